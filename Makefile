@@ -100,12 +100,17 @@ soak: $(TOOLS)
 	$(BIN)/python -m tests.soak_analysis $(POINTS)
 
 # Kills, stops and starves commands that pay a server on loopback, and compares their ledgers with its own count. Then ends
-# sweeps with hostile memory systems at random moments, and looks for processes that outlive them.
+# sweeps with hostile memory systems at random moments, and looks for processes that outlive them; reads logs that change,
+# lines of a gigabyte and archives made by hand; tries every case of docs/design/trust.md; and kills workers, also Ray's.
 ENDS ?= 200
+READS ?= 40
 test-faults: $(TOOLS)
 	$(PIP) libfaketime
 	$(BIN)/python -m tests.faults.money $(POINTS)
 	$(BIN)/python -m tests.faults.custody $(ENDS)
+	$(BIN)/python -m tests.faults.reading $(READS)
+	$(BIN)/python -m tests.faults.cases
+	$(BIN)/pytest -m "slow or not slow" tests/test_engine.py tests/vestige/test_engines.py tests/bridges/test_inspect_archives.py
 
 # Breaks small logs of every format in random ways and reads them, then searches for the slowest log of a megabyte.
 SECONDS ?= 60

@@ -36,11 +36,13 @@ def test_ten_megabytes_come_in_pieces(look):
 
 
 def test_hostile_names_are_names(browser, serve, tmp_path):
-    """Of runs, models, files and folders."""
+    """Of runs, models, files and folders, and in every text of a run."""
     logs = make_plain(tmp_path / "logs", runs=3)
     lines = [json.loads(line) for line in (logs / "runs.jsonl").read_text("utf-8").splitlines()]
     lines[0] |= {"run_id": HOSTILE, "model": HOSTILE, "task_id": HOSTILE, "goal_files": [HOSTILE]}
-    lines[0]["turns"][0]["reads"] = [{"path": HOSTILE, "tokens": 5}]
+    lines[0] |= {"exit_status": HOSTILE, "agent_version": HOSTILE, "prompt": HOSTILE}
+    lines[0]["turns"][0] |= {"text": HOSTILE, "reads": [{"path": HOSTILE, "tokens": 5, "content": HOSTILE}]}
+    lines[0]["turns"][1]["writes"] = [{"path": HOSTILE, "content": HOSTILE}]
     (logs / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     make_analysis(tmp_path / "view" / "<b>bold", logs)
     server = serve(tmp_path / "view", logs)

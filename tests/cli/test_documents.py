@@ -26,6 +26,7 @@ FOLDERS = {
 LINES = {
     "eir curve": "stepwise-sum --h 8",
     "eir count": "examples/timezone.py:timezone --groups",
+    "eir frontier": "examples/timezone.py:timezone --capacity 1 --groups",
     "lacuna generate": "stepwise-topk --n 20 --slots 1",
     "lacuna words": "--seed 1",
     "lacuna simulate": "full-lookup --seeds 0:5 --first-failure",

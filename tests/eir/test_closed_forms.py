@@ -7,6 +7,7 @@ the package. The first two share no code with it.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -22,6 +23,9 @@ from eirkit.eir.demand import (
     stepwise_sum,
     store_recall,
 )
+from eirkit.tasks.generation import generate, graph_of, prepare
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import workloads
 from tests.eir.processes import (
     FullLookup,
     Model,
@@ -183,3 +187,24 @@ def test_the_papers_setting() -> None:
     assert math.log2(final_sum(10**4, 64, 32)) == pytest.approx(13.288, abs=5e-4)  # three printed decimals
     assert store_recall(10**4, 64, 16, 33) == (10**4) ** 8
     assert store_recall(10**4, 64, 16, 34) == (10**4) ** 7
+
+
+@pytest.mark.parametrize("name", workloads.names())
+def test_nothing_is_required_if_nothing_is_scored(name: str) -> None:
+    # Eight steps, none of them scored: the curve of Stepwise Sum once claimed 39.86 certified bits.
+    spec = TaskSpec(name, n=8, m=4, warm_up=8)
+    curve = prepare(spec).demand(spec, graph_of(generate(spec)))
+    assert curve.certified
+    assert set(curve.bits) == {0.0}
+
+
+@pytest.mark.parametrize("name", workloads.names())
+def test_cuts_after_the_warm_up_are_as_before(name: str) -> None:
+    spec = TaskSpec(name, n=9, m=4)
+    graph = graph_of(generate(spec))
+    whole, late = (prepare(spec).demand(replace(spec, warm_up=w), graph) for w in (0, 5))
+    assert late.counts[5:] == whole.counts[5:]
+    for before, after in zip(whole.counts[:5], late.counts[:5], strict=True):
+        assert before is not None
+        assert after is not None
+        assert after.lower <= after.upper <= before.upper

@@ -333,6 +333,12 @@ def steering_run(bench: Bench) -> str:
     return f"{found[0]!r} reached the terminal" if found else ""
 
 
+def steering_plug_in(bench: Bench) -> str:
+    (bench.folder / "mine.py").write_text(f"print({STEERING!r})\nraise ValueError({STEERING!r})\n")
+    found = STEERS.search(bench.call("eir", "count", f"{bench.folder}/mine.py:Plain").said)
+    return f"{found[0]!r} reached the terminal" if found else ""
+
+
 def readable_seeds(bench: Bench) -> str:
     out = bench.folder / "visits"
     before = os.umask(0o022)
@@ -449,6 +455,7 @@ CASES: dict[str, Case] = {
     "3 truncated reply of the server": truncated_reply,
     "3 password in --upstream": printed_password,
     "4 run ids in error lines": steering_run,
+    "4 what a plug-in prints and raises": steering_plug_in,
     "5 seeds of MCP visits": readable_seeds,
     "6 MCP memory that hangs, forks and ignores signals": partial(hostile, "mcp"),
     "6 memory that starts a deaf program": partial(hostile, "Forks"),

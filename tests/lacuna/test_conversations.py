@@ -18,11 +18,13 @@ from eirkit.agents.models.reader import make_reader
 from eirkit.cli import main
 from eirkit.errors import SpecError, UsageError
 from eirkit.runs.cells import Access
-from eirkit.runs.conversations import check_told_access, judge_told, told_session
+from eirkit.runs.conversations import WordInjection, check_told_access, judge_told, told_session
 from eirkit.runs.store import scan_runs
 from eirkit.runs.suite import read_suite
+from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.tasks.conversations import ToldWorld, canonical_answer, read_preset, spell, unspell
 from eirkit.tasks.generation import find_workload, generate, generate_many, prepare
+from eirkit.tasks.words.reading import hear_passages, needed_statements
 
 WHOLE = Access("whole", None)
 FAULTS = {
@@ -272,3 +274,57 @@ def test_a_store_that_cannot_be_listed_is_not_said_to_have_lost_anything():
     record = judge_told(access, task, trace)[1]
     assert set(record["fates"]) == {"word_unlisted"}
     assert record["stored_bytes"] is None
+
+
+def test_a_rescue_in_words_repairs_with_the_truth_not_with_a_sham_and_misleads_with_the_old(tmp_path: Path, capsys):
+    out = str(tmp_path / "rescue")
+    given = ["--workload", "words", "--preset", "small+updates=2", "--memory", "null", "--model", "scripted/reader"]
+    found = json.loads(eirkit(capsys, "lacuna", "rescue", *given, "--seeds", "0:12", "--out", out, "--json"))
+    arms = {row["arm"]: row for row in found["rows"]}
+    assert list(arms) == ["control", "oracle", "sham", "stale"]
+    assert len({row["steps"] for row in arms.values()}) == 1  # the same questions in every arm
+    assert arms["control"]["steps"] >= 30
+    assert arms["oracle"]["accuracy"] == 1.0
+    assert arms["sham"]["accuracy"] <= arms["control"]["accuracy"] + 0.05
+    contrasts = {(*one["arms"], one["of"]): one["difference"] for one in found["contrasts"]}
+    assert contrasts["oracle", "sham", "accuracy"]["low"] > 0.5
+    assert contrasts["oracle", "control", "accuracy"]["low"] > 0.5
+    assert contrasts["sham", "control", "accuracy"]["low"] <= 0 <= contrasts["sham", "control", "accuracy"]["high"]
+    assert contrasts["stale", "control", "misled"]["low"] > 0
+    assert found["repair_effect"] > 0.9
+    shown = eirkit(capsys, "lacuna", "rescue", "--resume", out)
+    assert "old values" in shown
+
+
+def test_a_sham_is_true_of_another_and_an_old_sentence_of_the_same():
+    (task,) = tasks("small+updates=2", range(1))
+    arms = {arm: WordInjection(task, arm) for arm in ("oracle", "sham", "stale")}
+    for asked in task.asked:
+        needed = needed_statements(asked.question, task.said, task.truth)
+        told = {arm: hear_passages(task.language, [add(asked.t) or ""], task.today) for arm, add in arms.items()}
+        said = {one.statement for one in task.said}
+        assert {one.statement for one in told["oracle"]} == {one.statement for one in needed}
+        assert {one.statement for found in told.values() for one in found} <= said
+        assert {one.statement.subject for one in told["stale"]} <= {one.statement.subject for one in needed}
+        if len(needed) == 1:
+            assert all(one.statement.subject != needed[0].statement.subject for one in told["sham"])
+            lengths = [len(arms[arm](asked.t) or "") for arm in ("oracle", "sham")]
+            assert abs(lengths[0] - lengths[1]) <= 8, lengths
+
+
+def test_the_viewer_marks_what_was_needed_stored_and_returned(tmp_path: Path, capsys):
+    out = tmp_path / "runs"
+    grid = ["--workload", "words", "--memory", "text", "--model", "scripted/reader", "--seeds", "0", "--no-control"]
+    eirkit(capsys, "lacuna", "run", *grid, "--out", str(out), "--json")
+    (record,) = [record for record, _ in scan_runs(out / "runs.jsonl")]
+    run = LacunaRun(out, record, plugins=False)
+    wrong = {t: fate for t, fate, _ in record["words"]["wrong"]}
+    assert set(wrong.values()) & {"word_not_returned"}
+    for step in run.document()["steps"]:
+        assert step["correct"] == (step["t"] not in wrong)
+        told = run.around(step["t"])["told"]
+        assert told["question"] in run.task.instance.told[-1].questions
+        assert all(turn["stored"] for turn in told["turns"])  # a text file keeps everything
+        if wrong.get(step["t"]) == "word_not_returned":
+            assert told["fate"] == "held, not returned"
+            assert any(turn["needed"] and not turn["returned"] for turn in told["turns"])

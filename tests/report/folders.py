@@ -8,7 +8,10 @@ from pathlib import Path
 from eirkit.cli import run
 from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
 
-HOSTILE = "<script>document.title='taken'</script>\x1b[31mred\x1b[0m \u202egnp.exe\u202c <img src=x onerror=alert(1)>"
+HOSTILE = (
+    "<script>document.title='taken'</script>\x1b[31mred\x1b[0m \u202egnp.exe\u202c "
+    "<img src=x onerror=alert(1)>\u2028document.title='taken'\u2029"
+)
 
 
 def command(*words: object) -> None:

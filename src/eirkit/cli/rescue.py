@@ -31,8 +31,10 @@ from eirkit.runs.cells import Truth
 from eirkit.runs.results import Results
 from eirkit.show.document import Document, Section
 from eirkit.show.table import Cell, Column, Table, counted, points
+from eirkit.tasks.generation import find_workload
 from eirkit.tasks.policy import policies
 from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import Telling
 
 
 @workload_command(
@@ -48,6 +50,7 @@ from eirkit.tasks.task import TaskSpec
     group="Memory",
     help="Which records are kept.  [default: fifo; with --memory the last h]",
 )
+@option("--preset", group="Task", help="Size of worlds (words only), as small+level=3.")
 @option("--managed", is_flag=True, group="Agent", help="Let the agent act in a loop instead of controlled retention.")
 @memory_options
 @option(
@@ -75,6 +78,7 @@ def rescue(
     specs: tuple[TaskSpec, ...],
     h: int,
     policy: str | None,
+    preset: str | None,
     managed: bool,
     memory: Chosen | None,
     actions: int,
@@ -93,7 +97,10 @@ def rescue(
     """
     if len(specs) != 1:
         raise UsageError("rescue takes one workload; run the command again for another")
-    setup = _setup(specs[0], h, policy, truth, managed, memory, actions)
+    spec, kind = specs[0], find_workload(specs[0].workload)
+    if preset is not None or isinstance(kind, Telling):
+        spec = kind.specify({"workload": spec.workload, **({"preset": preset} if preset else {})})
+    setup = _setup(spec, h, policy, truth, managed, memory, actions)
 
     question = RescueExperiment(setup, seeds, model_names, model_options, control)
 
@@ -142,7 +149,16 @@ def _document(
 def _next(setup: RescueSetup, found: Rescue) -> str:
     model = quote(found.rows[0].model) if found.rows else "reference/calculator"
     memory = "" if setup.memory is None else f" --memory {quote(setup.memory.name)}"
+    if setup.told:
+        return f"eirkit lacuna run {quote(setup.spec.workload)} --preset {setup.spec.preset} --model {model}{memory}"
     return f"eirkit lacuna run {quote(setup.spec.workload)} --m {setup.spec.m} --h {setup.h} --model {model}{memory}"
+
+
+TOLD_NOTE = (
+    "control: nothing is added; oracle: the sentences that state what is asked; sham: true sentences about "
+    "others, of about the same length; stale: what was said of the same facts before; old values: answers that were "
+    "right once"
+)
 
 
 def _arm_table(setup: RescueSetup, found: Rescue) -> Table:
@@ -163,6 +179,12 @@ def _arm_table(setup: RescueSetup, found: Rescue) -> Table:
         {**{name: getattr(row, name) for name in names}, "scored_text": f"{row.scored}/{row.attempted}"}
         for row in found.rows
     ]
+    if setup.told:
+        told = f"{spec.workload}, {spec.preset}: accuracy at questions that what was shown did not answer"
+        misled = (*columns[:4], Column("misled", "old values", percent=True), *columns[4:])
+        for row, one in zip(rows, found.rows, strict=True):
+            row["misled"] = one.misled
+        return Table("arms", told, misled, tuple(rows), TOLD_NOTE)
     title = f"{spec.workload}, m = {spec.m}, h = {setup.h}, {kept}: accuracy at steps with {which}"
     note = "; ".join(f"{ARM_MEASURES[arm].label}: {ARM_MEASURES[arm].meaning}" for arm in ("control", "oracle", "sham"))
     return Table("arms", title, columns, tuple(rows), note)
@@ -171,8 +193,9 @@ def _arm_table(setup: RescueSetup, found: Rescue) -> Table:
 def _effects(setup: RescueSetup, found: Rescue, effects: Sequence[Contrast]) -> Iterator[str]:
     """Yield what restoring did, a sentence for each model: cells of different models are not one number."""
     missing = "with a miss" if setup.memory is None else f"where {setup.memory.name} did not return an input"
+    unit, missing = ("question", "that what was shown did not answer") if setup.told else ("step", missing)
     for one in effects:
-        where = f"{one.model}: at {counted(one.pairs, 'step')} {missing}"
+        where = f"{one.model}: at {counted(one.pairs, unit)} {missing}"
         told = f"{_difference(one)} over a sham"
         if (control := found.contrast(one.model, ("oracle", "control"))) is not None:
             told += f" and {_difference(control)} over nothing"
@@ -233,7 +256,7 @@ def _contrast_table(found: Rescue, allowed: set[str]) -> Table:
     rows: list[dict[str, Cell]] = [
         {
             "model": c.model,
-            "arms": " − ".join(c.arms),
+            "arms": " − ".join(c.arms) + (", old values" if c.of == "misled" else ""),
             "pairs": c.pairs,
             "difference": c.difference.estimate,
             "low": c.difference.low,

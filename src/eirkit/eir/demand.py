@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from eirkit.errors import SpecError
@@ -78,6 +78,21 @@ class DemandCurve:
         computed = tuple(self._computed())
         return ClassCount(max(count.lower for count in computed), max(count.upper for count in computed))
 
+    def leave_out_unscored(self, warm_up: int) -> DemandCurve:
+        """Return the curve if the first `warm_up` steps are not scored, from one that counts every step as required.
+
+        Later cuts are the same. At earlier ones fewer outputs are required, so the count is only an upper bound, unless
+        nothing is scored at all.
+        """
+        if not warm_up:
+            return self
+        nothing = warm_up >= len(self.counts) - 1
+        counts = tuple(
+            count if count is None or t >= warm_up else ClassCount(1, 1 if nothing else count.upper)
+            for t, count in enumerate(self.counts)
+        )
+        return replace(self, counts=counts)
+
     def _computed(self) -> Iterator[ClassCount]:
         return (count for count in self.counts if count is not None)
 
@@ -127,17 +142,18 @@ def full_lookup(q: int, n: int, m: int, t: int) -> int:
     return int(q ** min(t, m)) if m < n and t < n else 1
 
 
-def store_recall(q: int, n: int, reach: int, t: int) -> int:
-    """Return the classes of Store–Recall: q per STORE that the next RECALL may ask for (Store–Recall).
+def store_recall(q: int, n: int, reach: int, t: int, warm_up: int = 0) -> int:
+    """Return the classes of Store–Recall: q per STORE that the next scored RECALL may ask for (Store–Recall).
 
-    Odd steps store and even steps recall. Later recalls reach no further back, so the next one decides.
+    Odd steps store and even steps recall. Later recalls reach no further back, so the next scored one decides.
     """
-    return int(q ** len(recallable(n, reach, t)))
+    return int(q ** len(recallable(n, reach, t, warm_up)))
 
 
-def recallable(n: int, reach: int, t: int) -> range:
-    """Return the STORE steps up to t that the first RECALL after t may ask for; none if no RECALL is left."""
-    next_recall = t + 2 - t % 2
+def recallable(n: int, reach: int, t: int, warm_up: int = 0) -> range:
+    """Return the STORE steps up to t that the first scored RECALL after t may ask for; none if none is left."""
+    after = max(t, warm_up)
+    next_recall = after + 2 - after % 2
     if next_recall > n:
         return range(0)
     oldest = max(1, next_recall - reach)

@@ -16,6 +16,7 @@ from eirkit.agents.model import ModelOptions
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan
 from eirkit.errors import SpecError
 from eirkit.findings.causes import RunScore, Verdict, judge, read_score
+from eirkit.findings.conversations import recorded_verdicts
 from eirkit.findings.fates import FATES, Fate
 from eirkit.findings.intervals import paired
 from eirkit.findings.statistics import Interval, deviation, mcnemar, mean, sign_flip
@@ -25,6 +26,7 @@ from eirkit.runs.cells import (
     EXTERNAL,
     NATIVE,
     STRICT,
+    TOLD_ARMS,
     Access,
     Arm,
     Cell,
@@ -37,9 +39,11 @@ from eirkit.runs.cells import (
 )
 from eirkit.runs.results import Results
 from eirkit.runs.runner import Runner, runner_or_temporary
-from eirkit.tasks.generation import generate_many, prepare
+from eirkit.tasks.conversations import ToldWorld
+from eirkit.tasks.generation import find_workload, generate_many, prepare
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.task import TaskInstance, TaskSpec, without_seed
+from eirkit.tasks.workload import Telling
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +67,26 @@ class RescueSetup:
         if not seeds:
             raise SpecError("no seeds are given; give at least one")
         for model in models:
-            yield from ((self.cell(arm, model, options), seeds) for arm in ARMS)
+            yield from ((self.cell(arm, model, options), seeds) for arm in self.arms)
+
+    @property
+    def told(self) -> bool:
+        """True if the tasks are conversations, in which a sentence is shown with every question."""
+        return isinstance(find_workload(self.spec.workload), Telling)
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        return TOLD_ARMS if self.told else ARMS
 
     def cell(self, arm: Arm, model: str, options: ModelOptions) -> Cell:
-        done = RescueArm(arm, self.truth, only_lacking=self.memory is not None)
+        done = RescueArm(arm, self.truth, only_lacking=self.memory is not None and not self.told)
         return Cell(self.spec.with_seed(0), model, self.access, options, done)
 
     @property
     def access(self) -> Access:
         """How agents access their earlier results, in all arms."""
+        if self.told and self.memory is None:
+            return Access("truncated", None, h=self.h)
         if self.memory is not None:
             memory, panel = self.memory, self.panel or NATIVE
             return Access(EXTERNAL, None, memory.name, memory.settings, panel, h=self.h, actions=self.actions)
@@ -131,6 +146,7 @@ class ArmRow:
     )  # per trajectory: steps with an input out of context, whether a memory returned it or not
     memory: str | None = None
     fates: Mapping[Fate, int] | None = None  # what became of missing results; only with a memory
+    misled: float | None = None  # of those steps, answers with an old value; only of conversations
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +160,7 @@ class Contrast:
     difference: Interval  # of accuracies at missed steps, first − second; exact over steps and t over trajectories
     mcnemar_p: float
     permutation_p: float  # sign flips of each trajectory's difference
+    of: str = "accuracy"  # what is compared: right answers, or `misled`, answers with an old value
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +214,7 @@ class _Run:
     score: RunScore
     unrecovered: Unrecovered
     fates: Mapping[Fate, int] | None  # of an external memory
+    old: frozenset[int] = frozenset()  # questions of a conversation that were answered with an old value
 
 
 _BLIND = ("blind", "unexplained")
@@ -222,16 +240,19 @@ def measure_rescue(
     failures: list[str] = []
     validity: dict[str, Validity] = {}
     for model in models:
-        runs = {arm: _read_arm(setup, setup.cell(arm, model, options), seeds, results) for arm in ARMS}
+        runs = {arm: _read_arm(setup, setup.cell(arm, model, options), seeds, results) for arm in setup.arms}
         failures += _failures(setup, model, options, seeds, results)
         chosen = _chosen(setup, runs["control"])
         blind, right = (sum(getattr(run.score, name) for run in runs["control"].values()) for name in _BLIND)
         validity[model] = check_validity(blind, right, setup.spec, in_words=setup.memory is not None)
         memory = None if setup.memory is None else setup.memory.name
-        rows += [replace(_row(model, arm, runs[arm], len(seeds), chosen), memory=memory) for arm in ARMS]
+        made = (_row(model, arm, runs[arm], len(seeds), chosen, setup.told) for arm in setup.arms)
+        rows += [replace(row, memory=memory) for row in made]
         pairs: tuple[tuple[Arm, Arm], ...] = (("oracle", "sham"), ("oracle", "control"), ("sham", "control"))
-        for first, second in pairs:
+        for first, second in (*pairs, ("stale", "control")) if setup.told else pairs:
             contrasts += _contrast(model, (first, second), runs[first], runs[second], chosen)
+        if setup.told:
+            contrasts += _contrast(model, ("stale", "control"), runs["stale"], runs["control"], chosen, "misled")
     return Rescue(tuple(rows), tuple(contrasts), tuple(failures), validity)
 
 
@@ -239,7 +260,7 @@ def _failures(
     setup: RescueSetup, model: str, options: ModelOptions, seeds: Sequence[int], results: Results
 ) -> Iterator[str]:
     """Yield why runs of a model were lost."""
-    arms = {setup.cell(arm, model, options).id: arm for arm in ARMS}
+    arms = {setup.cell(arm, model, options).id: arm for arm in setup.arms}
     for (cell, seed), why in results.losses(setup.cells([model], options, seeds)).items():
         yield f"{model}, {arms[cell]}, seed {seed}: {why}"
 
@@ -250,7 +271,7 @@ def _chosen(setup: RescueSetup, control: Runs) -> Steps | None:
     A memory returns some missing inputs. The control arm determines at which steps it does not, and the same steps
     count in every arm.
     """
-    return None if setup.memory is None else {seed: run.unrecovered for seed, run in control.items()}
+    return None if setup.memory is None or setup.told else {seed: run.unrecovered for seed, run in control.items()}
 
 
 def _read_arm(setup: RescueSetup, cell: Cell, seeds: Sequence[int], results: Results) -> dict[int, _Run]:
@@ -267,12 +288,16 @@ def _read_run(task: TaskInstance, cell: Cell, results: Results) -> _Run | None:
     record, trace = results.record(cell, seed), results.trace(cell, seed)
     if record is None or trace is None:
         return None
+    if isinstance(task, ToldWorld):
+        told = recorded_verdicts(task, record)
+        old = {t for t, fate, _ in record["words"]["wrong"] if fate == "word_stale"}
+        return _Run(tuple(told), read_score(record["score"]), {}, None, frozenset(old))
     verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
     fates = record["memory"]["fates"] if "memory" in record else None
     return _Run(verdicts, read_score(record["score"]), unrecovered_in(trace.decisions), fates)
 
 
-def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None) -> ArmRow:
+def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None, told: bool) -> ArmRow:
     missed = [
         verdict.correct for seed, run in runs.items() for verdict in run.verdicts if _counts(verdict, seed, chosen)
     ]
@@ -290,7 +315,14 @@ def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None)
         self_consistent_accuracy=mean(found.self_consistent_accuracy for found in scores),
         missed_steps=mean(float(found.missed) for found in scores),
         fates=_sum_fates(runs.values()),
+        misled=_misled(runs, chosen) if told else None,
     )
+
+
+def _misled(runs: Runs, chosen: Steps | None) -> float | None:
+    """Return the share of the steps that count which were answered with an old value."""
+    counted = [(run, v.t) for seed, run in runs.items() for v in run.verdicts if _counts(v, seed, chosen)]
+    return mean(float(t in run.old) for run, t in counted)
 
 
 def _sum_fates(runs: Iterable[_Run]) -> dict[Fate, int] | None:
@@ -298,9 +330,11 @@ def _sum_fates(runs: Iterable[_Run]) -> dict[Fate, int] | None:
     return {fate: sum(fates.get(fate, 0) for fates in found) for fate in FATES} if found else None
 
 
-def _contrast(model: str, arms: tuple[Arm, Arm], first: Runs, second: Runs, chosen: Steps | None) -> list[Contrast]:
+def _contrast(
+    model: str, arms: tuple[Arm, Arm], first: Runs, second: Runs, chosen: Steps | None, of: str = "accuracy"
+) -> list[Contrast]:
     """Return the comparison of two arms; empty if they share no step with a miss."""
-    shared = {seed: _pairs(first[seed], second[seed], seed, chosen) for seed in first if seed in second}
+    shared = {seed: _pairs(first[seed], second[seed], seed, chosen, of) for seed in first if seed in second}
     by_trajectory = [pairs for pairs in shared.values() if pairs]
     if not by_trajectory:
         return []
@@ -317,13 +351,17 @@ def _contrast(model: str, arms: tuple[Arm, Arm], first: Runs, second: Runs, chos
             difference=paired(by_trajectory),
             mcnemar_p=mcnemar([a for a, _ in pairs], [b for _, b in pairs]).p,
             permutation_p=sign_flip([gain / size for gain, size in zip(gains, sizes, strict=True)]).p,
+            of=of,
         )
     ]
 
 
-def _pairs(first: _Run, second: _Run, seed: int, chosen: Steps | None) -> list[tuple[bool, bool]]:
-    both = zip(first.verdicts, second.verdicts, strict=True)
-    return [(a.correct, b.correct) for a, b in both if _counts(a, seed, chosen) and _counts(b, seed, chosen)]
+def _pairs(first: _Run, second: _Run, seed: int, chosen: Steps | None, of: str) -> list[tuple[bool, bool]]:
+    verdicts = zip(first.verdicts, second.verdicts, strict=True)
+    both = [(a, b) for a, b in verdicts if _counts(a, seed, chosen) and _counts(b, seed, chosen)]
+    if of == "misled":
+        return [(a.t in first.old, b.t in second.old) for a, b in both]
+    return [(a.correct, b.correct) for a, b in both]
 
 
 def _counts(verdict: Verdict, seed: int, chosen: Steps | None) -> bool:

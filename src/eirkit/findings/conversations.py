@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from eirkit.agents.conversing import MEMORY, WHOLE, words_below
+from eirkit.agents.conversing import MEMORY, words_below
 from eirkit.agents.memory import LONGEST_PASSAGE
 from eirkit.agents.telemetry import Trace
 from eirkit.findings.causes import Cause, Kind, Verdict
@@ -53,12 +53,14 @@ class WordVerdict:
     right: bool
     fate: str | None = None  # of a wrong answer
     evidence: str = ""  # the passage or statement that shows the fate
+    missed: bool = False  # what was shown does not give the right answer, apart from what an intervention added
 
-    def verdict(self, *, informed: bool, answered: bool) -> Verdict:
+    def verdict(self) -> Verdict:
         """Return the outcome in the terms of all runs: wrong for lack of information, or by the reader itself."""
         cause, kind = (None, None) if self.fate is None else _OWN.get(self.fate, ("state_supply", "missing"))
-        missed = cause == "state_supply"
-        return Verdict(self.t, True, True, missed, answered, self.right, self.right, cause, kind, informed)
+        answered = self.fate != "word_unreadable"
+        found = (self.missed, answered, self.right, self.right, cause, kind, not self.missed)
+        return Verdict(self.t, True, True, *found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +86,13 @@ class ConversationJudge:
 
     def judge(self, asked: Asked, submitted: str | None, seen: Seen) -> WordVerdict:
         """Return the verdict on one answer, in its canonical form; None if it could not be read."""
+        missed = not self.tells(asked, seen)
         if submitted is None:
-            return WordVerdict(asked.t, asked.ability, right=False, fate="word_unreadable")
+            return WordVerdict(asked.t, asked.ability, False, "word_unreadable", missed=missed)
         if submitted in self.right_answers(asked):
-            return WordVerdict(asked.t, asked.ability, right=True)
+            return WordVerdict(asked.t, asked.ability, True, missed=missed)
         fate, evidence = self.fate(asked, submitted, seen)
-        return WordVerdict(asked.t, asked.ability, right=False, fate=fate, evidence=evidence[:LONGEST_EVIDENCE])
+        return WordVerdict(asked.t, asked.ability, False, fate, evidence[:LONGEST_EVIDENCE], missed)
 
     def right_answers(self, asked: Asked) -> set[str]:
         """Return the right answer, and of a person every name that can mean nobody else."""
@@ -288,9 +291,11 @@ def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Seq
 def recorded_verdicts(task: ToldWorld, record: Mapping[str, Any]) -> list[Verdict]:
     """Return the verdicts of a recorded run, which names the fate of every wrong answer."""
     wrong = {t: (fate, evidence) for t, fate, evidence in record["words"]["wrong"]}
-    shown = record["access"]["condition"] == WHOLE
-    found = [WordVerdict(one.t, one.ability, one.t not in wrong, *wrong.get(one.t, (None, ""))) for one in task.asked]
-    return [one.verdict(informed=shown, answered=one.fate != "word_unreadable") for one in found]
+    missed = set(record["words"].get("missed", ()))
+    return [
+        WordVerdict(one.t, one.ability, one.t not in wrong, *wrong.get(one.t, (None, "")), one.t in missed).verdict()
+        for one in task.asked
+    ]
 
 
 def word_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:
@@ -306,6 +311,7 @@ def word_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) 
         "abilities": dict(sorted(abilities.items())),
         "fates": dict(sorted(Counter(one.fate for one in verdicts if one.fate is not None).items())),
         "wrong": [[one.t, one.fate, one.evidence] for one in verdicts if one.fate is not None],
+        "missed": [one.t for one in verdicts if one.missed],
         "instruction": instruction_record(task, trace),
         "stored_texts": None if last is None else len(last),
         "stored_bytes": None if last is None else sum(len(text.encode()) for text in last),

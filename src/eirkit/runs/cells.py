@@ -54,8 +54,9 @@ class Access:
         return MemoryPlan(self.memory, self.memory_settings, self.h if self.panel == STRICT else None)
 
 
-Arm = Literal["control", "oracle", "sham"]
+Arm = Literal["control", "oracle", "sham", "stale"]
 ARMS: tuple[Arm, ...] = ("control", "oracle", "sham")
+TOLD_ARMS: tuple[Arm, ...] = (*ARMS, "stale")  # of conversations, in which facts change
 Truth = Literal["true", "submitted"]  # what the oracle restores
 
 

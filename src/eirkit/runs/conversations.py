@@ -18,9 +18,10 @@ from eirkit.agents.telemetry import Trace
 from eirkit.errors import UnknownNameError, UsageError
 from eirkit.findings.causes import Verdict
 from eirkit.findings.conversations import judge_conversation, word_record
-from eirkit.runs.cells import NATIVE, Access
+from eirkit.runs.cells import NATIVE, Access, Arm, Intervention, RescueArm
 from eirkit.tasks.conversations import ToldWorld, canonical_answer
 from eirkit.tasks.view import publish
+from eirkit.tasks.words.reading import Heard, needed_statements, plain_sentence, show_turn
 from eirkit.tasks.workload import Workload
 
 CONDITIONS = (WHOLE, TRUNCATED, MEMORY)
@@ -58,7 +59,9 @@ def check_told_access(access: Access) -> None:
             raise UsageError(f"memory {plan.name!r} is made from labelled records; choose another for conversations")
 
 
-def told_session(access: Access, task: ToldWorld, workload: Workload) -> ConversationSession:
+def told_session(
+    access: Access, task: ToldWorld, workload: Workload, intervention: Intervention | None = None
+) -> ConversationSession:
     """Return the session of one run."""
 
     def canonical(t: int, text: str) -> str:
@@ -66,7 +69,42 @@ def told_session(access: Access, task: ToldWorld, workload: Workload) -> Convers
 
     texts = tuple(one.text for one in task.asked)
     talk = PublicTalk(publish(task, workload), task.sessions, task.today, texts, canonical)
-    return ConversationSession(talk, access.condition, characters_of(access))
+    session = ConversationSession(talk, access.condition, characters_of(access))
+    if isinstance(intervention, RescueArm) and intervention.arm != "control":
+        session.add = WordInjection(task, intervention.arm)
+    return session
+
+
+class WordInjection:
+    """What an arm of a rescue shows with a question: the sentences it needs, as long ones about others, or old ones."""
+
+    def __init__(self, task: ToldWorld, arm: Arm) -> None:
+        self.task, self.arm = task, arm
+
+    def __call__(self, t: int) -> str | None:
+        needed = needed_statements(self.task.asked[t - 1].question, self.task.said, self.task.truth)
+        if self.arm == "oracle":
+            chosen: list[Heard | None] = list(needed)
+        else:
+            chosen = [self._other(one) if self.arm == "sham" else self._older(one) for one in needed]
+        return "\n".join(self._text(one) for one in chosen if one is not None) or None
+
+    def _text(self, one: Heard) -> str:
+        return show_turn(one.day, "user", plain_sentence(self.task.language, one.statement))
+
+    def _other(self, needed: Heard) -> Heard | None:
+        """Return the statement about another whose sentence is nearest in length; of several, the first."""
+        length = len(self._text(needed))
+        others = [one for one in self.task.said if one.statement.subject not in ("", needed.statement.subject)]
+        alike = [one for one in others if one.statement.value != needed.statement.value]
+        return min(alike, key=lambda one: abs(len(self._text(one)) - length), default=None)
+
+    def _older(self, needed: Heard) -> Heard | None:
+        """Return the last statement about the same fact before the needed one; None if there is none."""
+        key = needed.statement.attribute, needed.statement.subject
+        before = self.task.said[: self.task.said.index(needed)]
+        about = [one for one in before if (one.statement.attribute, one.statement.subject) == key]
+        return about[-1] if about else None
 
 
 def characters_of(access: Access) -> int:
@@ -79,7 +117,4 @@ def judge_told(access: Access, task: ToldWorld, trace: Trace) -> tuple[tuple[Ver
     said = transcript(task.sessions)
     shown = said[-characters_of(access) :] if access.condition == TRUNCATED else said
     found = judge_conversation(task, trace, access.condition, [shown])
-    answered = {one.t for one in trace.decisions if one.submitted is not None}
-    informed = access.condition == WHOLE
-    verdicts = tuple(one.verdict(informed=informed, answered=one.t in answered) for one in found)
-    return verdicts, word_record(task, trace, found)
+    return tuple(one.verdict() for one in found), word_record(task, trace, found)

@@ -168,7 +168,7 @@ def make_session(
         unrecovered: what the arm of a rescue restores; by default everything that is missing.
     """
     if isinstance(task, ToldWorld):
-        return told_session(access, task, workload)
+        return told_session(access, task, workload, intervention)
     if isinstance(intervention, RecoveryProbe):
         return probe_session(task, lost_answer_of(access, intervention, task))
     outlook = Outlook(structure or structure_of(task.spec), task.spec.seed, graph_of(task))

@@ -156,6 +156,7 @@ class Workload(ABC):
 
     operator = ""  # its name in compact prompts; by default the workload's name
     lists = False  # True if inputs and answers are lists even when they hold one value
+    leaves_out_unscored = False  # True if demand() does not count what only unscored steps need
     closed_form = False  # True if EIR follows from the parameters alone, whatever the graph
 
     def __init_subclass__(cls) -> None:
@@ -265,6 +266,9 @@ class Telling(Workload):
     def operate(self, spec: TaskSpec, fresh: Payload | None, operands: Sequence[Payload]) -> Payload:
         raise UsageError(f"answers of {spec.workload} are not computed step by step; use another workload")
 
+    def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
+        raise UsageError(f"the floor of {spec.workload} is not one of steps; its run records have it in bytes")
+
     def kinds(self, spec: TaskSpec) -> tuple[Kind, ...]:
         query: Kind = "query"
         return (query,) * spec.n
@@ -293,5 +297,7 @@ class Lookup(Workload):
 def curve_of(spec: TaskSpec, cuts: Sequence[int] | None, classes: Callable[[int], int], method: str) -> DemandCurve:
     """Return the curve of a closed form; slots are independent copies that are referenced together."""
     wanted = set(select_cuts(spec.n, cuts))
-    counts = (ClassCount.exactly(classes(t)).power(spec.slots) if t in wanted else None for t in range(spec.n + 1))
+    scored = spec.warm_up < spec.n  # otherwise nothing is required
+    exact = (ClassCount.exactly(classes(t) if scored else 1) if t in wanted else None for t in range(spec.n + 1))
+    counts = (None if count is None else count.power(spec.slots) for count in exact)
     return DemandCurve(tuple(counts), method)

@@ -26,6 +26,8 @@ from eirkit.tasks.workload import Graph, Lookup, References, Values, Workload, c
 class StoreRecall(Lookup):
     """A recall answer is never asked for again, although it takes a slot."""
 
+    leaves_out_unscored = True
+
     closed_form = True
 
     def kinds(self, spec: TaskSpec) -> tuple[Kind, ...]:
@@ -48,8 +50,10 @@ class StoreRecall(Lookup):
         return curve_of(
             spec,
             cuts,
-            lambda t: store_recall(spec.q, spec.n, spec.reach, t),
-            "closed form: Store–Recall, every value that the next recall may ask for",
+            lambda t: store_recall(spec.q, spec.n, spec.reach, t, spec.warm_up),
+            "closed form: Store–Recall, every value that the next scored recall may ask for"
+            if spec.warm_up
+            else "closed form: Store–Recall, every value that the next recall may ask for",
         )
 
     def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
@@ -67,6 +71,8 @@ DISTRIBUTIONS = ("uniform", "zipf", "zipf-shuffled")
 @workloads.add("full-lookup")
 class FullLookup(Lookup):
     """Every label stays eligible to the end, and only stored records take a slot."""
+
+    leaves_out_unscored = True
 
     closed_form = True
 
@@ -141,6 +147,8 @@ def _zipf_steps(m: int) -> NDArray[np.uint64]:
 class StepwiseSum(Workload):
     """Every step is scored and every eligible answer may be asked for again: the whole window must survive."""
 
+    leaves_out_unscored = True
+
     operator = "sum"
     closed_form = True
 
@@ -163,7 +171,7 @@ class StepwiseSum(Workload):
             cuts,
             lambda t: stepwise_sum(spec.q, spec.n, spec.reach, spec.fan_in, t),
             "closed form: Stepwise Sum, every eligible residue must survive",
-        )
+        ).leave_out_unscored(spec.warm_up)
 
     def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
         draws = self.draws(spec)
@@ -193,8 +201,11 @@ class Maximum(Workload):
 class StepwiseMaximum(Maximum):
     """Local maxima that later steps may compare again: what must survive depends on the graph."""
 
+    leaves_out_unscored = True
+
     def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
-        return demand_of_frontiers(graph, spec.reach, spec.fan_in, 1, spec.q, cuts, copies=spec.slots)
+        curve = demand_of_frontiers(graph, spec.reach, spec.fan_in, 1, spec.q, cuts, copies=spec.slots)
+        return curve.leave_out_unscored(spec.warm_up)
 
     def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
         return _local_maxima(spec, graph, log2(self.alphabet(spec)), 1)
@@ -203,6 +214,8 @@ class StepwiseMaximum(Maximum):
 @workloads.add("running-max")
 class RunningMaximum(Maximum):
     """A chain: only the last answer can ever matter."""
+
+    leaves_out_unscored = True
 
     closed_form = True
 
@@ -230,7 +243,9 @@ class RunningMaximum(Maximum):
 
 @workloads.add("stepwise-topk")
 class StepwiseTopK(Workload):
-    """Frontiers of k values. Warm-up steps are not scored, yet EIR treats them as required."""
+    """Frontiers of k values."""
+
+    leaves_out_unscored = True
 
     operator = "top"
     lists = True
@@ -265,7 +280,8 @@ class StepwiseTopK(Workload):
         return -np.sort(-union, axis=1)[:, : spec.k]
 
     def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
-        return demand_of_frontiers(graph, spec.reach, spec.fan_in, spec.k, spec.q, cuts)
+        curve = demand_of_frontiers(graph, spec.reach, spec.fan_in, spec.k, spec.q, cuts)
+        return curve.leave_out_unscored(spec.warm_up)
 
     def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
         return _local_maxima(spec, graph, log2(self.alphabet(spec)), spec.k)

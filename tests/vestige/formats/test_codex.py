@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from eirkit.logs.actions.coverage import coverage_of
+from eirkit.logs.actions.touches import interpret
 from eirkit.logs.formats.sessions.codex import CodexOutput, as_call, as_output
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import KeptContext, LoggedUsage, Recording
@@ -207,3 +209,35 @@ def test_a_replacement_history_says_what_stayed_and_what_cannot_be_known(tmp_pat
     assert (run.window, run.agent_version) == (258_400, "0.60.0")
     assert run.turns[1].kept == KeptContext("history", ("Go",), is_complete=True)
     assert run.turns[2].kept == KeptContext("history", is_opaque=True)
+
+
+def test_what_a_command_prints_while_it_runs_belongs_to_it(tmp_path: Path) -> None:
+    # As Codex 0.166 logs it: the first output has a session, and `write_stdin` returns what was printed since.
+    def asked(id: str, tool: str, **given: object) -> dict[str, object]:
+        return item("function_call", name=tool, arguments=json.dumps(given), call_id=id)
+
+    def told(id: str, state: str, output: str) -> dict[str, object]:
+        head = f"Chunk ID: 891f70\nWall time: 0.5 seconds\n{state}\nOriginal token count: 9\nOutput:\n"
+        return item("function_call_output", call_id=id, output=head + output)
+
+    running = "Process running with session ID 8432"
+    lines = [
+        META,
+        asked("c1", "exec_command", cmd="sleep 3; cat a.py; sleep 3; echo x > b.py", yield_time_ms=500),
+        told("c1", running, ""),
+        asked("c2", "write_stdin", session_id=8432, chars="", yield_time_ms=4000),
+        told("c2", running, "x = 1\n"),
+        asked("c3", "write_stdin", session_id=8432, chars="", yield_time_ms=4000),
+        told("c3", "Process exited with code 0", "y = 2\n"),
+        said("assistant", "Done."),
+    ]
+    run = only_run("codex", as_lines(tmp_path / "rollout-1.jsonl", lines))
+    assert [(call.tool, call.output, call.exit_code) for turn in run.turns for call in turn.calls] == [
+        ("bash", "x = 1\ny = 2\n", 0),
+        ("write_stdin", "", None),
+        ("write_stdin", "", None),
+    ]
+    turns = interpret(run, len).turns
+    assert [(read.path, read.content) for turn in turns for read in turn.reads] == [("a.py", "x = 1\ny = 2\n")]
+    assert [write.path for turn in turns for write in turn.writes] == ["b.py"]
+    assert all(tool.calls == tool.understood for tool in coverage_of(run))

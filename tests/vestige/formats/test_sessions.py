@@ -9,10 +9,12 @@ import pytest
 
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.formats.sessions.codex_scripts import CodexScript, ScriptCall, calls_in
+from eirkit.logs.tables import read_table
 from eirkit.logs.trajectory import KeptContext, Lines, LoggedUsage, Recording
 from tests.vestige.formats.logs import as_lines, only_run, read_with
 from tests.vestige.formats.samples import sample_files, write_sample
 from tests.vestige.formats.test_codex import META, item, line, said
+from tests.vestige.test_hostile import analyze
 
 
 def session(name: str, folder: Path, file: str = "") -> Recording:
@@ -329,3 +331,22 @@ def test_rows_of_a_trace_are_read_in_the_order_of_their_times(tmp_path: Path) ->
     rows = json.loads(f"[{','.join(sample_files('langsmith')['runs.jsonl'].decode().splitlines())}]")
     run = only_run("langsmith", as_lines(tmp_path / "runs.jsonl", rows[::-1]))
     assert [turn.text for turn in run.turns] == ["", "", "Done."]
+
+
+def test_sub_agents_are_rolled_up_to_the_run_that_started_them_and_counted_once(tmp_path: Path) -> None:
+    paths = [path for name in ("opencode", "kimi-code") for path in write_sample(name, tmp_path / name)]
+    logs = [path for path in paths if path.name == "opencode.db" or "session_k1" in str(path)]
+    done = analyze(*logs, out=tmp_path / "out")
+    document = json.loads(done.stdout)
+    rows = read_table(tmp_path / "out", "runs").to_pylist()
+    children = [row for row in rows if row["parent_run"]]
+    assert {row["run_id"]: row["parent_run"] for row in children} == {
+        "ses_2": "ses_1",
+        "session_k1/agent-0": "session_k1",
+    }
+    found = document["sub_agents"]
+    assert (found["runs"], found["parents"], document["runs"]) == (2, 2, 4)
+    assert {one["parent_run"] for one in found["by_parent"]} == {"ses_1", "session_k1"}
+    for name in ("turns", "calls", "reads", "writes", "trajectory_tokens"):
+        assert found[name] == sum(row[name] for row in children) == sum(one[name] for one in found["by_parent"])
+    assert document["reads"] == sum(row["reads"] for row in rows)

@@ -25,7 +25,8 @@ listmcpresourcestool ls monitor new_task noop plan_exit plan_mode_respond questi
 request_user_input resume_agent save_memory schedulewakeup send_input send_message sendmessage skill slashcommand
 sleep spawn_agent stop_bash structuredoutput submit switch_mode task task_done taskcreate taskget tasklist
 taskoutput taskstop taskupdate think todo todo_read todo_write todoread todowrite tool_search toolsearch update_plan
-update_todo_list update_topic view_image wait wait_agent web_fetch web_search webfetch websearch write_todos
+update_todo_list update_topic view_image wait wait_agent web_fetch web_search webfetch websearch
+write_stdin write_todos
 """
 NO_FILES = frozenset(_NAMES.split())
 _ELSEWHERE = re.compile(

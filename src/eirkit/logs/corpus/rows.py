@@ -88,6 +88,7 @@ class RunRow:
     repeated_edits: int
     submits_after_failed_test: int
     task_entities: int | None  # entities that the task itself names
+    parent_run: str = ""  # of a sub-agent: the run that started it
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,9 @@ _OF_FILES = (
 def identity(recording: Recording) -> dict[str, Any]:
     """Return what identifies a run."""
     names = ("run_id", "task_id", "model", "format", "source", "agent_version", "domain", "resolved", "reward")
-    return {name: getattr(recording, name) for name in (*names, "exit_status")}
+    parent = recording.details.get("parent_run")
+    known = {name: getattr(recording, name) for name in (*names, "exit_status")}
+    return {**known, "parent_run": parent if isinstance(parent, str) else ""}
 
 
 def needs(goal: Goal, run: MeasuredRun, visibility: Visibility) -> dict[str, Any]:

@@ -42,6 +42,7 @@ _SUMS = (
     "submits_after_failed_test",
     "overflow_errors",
 )
+_ROLLED_UP = ("turns", "calls", "reads", "writes", "trajectory_tokens")  # of sub-agents, for the run that started them
 _BREAK_SUMS = (
     "live_tokens",
     "dropped_tokens",
@@ -98,6 +99,7 @@ class AnalysisSummary:
     _largest: dict[str, list[RunRow]] = field(default_factory=dict)  # by unit: units are never compared
     _costliest: list[dict[str, Any]] = field(default_factory=list)  # breaks
     _coverage: dict[tuple[str, str], _Coverage] = field(default_factory=dict)  # by format and version of the agent
+    _sub_agents: dict[str, Tally[str]] = field(default_factory=dict)  # by the run that started them: their sums
 
     def add(self, analysis: Analysis) -> None:
         """Add one run."""
@@ -115,6 +117,9 @@ class AnalysisSummary:
         if run.goal_source is not None:
             self._add_goal(run)
             self._add_files(analysis)
+        if run.parent_run:
+            sums = {"runs": 1, **{name: getattr(run, name) for name in _ROLLED_UP}}
+            self._sub_agents.setdefault(run.parent_run, Tally()).update(sums)
         self._largest[run.unit] = nlargest(LISTED, [*self._largest.get(run.unit, ()), run], key=_rank)
         self._add_breaks(analysis)
         self._advice.add(analysis)
@@ -176,6 +181,7 @@ class AnalysisSummary:
                 {"format": format, "agent_version": version, **found.as_json()}
                 for (format, version), found in sorted(self._coverage.items())
             ],
+            "sub_agents": self._rolled_up(),
             "outcomes": {name: self._outcomes[name] for name in ("resolved", "failed", "unknown")},
             **{name: self._sums[name] for name in _SUMS},
             "dead_read_covered_tokens": self._measured["dead"],
@@ -189,6 +195,16 @@ class AnalysisSummary:
             "repeated_files": self._repeated(),
             "instructions": dict(self._advice.instructions),
             "advice": self._advice.as_json(nlargest(LISTED, self._files.values(), key=RepeatedFile.rank)),
+        }
+
+    def _rolled_up(self) -> dict[str, Any]:
+        """Return the sums over all sub-agents, and by the run that started them; all totals count each of them once."""
+        names = ("runs", *_ROLLED_UP)
+        listed = nlargest(LISTED, self._sub_agents.items(), key=lambda item: item[1]["trajectory_tokens"])
+        return {
+            **{name: sum(sums[name] for sums in self._sub_agents.values()) for name in names},
+            "parents": len(self._sub_agents),
+            "by_parent": [{"parent_run": parent, **{name: sums[name] for name in names}} for parent, sums in listed],
         }
 
     def _repeated(self) -> list[dict[str, Any]]:

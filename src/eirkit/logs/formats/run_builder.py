@@ -200,6 +200,13 @@ class RunBuilder:
             call.answered, call.output, call.failed = True, output, failed
             call.exit_code, call.full_output = exit_code, full_output
 
+    def extend(self, id: str, output: str, exit_code: int | None) -> None:
+        """Add what a command printed later, while it still ran; its exit code comes with the last part."""
+        call = self._calls.get(id)
+        if call is not None:
+            call.output += output
+            call.exit_code = exit_code if exit_code is not None else call.exit_code
+
     def answer_last(self, output: str, *, failed: bool = False) -> None:
         """Set the result of the last call of this turn, where the result names no call."""
         if self._turns and self._turns[-1].calls:

@@ -43,6 +43,17 @@ def coverage_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield MEASURE.label, f"{understood:,} of {calls:,} in {counted(len(rest), 'other version')}"
 
 
+def sub_agent_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield how many of the runs are sub-agents, and their part of the tokens; nothing if there are none."""
+    found = document.get("sub_agents", {})
+    if found.get("runs"):
+        part = share(found["trajectory_tokens"] / max(1, document["trajectory_tokens"]))
+        yield (
+            "sub-agents",
+            f"{found['runs']:,} of the runs, of {counted(found['parents'], 'other')}, with {part} of the tokens",
+        )
+
+
 def coverage_warnings(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each format and version of which too few calls were understood."""
     for row in coverage_of(document):

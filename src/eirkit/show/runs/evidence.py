@@ -90,7 +90,7 @@ def _contrasts(document: Row, rows: Sequence[Row]) -> Table:
     lines = tuple(
         {
             "model": one["model"],
-            "arms": " − ".join(one["arms"]),
+            "arms": " − ".join(one["arms"]) + (", old values" if one.get("of") == "misled" else ""),
             "pairs": one["pairs"],
             "difference": one["difference"]["estimate"],
             "low": one["difference"]["low"],

@@ -25,6 +25,7 @@ FIELDS: tuple[Field, ...] = (
     Field("model", "model", "text", facet=True),
     Field("format", "format", "text", facet=True),
     Field("agent_version", "version", "text", "Of the agent", facet=True, shown=False),
+    Field("parent_run", "started by", "text", "The run that started this sub-agent", shown=False),
     Field("unit", "unit", "text", "In which demand is measured", facet=True, shown=False),
     Field("resolved", "resolved", "flag", facet=True),
     Field("turns", "turns"),

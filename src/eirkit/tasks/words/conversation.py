@@ -55,10 +55,10 @@ def read_back(told: Iterable[Told], language: Language) -> tuple[WorldSession, .
             into = apart if message.text.startswith(language.table["here_is"]) else said
             if message.role == "user":
                 into += [one for one in read(language, message.text, day, listener) if isinstance(one, Saying)]
-        asked = [
-            one for text in questions for one in read(language, text, day, listener) if isinstance(one, WorldQuestion)
-        ]
-        found.append(WorldSession(day, tuple(said), tuple(asked), tuple(apart)))
+        # Questions have full names and introduce nobody.
+        asked = [one for text in questions for one in read(language, text, day, Listener())]
+        questions_read = tuple(one for one in asked if isinstance(one, WorldQuestion))
+        found.append(WorldSession(day, tuple(said), questions_read, tuple(apart)))
     return tuple(found)
 
 
@@ -68,6 +68,7 @@ class _Teller:
         self.listener = Listener()
         self.row: list[int] = []
         self.drawn = 0
+        self.asked: dict[str, set[str]] = {}  # people in questions, by first name
         self.last = 0  # the sentence without a fact that was said last
 
     def below(self, bound: int) -> int:
@@ -150,7 +151,9 @@ class _Teller:
 
     def named(self, person: str, level: int) -> str:
         """Return a name of a person that listeners understand; the first time it is the full name."""
-        names = self.listener.names(person) if level > 1 else [person]
+        first, names = person.partition(" ")[0], self.listener.names(person) if level > 1 else [person]
+        if self.asked.get(first, {person}) != {person}:  # a question named somebody else who has this first name
+            names = [name for name in names if name != first]
         chosen = names[self.below(len(names))]
         self.listener.mention(person)
         return chosen
@@ -173,6 +176,8 @@ class _Teller:
     def question(self, question: WorldQuestion, today: int) -> str:
         form, attribute, subject, other = question
         known = self.language.questions[group_of(attribute), form]
+        if " " in subject:
+            self.asked.setdefault(subject.partition(" ")[0], set()).add(subject)
         slot = {"follows": "p", "hop": "t"}.get(form, subject_slot(attribute))
         slots = {slot: subject, "v": str(other), "k": str(other), **self.language.table["events"].get(attribute, {})}
         if form == "as_of":

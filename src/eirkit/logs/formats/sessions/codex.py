@@ -1,8 +1,9 @@
 """Reads Codex CLI rollouts: JSON lines of session, turn context, response items and events.
 
 Consecutive items of the model, up to the first output or user message, are a turn. Shell calls become `bash` with the
-script that the shell ran. A token count that repeats its total is counted once; rolled-back turns are left out. A
-sub-agent's rollout is a run of its own that names its parent.
+script that the shell ran; what a command prints while it still runs, which the model asks for with `write_stdin`, is
+that command's. A token count that repeats its total is counted once; rolled-back turns are left out. A sub-agent's
+rollout is a run of its own that names its parent.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _SHELL_TOOLS = frozenset({"shell", "shell_command", "exec_command", "container.exec", "local_shell", "unified_exec"})
 _HEADER = re.compile(r"(?:Exit code: |Process exited with code )(-?[0-9]{1,10})$", re.MULTILINE)
+_RUNNING = re.compile(r"^Process running with session ID ([0-9]{1,12})$", re.MULTILINE)
 _HEADER_CHARACTERS = 400
+_FEED = "write_stdin"
 _FAILURES = ("apply_patch verification failed", "failed to parse", "unsupported call", "Error:")
 
 
@@ -50,6 +53,7 @@ class CodexOutput:
     text: str
     exit_code: int | None = None
     failed: bool = False
+    session: str = ""  # of a command that still runs
 
 
 def as_call(item: Mapping[str, Any]) -> CodexCall:
@@ -96,9 +100,11 @@ def as_output(given: object) -> CodexOutput:
     if text.startswith("{"):
         return _from_json(text) or CodexOutput(text)
     header, mark, body = text.partition("Output:\n")
-    stated = _HEADER.search(header) if len(header) <= _HEADER_CHARACTERS else None
-    if mark and stated:
-        return CodexOutput(body, int(stated.group(1)))
+    is_header = bool(mark) and len(header) <= _HEADER_CHARACTERS
+    if is_header and (stated := _HEADER.search(header)):
+        return CodexOutput(body, int(stated[1]))
+    if is_header and (running := _RUNNING.search(header)):
+        return CodexOutput(body, session=running[1])
     return CodexOutput(text, failed=text.startswith(_FAILURES))
 
 
@@ -157,6 +163,8 @@ class _Rollout:
         self.folder: str | None = None
         self.window: int | None = None
         self.script: CodexScript | None = None  # that runs, in code mode
+        self.running: dict[str, str] = {}  # by session: the call whose command still runs
+        self.fed: dict[str, str] = {}  # by call of `write_stdin`: the call whose command gets the input
         self.is_open = False  # whether the last turn may get more of the same response
         self.counted_total = -1
         self.users_words: list[int] = []  # for each user message, the number of turns before it
@@ -191,8 +199,7 @@ class _Rollout:
             self._end_script(item.get("output"))
         elif kind in _OUTPUTS:
             self.is_open = False
-            output = as_output(item.get("output"))
-            self.builder.answer(_call_id(item), output.text, failed=output.failed, exit_code=output.exit_code)
+            self._take_output(_call_id(item), as_output(item.get("output")))
         elif kind in _CALLS:
             self._take_call(item)
         elif kind in ("compaction", "compaction_summary", "context_compaction"):
@@ -207,7 +214,21 @@ class _Rollout:
             self.script = CodexScript(_call_id(item), string_of(item.get("input")), [])
             return
         call = as_call(item)
+        session = string_of(call.arguments.get("session_id"))
+        if call.tool == _FEED and session in self.running:
+            self.fed[_call_id(item)] = self.running[session]
         self.builder.ask(_call_id(item), call.tool, call.arguments, call.folder or self.folder)
+
+    def _take_output(self, id: str, output: CodexOutput) -> None:
+        """Take the output of a call; what `write_stdin` returns was printed by the command that runs."""
+        command = self.fed.get(id, id)
+        if output.session:
+            self.running[output.session] = command
+        if command == id:
+            self.builder.answer(id, output.text, failed=output.failed, exit_code=output.exit_code)
+        else:
+            self.builder.answer(id, "")
+            self.builder.extend(command, output.text, output.exit_code)
 
     def _end_script(self, output: object) -> None:
         """Add the calls of the script that ran, or the script itself if none was found in it."""
