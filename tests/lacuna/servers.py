@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from eirkit.agents.model import Message, ModelOptions, Request
 from eirkit.agents.models.reference import make_reference
+from eirkit.selftest.server import LoopbackHttp, read_request
 
 REASONS = {200: "OK", 302: "Found", 400: "Bad Request", 401: "Unauthorized", 429: "Too Many Requests"}
 DROP_PAUSE_SECONDS = 0.02  # lets what was written reach the client before the connection is cut
@@ -43,7 +43,7 @@ Script = Sequence[Answer] | Callable[[Received], Answer]
 
 
 @dataclass(slots=True)
-class ModelServer:
+class ModelServer(LoopbackHttp):
     """Use it in a with statement; the last answer of a script repeats."""
 
     script: Script
@@ -51,46 +51,10 @@ class ModelServer:
     together: int = 1  # requests that must be there at once before the first is answered
     busiest: int = 0  # most requests that were being answered at once
     _busy: int = 0
-    _thread: threading.Thread | None = None
-    _stop: Callable[[], object] = lambda: None  # replaced once the server runs
-    _port: int = 0
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}/v1"
-
-    def __enter__(self) -> ModelServer:
-        started = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(started)), daemon=True)
-        self._thread.start()
-        started.wait()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop()
-        assert self._thread is not None
-        self._thread.join()
-
-    async def _serve(self, started: threading.Event) -> None:
-        stop, loop = asyncio.Event(), asyncio.get_running_loop()
-        self._stop = lambda: loop.call_soon_threadsafe(stop.set)
-        server = await asyncio.start_server(self._converse, "127.0.0.1", 0)
-        self._port = server.sockets[0].getsockname()[1]
-        started.set()
-        await stop.wait()
-        server.close()
-
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while await self._exchange(reader, writer):
-                pass
-        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            pass  # the client left, or the test is over
-        finally:
-            writer.transport.abort()
-
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        received = await read_request(reader)
+    async def exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        path, headers, body = await read_request(reader)
+        received = Received(path, headers, json.loads(body) if body else None)
         answer = self._next(received)
         self._busy += 1
         self.busiest = max(self.busiest, self._busy)
@@ -108,14 +72,6 @@ class ModelServer:
         if callable(self.script):
             return self.script(received)
         return self.script[min(len(self.received), len(self.script)) - 1]
-
-
-async def read_request(reader: asyncio.StreamReader) -> Received:
-    """Return the next request on a connection."""
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Received(head[0].split()[1], headers, json.loads(body) if body else None)
 
 
 async def send(writer: asyncio.StreamWriter, answer: Answer) -> None:

@@ -18,7 +18,7 @@ from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here
 from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
-from eirkit.paper.page import DOCUMENT, SCHEMA, overview, reproduction_page, write_overview, write_reproduction
+from eirkit.paper.page import DOCUMENT, SCHEMA, overview, reproduction_page, write_overview, write_study
 from eirkit.paper.runner import StudyOutcome, StudyStore, deciding_files, key_of, run_studies
 from eirkit.paper.studies.catalogue import find_study, perform
 from eirkit.paper.study import (
@@ -185,7 +185,9 @@ def test_a_killed_run_goes_on(tmp_path):
 
 def test_the_page_holds_every_study_and_its_files_are_beside_it(tmp_path):
     outcomes = list(run_studies(studies(), SETTING, StudyStore(tmp_path), None, perform))
-    page = write_reproduction(outcomes, tmp_path, None).read_text("utf-8")
+    for outcome in outcomes:
+        write_study(outcome, tmp_path, None)
+    page = write_overview(outcomes, tmp_path).read_text("utf-8")
     for name in QUICK:
         assert f'id="{name}"' in page
         endings = {path.suffix for path in (tmp_path / name).iterdir()}
@@ -231,7 +233,8 @@ def test_the_page_is_written_with_each_study_and_a_log_gets_a_line_for_it(tmp_pa
 
 def test_figures_are_drawn_when_asked(tmp_path):
     outcomes = list(run_studies(studies("eir-histories"), SETTING, StudyStore(tmp_path), None, perform))
-    write_reproduction(outcomes, tmp_path, "svg")
+    for outcome in outcomes:
+        write_study(outcome, tmp_path, "svg")
     assert (tmp_path / "eir-histories" / "eir-histories.svg").read_text("utf-8").lstrip().startswith("<?xml")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log2
 from pathlib import Path
 from shlex import quote
@@ -33,11 +34,14 @@ from eirkit.tasks.frontier import frontier_of
 from eirkit.tasks.generation import from_graph, generate, graph_of, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec
 from eirkit.tasks.workload import Workload, load_graph, workloads
+from eirkit.testing.certification import certify as certify_demand
+from eirkit.testing.certification import count_demand
 
 LONGEST_TABLE = 24  # rows; longer curves show a selection beside the chart
 FEWEST_DRAWN = 12  # cuts
 MOST_BITS = 1_000_000  # a larger memory is a mistake
 LIMIT_HELP = "Evaluations after which to give up."
+STATED = "stated by the workload; --certify compares it with counts of small tasks"
 WARM_UP = "what only unscored warm-up steps need is not required"
 
 
@@ -46,23 +50,29 @@ WARM_UP = "what only unscored warm-up steps need is not required"
 @task_options
 @graph_option
 @option("--cuts", type=IntegerList(least=0), help="Compute only these cuts, such as 16,40.  [default: all]")
+@option("--certify", is_flag=True, help="Compare the formula of a workload of your own with counts of small tasks.")
 @option("--h", type=click.IntRange(min=1), help="Also print the pressure on a memory of h records.")
 @option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curve as .svg, .png or .pdf.")
 @document_options
 def curve(
-    spec: TaskSpec, graph: Path | None, cuts: list[int] | None, h: int | None, plot: Path | None, show: Show
+    spec: TaskSpec,
+    graph: Path | None,
+    cuts: list[int] | None,
+    certify: bool,
+    h: int | None,
+    plot: Path | None,
+    show: Show,
 ) -> None:
     """Compute how many bits must survive each step of a task of WORKLOAD.
 
     Cut t lies after step t. The number is the execution information requirement (EIR): with fewer bits no agent can
-    answer every later step correctly.
+    answer every later step correctly. A workload without a formula is counted if it is small; the formula of a
+    workload of your own is printed as stated, unless --certify finds it right.
     """
     task = generate(spec) if graph is None else from_graph(spec, load_graph(graph))
     workload = prepare(task.spec)
-    demand = workload.demand(task.spec, graph_of(task), cuts)
-    if not workload.leaves_out_unscored:
-        demand = demand.leave_out_unscored(spec.warm_up)
-    data = _data(task, demand)
+    demand, stated = _demand(workload, task, cuts, certify)
+    data = _data(task, demand, stated)
     if h is not None:
         under = pressure(demand, h, log2(workload.alphabet(task.spec)))
         data["pressure"] = {"h": h, "capacity_bits": under.capacity_bits, "peak": under.peak}
@@ -72,7 +82,31 @@ def curve(
     show(_document(task.spec, demand, data, chart))
 
 
-def _data(task: TaskInstance, demand: DemandCurve) -> dict[str, Any]:
+def _demand(
+    workload: Workload, task: TaskInstance, cuts: list[int] | None, certified: bool
+) -> tuple[DemandCurve, bool]:
+    """Return EIR, and whether it is only stated: a formula from outside eirkit that was not compared with counts."""
+    foreign = not type(workload).__module__.startswith("eirkit.")
+    graph = graph_of(task)
+    try:
+        demand = workload.demand(task.spec, graph, cuts)
+    except UsageError:
+        if not foreign:
+            raise
+        return count_demand(workload, task.spec, graph, cuts), False
+    if not workload.leaves_out_unscored:
+        demand = demand.leave_out_unscored(task.spec.warm_up)
+    if not foreign:
+        return demand, False
+    if not certified:
+        return replace(demand, method=f"{demand.method}; {STATED}"), True
+    found = certify_demand(workload)
+    if found.differences:
+        raise UsageError(f"the formula is wrong: {found.differences[0]}; correct demand()")
+    return replace(demand, method=f"{demand.method}; {found}"), not found.sizes
+
+
+def _data(task: TaskInstance, demand: DemandCurve, stated: bool) -> dict[str, Any]:
     spec = task.spec
     head = {name: value for name, value in spec.as_json().items() if name != "queries"}
     bits = (
@@ -90,7 +124,8 @@ def _data(task: TaskInstance, demand: DemandCurve) -> dict[str, Any]:
         "q": spec.q,
         "fingerprint": task.fingerprint,
         "method": demand.method,
-        "certified": demand.certified,
+        "certified": demand.certified and not stated,
+        "stated": stated,
         **bits,
         "notes": [WARM_UP] if spec.warm_up else [],
     }
@@ -106,7 +141,8 @@ def _document(spec: TaskSpec, demand: DemandCurve, data: dict[str, Any], chart: 
             f"{under['h']} records hold {under['capacity_bits']:.1f} bits, so the pressure is at most "
             f"{under['peak']:.3f}; above 1 no agent is always right."
         )
-    words = (f"{data['method']}; {'exact' if demand.certified else 'bounds, not exact'}", *data["notes"])
+    kind = ("stated, not certified" if data["stated"] else "exact") if demand.certified else "bounds, not exact"
+    words = (f"{data['method']}; {kind}", *data["notes"])
     title = f"Bits that must survive: {spec.workload}"
     then = f"eirkit lacuna simulate {task_words(spec)} --h {spec.m},{max(1, spec.m // 2)}"
     return Document("eir-curve", title, tuple(answer), data, (Section("", (), items), Section("", words)), next=then)
@@ -172,8 +208,11 @@ def _runs(demand: DemandCurve) -> list[dict[str, Cell]]:
 @click.argument("contract", metavar="FILE.py:NAME")
 @option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help=LIMIT_HELP)
 @option("--groups", is_flag=True, help="Also list which histories, or states, share a class.")
+@option(
+    "--capacity", type=click.FloatRange(0, MOST_BITS, min_open=True), metavar="BITS", help="Also print the pressure."
+)
 @document_options
-def count(contract: str, limit: int, groups: bool, show: Show) -> None:
+def count(contract: str, limit: int, groups: bool, capacity: float | None, show: Show) -> None:
     """Count how many bits the contract NAME in FILE.py requires at the cut that it describes.
 
     NAME is an object or a class with `histories`, `futures` and `respond(history, future)`; or with `states`,
@@ -182,6 +221,8 @@ def count(contract: str, limit: int, groups: bool, show: Show) -> None:
     found = load_contract(contract)
     counted = count_process(found, limit=limit) if isinstance(found, Process) else count_contract(found, limit=limit)
     data = {"contract": contract, **as_document(counted)}
+    if capacity is not None:
+        data["pressure"] = {"capacity_bits": capacity, "peak": counted.bits / capacity}
     if groups:
         data["groups"] = [[str(member) for member in group] for group in counted.groups]
     show(_count_document(contract, counted, data, groups))
@@ -204,10 +245,14 @@ def as_document(counted: ContractCount) -> dict[str, Any]:
 
 def _count_document(contract: str, counted: ContractCount, data: dict[str, Any], groups: bool) -> Document:
     pasts = "states" if counted.futures is None else "histories"
-    answer = (f"{counted.bits:.3f} bits must survive this cut.", _whole(counted.representation_bits))
+    answer = [f"{counted.bits:.3f} bits must survive this cut.", _whole(counted.representation_bits)]
+    if under := data.get("pressure"):
+        said = "above 1 no agent is always right" if under["peak"] > 1 else "up to 1 an agent can always be right"
+        answer.append(f"The pressure on {under['capacity_bits']:g} bits is {under['peak']:.3f}; {said}.")
     found: dict[str, Cell] = {
         pasts: counted.histories,
-        "classes": f"{counted.classes:,}: {pasts} of one class need the same answers, whatever comes next",
+        "classes": f"{counted.classes:,}: {pasts} of one class need the same answers, whatever comes next"
+        + (", or are told apart by what is given" if counted.supplied else ""),
         "EIR": f"log2({counted.classes:,}) = {counted.bits:.3f} bits",
         "method": f"{counted.method}; {counted.evaluations:,} evaluations",
     }
@@ -220,7 +265,7 @@ def _count_document(contract: str, counted: ContractCount, data: dict[str, Any],
         items.append(Table("groups", f"{pasts.capitalize()} by class", columns, tuple(rows)))
     then = "eirkit eir curve stepwise-sum" if groups else f"eirkit eir count {quote(contract)} --groups"
     return Document(
-        "eir-count", f"Bits required by {contract}", answer, data, (Section("", (), tuple(items)),), next=then
+        "eir-count", f"Bits required by {contract}", tuple(answer), data, (Section("", (), tuple(items)),), next=then
     )
 
 

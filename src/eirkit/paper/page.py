@@ -227,13 +227,6 @@ def _own(study: Study, table: Table) -> Table:
     return table if table.id.startswith(study.id) else replace(table, id=f"{study.id}-{table.id}")
 
 
-def write_reproduction(outcomes: Sequence[StudyOutcome], folder: Path, form: FigureForm | None) -> Path:
-    """Write the page, and each study's tables and, where a form is given, figures; return the page's path."""
-    for outcome in outcomes:
-        write_study(outcome, folder, form)
-    return write_overview(outcomes, folder)
-
-
 def write_study(outcome: StudyOutcome, folder: Path, form: FigureForm | None) -> None:
     """Write the tables of one study, the data of its charts and, where a form is given, its figures."""
     if outcome.findings is None:

@@ -76,14 +76,12 @@ Script = Callable[[Mapping[str, Any]], Said]
 
 
 @dataclass(slots=True)
-class LoopbackServer:
-    """Answers requests by a script; use it in a with statement."""
+class LoopbackHttp:
+    """An HTTP server on loopback, in a thread of its own; use it in a with statement. Subclasses define `exchange`."""
 
-    script: Script
-    log: list[Served] = field(default_factory=list)
-    _thread: threading.Thread | None = None
-    _stop: Callable[[], object] = lambda: None  # replaced once the server runs
-    _port: int = 0
+    _thread: threading.Thread | None = field(default=None, kw_only=True)
+    _stop: Callable[[], object] = field(default=lambda: None, kw_only=True)  # replaced once the server runs
+    _port: int = field(default=0, kw_only=True)
 
     @property
     def url(self) -> str:
@@ -112,18 +110,34 @@ class LoopbackServer:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while True:
-                await self._answer(reader, writer)
+            while await self.exchange(reader, writer):
+                pass
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass  # the client left, or the test is over
         finally:
             writer.transport.abort()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
-        raw = await reader.readexactly(int(headers.get("content-length", "0")))
-        path = head[0].split()[1]
+    async def exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; return whether another one may follow on this connection."""
+        raise NotImplementedError
+
+
+async def read_request(reader: asyncio.StreamReader) -> tuple[str, dict[str, str], bytes]:
+    """Return the path, the headers and the body of the next request on a connection."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
+    return head[0].split()[1], headers, await reader.readexactly(int(headers.get("content-length", "0")))
+
+
+@dataclass(slots=True)
+class LoopbackServer(LoopbackHttp):
+    """Answers requests by a script and keeps a log of them."""
+
+    script: Script
+    log: list[Served] = field(default_factory=list)
+
+    async def exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        path, _, raw = await read_request(reader)
         if not path.endswith(PATH) or not raw:
             said, body, counted = Said(status=404, error=f"nothing at {path}"), {}, 0
         else:
@@ -142,3 +156,4 @@ class LoopbackServer:
             await writer.drain()
             if said.drip_bytes:
                 await asyncio.sleep(0)
+        return True

@@ -6,7 +6,7 @@ references of one task and all inputs; futures have all references that can occu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from eirkit.eir.bisimulation import count_process
-from eirkit.errors import SpecError, UsageError
+from eirkit.eir.demand import ClassCount, DemandCurve, select_cuts
+from eirkit.errors import SpecError, TooLargeError, UsageError
 from eirkit.tasks.task import ASKING, Payload, TaskSpec
 from eirkit.tasks.workload import Graph, Workload, as_tuples
 
@@ -25,6 +26,8 @@ VALUES = (2, 3)
 STEPS = (2, 3, 4, 5)
 WINDOWS = (1, 2, 3)
 FAN_INS = (1, 2)
+MOST_REFERENCES = 100  # of one step; 2,000 seeds then miss none that is as likely as the others
+MOST_STATES = 20_000  # of one cut; a few seconds
 
 State = tuple[int, tuple[Payload | None, ...]]  # steps done, and the answers that can still be asked for
 
@@ -84,6 +87,31 @@ def certify(workload: Workload) -> Certificate:
     return Certificate(tuple(sizes), cuts, bounded, tuple(differences))
 
 
+def count_demand(workload: Workload, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
+    """Return EIR after each step of a small task, counted: no formula is used.
+
+    Raises:
+        TooLargeError: there are too many states or references to go through.
+    """
+    references = workload.references(spec, np.arange(SEEDS, dtype=np.uint64))
+    graphs = {as_tuples(row) for row in references} | {graph}
+    support = [sorted({found[t] for found in graphs}) for t in range(spec.n)]
+    if (most := max(map(len, support))) > MOST_REFERENCES:
+        raise TooLargeError(f"a step has more than {most} different references; use a smaller --m, --fan-in or --n")
+    wanted = set(select_cuts(spec.n, cuts))
+    held = max(map(len, _Cut(workload, spec, graph, support, 0).needed))
+    if workload.alphabet(spec) ** held > MOST_STATES:
+        raise TooLargeError(
+            f"no EIR formula is known for {spec.workload!r}, and {held} records of {workload.alphabet(spec):,} values "
+            "are too many to count; use a smaller --m, --n or --digits"
+        )
+    counts = tuple(
+        ClassCount.exactly(count_process(_Cut(workload, spec, graph, support, t)).classes) if t in wanted else None
+        for t in range(spec.n + 1)
+    )
+    return DemandCurve(counts, f"counted: every input, and every reference that {SEEDS:,} seeds drew")
+
+
 def _sizes(workload: Workload) -> Iterator[SmallSpec]:
     name = type(workload).__name__
     for values, n, m, fan_in in product(VALUES, STEPS, WINDOWS, FAN_INS):
@@ -111,7 +139,7 @@ class _Cut:
     """The process after step t of a small task."""
 
     workload: Workload
-    spec: SmallSpec
+    spec: TaskSpec
     graph: Graph
     support: list[list[tuple[int, ...]]]  # what each step can refer to
     t: int
@@ -139,14 +167,14 @@ class _Cut:
         t, held = state
         operands = [value for r in refs if (value := held[r - 1]) is not None]
         answer = self.workload.canonical(tuple(self.workload.operate(self.spec, fresh, operands)))
-        needed = self._needed[t + 1]
+        needed = self.needed[t + 1]
         return answer, (t + 1, tuple(v if r in needed else None for r, v in enumerate((*held, answer), 1)))
 
     def _inputs(self, t: int) -> list[Payload | None]:
         return [None] if self._kinds[t] in ASKING else list(product(range(self.spec.q), repeat=self._width))
 
     @cached_property
-    def _needed(self) -> list[frozenset[int]]:
+    def needed(self) -> list[frozenset[int]]:
         """The records that a step after each cut can refer to, in the past of this task or in any future."""
         asked = [{r for refs in (*self.support[t], self.graph[t]) for r in refs} for t in range(self.spec.n)]
         return [frozenset().union(*asked[t:]) if t < self.spec.n else frozenset() for t in range(self.spec.n + 1)]
