@@ -106,7 +106,9 @@ def test_a_cap_stops_the_command_and_a_higher_one_goes_on(call, served, command)
     assert complaint.rstrip().endswith("raise the cap and resume")
     kept = sum(run["usage"]["calls"] for run, _ in scan_runs(Path("out") / RUNS))
     before = len(served.received)
-    assert document(resume(call, command, "--prices", "prices.toml", "--cap-usd", 1000)) == whole
+    found = document(resume(call, command, "--prices", "prices.toml", "--cap-usd", 1000))
+    assert {**found, "spending": None} == {**whole, "spending": None}
+    assert found["spending"]["cap_usd"] == 1000
     assert kept > 0
     assert len(served.received) - before == all_calls - kept
 
@@ -205,7 +207,10 @@ def test_a_folder_of_the_previous_version_is_not_gone_on_with(call):
 def test_a_cache_spares_the_second_command(call, served, command):
     first = document(call(command, *by_server(served), "--cache", "replies.db", "--json"))
     asked = len(served.received)
-    assert document(call(command, *by_server(served), "--cache", "replies.db", "--json")) == first
+    second = document(call(command, *by_server(served), "--cache", "replies.db", "--json"))
+    assert {**second, "spending": None} == {**first, "spending": None}
+    assert first["spending"]["spent_usd"] > 0
+    assert second["spending"] is None
     assert len(served.received) == asked
 
 

@@ -12,7 +12,7 @@ import pytest
 from examples.ledger import last_entry, ledger
 from examples.timezone import timezone
 
-from eirkit.eir.contract import FiniteContract
+from eirkit.eir.contract import FiniteContract, count_contract, count_signatures
 from eirkit.eir.lossy import EQUAL, Frontier, capacities
 from eirkit.errors import ContractError, UsageError
 
@@ -151,6 +151,41 @@ def test_the_states_for_an_error_enclose_the_least_of_all_encoders(error: float)
         assert exact.states_for(error).lower == exact.states_for(error).upper == least, seed
         assert bounded.lower <= least <= bounded.upper, seed
         assert exact.states_for_run(error) == whole, seed
+
+
+@dataclass
+class Told(Drawn):
+    """A random contract in which part of the history is supplied beside the memory."""
+
+    told: list[int]
+
+    def given(self, history: int) -> int:
+        return self.told[history]
+
+
+def test_what_is_given_need_not_be_remembered() -> None:
+    for seed in range(150):
+        drawn = draw(seed)
+        rng = random.Random(-seed)
+        told = Told(drawn.rows, drawn.likely, drawn.asked, [rng.randrange(2) for _ in drawn.rows])
+        parts = [[x for x, value in enumerate(told.told) if value == z] for z in (0, 1)]
+        rows = [{tuple(drawn.rows[x]) for x in part} for part in parts]
+        assert count_contract(told).classes == count_signatures(told) == max(map(len, rows))
+        total = math.fsum(drawn.likely)
+        exact, bounded = Frontier(told), Frontier(told, exact_atoms=NOTHING)
+        for states in range(1, 4):
+            # Whoever answers sees what is given, so each value is a contract of its own with all the states.
+            best = whole = 0.0
+            for part in parts:
+                mass = math.fsum(drawn.likely[x] for x in part)
+                if mass:
+                    alone = Drawn([drawn.rows[x] for x in part], [drawn.likely[x] for x in part], drawn.asked)
+                    share, run = best_of_all(alone, states)
+                    best, whole = best + share * mass / total, whole + run * mass / total
+            assert exact.point(states).lower == pytest.approx(best, abs=EQUAL), seed
+            assert exact.point(states).run == pytest.approx(whole, abs=EQUAL), seed
+            interval = bounded.point(states)
+            assert interval.lower - EQUAL <= best <= interval.upper + EQUAL, seed
 
 
 def test_one_bit_of_the_timezone_bug_is_right_five_times_in_six() -> None:

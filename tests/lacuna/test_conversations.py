@@ -21,6 +21,7 @@ from eirkit.runs.cells import Access
 from eirkit.runs.conversations import WordInjection, check_told_access, judge_told, told_session
 from eirkit.runs.store import scan_runs
 from eirkit.runs.suite import read_suite
+from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.tasks.conversations import ToldWorld, canonical_answer, read_preset, spell, unspell
 from eirkit.tasks.generation import find_workload, generate, generate_many, prepare
 from eirkit.tasks.words.reading import hear_passages, needed_statements
@@ -309,3 +310,21 @@ def test_a_sham_is_true_of_another_and_an_old_sentence_of_the_same():
             assert all(one.statement.subject != needed[0].statement.subject for one in told["sham"])
             lengths = [len(arms[arm](asked.t) or "") for arm in ("oracle", "sham")]
             assert abs(lengths[0] - lengths[1]) <= 8, lengths
+
+
+def test_the_viewer_marks_what_was_needed_stored_and_returned(tmp_path: Path, capsys):
+    out = tmp_path / "runs"
+    grid = ["--workload", "words", "--memory", "text", "--model", "scripted/reader", "--seeds", "0", "--no-control"]
+    eirkit(capsys, "lacuna", "run", *grid, "--out", str(out), "--json")
+    (record,) = [record for record, _ in scan_runs(out / "runs.jsonl")]
+    run = LacunaRun(out, record, plugins=False)
+    wrong = {t: fate for t, fate, _ in record["words"]["wrong"]}
+    assert set(wrong.values()) & {"word_not_returned"}
+    for step in run.document()["steps"]:
+        assert step["correct"] == (step["t"] not in wrong)
+        told = run.around(step["t"])["told"]
+        assert told["question"] in run.task.instance.told[-1].questions
+        assert all(turn["stored"] for turn in told["turns"])  # a text file keeps everything
+        if wrong.get(step["t"]) == "word_not_returned":
+            assert told["fate"] == "held, not returned"
+            assert any(turn["needed"] and not turn["returned"] for turn in told["turns"])

@@ -7,7 +7,16 @@ from itertools import product
 
 import pytest
 
-from eirkit.findings.intervals import beta_cdf, binomial_tail, half_width, paired, proportion, student
+from eirkit.findings.intervals import (
+    FEWEST_CLUSTERS,
+    beta_cdf,
+    binomial_tail,
+    half_width,
+    mean_share,
+    paired,
+    proportion,
+    student,
+)
 
 ROUNDING = 1e-9
 
@@ -86,3 +95,33 @@ def test_trajectories_that_disagree_widen_the_interval():
 def test_the_error_of_a_clustered_mean_by_hand():
     # Residuals −1, −1 | 1, 1: sums −2 and 2; √(2/1 · 8) / 4 = 1, times t with one degree of freedom.
     assert half_width([0.0, 0.0, 2.0, 2.0], "aabb") == pytest.approx(12.7062, rel=1e-5)
+
+
+def test_a_mean_share_is_never_certain_and_no_surer_than_its_tasks():
+    """Two, three and six perfect tasks: the interval of as many trials, however many steps each had."""
+    for tasks in (1, 2, 3, 6, 20):
+        found = mean_share([1.0] * tasks, range(tasks), 64 * tasks)
+        assert (found.estimate, found.high, found.clusters) == (1.0, 1.0, tasks)
+        assert found.low == pytest.approx(0.025 ** (1 / tasks))  # P(all right) = p^tasks
+        assert mean_share([1.0] * tasks * 3, [*range(tasks)] * 3, 192 * tasks).low == pytest.approx(found.low)
+
+
+def test_a_mean_share_of_tasks_that_differ_has_the_t_interval_over_them():
+    values = [0.2, 0.4, 0.3, 0.5, 0.1, 0.3, 0.35, 0.25]
+    found, half = mean_share(values, range(8), 8 * 10_000), half_width(values, range(8))
+    assert (found.low, found.high) == (pytest.approx(0.3 - half), pytest.approx(0.3 + half))
+    scipy = pytest.importorskip("scipy.stats")
+    low, high = scipy.t.interval(0.95, 7, loc=0.3, scale=scipy.sem(values))
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+
+
+@pytest.mark.parametrize("tasks", [2, 3, 5, 8])
+@pytest.mark.parametrize("chance", [0.3, 0.7, 0.95])
+def test_a_mean_share_covers_where_every_task_is_all_right_or_all_wrong(tasks, chance):
+    """The hardest case, by enumeration: what a task has many steps of, it has only once."""
+    covered = 0.0
+    for right in range(tasks + 1):
+        found = mean_share([1.0] * right + [0.0] * (tasks - right), range(tasks), 32 * tasks)
+        if found.low <= chance <= found.high:
+            covered += math.comb(tasks, right) * chance**right * (1 - chance) ** (tasks - right)
+    assert covered >= (0.95 if tasks < FEWEST_CLUSTERS else 0.9)  # t is approximate where they differ

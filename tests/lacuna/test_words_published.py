@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from datetime import date
 
 import pytest
@@ -11,7 +13,7 @@ from eirkit.errors import InputFileError
 from eirkit.tasks.words.language import load_language
 from eirkit.tasks.words.published import label_world, read_published
 from eirkit.tasks.words.truth import answers
-from eirkit.tasks.words.world import PRESETS, generate_worlds
+from eirkit.tasks.words.world import PERSONAL, PRESETS, generate_worlds
 
 
 def turns(*texts, marked=()):
@@ -140,3 +142,20 @@ def test_evidence_of_a_world_is_where_the_answer_was_said():
             if ability == "abstention" and question.form == "now":
                 assert not texts
     assert checked > 60
+
+
+@pytest.mark.parametrize("preset", ["small", "instructions"])
+def test_the_command_tells_where_and_how_long_ago_the_evidence_was_said(preset):
+    command = [sys.executable, "-m", "eirkit", "lacuna", "words", "--preset", preset, "--seed", "12", "--json"]
+    data, found = json.loads(subprocess.run(command, capture_output=True, check=True).stdout), 0
+    for asked in data["questions"]:
+        heard = [(s, t) for s, session in enumerate(data["sessions"]) if session["day"] <= asked["day"]
+                 for t in range(len(session["messages"]))]  # fmt: skip
+        places = [(s, t) for s, t in asked["evidence"]]
+        assert all(data["sessions"][s]["messages"][t]["role"] == "user" for s, t in places)
+        assert asked["turns_since"] == (len(heard) - 1 - heard.index(places[-1]) if places else None)
+        if asked["form"] == "now" and asked["answer"] != "unknown" and asked["attribute"] in PERSONAL:
+            found += 1
+            saying = [(s, t) for s, t in heard if asked["answer"] in data["sessions"][s]["messages"][t]["text"]]
+            assert set(saying) & set(places)
+    assert found > 3

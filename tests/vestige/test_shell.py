@@ -222,6 +222,13 @@ def test_what_cannot_be_divided_is_shared_by_tokens() -> None:
     place = ShellState(roots=("/repo",), folder="/repo", count=len)
     reads = touch("cat a b", "x" * 10, place=place).reads
     assert [(read.path, read.content, read.tokens) for read in reads] == [("a", None, 5), ("b", None, 5)]
+    assert [read.undivided for read in reads] == [True, True]  # which part is whose is unknown, and said to be
+    known = touch("cat a", "x\ny\n", place=place).reads + touch("cat a b", "x\ny\nz\n", place=place).reads
+    assert [(read.path, read.content, read.undivided) for read in known] == [
+        ("a", "x\ny\n", False),
+        ("a", "x\ny\n", False),
+        ("b", "z\n", False),
+    ]
 
 
 def test_a_view_that_the_scaffold_cut_says_so_and_numbers_only_its_beginning() -> None:

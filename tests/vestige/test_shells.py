@@ -95,6 +95,22 @@ def test_a_run_on_windows_is_known_by_an_earlier_line() -> None:
     assert [write.path for write in touches.writes] == ["src/a.py"]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed -i '9c\\except E as e:\\n    raise' a.py",
+        "sed -i '1116i\\    if not a:\\n        return 1' a.py",
+        "cat > x.ps1 <<'EOF'\nGet-Content C:\\a.txt\nEOF",
+        "grep -rn 'foo\\.bar' src",
+        "find . -name \\*.py",
+    ],
+)
+def test_text_of_another_kind_makes_no_line_one_of_windows(command: str) -> None:
+    state = ShellState(roots=("/repo",), folder="/repo")
+    shell_touches(command, "", 0, state)
+    assert not state.on_windows
+
+
 def test_there_are_many_labels() -> None:
     assert len(REAL) + len(TOLD) >= MANY_ENOUGH
     assert len({(case.command, case.output, case.before) for case in (*REAL, *TOLD)}) == len(REAL) + len(TOLD)

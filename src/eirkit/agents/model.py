@@ -170,6 +170,7 @@ class Batching(Protocol):
 
 USUAL_TOKENS = 1024  # of one reply, unless the options say otherwise
 RAISED_TOKENS = 16_384  # after a reply was cut while the model was still reasoning
+BATCH_SECONDS = 25 * 3600.0  # for a reply from a batch API, which answers within a day
 _RAISED_TIMES = 5  # times the usual time limit for a reply under the raised limit
 _OPERATIONAL = ("timeout_seconds", "retries", "connections")  # options that cannot change a reply
 
@@ -198,12 +199,19 @@ class ModelOptions:
             del given["reask"]
         return {**given, "extra": dict(self.extra)}
 
+    @property
+    def batched(self) -> bool:
+        """Whether requests go to the provider's batch API, with a setting of its servers."""
+        return str(self.extra.get("batch", False)).lower() != "false"
+
     def limit(self, request: Request) -> int:
         """Return the limit on the tokens of the reply to a request."""
         return request.max_tokens or self.max_tokens
 
     def seconds(self, limit: int) -> float:
         """Return the time limit of a reply that may have this many tokens."""
+        if self.batched:
+            return BATCH_SECONDS
         raised = self.max_tokens == USUAL_TOKENS and limit == RAISED_TOKENS
         return self.timeout_seconds * (_RAISED_TIMES if raised else 1)
 

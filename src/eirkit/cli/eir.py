@@ -251,7 +251,8 @@ def _count_document(contract: str, counted: ContractCount, data: dict[str, Any],
         answer.append(f"The pressure on {under['capacity_bits']:g} bits is {under['peak']:.3f}; {said}.")
     found: dict[str, Cell] = {
         pasts: counted.histories,
-        "classes": f"{counted.classes:,}: {pasts} of one class need the same answers, whatever comes next",
+        "classes": f"{counted.classes:,}: {pasts} of one class need the same answers, whatever comes next"
+        + (", or are told apart by what is given" if counted.supplied else ""),
         "EIR": f"log2({counted.classes:,}) = {counted.bits:.3f} bits",
         "method": f"{counted.method}; {counted.evaluations:,} evaluations",
     }

@@ -25,6 +25,7 @@ from eirkit.show.table import Cell, Column, Table, counted
 from eirkit.tasks.policy import policies
 from eirkit.tasks.task import TaskSpec
 
+UNDECIDED = 3  # exit code: no cell failed, and some did not show whether they pass
 ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-lookup"
 
 
@@ -72,7 +73,8 @@ def capability(
 ) -> int:
     """Run each model with nothing missing, to find out which tasks it can do at all.
 
-    A cell below the threshold supports no claims about lost information. Exits with 1 if there is such a cell.
+    A cell below the threshold supports no claims about lost information. Exits with 1 if there is such a cell, and with
+    3 if there is none but a cell is undecided, which more seeds may change.
     """
     control = Control(seeds, windows, threshold, calculator)
     for spec in specs:
@@ -82,15 +84,18 @@ def capability(
 
     def measure(results: Results) -> CommandResult:
         cells = question.measure(results)
-        failed = any(cell.failures or not cell.passes for cell in cells)
-        return CommandResult(_document(cells, question.document(cells)), 1 if failed else 0)
+        failed = any(cell.failures or cell.verdict == "failed" for cell in cells)
+        code = 1 if failed else 0 if all(cell.passes for cell in cells) else UNDECIDED
+        return CommandResult(_document(cells, question.document(cells)), code)
 
     return runner.run(question.plan(), measure, show)
 
 
 def _document(cells: Sequence[CapabilityCell], data: Mapping[str, Any]) -> Document:
     passed = [cell for cell in cells if cell.passes]
-    said = f"{len(passed)} of {counted(len(cells), 'cell')} may support claims about lost information."
+    said = f"{len(passed)} of {counted(len(cells), 'cell')} may support claims about lost information"
+    undecided = sum(cell.verdict == "undecided" for cell in cells)
+    said += f"; {undecided} undecided, where more seeds may help." if undecided else "."
     sections = [Section("", (), tuple(_tables(cells)))]
     if failures := losses(cell.failures for cell in cells):
         sections.append(Section("", failures))

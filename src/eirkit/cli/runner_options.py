@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from functools import wraps
 from itertools import pairwise
@@ -26,6 +26,7 @@ from eirkit.records import read_document
 from eirkit.runs.budget import Budget, SpendingLimits
 from eirkit.runs.cells import CellPlan
 from eirkit.runs.estimate import CellEstimate, RecordedRuns, assumptions, by_model, estimate_plan, read_recorded
+from eirkit.runs.journal import Journal, read_journal
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA
 from eirkit.runs.results import Results
 from eirkit.runs.runner import Progress as Sweep
@@ -126,10 +127,22 @@ class RunnerOptions:
         budget = Budget(self.limits, folder, is_new=is_new)
         with SweepProgress() as progress, closing(self.engine) if self.engine else nullcontext():
             with open_plan(plan, folder, budget, progress, self.engine) as runner:
-                found = measure(runner.complete(plan))
+                found = _with_spending(measure(runner.complete(plan)), budget)
             if folder is not None:
                 write_result(plan, folder, found.document.data)
         return found
+
+
+def _with_spending(found: CommandResult, budget: Budget) -> CommandResult:
+    """Return the result with what its folder has spent so far, or this command if it keeps none."""
+    journal = None if budget.folder is None else read_journal(budget.folder)
+    if journal is None and budget.ledger.spent_usd:
+        journal = Journal(budget.ledger.cap_usd, spending=budget.ledger.spending)
+    spending = None if journal is None else journal.as_json()
+    said = tuple(spending_remarks(spending))
+    document, sections = found.document, (Section("", said),) if said else ()
+    document = replace(document, data={**document.data, "spending": spending}, sections=(*document.sections, *sections))
+    return replace(found, document=document)
 
 
 def recorded_words(command: str, args: Sequence[str]) -> list[str]:

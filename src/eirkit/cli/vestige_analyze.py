@@ -29,7 +29,7 @@ from eirkit.logs.sources.remote import Location, Remote, as_location
 from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, Section, facts
 from eirkit.show.logs.advice import advice_rows
-from eirkit.show.logs.coverage import coverage_facts, coverage_warnings, is_silent, sub_agent_facts
+from eirkit.show.logs.coverage import coverage_facts, coverage_warnings, is_silent, split_facts, sub_agent_facts
 from eirkit.show.logs.needs import SIGNATURES
 from eirkit.show.logs.sentences import (
     break_columns,
@@ -254,6 +254,7 @@ def _lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tu
     yield "runs", f"{document['runs']:,} ({outcomes}), {counted(document['turns'], 'turn')}"
     yield "formats", ", ".join(f"{name} {count}" for name, count in document["formats"].items())
     yield from coverage_facts(document)
+    yield from split_facts(document)
     yield from sub_agent_facts(document)
     for source, count in document["goal_sources"].items():
         by_paper = source == "own-edits" and options.rule == "paper"

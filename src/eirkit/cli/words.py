@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 from datetime import date
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from eirkit.records import RecordWriter
 from eirkit.show.document import Document, Listing, Section
 from eirkit.show.showing import TEXT_WIDTH
 from eirkit.show.table import Column, Table, counted
-from eirkit.tasks.words.conversation import Told, tell
 from eirkit.tasks.words.floor import floor_bits, floor_bytes
-from eirkit.tasks.words.language import Language, load_language, show_answer
+from eirkit.tasks.words.language import Language, load_language
+from eirkit.tasks.words.published import LabelledDialogue, label_world
 from eirkit.tasks.words.truth import answers
 from eirkit.tasks.words.world import PRESETS, Dials, World, generate_world, generate_worlds
 
@@ -77,26 +78,31 @@ def words(
             raise UsageError(f"{out} exists; choose a new file or remove it")
         with RecordWriter(out, SCHEMA) as writer:
             for world in generate_worlds(chosen, range(seed, seed + count)):
-                writer.append(_data(world, tell(world, spoken), spoken))
+                writer.append(_data(world, label_world(world, spoken), spoken))
         said = f"{counted(count, 'world')} written to {out}."
         data = {"out": str(out), "worlds": count, "seeds": [seed, seed + count - 1]}
         show(Document("lacuna-words", "Worlds in words", (said,), data, next=f"eirkit lacuna words --seed {seed}"))
         return
     world = generate_world(chosen, seed)
-    show(_document(world, tell(world, spoken), spoken, f"eirkit lacuna words --preset {preset} --seed {seed + 1}"))
+    then = f"eirkit lacuna words --preset {preset} --seed {seed + 1}"
+    show(_document(world, label_world(world, spoken), spoken, then))
 
 
-def _data(world: World, told: tuple[Told, ...], language: Language) -> dict[str, Any]:
-    texts = [(_iso(one.day), text) for one in told for text in one.questions]
+def _data(world: World, dialogue: LabelledDialogue, language: Language) -> dict[str, Any]:
+    told = dialogue.sessions
+    place = {number: at for at, number in enumerate(n for n, one in enumerate(told) if one.messages)}
+    before = [0, *accumulate(len(one.messages) for one in told)]
     asked = [
         {
-            "day": day,
-            "text": text,
-            "answer": show_answer(language, question, answer),
-            "ability": ability,
+            "day": _iso(one.day),
+            "text": one.text,
+            "answer": one.answer,
+            "ability": one.kind,
+            "evidence": [[place[session], turn] for session, turn in one.turns or ()],
+            "turns_since": min((before[one.after] - before[s] - t - 1 for s, t in one.turns or ()), default=None),
             **question._asdict(),
         }
-        for (day, text), (question, answer, ability) in zip(texts, answers(world), strict=True)
+        for one, (question, _, _) in zip(dialogue.questions, answers(world), strict=True)
     ]
     sessions = [
         {"day": _iso(one.day), "messages": [message._asdict() for message in one.messages]}
@@ -117,8 +123,8 @@ def _data(world: World, told: tuple[Told, ...], language: Language) -> dict[str,
     }
 
 
-def _document(world: World, told: tuple[Told, ...], language: Language, then: str) -> Document:
-    data = _data(world, told, language)
+def _document(world: World, dialogue: LabelledDialogue, language: Language, then: str) -> Document:
+    data = _data(world, dialogue, language)
     last = data["floor_bits"][-1]
     answer = (
         f"{counted(len(data['sessions']), 'session')} and {counted(len(data['questions']), 'question')}; after the "

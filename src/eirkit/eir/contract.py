@@ -8,6 +8,7 @@ Errors in a user's code are raised as one ContractError that names the call.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -72,6 +73,7 @@ class ContractCount:
     horizon: int | None  # None for a finite contract, and for a process without end
     evaluations: int  # of `respond` or `step`
     method: str
+    supplied: bool = False  # whether something is given beside the memory; a class then may span several given values
 
     @property
     def histories(self) -> int:
@@ -106,6 +108,8 @@ def check_form(contract: Any, name: str = "the contract") -> FiniteContract | Pr
     form = FINITE if present[FINITE] else PROCESS
     if missing := [part for part in form if part not in present[form]]:
         raise ContractError(f"{name} has {', '.join(present[form])} but no {', '.join(missing)}; add what is missing")
+    if form is PROCESS and hasattr(contract, "given"):
+        raise ContractError(f"{name} is a process with `given`; make what is given a part of the moves instead")
     for verb in {"respond", "moves", "step"} & set(form):
         if not callable(getattr(contract, verb)):
             raise ContractError(f"{name}: {verb} is {short(getattr(contract, verb))}; make it a function")
@@ -232,8 +236,8 @@ PROBES = 8  # histories besides the first that are evaluated twice, to detect fu
 def count_signatures(contract: FiniteContract, *, limit: int = LIMIT) -> int:
     """Return the classes by Algorithm 1: one signature of all responses per history, and how many differ."""
     histories, futures = collect_both(contract, limit)
-    signatures = {tuple(_response(contract.respond, x, u) for u in futures) for x in histories}
-    return len(signatures)
+    signatures = {(supplied(contract, x), tuple(_response(contract.respond, x, u) for u in futures)) for x in histories}
+    return max(Counter(given for given, _ in signatures).values())
 
 
 def count_contract(contract: FiniteContract, *, limit: int = LIMIT) -> ContractCount:
@@ -252,8 +256,12 @@ def count_contract(contract: FiniteContract, *, limit: int = LIMIT) -> ContractC
         first, second = (_response(respond, histories[0], u) for _ in range(2))
         check_repeats(first, second, respond, histories[0], u)
     evaluations = 2 * len(futures)
+    values = [supplied(contract, x) for x in histories]
     alone: Blocks = []
-    together: Blocks = [list(range(len(histories)))]
+    by_value: dict[Any, list[int]] = {}
+    for place, value in enumerate(values):
+        by_value.setdefault(value, []).append(place)
+    together: Blocks = list(by_value.values())
     for u in futures:
         evaluations += sum(map(len, together))
         together = [part for block in together for part in _split(block, histories, u, respond)]
@@ -262,7 +270,13 @@ def count_contract(contract: FiniteContract, *, limit: int = LIMIT) -> ContractC
         if not together:
             break
     evaluations += _probe(histories, futures, respond)
-    groups = tuple(tuple(histories[i] for i in block) for block in sorted(alone + together))
+    # Histories that what is given tells apart may share a code, so the n-th classes of all given values are one.
+    shared: dict[int, list[int]] = {}
+    seen: Counter[Any] = Counter()
+    for block in sorted(alone + together):
+        shared.setdefault(seen[values[block[0]]], []).extend(block)
+        seen[values[block[0]]] += 1
+    groups = tuple(tuple(histories[i] for i in sorted(block)) for block in shared.values())
     return ContractCount(
         classes=len(groups),
         groups=groups,
@@ -270,7 +284,18 @@ def count_contract(contract: FiniteContract, *, limit: int = LIMIT) -> ContractC
         horizon=None,
         evaluations=evaluations,
         method="finite contract: histories refined by every future",
+        supplied=len(seen) > 1,
     )
+
+
+def supplied(contract: FiniteContract, history: Any) -> Any:
+    """Return what is given beside the memory after a history, such as a task description; None if nothing is."""
+    verb = getattr(contract, "given", None)
+    if verb is None:
+        return None
+    value = ask(verb, history)
+    check_value(value, verb, history)
+    return value
 
 
 def collect_both(contract: FiniteContract, limit: int) -> tuple[Sequence[Any], Sequence[Any]]:

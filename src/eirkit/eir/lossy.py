@@ -11,13 +11,14 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from eirkit.eir.bisimulation import count_process
 from eirkit.eir.ceiling import Ceiling, ceiling
-from eirkit.eir.contract import LIMIT, ContractCount, FiniteContract, Process, count_contract
+from eirkit.eir.contract import LIMIT, ContractCount, FiniteContract, Process, count_contract, supplied
 from eirkit.eir.scores import Floats, Numbers, ScoreTable, score_table
 from eirkit.errors import UsageError
 
@@ -47,7 +48,7 @@ class Encoder:
         return tuple(self.atom_codes[self.table.atoms].tolist())
 
     def decode(self, code: int, question: Any) -> Any:
-        """Return the answer to a future, or to the (open moves, move) pairs seen so far in a process."""
+        """Return the answer to a future, to (given, future), or to the (open moves, move) pairs of a process so far."""
         first, answers = self.table.asked[question]
         place = int(np.searchsorted(self.table.starts, first))
         return answers[int(self.columns[code, place]) - first]
@@ -90,6 +91,7 @@ class Frontier:
             else count_contract(contract, limit=limit)
         )
         self.exact_atoms = exact_atoms
+        self._values = [None if isinstance(contract, Process) else supplied(contract, x) for x in self.table.histories]
         self._known: dict[int, Encoder] = {}
 
     @property
@@ -142,9 +144,18 @@ class Frontier:
 
     @cached_property
     def _classes(self) -> list[float]:
-        """Probabilities of the classes, the likeliest first."""
-        weight = dict(zip(map(_key, self.table.histories), self.table.weights.tolist(), strict=True))
-        return sorted((math.fsum(weight[_key(x)] for x in group) for group in self.count.groups), reverse=True)
+        """Probabilities of the classes, the likeliest first; those of different given values share a state."""
+        cases = zip(self.table.histories, self.table.weights.tolist(), self._values, strict=True)
+        weight = {_key(x): (w, value) for x, w, value in cases}
+        masses: dict[Any, list[float]] = {value: [] for value in self._values}
+        for group in self.count.groups:
+            found: dict[Any, float] = {}
+            for w, value in (weight[_key(x)] for x in group):
+                found[value] = found.get(value, 0.0) + w
+            for value, mass in found.items():
+                masses[value].append(mass)
+        ranked = (sorted(of_value, reverse=True) for of_value in masses.values())
+        return [math.fsum(level) for level in zip_longest(*ranked, fillvalue=0.0)]
 
     @cached_property
     def _search(self) -> _Partitions:

@@ -25,6 +25,7 @@ from eirkit.eir.contract import (
     check_value,
     collect,
     collect_both,
+    supplied,
 )
 from eirkit.errors import ContractError, TooLargeError
 
@@ -83,11 +84,14 @@ def score_table(contract: FiniteContract | Process, *, limit: int = LIMIT) -> Sc
         found, futures = collect_both(contract, limit)
         histories = list(found)
         weights = _law(contract, "history_weight", histories)
+        values = [supplied(contract, history) for history in histories]
         for future, weight in zip(futures, _law(contract, "future_weight", futures), strict=True):
             answers = [ask(contract.respond, history, future) for history in histories]
             for history, answer in zip(histories, answers, strict=True):
                 check_value(answer, contract.respond, history, future)
-            asking.add(future, answers, weights * weight)
+            for value in dict.fromkeys(values):  # whoever answers sees what is given, so each value is a question
+                question = (value, future) if hasattr(contract, "given") else future
+                asking.add(question, answers, weights * weight * np.array([found == value for found in values]))
     return asking.table(tuple(histories), weights)
 
 

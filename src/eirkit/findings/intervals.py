@@ -45,6 +45,39 @@ def paired(trajectories: Sequence[Sequence[tuple[bool, bool]]]) -> Interval:
     return Interval(middle, max(-1.0, low), min(1.0, high), LEVEL, len(trajectories))
 
 
+def mean_share(values: Sequence[float], clusters: Sequence[Hashable], trials: int) -> Interval:
+    """Return the interval of a mean of shares of which only clusters are independent, such as tasks.
+
+    It holds the t interval over clusters and the exact one over all trials. With few clusters, or where all have the
+    same share, nothing shows how much clusters differ; then it also holds the exact interval in which each cluster
+    counts as one trial, which is valid however alike the trials of a cluster are.
+
+    Args:
+        trials: in all, such as scored steps.
+    """
+    middle = math.fsum(values) / len(values)
+    groups: dict[Hashable, list[float]] = {}
+    for value, cluster in zip(values, clusters, strict=True):
+        groups.setdefault(cluster, []).append(value)
+    means = [math.fsum(group) / len(group) for group in groups.values()]
+    found = [_beta_interval(middle * trials, trials)]
+    if len(groups) > 1:
+        half = half_width(values, clusters)
+        found.append((middle - half, middle + half))
+    if len(groups) < FEWEST_CLUSTERS or max(means) - min(means) < 1e-12:
+        found.append(_beta_interval(middle * len(groups), len(groups)))
+    low, high = min(low for low, _ in found), max(high for _, high in found)
+    return Interval(middle, max(0.0, low), min(1.0, high), LEVEL, len(groups))
+
+
+def _beta_interval(successes: float, n: int) -> tuple[float, float]:
+    """Return the interval of Clopper and Pearson, also for successes between whole numbers."""
+    tail = (1 - LEVEL) / 2
+    low = 0.0 if successes <= 0 else _root(lambda p: beta_cdf(p, successes, n - successes + 1) - tail)
+    high = 1.0 if successes >= n else _root(lambda p: beta_cdf(p, successes + 1, n - successes) - (1 - tail))
+    return low, high
+
+
 def half_width(values: Sequence[float], clusters: Sequence[Hashable], level: float = LEVEL) -> float:
     """Return half the t interval of a mean of which only clusters are independent: residuals are summed by cluster."""
     middle = math.fsum(values) / len(values)

@@ -80,6 +80,7 @@ class FileRead:
     lines: Mapping[int, str] | None = None  # the same by line number, if the viewer prints them
     requested: Lines | None = None  # the requested range; None: the whole file
     clipped: bool = False  # the scaffold truncated the output
+    undivided: bool = False  # printed with other files without a mark between them: its tokens are an equal part
 
 
 @fact

@@ -88,7 +88,7 @@ class Admission:
         cell = context.cell
         if (known := self._bounds.get(cell.id)) is not None:
             return known
-        price = self.budget.price_of(cell.model, cell.options.base_url)
+        price = self.budget.price_of(cell.model, cell.options)
         expected = estimate_run(cell, seed, context.unrecovered.get(seed), price)
         bound = _Bound()
         if expected.most_usd and not asks_paid_model(cell):

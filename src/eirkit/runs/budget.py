@@ -56,19 +56,20 @@ class Budget:
         """
         model = make_model(string, options)
         if not is_scripted(model):
-            price = self.price_of(string, options.base_url)
+            price = self.price_of(string, options)
             model = Metered(model, string, options, price=price, ledger=self.ledger, cache=self._cache)
         preflight(model)
         return model
 
-    def price_of(self, string: str, base_url: str | None) -> Price | None:
+    def price_of(self, string: str, options: ModelOptions) -> Price | None:
         """Return the price of a model: that of the given file, else the folder's, else the built-in one."""
+        base_url = options.base_url
         kept = {} if self.journal is None else self.journal.prices
         given = PriceList({}, self._prices.own).find(string, base_url)
         price = given or kept.get((string, base_url)) or self._prices.find(string, base_url)
         if price is not None and self.journal is not None:
             self.journal.note_price(string, base_url, price)
-        return price
+        return None if price is None else price.for_calls(options)
 
     def open(self) -> None:
         """Record the terms and read what was spent, before the first call."""

@@ -138,7 +138,8 @@ class Cell:
         named = plan.settings.get(MODEL)
         settings = {**plan.settings, MODEL: self.model} if named == RUN_MODEL else plan.settings
         alike = named == RUN_MODEL or split_model(str(named))[0] == split_model(self.model)[0]
-        return replace(plan, settings=settings, options=self.options if alike else replace(self.options, extra={}))
+        shared = {name: value for name, value in self.options.extra.items() if alike and name != "batch"}
+        return replace(plan, settings=settings, options=replace(self.options, extra=shared))
 
     @property
     def follows(self) -> Cell | None:

@@ -149,7 +149,7 @@ def _with_repeats(parts: Sequence[CellEstimate]) -> CellEstimate:
 
 def _cell_estimate(trial: _Trial, trials: Sequence[_Trial], known: RecordedRuns, budget: Budget) -> CellEstimate:
     cell, runs = trial.cell, len(trial.left)
-    price, paid = budget.price_of(cell.model, cell.options.base_url), known.journal.models.get(cell.model)
+    price, paid = budget.price_of(cell.model, cell.options), known.journal.models.get(cell.model)
     memory = _memory_usd([one for one in trials if one.cell.access.memory == cell.access.memory], known)
     is_partial = memory is None and asks_paid_model(cell)
     if paid is None or not paid.calls or not paid.chars:

@@ -266,6 +266,9 @@ class Telling(Workload):
     def operate(self, spec: TaskSpec, fresh: Payload | None, operands: Sequence[Payload]) -> Payload:
         raise UsageError(f"answers of {spec.workload} are not computed step by step; use another workload")
 
+    def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
+        raise UsageError(f"the floor of {spec.workload} is not one of steps; its run records have it in bytes")
+
     def kinds(self, spec: TaskSpec) -> tuple[Kind, ...]:
         query: Kind = "query"
         return (query,) * spec.n

@@ -11,10 +11,11 @@ from eirkit.logs.actions.touches import interpret
 from eirkit.logs.formats.sessions.codex_scripts import CodexScript, ScriptCall, calls_in
 from eirkit.logs.tables import read_table
 from eirkit.logs.trajectory import KeptContext, Lines, LoggedUsage, Recording
+from tests.processes import completed
 from tests.vestige.formats.logs import as_lines, only_run, read_with
 from tests.vestige.formats.samples import sample_files, write_sample
 from tests.vestige.formats.test_codex import META, item, line, said
-from tests.vestige.test_hostile import analyze
+from tests.vestige.test_hostile import EIRKIT, analyze
 
 
 def session(name: str, folder: Path, file: str = "") -> Recording:
@@ -350,3 +351,18 @@ def test_sub_agents_are_rolled_up_to_the_run_that_started_them_and_counted_once(
     for name in ("turns", "calls", "reads", "writes", "trajectory_tokens"):
         assert found[name] == sum(row[name] for row in children) == sum(one[name] for one in found["by_parent"])
     assert document["reads"] == sum(row["reads"] for row in rows)
+
+
+def test_files_printed_together_are_an_unknown_split_and_never_a_silent_half(tmp_path: Path) -> None:
+    shown = "p = 1\nq = 2\nr = 3\n"
+    lines = [
+        META,
+        item("function_call", name="exec_command", arguments='{"cmd": "cat a.py b.py"}', call_id="c1"),
+        item("function_call_output", call_id="c1", output=f"Process exited with code 0\nOutput:\n{shown}"),
+        said("assistant", "Done."),
+    ]
+    log = as_lines(tmp_path / "rollout-1.jsonl", lines)
+    assert json.loads(analyze(log, out=tmp_path / "out").stdout)["undivided_reads"] == 2
+    assert read_table(tmp_path / "out", "runs").to_pylist()[0]["undivided_reads"] == 2
+    told = completed([EIRKIT, "vestige", "analyze", str(log), "--out", str(tmp_path / "again")])
+    assert "unknown split" in told.stdout

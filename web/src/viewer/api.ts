@@ -241,6 +241,23 @@ export interface StepMore {
   memory: MemoryCall[];
   spread: { origins: number[]; path: [number, number][]; spoilt: number[] };
   cone: Cone | null;
+  told?: Told; // of a conversation
+}
+
+export interface ToldTurn {
+  text: string;
+  needed: boolean;
+  stored: boolean | null; // null: unknown
+  returned: boolean | null;
+}
+
+export interface Told {
+  question: string;
+  ability: string;
+  fate: string | null; // why the answer is wrong
+  meaning: string | null;
+  evidence: string;
+  turns: ToldTurn[];
 }
 
 export interface Pressure {

@@ -1,6 +1,6 @@
 // One step: inputs and answers, records by what became of them, the exact words, the way of the fault, the recovery cone.
 import type { ComponentChildren } from "preact";
-import type { ActionTaken, Exchange, LacunaRun, MemoryCall, Step, StepMore } from "./api";
+import type { ActionTaken, Exchange, LacunaRun, MemoryCall, Step, StepMore, Told, ToldTurn } from "./api";
 import { go } from "./address";
 import { COLOURS } from "./arcs";
 import { Block, Inert } from "./inert";
@@ -33,11 +33,38 @@ export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun;
           </Pair>
         )}
       </dl>
+      {more?.told && <ToldTurns told={more.told} />}
       {more && <Fault run={run} step={step} more={more} />}
       {more?.cone && <Recovery run={run} more={more} />}
       {more && <Said at={at} run={run} more={more} />}
     </>
   );
+}
+
+// The user's turns in order, each marked by what became of it.
+function ToldTurns({ told }: { told: Told }) {
+  return (
+    <section>
+      <h3>The conversation</h3>
+      <p>
+        <Inert text={told.question} /> {told.fate && <strong>{told.fate}: {told.meaning}.</strong>}
+      </p>
+      <ul class="told">
+        {told.turns.map((turn) => (
+          <li class={turn.needed ? "needed" : ""}>
+            <Inert text={turn.text} /> {marks(turn).map((mark) => <em>{mark}</em>)}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function marks(turn: ToldTurn): string[] {
+  const found = turn.needed ? ["needed"] : [];
+  if (turn.stored !== null) found.push(turn.stored ? "stored" : "not stored");
+  if (turn.returned !== null && (turn.returned || turn.needed)) found.push(turn.returned ? "returned" : "not returned");
+  return found;
 }
 
 function Pair({ name, children }: { name: string; children: ComponentChildren }) {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -17,6 +18,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from eirkit.agents.model import ModelOptions, Reply, Request
+from eirkit.agents.serving.batches import (
+    LARGEST_RESULTS,
+    POLL_SECONDS,
+    BatchedCalls,
+    Body,
+    Texts,
+    openai_batch,
+)
 from eirkit.agents.serving.chat_completion import (
     COMPLETION,
     fold_system,
@@ -54,6 +63,9 @@ class Endpoint:
     limit_name: str = "max_tokens"  # its name of the limit on new tokens
 
 
+_BATCHES = (("openai", "chat"), ("openai", "responses"), ("anthropic", "messages"))  # providers and APIs
+
+
 class ChatServer:
     """One model behind a chat-completions server; base of those behind other APIs."""
 
@@ -69,6 +81,8 @@ class ChatServer:
         self._scrub = Scrubber()
         self._refused: set[str] = set()  # parameters that the server rejected
         self._limit_name = endpoint.limit_name if options.base_url is None else "max_tokens"
+        self._poll_seconds = poll_seconds(options)
+        self._batched = None if self._poll_seconds is None else BatchedCalls(self._submit, self._poll_seconds)
 
     async def reply(self, request: Request) -> Reply:
         self._connect()
@@ -77,7 +91,7 @@ class ChatServer:
             failure, said = None, None
             try:
                 async with asyncio.timeout(seconds := self.options.seconds(self.options.limit(request))):
-                    text = await self._send(body, seconds)
+                    text = await (self._batched.ask(body) if self._batched else self._send(body, seconds))
                 return self._decode(read_document(text, self._scrub, self.what))
             except Exception as error:  # noqa: BLE001 - vendor code; any error becomes one ModelError
                 failure, said = model_error(error, self._where(), self._scrub), refusal(error, self._scrub)
@@ -89,6 +103,8 @@ class ChatServer:
 
     async def close(self) -> None:
         client, self._client = self._client, None
+        if self._batched is not None:
+            self._batched.close()
         if client is not None:
             await client.close()
 
@@ -140,6 +156,10 @@ class ChatServer:
     async def _send(self, body: dict[str, Any], seconds: float) -> str:
         """Return the body of the response to a request."""
         return str(await self._client.post(self.path, cast_to=str, body=body, options={"timeout": seconds}))
+
+    async def _submit(self, asked: Mapping[str, Body]) -> Texts:
+        """Return the results of a batch of requests."""
+        return await openai_batch(self._client, self.path, asked, self._poll_seconds or POLL_SECONDS)
 
     def _key(self) -> str:
         variable = str(self.options.extra.get("key_variable", self.endpoint.key_variable))
@@ -209,14 +229,31 @@ def make_server(name: str, options: ModelOptions, endpoint: Endpoint, apis: Apis
     Raises:
         UsageError: the options are invalid.
     """
-    refuse_settings(endpoint.provider, options, ("body", "key_variable", "api"))
+    refuse_settings(endpoint.provider, options, ("body", "key_variable", "api", "batch"))
     api = str(options.extra.get("api", ChatServer.api))
     if api not in apis:
         raise UnknownNameError(f"API of {endpoint.provider} models", api, apis)
     kind = apis[api]
+    if poll_seconds(options) is not None and (endpoint.provider, api) not in _BATCHES:
+        offered = " or ".join(f"{provider} with api={one}" for provider, one in _BATCHES)
+        raise UsageError(f"{endpoint.provider} has no batch API here with api={api}; use {offered}, or leave out batch")
     require_vendor(kind.package, kind.feature, kind.extra)
     _check_base_url(options.base_url)
     return kind(name, options, endpoint, _further_fields(options.extra.get("body", {})))
+
+
+def poll_seconds(options: ModelOptions) -> float | None:
+    """Return how often a batch is asked for its state; None if requests are sent one by one."""
+    given = options.extra.get("batch", False)
+    if str(given).lower() in ("true", "false"):  # the command line passes text
+        return POLL_SECONDS if str(given).lower() == "true" else None
+    try:
+        seconds = float(given)
+    except (TypeError, ValueError):
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"batch = {given!r} is neither true nor a number of seconds between polls; choose one")
+    return seconds
 
 
 def _further_fields(given: Any) -> Mapping[str, Any]:
@@ -254,20 +291,21 @@ async def bound_body(response: Any) -> None:
     response.encoding = "utf-8"  # JSON is UTF-8; another codec in a header could inflate the text
     # The SDK requires its HTTP package's own stream class, which depends on its version.
     base = next(kind for kind in type(response.stream).__mro__ if kind.__name__ == "AsyncByteStream")
-    response.stream = _bounded_kind(base)(response.stream)
+    is_results = response.request.url.path.endswith(("/content", "/results"))  # of a batch
+    response.stream = _bounded_kind(base)(response.stream, LARGEST_RESULTS if is_results else LARGEST_BODY)
 
 
 @cache
 def _bounded_kind(base: type) -> type:
     class Bounded(base):  # type: ignore[misc]
-        def __init__(self, stream: Any) -> None:
-            self.stream = stream
+        def __init__(self, stream: Any, most: int) -> None:
+            self.stream, self.most = stream, most
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             size = 0
             async for chunk in self.stream:
                 size += len(chunk)
-                if size > LARGEST_BODY:
+                if size > self.most:
                     raise BodyTooLarge
                 yield chunk
 

@@ -282,7 +282,8 @@ def make_metered(
     cache: ReplyCache | None = None,
 ) -> Metered:
     """Return the metered model that a string names; built-in prices are the default."""
-    price = (prices or load_prices()).find(string, options.base_url)
+    found = (prices or load_prices()).find(string, options.base_url)
+    price = None if found is None else found.for_calls(options)
     return Metered(make_model(string, options), string, options, price=price, ledger=ledger, cache=cache)
 
 

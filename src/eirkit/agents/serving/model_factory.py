@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from eirkit.agents.model import Batching, Model, ModelOptions, Preflight, models
 from eirkit.agents.prompt import DIALECTS, FULL, Renderer
+from eirkit.agents.serving.batches import MOST_AT_ONCE
 from eirkit.errors import UnknownNameError, UsageError
 from eirkit.registry import call
 
@@ -77,7 +78,8 @@ def renderer_of(string: str, options: ModelOptions) -> Renderer:
 
 def runs_at_once(model: Model, options: ModelOptions) -> int:
     """Return the number of concurrent runs of a model: its connections, or more if it answers in batches."""
-    return max(1, options.connections, model.at_once if isinstance(model, Batching) else 1)
+    gathered = MOST_AT_ONCE if options.batched else 1  # the next step of so many runs fits into a batch
+    return max(1, options.connections, gathered, model.at_once if isinstance(model, Batching) else 1)
 
 
 def refuse_settings(provider: str, options: ModelOptions, known: Iterable[str] = ()) -> None:

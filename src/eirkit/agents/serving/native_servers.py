@@ -11,6 +11,7 @@ from importlib.metadata import requires
 from typing import Any
 
 from eirkit.agents.model import FILTER, LENGTH, REFUSAL, STOP, TOOLS, Message, Reply, Request, ToolCall, Usage
+from eirkit.agents.serving.batches import POLL_SECONDS, Body, Texts, anthropic_batch
 from eirkit.agents.serving.chat_completion import clean, count_of, finish_of, malformed, read_arguments
 from eirkit.agents.serving.chat_server import ChatServer, bound_body
 from eirkit.agents.serving.scrubber import Scrubber
@@ -123,6 +124,9 @@ class MessagesServer(ChatServer):
         )
         client.auth_token = None  # some versions would also send what ANTHROPIC_AUTH_TOKEN holds
         return client
+
+    async def _submit(self, asked: Mapping[str, Body]) -> Texts:
+        return await anthropic_batch(self._client, asked, self._poll_seconds or POLL_SECONDS)
 
     def _base_url(self) -> str:
         return super()._base_url().rstrip("/").removesuffix("/v1")  # the path begins with it

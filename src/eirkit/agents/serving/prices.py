@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
@@ -15,7 +15,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.model import RAISED_TOKENS, USUAL_TOKENS, Request, Usage
+from eirkit.agents.model import RAISED_TOKENS, USUAL_TOKENS, ModelOptions, Request, Usage
 from eirkit.errors import InputFileError
 
 BUILT_IN = Path(__file__).with_name("prices.toml")
@@ -58,6 +58,12 @@ class Price:
         """Return how many output tokens an amount buys beside a prompt of this length; one without a price: many."""
         left = usd * MILLION - input_tokens * max(self.input, self.cached)
         return int(left / self.output) if self.output else RAISED_TOKENS
+
+    def for_calls(self, options: ModelOptions) -> Price:
+        """Return the price of calls with these options: batch APIs cost half."""
+        if not options.batched:
+            return self
+        return replace(self, input=self.input / 2, output=self.output / 2, cached=self.cached / 2)
 
     def is_free(self) -> bool:
         return self.input == self.output == self.cached == 0

@@ -89,6 +89,7 @@ class RunRow:
     submits_after_failed_test: int
     task_entities: int | None  # entities that the task itself names
     parent_run: str = ""  # of a sub-agent: the run that started it
+    undivided_reads: int = 0  # reads of files that were printed together without a mark: which part is whose is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +206,7 @@ def traffic(trajectory: Trajectory, run: MeasuredRun) -> dict[str, Any]:
         "turns": len(trajectory.turns),
         "tool_turns": sum(1 for turn in trajectory.turns if _has_tools(turn.recorded.calls, turn.reads, turn.writes)),
         "reads": reads,
+        "undivided_reads": sum(read.undivided for turn in trajectory.turns for read in turn.reads),
         "writes": sum(use.writes for use in run.files),
         "trajectory_tokens": sum(turn.tokens for turn in trajectory.turns),
         "later_used_peak": run.later_used.peak,

@@ -27,6 +27,7 @@ _SUMS = (
     "reads",
     "writes",
     "trajectory_tokens",
+    "undivided_reads",
     "read_tokens",
     "repeat_tokens",
     "dead_read_tokens",

@@ -215,7 +215,7 @@ def _shared(region: _Region, state: ShellState) -> Iterator[FileRead]:
     tokens = state.count(region.text) // sharing if shows else 0
     for path, flow in shows.items():
         if path not in told:
-            yield FileRead(path, tokens=tokens, requested=_requested(flow))
+            yield FileRead(path, tokens=tokens, requested=_requested(flow), undivided=sharing > 1)
 
 
 def _requested(flow: Flow) -> Lines | None:

@@ -20,7 +20,8 @@ _NOUN = re.compile(  # of each of them; what begins with a fixed character is fa
     r"(?i)-(?:content|string|file|null|object|item|childitem|path|location|webrequest|restmethod|json|output|host)"
 )
 _FILE_CLASS = re.compile(r"(?i)\[(?:System\.)?IO\.File\]::(\w{1,20})\(([^\n;|]{0,2000})")
-_PLACE = re.compile(r"(?:^|[\s=,;(])[\"']?(?:[A-Za-z]:\\(?!\\)|\.{1,2}\\\w)")
+# Not `e:\n`, which ends a line of quoted Python.
+_PLACE = re.compile(r"(?:^|[\s=,;(])[\"']?(?:[A-Z]:\\(?!\\)|[a-z]:\\(?![nt])\w\w|\.{1,2}\\(?![nt]\b)\w)")
 _DOS = re.compile(
     r"(?i)(?:^|[;|&(]) ?(?:type|del|erase|copy|move|ren|findstr|more|gc|sls|ni|ri|cmd(?:\.exe)? /c)"
     r" [^\n;|&]{0,400}?[\w.*]\\[\w.*]"
@@ -53,6 +54,8 @@ _BLANKS = re.compile(r"(?<=[;\n|{(])[ \t]+|[ \t]+(?=[ \t])")
 @lru_cache(maxsize=16)  # asked twice about each command
 def is_windows(command: str) -> bool:
     """Return whether a line can only be one of PowerShell or cmd."""
+    if "<<" in command:  # neither has here-documents, whose text may be of any kind
+        return False
     # Every command of every log comes here, so each sign is looked for only where a part of it occurs.
     if "\\" in command:
         if (":\\" in command or ".\\" in command) and _PLACE.search(command):
@@ -71,7 +74,7 @@ def as_shell(command: str, *, on_windows: bool = False) -> str:
         command: the line, or several.
         on_windows: other lines of the run show that they run on Windows.
     """
-    if not (is_windows(command) or (on_windows and "\\" in command)):
+    if not (is_windows(command) or (on_windows and "\\" in command and "<<" not in command)):
         return command
     kept: list[str] = []
 

@@ -43,6 +43,15 @@ def coverage_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield MEASURE.label, f"{understood:,} of {calls:,} in {counted(len(rest), 'other version')}"
 
 
+def split_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield how many reads are of files that were printed together; nothing if there are none."""
+    if found := document.get("undivided_reads"):
+        yield (
+            "unknown split",
+            f"{counted(found, 'read')} of files printed together; each counts an equal part of the tokens",
+        )
+
+
 def sub_agent_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield how many of the runs are sub-agents, and their part of the tokens; nothing if there are none."""
     found = document.get("sub_agents", {})

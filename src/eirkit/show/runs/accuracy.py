@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from eirkit.findings.causes import CAUSES
+from eirkit.findings.intervals import mean_share
 from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
 from eirkit.findings.prediction import PressureRun, no_cascade, pressure_correlation
-from eirkit.findings.statistics import Interval, bootstrap_mean
+from eirkit.findings.statistics import Interval
 from eirkit.findings.validity import is_withheld
 from eirkit.show.document import Axis, Chart, Section, Series
 from eirkit.show.runs.answers import error_share
@@ -39,11 +40,13 @@ def accuracy_section(sweep: SweepFolder) -> Section:
 
 
 def intervals_of(sweep: SweepFolder) -> dict[str, Interval]:
-    """Return each cell's mean accuracy with a bootstrap interval over runs; no interval for a single run."""
+    """Return each cell's mean accuracy with an interval over tasks, whose steps and repeats are not independent."""
     return {
-        cell: bootstrap_mean([run.score.accuracy for run in runs], [run.seed for run in runs])
+        cell: mean_share(
+            [run.score.accuracy for run in runs], [run.seed for run in runs], sum(run.score.steps for run in runs)
+        )
         for cell, runs in sweep.by_cell().items()
-        if len(runs) > 1
+        if any(run.score.steps for run in runs)
     }
 
 
@@ -56,7 +59,7 @@ def _columns(named: Coordinates, rows: Sequence[Row]) -> tuple[Column, ...]:
         replace(Column.of(RUN_MEASURES["pressure"]), digits=2),
         Column.of(RUN_MEASURES["scored"]),
         Column.of(ACCURACY),
-        Column("low", "from", 3, percent=True, meaning="95% interval, runs resampled"),
+        Column("low", "from", 3, percent=True, meaning="95% interval, over tasks"),
         Column("high", "to", 3, percent=True),
         Column.of(RUN_MEASURES["miss_rate"]),
         *local,

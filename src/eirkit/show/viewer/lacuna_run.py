@@ -23,6 +23,7 @@ from eirkit.findings.conversations import recorded_verdicts
 from eirkit.runs.attempt import score_record
 from eirkit.runs.cells import STRICT
 from eirkit.runs.store import read_events
+from eirkit.show.viewer.told import told_document
 from eirkit.tasks.cones import ancestors, cone_of
 from eirkit.tasks.conversations import ToldWorld, unspell
 from eirkit.tasks.generation import demand_of, generate, graph_of, prepare
@@ -170,7 +171,6 @@ class LacunaRun:
             "score": None if found is None else score_json(found),
             "unknown": self.task.reason,
             "steps": [self._step(t) for t in range(1, len(self.graph) + 1)],
-            **({"words": self.record["words"]} if "words" in self.record else {}),
         }
 
     @property
@@ -191,7 +191,6 @@ class LacunaRun:
             step |= {"required": self.graph[t - 1], "retained": self.moment["resident"], "missing": sought}
         if isinstance(task, ToldWorld):
             step |= {name: [unspell(step[name])] for name in ("answer", "submitted") if step.get(name) is not None}
-            step["question"] = task.asked[t - 1].text
         if verdict is not None:
             step |= {"correct": verdict.correct, "missed": verdict.missed, "cause": verdict.cause, "why": verdict.kind}
         elif decision is not None and (wrong := self._recorded_wrong.get(t)) is not None:
@@ -205,12 +204,13 @@ class LacunaRun:
 
     def around(self, t: int) -> dict[str, Any]:
         """Return how the error of a step arose and spread, and the cone needed to rebuild its missing inputs."""
-        decision = self.decisions.get(t)
+        decision, task = self.decisions.get(t), self.task.instance
         missing = decision.missing if decision is not None else self._sought(t) or ()
         resident = decision.retained if decision is not None else self.moment.get("resident", ())
         return {
             "spread": asdict(spread_of(self.graph, self.verdicts, t)),
             "cone": self._cone(missing, resident) if missing else None,
+            **({"told": told_document(task, self.record, self.events, t)} if isinstance(task, ToldWorld) else {}),
         }
 
     def _sought(self, t: int) -> tuple[int, ...] | None:

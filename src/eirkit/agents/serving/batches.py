@@ -1,0 +1,158 @@
+"""Batch APIs of providers, which cost half and answer within a day: requests are gathered and sent together.
+
+A run asks one thing at a time, so that a batch holds the next step of every run that is going on. A batch is sent once
+no further request has arrived for a while, and its state is asked for until it has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eirkit.errors import ModelError
+
+MOST_AT_ONCE = 1_000  # runs, and so requests of a batch; providers allow 50,000 and more
+LARGEST_RESULTS = 1 << 30  # bytes of the results of a batch
+POLL_SECONDS = 30.0  # between two questions for the state of a batch, unless others are given
+_LONGEST_GATHERING = 2.0  # seconds without a further request
+
+Body = Mapping[str, Any]
+Texts = Mapping[str, "str | Exception"]  # the body of each response, by the name of its request
+Submit = Callable[[Mapping[str, Body]], Awaitable[Texts]]
+
+
+@dataclass
+class BatchRefusalError(Exception):
+    """The error response to one request of a batch, with the attributes that the errors of SDKs have."""
+
+    status_code: int
+    body: Any
+
+    @property
+    def param(self) -> str:
+        return str(_error(self.body).get("param") or "")
+
+    @property
+    def code(self) -> str:
+        return str(_error(self.body).get("code") or "")
+
+
+def _error(body: Any) -> Mapping[str, Any]:
+    found = body.get("error") if isinstance(body, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+class BatchedCalls:
+    """Gathers the requests of concurrent runs.
+
+    Args:
+        submit: sends a batch and returns its results.
+        poll_seconds: between two questions for the state of a batch.
+    """
+
+    def __init__(self, submit: Submit, poll_seconds: float) -> None:
+        self.submit, self.pause = submit, min(poll_seconds, _LONGEST_GATHERING)
+        self._waiting: list[tuple[Body, asyncio.Future[str]]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._gathering = False
+
+    async def ask(self, body: Body) -> str:
+        """Return the body of the response to one request."""
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting.append((body, future))
+        if not self._gathering:
+            self._gathering = True
+            task = asyncio.create_task(self._gather())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return await future
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def _gather(self) -> None:
+        gathered = 0
+        while gathered < min(len(self._waiting), MOST_AT_ONCE):
+            gathered = len(self._waiting)
+            await asyncio.sleep(self.pause)
+        taken, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+        self._gathering = False
+        asked = {f"r{number}": body for number, (body, _) in enumerate(taken)}
+        try:
+            found: Texts = await self.submit(asked)
+        except Exception as error:  # noqa: BLE001 - vendor code; every request of the batch has this error
+            found = dict.fromkeys(asked, error)
+        for number, (_, future) in enumerate(taken):
+            outcome = found.get(f"r{number}", ModelError("the batch has no result for a request; resume", "server"))
+            if future.done():
+                continue  # its run was cancelled
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+
+async def openai_batch(client: Any, path: str, asked: Mapping[str, Body], poll_seconds: float) -> Texts:
+    """Send a batch to OpenAI's API, as a file, and return its results."""
+    url = f"/v1{path}"
+    lines = (json.dumps({"custom_id": n, "method": "POST", "url": url, "body": body}) for n, body in asked.items())
+    file = ("batch.jsonl", "\n".join(lines).encode(), "application/jsonl")
+    uploaded = await client.files.create(file=file, purpose="batch")
+    batch = await client.batches.create(input_file_id=uploaded.id, endpoint=url, completion_window="24h")
+    while batch.status not in ("completed", "failed", "expired", "cancelled"):
+        await asyncio.sleep(poll_seconds)
+        batch = await client.batches.retrieve(batch.id)
+    if batch.status == "failed":
+        why = [one.message for one in (batch.errors.data if batch.errors else None) or ()]
+        raise ModelError(f"the batch failed ({'; '.join(map(str, why))[:200]}); check the model", "rejected")
+    found: dict[str, str | Exception] = {}
+    for name in (batch.output_file_id, batch.error_file_id):
+        if name:
+            content = await client.files.content(name)
+            found |= dict(map(_openai_result, _lines(content.text)))
+    return found
+
+
+def _openai_result(line: Mapping[str, Any]) -> tuple[str, str | Exception]:
+    name, response = str(line.get("custom_id")), line.get("response")
+    if not isinstance(response, Mapping):
+        return name, ModelError("a request of the batch was not answered in time; resume", "server")
+    status, body = response.get("status_code"), response.get("body")
+    return name, json.dumps(body) if status == 200 else BatchRefusalError(int(status or 500), body)
+
+
+async def anthropic_batch(client: Any, asked: Mapping[str, Body], poll_seconds: float) -> Texts:
+    """Send a batch to Anthropic's API and return its results."""
+    requests = [{"custom_id": name, "params": dict(body)} for name, body in asked.items()]
+    batch = await client.messages.batches.create(requests=requests)
+    while batch.processing_status != "ended":
+        await asyncio.sleep(poll_seconds)
+        batch = await client.messages.batches.retrieve(batch.id)
+    text = await client.get(f"/v1/messages/batches/{batch.id}/results", cast_to=str)
+    return dict(map(_anthropic_result, _lines(str(text))))
+
+
+def _anthropic_result(line: Mapping[str, Any]) -> tuple[str, str | Exception]:
+    name, result = str(line.get("custom_id")), line.get("result")
+    result = result if isinstance(result, Mapping) else {}
+    if result.get("type") == "succeeded":
+        return name, json.dumps(result.get("message"))
+    error = result.get("error")
+    if result.get("type") != "errored" or not isinstance(error, Mapping):
+        return name, ModelError("a request of the batch was not answered in time; resume", "server")
+    kind = _error(error).get("type")
+    return name, BatchRefusalError(400 if kind == "invalid_request_error" else 500, error)
+
+
+def _lines(text: str) -> Iterator[Mapping[str, Any]]:
+    for line in text.splitlines():
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue  # what is missing then has no result
+        if isinstance(found, Mapping):
+            yield found
