@@ -360,6 +360,7 @@ from eirkit.tasks.words.language import load_language
 from eirkit.tasks.words.truth import answers
 from eirkit.tasks.words.world import PRESETS, generate_world
 from tests.processes import completed
+from tests.processes import completed
 
 digest = hashlib.sha256()
 for name in ("small", "standard", "instructions", "large"):
