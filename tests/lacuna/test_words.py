@@ -36,6 +36,7 @@ from eirkit.tasks.words.world import (
     generate_world,
     generate_worlds,
 )
+from tests.processes import completed
 
 ENGLISH = load_language()
 SMALL = PRESETS["small"]
@@ -359,8 +360,6 @@ from eirkit.tasks.words.floor import floor_bits
 from eirkit.tasks.words.language import load_language
 from eirkit.tasks.words.truth import answers
 from eirkit.tasks.words.world import PRESETS, generate_world
-from tests.processes import completed
-from tests.processes import completed
 
 digest = hashlib.sha256()
 for name in ("small", "standard", "instructions", "large"):
