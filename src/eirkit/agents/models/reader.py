@@ -1,7 +1,6 @@
 """`scripted/reader`: reads conversations and passages by the inverse of their grammar and answers by what it read.
 
 It has no knowledge of its own, so that a wrong answer is the memory's fault; its dials give it one known fault each.
-A memory system may also ask it for the facts in a text: it lists them, one plain sentence each.
 """
 
 from __future__ import annotations
