@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from datetime import date
 
@@ -14,6 +13,7 @@ from eirkit.tasks.words.language import load_language
 from eirkit.tasks.words.published import label_world, read_published
 from eirkit.tasks.words.truth import answers
 from eirkit.tasks.words.world import PERSONAL, PRESETS, generate_worlds
+from tests.processes import completed
 
 
 def turns(*texts, marked=()):
@@ -147,7 +147,7 @@ def test_evidence_of_a_world_is_where_the_answer_was_said():
 @pytest.mark.parametrize("preset", ["small", "instructions"])
 def test_the_command_tells_where_and_how_long_ago_the_evidence_was_said(preset):
     command = [sys.executable, "-m", "eirkit", "lacuna", "words", "--preset", preset, "--seed", "12", "--json"]
-    data, found = json.loads(subprocess.run(command, capture_output=True, check=True).stdout), 0
+    data, found = json.loads(completed(command, check=True).stdout), 0
     for asked in data["questions"]:
         heard = [(s, t) for s, session in enumerate(data["sessions"]) if session["day"] <= asked["day"]
                  for t in range(len(session["messages"]))]  # fmt: skip
