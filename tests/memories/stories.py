@@ -27,7 +27,7 @@ def needs(name: str) -> pytest.MarkDecorator:
 
 
 def held(name: str, **settings: Any) -> int:
-    """Return how many of the nine requirements a system meets; AssertionError names the others."""
+    """Return how many of the eighteen requirements a system meets; AssertionError names the others."""
     return len(check_memory(lambda: make_memory(MemoryPlan(name, settings)), seconds=VERB_SECONDS).held)
 
 

@@ -20,8 +20,12 @@ def test_it_conforms():
     assert held("mem0") == 18
 
 
-def test_it_conforms_where_it_asks_a_model_what_to_keep():
-    assert held("mem0", infer=True) == 18
+def test_where_a_model_that_never_updates_says_what_to_keep_old_values_stay_and_long_texts_go():
+    with pytest.raises(AssertionError) as found:
+        held("mem0", infer=True)
+    stale, lost = str(found.value).split("; Long, ")
+    assert "stale value: search('A_01') returned 'A_01 = 1007' first, after 'A_01 = 4001'" in stale
+    assert "long text cut or changed: read('A_51') returned nothing" in lost
 
 
 def test_it_conforms_over_faiss():
