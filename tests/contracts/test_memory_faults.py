@@ -202,6 +202,8 @@ class ForgetsDeletes(Sound):
 
 
 class LateByASecond(Sound):
+    seconds = 1.0
+
     def __init__(self) -> None:
         super().__init__()
         self.since: dict[str, float] = {}
@@ -212,13 +214,14 @@ class LateByASecond(Sound):
 
     def search(self, query: str, limit: int) -> list[str]:
         now = time.monotonic()
-        return [text for text in super().search(query, limit) if now - self.since.get(text, 0.0) > 1.0]
+        return [text for text in super().search(query, limit) if now - self.since.get(text, 0.0) > self.seconds]
 
 
 class SlowOnPurpose(LateByASecond):
     """Says how late it is, so that it is waited for."""
 
-    delay_seconds = 1.1
+    seconds = 0.1
+    delay_seconds = 0.15
 
 
 BROKEN = {

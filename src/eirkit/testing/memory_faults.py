@@ -1,7 +1,7 @@
 """Requirements of `check_memory` that name faults seen in practice: through search, over time, and with many records.
 
-A search may rank as it likes, so a record is sought by its whole text, which any ranking puts first; what a passage
-says about a label is compared with what was written under it. Every failure names the fault and shows the call.
+A search may rank as it likes, so a record is sought by its whole text, which any ranking puts first, and by its label;
+what a passage says about a label is compared with what was written under it. Failures name the fault and show the call.
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ def _wrong_values(passages: Sequence[str], written: Mapping[str, str]) -> list[t
 
 
 async def _sought(opened: OpenedMemory, item: Item) -> bool:
-    return any(item.text in passage for passage in await opened.search(item.text))
+    """True if a record is found by its whole text or, in systems that look up names, by its label."""
+    for query in (item.text, item.text.partition(" = ")[0]):
+        if any(item.text in passage for passage in await opened.search(query)):
+            return True
+    return False
 
 
 async def _true_values(system: Factory, seconds: float) -> None:
