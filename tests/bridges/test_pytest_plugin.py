@@ -98,7 +98,7 @@ def test_a_good_system_passes_and_is_recorded(here):
     assert (case.memory, case.workload, set(case.runs)) == ("mine.py:Notebook", "store-recall", set(range(12)))
     cases = ElementTree.parse(here.path / "junit.xml").getroot().iter("testcase")
     kept = {one.get("name"): {p.get("name"): p.get("value") for p in one.iter("property")} for one in cases}
-    assert kept["conformance"]["eirkit_requirements"] == "9"
+    assert kept["conformance"]["eirkit_requirements"] == "18"
     assert (kept["store-recall"]["eirkit_accuracy"], kept["store-recall"]["eirkit_seeds"]) == ("1.0", "12")
 
 

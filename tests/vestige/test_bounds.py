@@ -18,7 +18,7 @@ from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.time_limits import LOOK_SECONDS, check_time, time_limit
 from eirkit.logs.tokens import estimating_counter
-from eirkit.logs.trajectory import Recording, formats
+from eirkit.logs.trajectory import Recording
 from tests.fuzz_slow import OPTIONS, SLOWEST_CPU_SECONDS, SlowCase, cpu_seconds, drawn, units
 from tests.timing import UNITS_IN_A_SECOND, cost
 
@@ -129,7 +129,6 @@ def test_a_thread_is_interrupted_by_its_own_clock_alone() -> None:
     assert late == [False]
 
 
-@formats.add("endless")
 class Endless:
     """A format whose reader never finishes one of its records."""
 
@@ -147,7 +146,7 @@ def test_a_reader_that_never_finishes_is_given_up_and_the_next_file_is_read(
 ) -> None:
     monkeypatch.setattr(reader, "RECORD_SECONDS", 0.1)
     paths = [log(tmp_path / name, 2) for name in ("a.jsonl", "b.jsonl")]
-    first, late, second, again = read_corpus(paths, format="endless")
+    first, late, second, again = read_corpus(paths, format=f"{__name__}:Endless")
     assert [one.reason for one in (late, again)] == [
         "reading one run takes more than 0.1 s of processor time; leave it out or shorten it"
     ] * 2

@@ -43,7 +43,8 @@ _RUN = (
     *("goal_files", "submission", "root", "exit_status", "domain"),
 )
 _READ = ("path", "tokens", "content", "clipped")
-_WRITE = ("path", "kind", "tokens", "content")
+_WRITE = ("path", "kind", "tokens", "content", "removed", "added")
+_TEXTS = ("content", "removed", "added")
 
 
 def recording_trace(recording: Recording, start: int, *, texts: bool = True) -> list[TraceSpan]:
@@ -127,9 +128,12 @@ class _SpanWriter:
             "reads": [{name: getattr(read, name) for name in _READ} for read in touches.reads],
             "writes": [{name: getattr(write, name) for name in _WRITE} for write in touches.writes],
         }
-        for item in () if self.texts else (*found["reads"], *found["writes"]):
-            del item["content"]
-        return found
+        if self.texts:
+            return found
+        return {
+            side: [{name: value for name, value in item.items() if name not in _TEXTS} for item in items]
+            for side, items in found.items()
+        }
 
     def _chat(self, turn: RecordedTurn, number: int) -> None:
         attributes: dict[str, Value] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": self.recording.model}

@@ -260,7 +260,14 @@ def _reads(given: object) -> tuple[FileRead, ...]:
 def touches_of(given: Mapping[str, Any]) -> Touches:
     reads = _reads(given.get("reads"))
     writes = tuple(
-        FileWrite(path, _kind(item.get("kind")), size_of(item.get("tokens")), words_of(item.get("content")))
+        FileWrite(
+            path,
+            _kind(item.get("kind")),
+            size_of(item.get("tokens")),
+            words_of(item.get("content")),
+            words_of(item.get("removed")),
+            words_of(item.get("added")),
+        )
         for item in items_of(given.get("writes"))
         if (path := string_of(item.get("path")))
     )
