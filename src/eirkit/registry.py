@@ -130,7 +130,11 @@ class Registry(Generic[T]):
 
     def __contains__(self, name: str) -> bool:
         """True if a plug-in has this name; the installed packages are searched only for names that are not built in."""
-        return name in self._built_in() or name in self._known or bool(entry_points(group=self.group, name=name))
+        return self.is_at_hand(name) or bool(entry_points(group=self.group, name=name))
+
+    def is_at_hand(self, name: str) -> bool:
+        """True if a plug-in of this name is built in or loaded; the installed packages are not searched, which is slow."""
+        return name in self._known or name in self._built_in()
 
     def names(self) -> list[str]:
         """All names, sorted; no plug-in is loaded."""

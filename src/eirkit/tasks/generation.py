@@ -110,7 +110,8 @@ def prepare(spec: TaskSpec) -> Workload:
 
 def find_workload(name: str) -> Workload:
     """Return the workload with this name or at this `module:Name`."""
-    kind = conversations.get(name) if name in conversations else workloads.get(name)
+    known = ":" in name or workloads.is_at_hand(name)
+    kind = workloads.get(name) if known or name not in conversations else conversations.get(name)
     if not (isinstance(kind, type) and issubclass(kind, Workload)):
         raise UsageError(f"{name} is not a workload; subclass eirkit.tasks.workload.Workload")
     return kind()
