@@ -133,7 +133,7 @@ class Registry(Generic[T]):
         return self.is_at_hand(name) or bool(entry_points(group=self.group, name=name))
 
     def is_at_hand(self, name: str) -> bool:
-        """True if a plug-in of this name is built in or loaded; the installed packages are not searched, which is slow."""
+        """True if a plug-in of this name is built in or loaded; installed packages are not searched."""
         return name in self._known or name in self._built_in()
 
     def names(self) -> list[str]:
