@@ -186,6 +186,7 @@ def test_keys_move_through_time(look, views):
     page.wait_for_selector("text=Step 10.")
     assert query_of(page)["t"] == "10"
     page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("text=Step 9.")
     page.keyboard.press("ArrowLeft")
     page.wait_for_selector("text=Step 8.")
     page.keyboard.press("Home")
