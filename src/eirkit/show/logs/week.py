@@ -67,10 +67,9 @@ def week_document(data: Mapping[str, Any], zone: tzinfo | None) -> Document:
         said = f"No response of an agent is logged from {span}."
         return Document("week", title, (said, *_looked(data)), data)
     sections = [
-        Section("", (), (_spent(data), _lost(data))),
         *_advice(data),
-        Section("", (), (_days(data), _shares(data))),
-        *([Section("", notes)] if (notes := tuple(_notes(data))) else []),
+        Section("", (), (_spent(data), _lost(data), _days(data), _shares(data))),
+        Section("Notes", tuple(_notes(data))),
     ]
     details = (
         Section("Day by day", (), (_chart(data),)),
@@ -88,10 +87,11 @@ def _answer(data: Mapping[str, Any], span: str) -> Iterator[str]:
     total, before = data["total"], data["before"]
     cost = "" if total["usd"] is None else f", ${total['usd']:,.2f}{_partly(total)}"
     yield f"{total['tokens']:,} tokens in {counted(total['responses'], 'response')}{cost}, {span}."
+    days = counted(len(data["days"]), "day")
     if before["responses"]:
-        yield f"The {counted(len(data['days']), 'day')} before had {before['tokens']:,} tokens{_money_words(before)}{_change(data)}."
+        yield f"The {days} before had {before['tokens']:,} tokens{_money_words(before)}{_change(data)}."
     else:
-        yield f"Nothing is logged of the {counted(len(data['days']), 'day')} before."
+        yield f"Nothing is logged of the {days} before."
 
 
 def _partly(total: Mapping[str, Any]) -> str:
@@ -117,7 +117,7 @@ def _spent(data: Mapping[str, Any]) -> Table:
         "output": "output",
     }
     columns = (
-        Column("kind", "tokens and money", role="name"),
+        Column("kind", "kind", role="name"),
         Column("tokens", "tokens"),
         Column("usd", "$", 2),
         Column("before_tokens", "before"),
@@ -127,7 +127,9 @@ def _spent(data: Mapping[str, Any]) -> Table:
     rows.append({"kind": "all", **_both(data, "tokens", "usd")})
     dates = data["prices"]["as_of"]
     dated = f"as of {dates[0]}" + (f" to {dates[-1]}" if len(dates) > 1 else "") if dates else "(none is known)"
-    return Table("spent", "", columns, tuple(rows), f"At list prices {dated}; --prices FILE overrides them.")
+    return Table(
+        "spent", "Tokens and money", columns, tuple(rows), f"At list prices {dated}; --prices FILE overrides them."
+    )
 
 
 def _both(data: Mapping[str, Any], tokens: str, usd: str) -> dict[str, Cell]:
@@ -142,7 +144,7 @@ def _both(data: Mapping[str, Any], tokens: str, usd: str) -> dict[str, Cell]:
 
 def _lost(data: Mapping[str, Any]) -> Table:
     columns = (
-        Column("figure", "context", role="name"),
+        Column("figure", "figure", role="name"),
         Column("now", "now", figures=True),
         Column("before", "before", figures=True),
     )
@@ -150,7 +152,7 @@ def _lost(data: Mapping[str, Any]) -> Table:
         {"figure": name, "now": now, "before": before}
         for name, now, before in _figures(data["total"], data["before"], data["fullest"])
     ]
-    return Table("context", "", columns, tuple(rows))
+    return Table("context", "What the context held and lost", columns, tuple(rows))
 
 
 def _figures(
@@ -196,7 +198,7 @@ _SUMS = (
 
 def _days(data: Mapping[str, Any]) -> Table:
     rest = (Column("responses", "responses"), *(one for one in _SUMS if one.key != "before_tokens"))
-    return Table("days", "", (Column("day", "day"), *rest), tuple(data["days"]))
+    return Table("days", "By day", (Column("day", "day"), *rest), tuple(data["days"]))
 
 
 def _shares(data: Mapping[str, Any]) -> Table:
@@ -210,7 +212,7 @@ def _shares(data: Mapping[str, Any]) -> Table:
     shown = ("tokens", "usd", "before_tokens", "repeat_tokens")
     columns = (Column("kind", "by"), Column("name", "name", role="name"), *(one for one in _SUMS if one.key in shown))
     note = f"{counted(left_out, 'more row')} in --json and --html." if left_out else ""
-    return Table("shares", "", columns, tuple(rows), note)
+    return Table("shares", "By project, model and agent", columns, tuple(rows), note)
 
 
 def _groups(data: Mapping[str, Any]) -> Iterator[Table]:
