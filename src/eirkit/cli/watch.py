@@ -1,14 +1,15 @@
-"""`eirkit watch` and `eirkit vestige guard`: follow the runs of an experiment, or the context of a live agent."""
+"""`eirkit watch` and `eirkit view`: follow the runs of an experiment in the terminal, or browse results in a browser."""
 
 from __future__ import annotations
 
-import json
-import threading
+import os
+import sys
 import time
-from collections.abc import Sequence
+import webbrowser
+from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
-from typing import Any, TextIO
+from typing import Any
 
 import click
 from rich.console import Console, Group
@@ -16,18 +17,19 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from eirkit.cli.command import OUTPUT, Show, command, document_options, option, say
+from eirkit.cli.command import Show, command, document_options, option
 from eirkit.errors import UsageError
 from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
-from eirkit.live.guard import LIKELY, Loss
-from eirkit.live.proxy import GuardProxy, Telling
-from eirkit.show.document import Document, Section
-from eirkit.show.showing import json_text
+from eirkit.logs.demand.gold_patches import open_gold_patches
+from eirkit.show.document import Document, Listing, Section
 from eirkit.show.table import Cell, Column, Table
 from eirkit.show.terminal import table_lines
 from eirkit.show.viewer.folders import ViewedFolder, find_places, open_root
+from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.progress import NAMES, cell_rows, failure_groups, lost_runs, progress_of
+from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.run_index import RunIndex
+from eirkit.show.viewer.server import ViewerServer, serve
 
 KEPT_LINES = 8  # of a screen, for everything but the cells
 LISTED = 20  # cells; the ones that were begun last
@@ -150,57 +152,59 @@ def _cell_row(row: dict[str, Any]) -> dict[str, Cell]:
     return {**named, **{name: row[name] for name in ("scored", "accuracy", "miss_rate")}, **row["error_shares"]}
 
 
-@command(example="eirkit vestige guard --upstream https://api.anthropic.com")
-@option("--upstream", required=True, metavar="URL", help="The model server that the agent would talk to.")
+@command(example="eirkit view out")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@option(
+    "--logs",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="PATH",
+    multiple=True,
+    help="The logs that were analysed, to show raw entries. Can be repeated.",
+)
+@option(
+    "--gold",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="DIR",
+    help="Reference patches, to show the text of lines that were lost.",
+)
 @option("--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback.  [default: a free one]")
+@option("--browser/--no-browser", default=True, help="Open the page in your browser.  [default: browser]")
 @option(
-    "--likely",
-    type=click.FloatRange(0, 1),
-    default=LIKELY,
-    show_default=True,
-    help="Warn about a file from this probability that it is needed again.",
+    "--plugins",
+    is_flag=True,
+    help="Execute workloads and policies that the records name as Python files; only for records you trust.",
 )
-@option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    group=OUTPUT,
-    help="Also append every loss to this file, as JSON lines.",
-)
-@option("--json", "as_json", is_flag=True, group=OUTPUT, help="Print JSON lines on stdout instead of warnings.")
-def guard(upstream: str, port: int, likely: float, out: Path | None, as_json: bool) -> None:
-    """Watch an agent's requests and warn when they drop files that it is likely to need again.
+@document_options
+def view(
+    folder: Path, logs: tuple[Path, ...], gold: Path | None, port: int, browser: bool, plugins: bool, show: Show
+) -> None:
+    """Browse the sweeps, rescues and analyses in DIR, live while they grow.
 
-    Give the agent the printed address in place of its model server's. Stop with Ctrl-C.
+    The page is served on this machine alone, to whoever has its address, which contains a token. Nothing outside DIR is
+    read except the logs and patches that you name.
     """
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    file = out.open("a", encoding="utf-8") if out is not None else None
-    try:
-        proxy = GuardProxy(upstream, _telling(as_json, file), port, likely)
-        if as_json:
-            click.echo(json_text({"address": proxy.address, "upstream": proxy.shown_upstream}))
-        else:
-            say(f"Point the agent at {proxy.address} in place of {proxy.shown_upstream}.")
-        proxy.serve()
-    finally:
-        if file is not None:
-            file.close()
+    viewer = Viewer(
+        open_root(folder),
+        LogFolders(tuple(Path(os.path.realpath(path)) for path in logs), plugins),
+        time.time,
+        plugins,
+        None if gold is None else open_gold_patches(gold),
+    )
+
+    def started(server: ViewerServer) -> None:
+        show(_served(server))
+        if browser and _has_screen(os.environ):
+            webbrowser.open(server.address)
+
+    serve(ViewerServer(viewer, port), started)
 
 
-def _telling(as_json: bool, file: TextIO | None) -> Telling:
-    lock = threading.Lock()
+def _served(server: ViewerServer) -> Document:
+    data = {"address": server.address, "port": server.port, "folder": str(server.viewer.root)}
+    answer = (f"Serving {server.viewer.root} until Ctrl-C.",)
+    return Document("view", "Viewer", answer, data, (Section("", (), (Listing("address", "", server.address),)),))
 
-    def tell(losses: Sequence[Loss]) -> None:
-        with lock:
-            for loss in losses:
-                line = json.dumps(loss.as_json(), ensure_ascii=False)
-                if file is not None:
-                    file.write(line + "\n")
-                    file.flush()
-                if loss.likely and as_json:
-                    click.echo(json_text(loss.as_json()))
-                elif loss.likely:
-                    say(f"warning: {loss}")
 
-    return tell
+def _has_screen(environment: Mapping[str, str]) -> bool:
+    # Without a screen a text browser would take over the terminal.
+    return sys.platform in ("darwin", "win32") or bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
