@@ -1,4 +1,4 @@
-"""`eirkit watch` and `eirkit view`: follow the runs of an experiment in the terminal, or browse results in a browser."""
+"""`eirkit watch` and `eirkit view`: follow the runs of an experiment in the terminal, or browse results as pages."""
 
 from __future__ import annotations
 

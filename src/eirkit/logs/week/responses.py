@@ -44,7 +44,7 @@ class Response:
         return self.prompt_tokens + self.output_tokens
 
 
-class Meter:
+class ResponseMeter:
     """Collects the responses of one log; what it is given besides lines of usage is ignored."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Meter:
         self.found[key] = Response(key, before.at if before is not None else at, project, model, *counts)
 
 
-class _Claude(Meter):
+class _Claude(ResponseMeter):
     """Claude Code: usage stands in every line of a reply, and lines of a reply share the message's id."""
 
     def take(self, line: Line) -> None:
@@ -96,7 +96,7 @@ class _Claude(Meter):
         self.add(key, seconds_of(line.get("timestamp")), model, counts)
 
 
-class _Codex(Meter):
+class _Codex(ResponseMeter):
     """Codex: an event gives the tokens of the last response and the session's total, equal if it is a repetition."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class _Codex(Meter):
         self.add(key, at, self.model, (prompt - cached, cached, 0, 0, output))
 
 
-class _Gemini(Meter):
+class _Gemini(ResponseMeter):
     """Gemini CLI: a message comes again under its id when it changes, and in every history that is told again."""
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class _Gemini(Meter):
         self.add(key, seconds_of(line.get("timestamp")), string_of(line.get("model")), counts)
 
 
-class _Opencode(Meter):
+class _Opencode(ResponseMeter):
     """opencode: every message of the agent has its tokens, summaries included."""
 
     def take(self, line: Line) -> None:
@@ -170,7 +170,7 @@ class _Opencode(Meter):
         )
 
 
-METERS: Mapping[str, Callable[[], Meter]] = {
+METERS: Mapping[str, Callable[[], ResponseMeter]] = {
     "claude-code": _Claude,
     "codex": _Codex,
     "gemini-cli": _Gemini,
@@ -182,7 +182,7 @@ METERS: Mapping[str, Callable[[], Meter]] = {
 class MeteredDocument:
     """A log whose lines a meter takes while a reader reads them."""
 
-    def __init__(self, document: LogDocument, meter: Meter) -> None:
+    def __init__(self, document: LogDocument, meter: ResponseMeter) -> None:
         self._document, self._meter = document, meter
 
     def __getattr__(self, name: str) -> Any:
@@ -200,7 +200,7 @@ class MeteredDocument:
             yield number, value
 
 
-def take_messages(meter: Meter, document: LogDocument) -> None:
+def take_messages(meter: ResponseMeter, document: LogDocument) -> None:
     """Give a meter the messages of opencode, which are in no lines of the document."""
     if document.head.startswith(MAGIC):
         query = "SELECT m.id, m.data, s.directory FROM message m JOIN session s ON s.id = m.session_id"
