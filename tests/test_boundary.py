@@ -6,8 +6,10 @@ import ast
 import asyncio
 import json
 import pickle
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +230,16 @@ def test_a_model_that_cannot_be_closed_is_named_after_its_runs_are_kept(tmp_path
 # --- what passes -------------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def handling_interrupts(how: Any) -> Iterator[None]:
+    """Handle SIGINT in this way, however the process that runs the tests was started."""
+    before = signal.signal(signal.SIGINT, how)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def raising(error: BaseException) -> Any:
     def verb() -> None:
         raise error
@@ -247,9 +259,21 @@ def raising(error: BaseException) -> Any:
     ids=lambda error: type(error).__name__,
 )
 def test_what_is_typed_or_nobodys_passes_unchanged(error):
-    with pytest.raises(type(error)) as caught:
+    with handling_interrupts(signal.default_int_handler), pytest.raises(type(error)) as caught:
         call("policy", raising(error))
     assert caught.value is error
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_where_interrupts_are_ignored_a_plug_in_that_raises_one_has_failed(side, tmp_path):
+    """As in the background of a shell: nobody else can have raised it, and it does not end the sweep."""
+    with handling_interrupts(signal.SIG_IGN):
+        try:
+            ((kind, message),) = failures_of(SIDES[side]("interrupts"), tmp_path)
+        except KeyboardInterrupt:
+            pytest.fail("the interrupt of a plug-in ended the sweep")
+    assert kind == side.partition(",")[0]
+    assert SAID["interrupts"] in message
 
 
 def test_a_store_error_is_the_memorys_and_nobody_elses():

@@ -263,18 +263,19 @@ def _interrupts_cancel() -> bool:
     """True where Ctrl-C cancels the main task and raises nothing: a KeyboardInterrupt is then the plug-in's own.
 
     An event loop replaces the handler for its time, and signals are delivered to the main thread only. A second Ctrl-C
-    does raise KeyboardInterrupt; by then the task is being cancelled.
+    does raise KeyboardInterrupt; by then the task is being cancelled. Where the signal is ignored, as in the background
+    of a shell, nothing raises one either.
     """
     import asyncio  # not needed by commands without an event loop
 
-    if threading.current_thread() is not threading.main_thread():
+    handler = signal.getsignal(signal.SIGINT)
+    if handler in (signal.SIG_IGN, signal.SIG_DFL) or threading.current_thread() is not threading.main_thread():
         return True
     try:
         task = asyncio.current_task()
     except RuntimeError:  # no event loop runs in this thread
         return False
-    is_replaced = signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, signal.SIG_DFL, signal.SIG_IGN)
-    return is_replaced and (task is None or task.cancelling() == 0)
+    return handler is not signal.default_int_handler and (task is None or task.cancelling() == 0)
 
 
 def _is_cancelled_from_outside(error: BaseException) -> bool:
