@@ -260,16 +260,18 @@ def _passes(side: Side, error: BaseException) -> bool:
 
 
 def _interrupts_cancel() -> bool:
-    """True where Ctrl-C cancels the main task and raises nothing: a KeyboardInterrupt is then the plug-in's own.
+    """True where Ctrl-C raises nothing here: a KeyboardInterrupt is then the plug-in's own.
 
-    An event loop replaces the handler for its time, and signals are delivered to the main thread only. A second Ctrl-C
-    does raise KeyboardInterrupt; by then the task is being cancelled. Where the signal is ignored, as in the background
-    of a shell, nothing raises one either.
+    Signals are delivered to the main thread only. An event loop replaces the handler for its time and cancels the main
+    task; a second Ctrl-C does raise KeyboardInterrupt, but by then the task is being cancelled. A program that was
+    started in the background by a script ignores Ctrl-C altogether.
     """
     import asyncio  # not needed by commands without an event loop
 
+    if threading.current_thread() is not threading.main_thread():
+        return True
     handler = signal.getsignal(signal.SIGINT)
-    if handler in (signal.SIG_IGN, signal.SIG_DFL) or threading.current_thread() is not threading.main_thread():
+    if handler in (signal.SIG_IGN, signal.SIG_DFL):
         return True
     try:
         task = asyncio.current_task()
