@@ -88,7 +88,7 @@ class RacingWriters(Sound):
 
     async def write(self, item: Item) -> None:  # type: ignore[override]
         before = dict(self.kept)
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)
         before.pop(item.label, None)
         self.kept = {**before, item.label: item.text}
 
@@ -243,7 +243,7 @@ BROKEN = {
     Cuts: r"long text cut or changed: read\('A_51'\) returned",
     LastWriteInvisible: r"last write invisible: search\('A_90 = 2170'\) right after write and flush did not return it",
     NothingAfterRestart: r"lost in a restart: read\('A_1'\) returned nothing",
-    RacingWriters: r"racing writers: of 16 writes at the same time 15 are lost",
+    RacingWriters: r"racing writers: of 16 writes at the same time \d+ are lost",
     NewestTwenty: r"lost among many: read\('A_1'\) no longer returns it after [\d,]+ writes",
     OtherUsers: r"another user's value: read\('A_1'\) returned 'A_01 = 2001'",
     PrefixMatches: r"prefix match: read\('A_4'\) returned 'A_41 = 1533'; nothing was written under A_4",
