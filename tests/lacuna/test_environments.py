@@ -41,7 +41,7 @@ def elsewhere(tmp_path, monkeypatch):
 def test_environments_lie_where_the_user_says_or_in_the_cache(elsewhere, monkeypatch):
     assert own_folder() == elsewhere
     monkeypatch.setenv("EIRKIT_HOME", "")
-    assert own_folder() == Path.own_folder() / ".cache" / "eirkit"
+    assert own_folder() == Path.home() / ".cache" / "eirkit"
 
 
 def test_what_needs_no_packages_is_always_here():
