@@ -91,11 +91,21 @@ def viewer_keys(told: dict) -> list[str]:
     return [key for key in told if key not in ("folder", "run", "similar")]
 
 
-def test_a_run_is_found_by_its_beginning(folder, capsys):
-    record = runs_of(folder)[0]
-    name = record["run"]
-    assert data(capsys, "show", folder, name[:12] + name[12:])["run"] == name
+def test_a_run_is_found_by_its_beginning_and_by_its_seed(folder, tmp_path, capsys):
+    name = runs_of(folder)[0]["run"]
     assert data(capsys, "show", folder, f"{name[:4]}…{name[-3:]}")["run"] == name
+    out = tmp_path / "out"
+    how = ("--model", "reference/calculator", "--n", 12, "--m", 6, "--h", 2, "--seeds", "3:5", "--no-control")
+    command("lacuna", "run", "stepwise-sum", *how, "--out", out)
+    assert data(capsys, "show", out, "4")["run"] == runs_of(out)[1]["run"]
+
+
+def test_without_a_run_the_runs_are_listed(folder, capsys):
+    found = data(capsys, "show", folder)["runs"]
+    told = {record["run"]: record["score"]["correct"] / record["score"]["steps"] for record in runs_of(folder)}
+    assert {row["run"]: row["accuracy"] for row in found} == told
+    assert [row["accuracy"] for row in found] == sorted(told.values())
+    assert said(capsys, "show", folder).splitlines()[-1] == f"next: eirkit show {folder} {found[0]['run']}"
 
 
 def test_a_rescue_has_cards_too(tmp_path, capsys):
@@ -108,7 +118,7 @@ def test_a_rescue_has_cards_too(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("{out}",), "which run of {out}? name one of "),
+        (("{out}", "0"), "several runs of {out} fit '0'; name one of "),
         (("{out}", "nobody"), "no run of {out} is named 'nobody'; name one of "),
         (("{out}", "{run}", "17"), "run {run} has no step 17; give one from 1 to 16"),
         (("{out}", "{run}", "0"), "0 is not in the range"),

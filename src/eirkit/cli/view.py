@@ -27,7 +27,7 @@ from eirkit.show.viewer.folders import open_root
 from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.routes import Viewer
-from eirkit.show.viewer.run_index import RunIndex, recorded_score
+from eirkit.show.viewer.run_index import FAILURE, RunIndex, recorded_score
 from eirkit.show.viewer.server import ViewerServer, serve
 from eirkit.show.viewer.similar import SimilarFailures, similar_to, wrong_steps
 
@@ -87,6 +87,8 @@ def _has_screen(environment: Mapping[str, str]) -> bool:
 
 
 SUGGESTED = 5  # names of runs in a message
+LISTED = 20  # rows of a table for reading; --json has them all
+_HEADINGS = {FAILURE: "main failure"}
 
 
 @command(example="eirkit show out/run-1 RUN_ID 12")
@@ -96,15 +98,19 @@ SUGGESTED = 5  # names of runs in a message
 @plugins_option
 @document_options
 def show(folder: Path, run_id: str | None, step: int | None, plugins: bool, show: Show) -> None:
-    """Show why STEP of the run RUN_ID in DIR is wrong; without STEP, list the wrong steps of the run.
+    """Show why STEP of the run RUN_ID in DIR is wrong; without STEP, list its wrong steps; without both, list the runs.
 
-    For everything that the answer needed: when it was given and written, whether the store had it, what it was sought
-    with, at which rank and how it came back, and whether it was used. What the records do not tell is unknown.
+    RUN_ID may be the beginning of a name, or a seed, if only one run fits. For everything that the answer needed, it
+    says when that was given and written, whether the store had it, what it was sought with, at which rank and how it
+    came back, and whether it was used. What the records do not tell is unknown.
     """
     if kind_of(folder) not in ("lacuna-run", "lacuna-evidence"):
         raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give a folder of `lacuna run` or `lacuna rescue`")
     with records_of(folder):
         index = _read(folder, plugins)
+        if run_id is None:
+            show(_runs(folder, index))
+            return
         run = LacunaRun(folder, index.record(_chosen(index, run_id)), plugins=plugins)
         if run.task.instance is None:
             raise InputFileError(f"run {run.record['run']} cannot be explained: {run.task.reason}")
@@ -126,23 +132,34 @@ def _read(folder: Path, plugins: bool) -> RunIndex:
     return index
 
 
-def _chosen(index: RunIndex, run_id: str | None) -> str:
-    """Return the run with a name, given in full, by its beginning, or as shortened in tables."""
+def _runs(folder: Path, index: RunIndex) -> Document:
+    """Return the runs of a folder, those with the most errors first."""
+    keys = ("run", "memory", "policy", "model", "h", "seed", "accuracy", FAILURE)
+    rows = [{key: index.column(key)[row] for key in keys} for row in range(len(index))]
+    rows.sort(key=lambda row: (row["accuracy"] is None, row["accuracy"]))
+    failed = sum(bool(ways) for ways in index.ways)
+    answer = f"{failed:,} of {counted(len(rows), 'run')} {'has' if failed == 1 else 'have'} wrong steps."
+    varying = [key for key in keys if key in ("run", "accuracy", FAILURE) or len({row[key] for row in rows}) > 1]
+    columns = tuple(Column(key, _HEADINGS.get(key, key), role="name" if key == "run" else "value") for key in varying)
+    items = (Table("runs", "Runs, the least accurate first", columns, tuple(rows[:LISTED])),) if rows else ()
+    data = {"folder": str(folder), "runs": rows}
+    then = f"eirkit show {quote(str(folder))} {rows[0]['run']}" if failed else f"eirkit view {quote(str(folder))}"
+    return Document("show", f"Runs of {folder}", (answer,), data, (Section("", (), items),) if items else (), next=then)
+
+
+def _chosen(index: RunIndex, run_id: str) -> str:
+    """Return the run with a name, given in full, by its beginning, as shortened in tables, or by its seed."""
     names = [str(name) for name in index.column("run")]
-    if run_id is None:
-        failed = [name for name, ways in zip(names, index.ways, strict=True) if ways]
-        raise UsageError(f"which run of {index.folder}? {_known(failed or names)}")
-    meant = [name for name in names if name.startswith(run_id) or (ELLIPSIS in run_id and may_be(run_id, name))]
     if run_id in names:
         return run_id
-    if len(meant) == 1:
-        return meant[0]
-    which = f"several runs of {index.folder} begin with" if meant else f"no run of {index.folder} is named"
-    raise UsageError(f"{which} {run_id!r}; {_known(meant or names)}")
-
-
-def _known(names: list[str]) -> str:
-    return f"name one of {listed(names, SUGGESTED + 1)}" if names else "it holds no finished run"
+    by_seed = [name for name, seed in zip(names, index.column("seed"), strict=True) if str(seed) == run_id]
+    meant = [name for name in names if name.startswith(run_id) or (ELLIPSIS in run_id and may_be(run_id, name))]
+    for found in (by_seed, meant):
+        if len(found) == 1:
+            return found[0]
+    several = by_seed or meant
+    which = f"several runs of {index.folder} fit" if several else f"no run of {index.folder} is named"
+    raise UsageError(f"{which} {run_id!r}; name one of {listed(several or names, SUGGESTED + 1)}")
 
 
 def _listing(folder: Path, run: LacunaRun) -> Document:
