@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -24,6 +25,25 @@ from eirkit.errors import PluginError, describe
 from eirkit.registry import place_in_user_file
 
 T = TypeVar("T")
+LONGEST_WARNING = 200  # characters
+
+
+class VendorWarnings(logging.Handler):
+    """Collects the warnings that a vendor's code logs, each once, so that a run can pass them on."""
+
+    def __init__(self, logger: str) -> None:
+        super().__init__(logging.WARNING)
+        self.logger = logger
+        self.heard: tuple[str, ...] = ()
+
+    def listen(self) -> None:
+        """Begin to collect; importing the code is not enough to make it warn."""
+        logging.getLogger(self.logger).addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = " ".join(record.getMessage().split())[:LONGEST_WARNING]
+        if said not in self.heard:
+            self.heard = (*self.heard, said)
 
 
 class WorkerThread:
