@@ -358,8 +358,7 @@ def _remarks(summary: RunSummary) -> Iterator[str]:
     for failure in summary.failures:
         yield f"not scored: {failure.runs} of {failure.model}, {failure.workload} ({failure.kind}): {failure.message}"
     yield from memory_remarks([row for row in summary.rows if row["memory_system"] is not None and "words" not in row])
-    yield from word_remarks(summary.rows)
-    yield from spending_remarks(summary.spending)
+    yield from (*word_remarks(summary.rows), *spending_remarks(summary.spending))
     yield from (f"stopped: {line}" for line in summary.stopped)
 
 

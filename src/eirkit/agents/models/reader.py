@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from eirkit.agents.conversing import PASSAGE, PASSAGE_END
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage
 from eirkit.agents.models.reference import Reference
-from eirkit.agents.models.word_notes import NoteTaker, answer_system
+from eirkit.agents.models.word_notes import StatementReader, answer_system
 from eirkit.agents.models.word_tools import use_tools
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.agents.stores.openai_dialect import JSON_WORDS, SCHEMA_WORDS
@@ -69,7 +69,7 @@ class WordReader(Reference):
         Raises:
             ModelError: the tools are none that the script knows.
         """
-        calls = use_tools(NoteTaker(self.language, self.dials), request)
+        calls = use_tools(StatementReader(self.language, self.dials), request)
         if calls is None:
             raise ModelError(
                 f"scripted/reader does not know these tools of the memory system; {_REAL_MODEL}", "rejected"
@@ -85,7 +85,7 @@ class WordReader(Reference):
             ModelError: the request is none that the script knows.
         """
         said = [message.content for message in request.messages if message.role == "user"]
-        taker = NoteTaker(self.language, self.dials)
+        taker = StatementReader(self.language, self.dials)
         answer = answer_system(taker, request.messages[-1].content, said[-1] if said else "")
         if answer is None:
             raise ModelError(

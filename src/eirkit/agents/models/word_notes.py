@@ -32,7 +32,7 @@ class NotedStatement(NamedTuple):
     text: str
 
 
-class NoteTaker:
+class StatementReader:
     """Notes what messages say; a dial is the share of statements that it spoils in its own way.
 
     misses: a statement is left out. confuses: it is noted of somebody else. keeps_old: a change is left out.
@@ -92,7 +92,7 @@ LEFT_OUT: tuple[tuple[str, Callable[[Saying], bool]], ...] = (
 class WordFacts:
     """Reads statements as facts between their subject and their value."""
 
-    def __init__(self, taker: NoteTaker) -> None:
+    def __init__(self, taker: StatementReader) -> None:
         self.taker = taker
 
     def new_facts(self, text: str, before: Sequence[str], since: str | None) -> list[GraphFact]:
@@ -112,7 +112,7 @@ class WordFacts:
         return GraphFact(subject or "user", str(value or "user"), attribute.upper(), text, topic)
 
 
-def answer_system(taker: NoteTaker, last: str, prompt: str) -> Answer | None:
+def answer_system(taker: StatementReader, last: str, prompt: str) -> Answer | None:
     """Return the JSON that a memory system asks for; None if it is no request that the reader knows.
 
     Args:
@@ -129,7 +129,7 @@ def answer_system(taker: NoteTaker, last: str, prompt: str) -> Answer | None:
     return graph_answer(WordFacts(taker), schema, prompt)
 
 
-def _analyse(taker: NoteTaker, prompt: str) -> Answer:
+def _analyse(taker: StatementReader, prompt: str) -> Answer:
     """Return keywords, context and tags for a note of A-MEM, which embeds them with the note."""
     content = prompt.rpartition("Content for analysis:")[2].strip()
     notes = taker.notes(user_messages(content), (), 0)
@@ -141,7 +141,7 @@ def _analyse(taker: NoteTaker, prompt: str) -> Answer:
     }
 
 
-def _evolve(taker: NoteTaker, prompt: str) -> Answer:
+def _evolve(taker: StatementReader, prompt: str) -> Answer:
     """Return the decision for A-MEM to link a note with those of its neighbours that are about the same."""
     new, _, near = prompt.partition("nearest neighbors memories")
     subjects = re.findall(r"'([^']+)'", new.rpartition("keywords:")[2])
@@ -157,7 +157,7 @@ def _evolve(taker: NoteTaker, prompt: str) -> Answer:
     }
 
 
-def _mem0(taker: NoteTaker, prompt: str) -> Answer | None:
+def _mem0(taker: StatementReader, prompt: str) -> Answer | None:
     """Return what Mem0 should add: a sentence for each statement among the new messages."""
     sections = headed(prompt)
     if "New Messages" not in sections:

@@ -7,26 +7,33 @@ from __future__ import annotations
 
 import json
 import re
+from ast import literal_eval
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
 from eirkit.agents.model import Request, ToolCall
-from eirkit.agents.models.word_notes import NotedStatement, NoteTaker, user_messages
+from eirkit.agents.models.word_notes import NotedStatement, StatementReader, user_messages
 from eirkit.tasks.words.language import subject_slot
 from eirkit.tasks.words.reading import hear_passages, keys_of, learn, people_in, read_turn, show_turn
-from eirkit.tasks.words.world import Saying, WorldQuestion
+from eirkit.tasks.words.world import ATTRIBUTES, Saying, WorldQuestion
 
 GRAPH_TOOLS = frozenset({"search_nodes", "open_nodes", "create_entities", "add_observations", "delete_observations"})
 USER_NODE = "default_user"
+INSERT, UPDATE, DELETE = "Memory", "PatchDoc", "RemoveDoc"  # tools of LangMem's store manager
 _TYPES = {"p": "person", "t": "team", "l": "place", "j": "project", "": "user"}
 _TODAY = re.compile(r"Today is (\d{4}-\d\d-\d\d)\.")
+_SPEAKER = re.compile(r"^=+ (Human|Ai|System) Message =+$", re.MULTILINE)
+_INSTANCE = re.compile(r"<instance id=(\S+) schema_type=\"Memory\">\n(.*?)\n</instance>", re.DOTALL)
 _QUESTION = re.compile(r"^Question: (.*)\Z", re.MULTILINE | re.DOTALL)
 
 
-def use_tools(taker: NoteTaker, request: Request) -> tuple[ToolCall, ...] | None:
+def use_tools(taker: StatementReader, request: Request) -> tuple[ToolCall, ...] | None:
     """Return the next calls, none if the task is done; None if the tools are not known."""
-    if not {tool.name for tool in request.tools} >= GRAPH_TOOLS:
+    names = {tool.name for tool in request.tools}
+    if INSERT in names:
+        return manage_documents(taker, request)
+    if not names >= GRAPH_TOOLS:
         return None
     today = _TODAY.search(request.messages[0].content)
     if today is None:
@@ -40,6 +47,46 @@ def use_tools(taker: NoteTaker, request: Request) -> tuple[ToolCall, ...] | None
     return user.keep(user_messages(task), rounds)
 
 
+def manage_documents(taker: StatementReader, request: Request) -> tuple[ToolCall, ...]:
+    """Return what LangMem should insert, update and delete, given a session and the documents that it found."""
+    session = request.messages[-1].content
+    parts = _SPEAKER.split(session)
+    said = [text.strip() for role, text in zip(parts[1::2], parts[2::2], strict=True) if role == "Human"]
+    known = {name: _content(text) for name, text in _INSTANCE.findall(request.messages[0].content)}
+    day = _TODAY.search(session)
+    today = 0 if day is None else date.fromisoformat(day[1]).toordinal()
+    calls: list[ToolCall] = []
+    for one in taker.notes(said, list(known.values()), today):
+        old = [name for name, text in known.items() if _replaces(taker, one, text)]
+        if one.statement.op == "forget" and old:
+            calls += [ToolCall(DELETE, {"json_doc_id": name}) for name in old]
+        elif old:
+            patch = {"op": "replace", "path": "/content", "value": one.text}
+            calls.append(ToolCall(UPDATE, {"json_doc_id": old[0], "planned_edits": one.text, "patches": [patch]}))
+            known.pop(old[0])
+        else:
+            calls.append(ToolCall(INSERT, {"content": one.text}))
+    return tuple(calls)
+
+
+def _replaces(taker: StatementReader, note: NotedStatement, text: str) -> bool:
+    """True if a note makes a document out of date: another value of the same fact, or its withdrawal."""
+    op, attribute, subject, _ = note.statement
+    if ATTRIBUTES[attribute] in ("set", "count") and op != "replace":
+        return False
+    heard = hear_passages(taker.language, [text], 0, [subject])
+    return any((one.statement.attribute, one.statement.subject) == (attribute, subject) for one in heard)
+
+
+def _content(text: str) -> str:
+    """Return the content of a document as it is printed, as a Python dictionary or as JSON."""
+    try:
+        found = literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return str(found.get("content", "")) if isinstance(found, dict) else text
+
+
 class GraphUser:
     """Keeps statements as dated observations of the node they are about.
 
@@ -47,7 +94,7 @@ class GraphUser:
         graph: the observations of each node that was read so far.
     """
 
-    def __init__(self, taker: NoteTaker, today: int, graph: dict[str, list[str]]) -> None:
+    def __init__(self, taker: StatementReader, today: int, graph: dict[str, list[str]]) -> None:
         self.taker, self.today, self.graph = taker, today, graph
 
     @property
@@ -70,8 +117,8 @@ class GraphUser:
         gone: dict[str, list[str]] = {}
         for one in notes:
             node = one.statement.subject or USER_NODE
-            if one.statement.op == "forget":
-                gone.setdefault(node, []).extend(self.about(one.statement))
+            if one.statement.op == "forget" and (old := self.about(one.statement)):
+                gone.setdefault(node, []).extend(old)
             else:
                 types.setdefault(node, _TYPES[subject_slot(one.statement.attribute)])
                 added.setdefault(node, []).append(f"[{date.fromordinal(self.today).isoformat()}] {one.text}")

@@ -15,6 +15,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from eirkit.agents.memory import OPTIONAL, REQUIRED, Item, MemorySystem, MemoryUsage, MemoryWrapper
@@ -44,6 +45,24 @@ class VendorWarnings(logging.Handler):
         said = " ".join(record.getMessage().split())[:LONGEST_WARNING]
         if said not in self.heard:
             self.heard = (*self.heard, said)
+
+
+class ReplayClock:
+    """Tells on which day of the conversations a system stored something, from the time on its own clock.
+
+    While people talk the two are the same; conversations of other days are replayed within seconds.
+    """
+
+    def __init__(self) -> None:
+        self._begun: list[tuple[datetime, str]] = []
+
+    def begin(self, at: str) -> None:
+        """Say that from now on everything is stored on this day."""
+        self._begun.append((datetime.now(UTC), at))
+
+    def day_of(self, stored: datetime) -> str:
+        """Return the day on which something was stored."""
+        return next((at for since, at in reversed(self._begun) if since <= stored), self._begun[0][1])
 
 
 class WorkerThread:
