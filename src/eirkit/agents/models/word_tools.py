@@ -117,8 +117,8 @@ class GraphUser:
         gone: dict[str, list[str]] = {}
         for one in notes:
             node = one.statement.subject or USER_NODE
-            if one.statement.op == "forget" and (old := self.about(one.statement)):
-                gone.setdefault(node, []).extend(old)
+            if one.statement.op == "forget" and (stated := self.about(one.statement)):
+                gone.setdefault(node, []).extend(stated)
             else:
                 types.setdefault(node, _TYPES[subject_slot(one.statement.attribute)])
                 added.setdefault(node, []).append(f"[{date.fromordinal(self.today).isoformat()}] {one.text}")
