@@ -259,6 +259,7 @@ def memory_record(
         "input_tokens": used.input_tokens,
         "output_tokens": used.output_tokens,
         "cost_usd": used.cost_usd,
+        **({"warnings": list(used.warnings)} if used.warnings else {}),
     }
 
 
