@@ -1,16 +1,14 @@
-"""The commands about coding agents of this machine: `week` sums up their logs, `guard` watches their context."""
+"""`eirkit week` and `eirkit vestige week`: what the coding agents of this machine used, cost and lost in a week."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
@@ -18,8 +16,6 @@ from eirkit.agents.serving.prices import load_prices
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options, say, write_file
 from eirkit.errors import UsageError
 from eirkit.folders import own_folder
-from eirkit.live.guard import LIKELY, Loss
-from eirkit.live.proxy import GuardProxy, Telling
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.week.facts import LogPlace
 from eirkit.logs.week.homes import agent_homes, logs_at
@@ -27,7 +23,6 @@ from eirkit.logs.week.kept import collect
 from eirkit.logs.week.totals import Stretch, WeekQuestion, sum_up
 from eirkit.show.html import render
 from eirkit.show.logs.week import price_dates, pricing, week_document
-from eirkit.show.showing import json_text
 
 STORE = "week.sqlite"  # below eirkit's own folder
 _DAYS = re.compile(r"(\d{1,4})d")
@@ -128,59 +123,3 @@ def _moment(text: str, *, is_end: bool) -> float:
         return found.timestamp()
     except (ValueError, OverflowError, OSError):
         raise UsageError(f"{text!r} is not a day or a time; write 2026-11-10, 2026-11-10T18:00 or 7d") from None
-
-
-@command(example="eirkit vestige guard --upstream https://api.anthropic.com")
-@option("--upstream", required=True, metavar="URL", help="The model server that the agent would talk to.")
-@option("--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback.  [default: a free one]")
-@option(
-    "--likely",
-    type=click.FloatRange(0, 1),
-    default=LIKELY,
-    show_default=True,
-    help="Warn about a file from this probability that it is needed again.",
-)
-@option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    group=OUTPUT,
-    help="Also append every loss to this file, as JSON lines.",
-)
-@option("--json", "as_json", is_flag=True, group=OUTPUT, help="Print JSON lines on stdout instead of warnings.")
-def guard(upstream: str, port: int, likely: float, out: Path | None, as_json: bool) -> None:
-    """Watch an agent's requests and warn when they drop files that it is likely to need again.
-
-    Give the agent the printed address in place of its model server's. Stop with Ctrl-C.
-    """
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    file = out.open("a", encoding="utf-8") if out is not None else None
-    try:
-        proxy = GuardProxy(upstream, _telling(as_json, file), port, likely)
-        if as_json:
-            click.echo(json_text({"address": proxy.address, "upstream": proxy.shown_upstream}))
-        else:
-            say(f"Point the agent at {proxy.address} in place of {proxy.shown_upstream}.")
-        proxy.serve()
-    finally:
-        if file is not None:
-            file.close()
-
-
-def _telling(as_json: bool, file: TextIO | None) -> Telling:
-    lock = threading.Lock()
-
-    def tell(losses: Sequence[Loss]) -> None:
-        with lock:
-            for loss in losses:
-                line = json.dumps(loss.as_json(), ensure_ascii=False)
-                if file is not None:
-                    file.write(line + "\n")
-                    file.flush()
-                if loss.likely and as_json:
-                    click.echo(json_text(loss.as_json()))
-                elif loss.likely:
-                    say(f"warning: {loss}")
-
-    return tell
