@@ -6,6 +6,7 @@ import ast
 import asyncio
 import json
 import pickle
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -195,6 +196,19 @@ def test_a_sweep_puts_a_failure_down_to_the_side_that_raised_it(side, how, tmp_p
         assert message.endswith("then resume")
 
 
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_an_interrupt_is_the_plug_ins_own_where_no_signal_can_raise_one(handler, tmp_path):
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        ((kind, message),) = failures_of(SIDES["model"]("interrupts"), tmp_path)
+        with pytest.raises(PluginError, match="policy verb raised KeyboardInterrupt"):
+            call("policy", raising(KeyboardInterrupt()))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert kind == "model"
+    assert SAID["interrupts"] in message
+
+
 def test_an_operator_that_breaks_inside_a_models_reply_is_the_workloads_fault(tmp_path):
     change = {"workload": f"{HERE}:BadOperator", "model": "reference/calculator"}
     ((kind, message),) = failures_of(change, tmp_path)
@@ -247,8 +261,12 @@ def raising(error: BaseException) -> Any:
     ids=lambda error: type(error).__name__,
 )
 def test_what_is_typed_or_nobodys_passes_unchanged(error):
-    with pytest.raises(type(error)) as caught:
-        call("policy", raising(error))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a script started the tests with &
+    try:
+        with pytest.raises(type(error)) as caught:
+            call("policy", raising(error))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert caught.value is error
 
 

@@ -26,6 +26,7 @@ BASE = (
     "facts",
     "folders",
     "measures",
+    "memory_limit",
     "packages",
     "records",
     "registry",

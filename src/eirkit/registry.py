@@ -260,21 +260,24 @@ def _passes(side: Side, error: BaseException) -> bool:
 
 
 def _interrupts_cancel() -> bool:
-    """True where Ctrl-C cancels the main task and raises nothing: a KeyboardInterrupt is then the plug-in's own.
+    """True where Ctrl-C raises nothing here: a KeyboardInterrupt is then the plug-in's own.
 
-    An event loop replaces the handler for its time, and signals are delivered to the main thread only. A second Ctrl-C
-    does raise KeyboardInterrupt; by then the task is being cancelled.
+    Signals are delivered to the main thread only. An event loop replaces the handler for its time and cancels the main
+    task; a second Ctrl-C does raise KeyboardInterrupt, but by then the task is being cancelled. A program that was
+    started in the background by a script ignores Ctrl-C altogether.
     """
     import asyncio  # not needed by commands without an event loop
 
     if threading.current_thread() is not threading.main_thread():
         return True
+    handler = signal.getsignal(signal.SIGINT)
+    if handler in (signal.SIG_IGN, signal.SIG_DFL):
+        return True
     try:
         task = asyncio.current_task()
     except RuntimeError:  # no event loop runs in this thread
         return False
-    is_replaced = signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, signal.SIG_DFL, signal.SIG_IGN)
-    return is_replaced and (task is None or task.cancelling() == 0)
+    return handler is not signal.default_int_handler and (task is None or task.cancelling() == 0)
 
 
 def _is_cancelled_from_outside(error: BaseException) -> bool:
