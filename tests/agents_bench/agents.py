@@ -12,6 +12,7 @@ from tests.agents_bench.server import Call, Reply
 from tests.agents_bench.session import PHASE_ONE, PHASE_TWO, Step
 
 PROMPT, AGAIN = "Mend operation_7 in calc.py", "go on"
+_TRUSTED = "--dangerously-bypass-hook-trust"  # nobody can trust a hook by hand here
 FULL = 97_000  # prompt tokens that exceed every agent's threshold; windows are set to 100,000
 
 
@@ -183,7 +184,7 @@ def _codex_settings(place: Place) -> None:
 def _codex_commands(model: str, *more: str) -> Callable[[Place], list[list[str]]]:
     def commands(place: Place) -> list[list[str]]:
         words = [word.format(url=place.url) for word in more]
-        options = ["-m", model, "-c", "model_auto_compact_token_limit=90000", "--json", *words]
+        options = ["-m", model, "-c", "model_auto_compact_token_limit=90000", "--json", *words, _TRUSTED]
         return [["exec", *options, PROMPT]]
 
     return commands

@@ -1,4 +1,6 @@
-"""Plays the session with one agent: `python -m tests.agents_bench.play AGENT PACKAGES FOLDER`.
+"""Plays the session with one agent: `python -m tests.agents_bench.play AGENT PACKAGES FOLDER [GUARD [TIMES]]`.
+
+GUARD is `guard` or `trial`: the live guard is installed first. TIMES is how often the agent compacts and goes on.
 
 It starts itself again in a network namespace in which only loopback exists, so that an agent reaches the scripted
 server and nothing else.
@@ -27,9 +29,10 @@ _INSIDE = "--inside"
 _SET_FLAGS, _UP, _RUNNING = 0x8914, 0x1, 0x40  # SIOCSIFFLAGS, IFF_UP, IFF_RUNNING
 
 
-def play(agent: Agent, packages: Path, folder: Path) -> None:
+def play(agent: Agent, packages: Path, folder: Path, guard: str = "", times: int = 1) -> None:
     """Play the session of an agent in a new folder, in a network namespace."""
-    words = [sys.executable, "-m", "tests.agents_bench.play", agent.name, str(packages), str(folder), _INSIDE]
+    given = [agent.name, str(packages), str(folder), *([guard, str(times)] if guard else [])]
+    words = [sys.executable, "-m", "tests.agents_bench.play", *given, _INSIDE]
     # A process namespace, too: what an agent leaves running, such as a daemon, ends with the session.
     completed(
         ["unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", *words], check=True
@@ -48,7 +51,13 @@ def _raise_loopback() -> None:
         fcntl.ioctl(made, _SET_FLAGS, struct.pack("16sh22x", b"lo", _UP | _RUNNING))
 
 
-def _play_inside(agent: Agent, packages: Path, folder: Path) -> None:
+def _install_guard(agent: Agent, place: Place, guard: str) -> None:
+    name = agent.name.partition("-")[0]
+    words = [sys.executable, "-m", "eirkit", "guard", "install", name, *(["--trial"] if guard == "trial" else [])]
+    completed(words, check=True, env={"PATH": os.environ["PATH"], "HOME": str(place.home)})
+
+
+def _play_inside(agent: Agent, packages: Path, folder: Path, guard: str, times: int) -> None:
     _raise_loopback()
     project = folder / "project"
     make_project(project)
@@ -57,6 +66,8 @@ def _play_inside(agent: Agent, packages: Path, folder: Path) -> None:
     place = Place(packages, folder / "home", project, f"http://127.0.0.1:{server.server_address[1]}")
     place.home.mkdir()
     agent.settle(place)
+    if guard:
+        _install_guard(agent, place, guard)
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(place.home),
@@ -68,7 +79,8 @@ def _play_inside(agent: Agent, packages: Path, folder: Path) -> None:
     }
     start = [str(packages / agent.runtime)] if agent.runtime else []
     with (folder / TRANSCRIPT).open("wb") as transcript:
-        for words in agent.commands(place):
+        first, *again = agent.commands(place)
+        for words in [first, *again * times]:
             command = [*start, packages / agent.program, *words]
             streams = {"stdin": subprocess.DEVNULL, "stdout": transcript, "stderr": subprocess.STDOUT}
             with running(command, cwd=project, env=environment, **streams) as process:
@@ -78,8 +90,9 @@ def _play_inside(agent: Agent, packages: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    _name, _packages, _folder = sys.argv[1:4]
+    _name, _packages, _folder, *_more = [word for word in sys.argv[1:] if word != _INSIDE]
+    _guard, _times = (_more[0], int(_more[1])) if _more else ("", 1)
     if _INSIDE in sys.argv:
-        _play_inside(AGENTS[_name], Path(_packages).resolve(), Path(_folder).resolve())
+        _play_inside(AGENTS[_name], Path(_packages).resolve(), Path(_folder).resolve(), _guard, _times)
     else:
-        play(AGENTS[_name], Path(_packages), Path(_folder))
+        play(AGENTS[_name], Path(_packages), Path(_folder), _guard, _times)

@@ -58,6 +58,8 @@ ELSEWHERE = {
     "vestige guard": "tests/bridges/test_guard_proxy.py",
     "vestige week": "tests/vestige/test_week.py",
     "week": "tests/vestige/test_week.py",
+    **dict.fromkeys(("guard install", "guard uninstall", "guard status"), "tests/vestige/test_guard_hook.py"),
+    "guard hook": "tests/vestige/test_guard_hook.py",
     "selftest": "tests/selftest/test_selftest.py",  # takes a minute
     "completion": "tests/cli/test_main.py",  # its text is a script, which a shell evaluates
 }

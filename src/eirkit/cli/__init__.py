@@ -187,6 +187,17 @@ MCP = LazyGroup(
     commands={"serve": ("eirkit.cli.mcp_serve:serve", "Serve tasks to an agent as MCP tools.")},
 )
 
+GUARD = LazyGroup(
+    "guard",
+    help="Restore what compactions drop, inside a coding agent.",
+    commands={
+        "install": ("eirkit.cli.own_agents.guard:install", "Install the guard into an agent."),
+        "uninstall": ("eirkit.cli.own_agents.guard:uninstall", "Remove it without a trace."),
+        "status": ("eirkit.cli.own_agents.guard:status", "Where it is installed, and what it could not do."),
+        "hook": ("eirkit.cli.own_agents.guard:hook", "Answer one event of an agent; what the hooks call."),
+    },
+)
+
 ROOT = LazyGroup(
     "eirkit",
     help="Measure what an agent must remember, what its memory keeps, and what recorded runs lost.",
@@ -212,6 +223,7 @@ ROOT = LazyGroup(
         "show": ("eirkit.cli.view:show", "Why one step of a run is wrong."),
         "watch": ("eirkit.cli.watch:watch", "Follow a sweep in the terminal while it runs."),
         "reproduce": ("eirkit.cli.reproduce:reproduce", "Compute the paper's tables and figures again."),
+        "guard": GUARD,
         "export": EXPORT,
         "mcp": MCP,
         "selftest": ("eirkit.cli.selftest:selftest", "Check what eirkit says about models with known faults."),

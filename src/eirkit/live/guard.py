@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
@@ -193,7 +193,7 @@ def count_reuse(pasts: Iterable[tuple[FileHistory, bool]]) -> dict[str, tuple[in
 @cache
 def bundled_counts() -> Counts:
     """Return the counts that ship with the package."""
-    text = (files(__package__) / "reuse_odds.json").read_text("utf-8")
+    text = Path(__file__).with_name("reuse_odds.json").read_text("utf-8")
     return {name: (used, every) for name, (used, every) in json.loads(text)["counts"].items()}
 
 

@@ -1,19 +1,120 @@
-"""`eirkit vestige guard`: watch an agent's requests and report what its context drops."""
+"""`eirkit guard …`: hooks of coding agents that restore what a compaction drops; `eirkit vestige guard`: the proxy."""
 
 from __future__ import annotations
 
 import json
+import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
 import click
 
-from eirkit.cli.command import OUTPUT, command, option, say
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option, say
+from eirkit.live import hook as hooks
 from eirkit.live.guard import LIKELY, Loss
+from eirkit.live.installing import AGENTS, Installation, Installer
 from eirkit.live.proxy import GuardProxy, Telling
+from eirkit.live.trial import begin_trial, end_trial, trial_seed
+from eirkit.show.document import Document, Section
 from eirkit.show.showing import json_text
+from eirkit.show.table import Cell, Column, Table
+
+_AGENT = click.Choice(tuple(AGENTS))
+_COMPLAINTS = 3  # lines of the log that are shown
+
+
+def _installer() -> Installer:
+    return Installer(Path.home(), os.environ, hooks.guard_folder())
+
+
+@command(example="eirkit guard install claude")
+@click.argument("agent", metavar="AGENT", type=_AGENT)
+@option("--trial", is_flag=True, help="Let chance decide at each compaction: restore, sham or nothing.")
+@option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the trial.  [default: drawn and logged]")
+@document_options
+def install(agent: str, trial: bool, seed: int | None, show: Show) -> None:
+    """Install the guard into AGENT: claude or codex.
+
+    After a compaction it says in under 2 KB what is likely gone and needed: instructions word for word, open to-dos,
+    and files with line ranges. Installing again brings it up to date. It sends nothing anywhere.
+    """
+    if trial:
+        begin_trial(hooks.guard_folder(), seed)
+    found = _installer().install(agent)
+    words = f"The guard of {found.agent.title} is in {found.place}. {found.agent.note}"
+    show(_document("install", [found], (words, *_trial_words())))
+
+
+@command(example="eirkit guard uninstall claude")
+@click.argument("agent", metavar="AGENT", type=_AGENT)
+@document_options
+def uninstall(agent: str, show: Show) -> None:
+    """Remove the guard from AGENT; what was there before comes back byte for byte."""
+    found = _installer().uninstall(agent)
+    if not any(_installer().status(name).is_installed for name in AGENTS):
+        end_trial(hooks.guard_folder())
+    show(_document("uninstall", [found], (f"{found.agent.title} has no guard.",)))
+
+
+@command(example="eirkit guard status claude")
+@click.argument("agent", metavar="[AGENT]", type=_AGENT, required=False)
+@document_options
+def status(agent: str | None, show: Show) -> None:
+    """Say where the guard is installed, whether it was changed, and what it last could not do."""
+    found = [_installer().status(name) for name in ([agent] if agent else AGENTS)]
+    there = [one.agent.title for one in found if one.is_installed]
+    words = f"The guard is installed in {' and '.join(there)}." if there else "The guard is not installed."
+    show(_document("status", found, (words, *_trial_words())))
+
+
+def _trial_words() -> Iterator[str]:
+    seed = trial_seed(hooks.guard_folder())
+    if seed is not None:
+        yield f"A trial is under way with seed {seed}: each compaction is drawn to restore, sham or nothing."
+
+
+def _document(verb: str, found: Sequence[Installation], words: tuple[str, ...]) -> Document:
+    folder = hooks.guard_folder()
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {
+            "agent": one.agent.name,
+            "installed": one.is_installed,
+            "changed": one.is_changed,
+            "place": str(one.place),
+        }
+        for one in found
+    )
+    columns = (
+        Column("agent", "agent"),
+        Column("installed", "installed"),
+        Column("changed", "changed since", meaning="by somebody else"),
+        Column("place", "where", role="name"),
+    )
+    complaints = _complaints(folder / "guard.log") if verb == "status" else []
+    data = {"agents": list(rows), "trial_seed": trial_seed(folder), "folder": str(folder), "complaints": complaints}
+    sections = [Section("", (), (Table("agents", "", columns, rows),))] if verb == "status" else []
+    sections += [Section("What the guard could not do lately", tuple(complaints))] if complaints else []
+    return Document(f"guard-{verb}", "The guard", words, data, tuple(sections))
+
+
+def _complaints(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8", "replace").splitlines()[-_COMPLAINTS:]
+    except OSError:
+        return []
+
+
+@command(example="eirkit guard hook claude PreCompact < event.json")
+@click.argument("agent", metavar="AGENT")
+@click.argument("event", metavar="EVENT")
+def hook(agent: str, event: str) -> int:
+    """Answer one EVENT of AGENT, whose JSON is on standard input; always exits with 0.
+
+    This is what the installed hooks do, which call `python -m eirkit.live.hook` to begin sooner.
+    """
+    return hooks.main([agent, event])
 
 
 @command(example="eirkit vestige guard --upstream https://api.anthropic.com")

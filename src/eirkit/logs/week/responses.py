@@ -102,7 +102,7 @@ class _Codex(ResponseMeter):
     def __init__(self) -> None:
         super().__init__()
         self.session = self.model = ""
-        self.total = -1
+        self.total, self.has_records = -1, False
 
     def take(self, line: Line) -> None:
         kind, payload = line.get("type"), mapping_of(line.get("payload"))
@@ -112,18 +112,26 @@ class _Codex(ResponseMeter):
             self.project = string_of(payload.get("cwd"))
         elif kind == "turn_context":
             self.model = string_of(payload.get("model")) or self.model
-        elif kind == "event_msg" and payload.get("type") == "token_count":
-            self._count(mapping_of(payload.get("info")), seconds_of(line.get("timestamp")))
+        elif kind == "token_usage_record":  # newer versions have one for each response, and the events besides
+            if not self.has_records:
+                self.found, self.has_records = {}, True
+            self._add(string_of(payload.get("response_id")), mapping_of(payload.get("usage")), line)
+        elif kind == "event_msg" and payload.get("type") == "token_count" and not self.has_records:
+            self._count(mapping_of(payload.get("info")), line)
 
-    def _count(self, info: Line, at: float | None) -> None:
+    def _count(self, info: Line, line: Line) -> None:
         last, total = mapping_of(info.get("last_token_usage")), mapping_of(info.get("total_token_usage"))
         if count_of(total.get("total_tokens")) == self.total:
             return
         self.total = count_of(total.get("total_tokens"))
-        prompt, output = count_of(last.get("input_tokens")), count_of(last.get("output_tokens"))
-        cached = min(prompt, count_of(last.get("cached_input_tokens")))
-        key = f"{self.session}/{self.total}/{prompt}/{output}"
-        self.add(key, at, self.model, (prompt - cached, cached, 0, 0, output))
+        self._add(f"{self.session}/{self.total}/{last.get('input_tokens')}/{last.get('output_tokens')}", last, line)
+
+    def _add(self, key: str, used: Line, line: Line) -> None:
+        prompt = count_of(used.get("input_tokens"))
+        cached = min(prompt, count_of(used.get("cached_input_tokens")))
+        written = min(prompt - cached, count_of(used.get("cache_write_input_tokens")))
+        counts = (prompt - cached - written, cached, written, 0, count_of(used.get("output_tokens")))
+        self.add(key, seconds_of(line.get("timestamp")), self.model, counts)
 
 
 class _Gemini(ResponseMeter):

@@ -1,0 +1,278 @@
+"""What the plug-ins of coding agents call: reads an event from standard input and answers in the agent's schema.
+
+At a compaction it stores what the session works with, and right after it says what is likely gone and needed. It keeps
+its place in the transcript, so that each call reads only what is new. Whatever happens, it exits with 0 and prints
+nothing or one JSON object; a failure is one line in the guard's log. Nothing is sent anywhere.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from eirkit.folders import files_for_owner_only, own_folder
+from eirkit.live.restoring import RestoredText, other_files, restored_text, sham_text
+from eirkit.live.trial import Arm, draw_arm
+from eirkit.live.working_set import WorkingSet
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.formats.messages import text_of
+from eirkit.logs.formats.run_builder import mapping_of, string_of
+from eirkit.logs.sources.documents import ReadLimits, StoredDocument
+from eirkit.logs.tokens import estimating_counter
+from eirkit.logs.trajectory import Recording, formats
+
+FORMATS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli"}
+SECONDS = 20  # after which a call gives up; agents wait at most twice as long
+MOST_BYTES = 32 << 20  # of a transcript that are interpreted; of what lies before, only prompts are read
+LAYOUT = 1
+_HEAD_BYTES = 4096  # by which a transcript is recognised
+_LOG_BYTES = 1 << 20  # after which the guard's log begins again
+
+
+def guard_folder() -> Path:
+    """Return the folder of the guard's own files."""
+    return own_folder() / "guard"
+
+
+@dataclass(slots=True)
+class SessionMemory:
+    """What the guard knows about one session, and its place in the transcript."""
+
+    transcript: str = ""
+    head: str = ""  # digest of its beginning
+    offset: int = 0
+    working: WorkingSet = field(default_factory=WorkingSet)
+    compactions: int = 0
+    arm: Arm = "restore"
+
+    def as_json(self) -> dict[str, Any]:
+        kept = {name: getattr(self, name) for name in self.__slots__ if name != "working"}
+        return {"layout": LAYOUT, **kept, "working": self.working.as_json()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> SessionMemory:
+        """Return what `as_json` described; raises KeyError or TypeError for anything else."""
+        if value["layout"] != LAYOUT:
+            raise KeyError("layout")
+        kept = {name: value[name] for name in cls.__slots__ if name != "working"}
+        return cls(**kept, working=WorkingSet.from_json(value["working"]))
+
+
+class Sessions:
+    """The memories of sessions, one file each, so that sessions at the same time do not meet."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, agent: str, session: str) -> Path:
+        return self.folder / f"{agent}-{sha256(session.encode('utf-8', 'replace')).hexdigest()[:24]}.json"
+
+    def load(self, agent: str, session: str) -> SessionMemory:
+        """Return a session's memory; an empty one if there is none or it is damaged."""
+        try:
+            return SessionMemory.from_json(json.loads(self.path(agent, session).read_text("utf-8")))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return SessionMemory()
+
+    def save(self, agent: str, session: str, memory: SessionMemory) -> None:
+        path = self.path(agent, session)
+        write_own(path, json.dumps(memory.as_json()))
+
+
+def write_own(path: Path, text: str) -> None:
+    """Write a file that only its owner can read; a reader sees the old one or the whole new one."""
+    with files_for_owner_only():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+        try:
+            unfinished.write_text(text, "utf-8", errors="replace")
+            unfinished.replace(path)
+        except OSError:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            raise
+
+
+def catch_up(memory: SessionMemory, agent: str, transcript: Path) -> None:
+    """Read what was written to a transcript since the last time; from the beginning if it is another file."""
+    with transcript.open("rb") as stream:
+        head = sha256(stream.read(_HEAD_BYTES)).hexdigest()
+        size = stream.seek(0, os.SEEK_END)
+        begins_alike = head == memory.head or memory.offset < _HEAD_BYTES
+        if memory.transcript != str(transcript) or size < memory.offset or not begins_alike:
+            memory.offset, memory.working = 0, WorkingSet()
+        memory.transcript, memory.head = str(transcript), head
+        start = memory.offset
+        if size - start > MOST_BYTES:
+            stream.seek(start)
+            start = _hear_only(memory.working, stream, size - MOST_BYTES)
+        stream.seek(0)
+        first = stream.readline() if agent == "codex" and start else b""
+        stream.seek(start)
+        new = stream.read()
+    complete = new.rfind(b"\n") + 1
+    memory.offset = start + complete
+    for recording in _recordings(agent, first + new[:complete]):
+        memory.working.take(interpret(recording, estimating_counter()))
+
+
+def _hear_only(working: WorkingSet, stream: io.BufferedReader, stop: int) -> int:
+    """Take the user's prompts up to a place in the transcript, and return where the next line begins."""
+    for line in iter(stream.readline, b""):
+        if b'"tool_result"' not in line and b'"user' in line and len(line) < _HEAD_BYTES * 4:
+            with suppress(ValueError):
+                working.hear(_prompt(mapping_of(json.loads(line))))
+        if stream.tell() >= stop:
+            break
+    return stream.tell()
+
+
+def _prompt(line: Mapping[str, Any]) -> str:
+    """Return what the user wrote, if a line of a transcript is a prompt."""
+    payload = mapping_of(line.get("payload"))
+    if line.get("type") == "user" and line.get("isMeta") is not True and line.get("isCompactSummary") is not True:
+        return text_of(mapping_of(line.get("message")).get("content") or line.get("content"))
+    return string_of(payload.get("message")) if payload.get("type") == "user_message" else ""
+
+
+def _recordings(agent: str, content: bytes) -> Iterator[Recording]:
+    """Yield the session's own runs in some lines of a transcript, without those of sub-agents."""
+    limits = ReadLimits()
+    document = StoredDocument(lambda: io.BytesIO(content), "transcript", "transcript.jsonl", None, limits)
+    for item in formats.get(FORMATS[agent])().read(document):
+        if isinstance(item, Recording) and "parent_run" not in item.details:
+            yield item
+
+
+@dataclass(frozen=True, slots=True)
+class HookEvent:
+    """One event of an agent, in the names that all of them share."""
+
+    agent: str
+    name: str
+    session: str
+    transcript: Path | None
+    folder: str  # in which the session works
+    payload: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, agent: str, name: str, payload: Mapping[str, Any]) -> HookEvent:
+        path = string_of(payload.get("transcript_path"))
+        session = string_of(payload.get("session_id")) or path
+        return cls(agent, name, session, Path(path) if path else None, string_of(payload.get("cwd")), payload)
+
+
+def respond(event: HookEvent, folder: Path, now: float) -> dict[str, Any] | None:
+    """Return the answer to an event, None for silence.
+
+    Raises: whatever goes wrong; `main` turns it into a line of the log.
+    """
+    sessions = Sessions(folder / "sessions")
+    memory = sessions.load(event.agent, event.session)
+    if event.name in ("PreCompact", "PreCompress"):
+        _read_transcript(memory, event)
+        if event.name == "PreCompact":
+            memory.compactions += 1
+        sessions.save(event.agent, event.session, memory)
+        return None
+    if event.name == "SessionStart" and event.payload.get("source") == "compact":
+        with suppress(OSError):  # what was stored before the compaction is still known
+            _read_transcript(memory, event)
+        said = _restore(memory, event, folder, now)
+        with suppress(OSError):  # on a full disk the answer is still good
+            sessions.save(event.agent, event.session, memory)
+        if said:
+            return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": said}}
+    return None
+
+
+def _read_transcript(memory: SessionMemory, event: HookEvent) -> None:
+    if event.transcript is None:
+        raise FileNotFoundError("the event names no transcript")
+    catch_up(memory, event.agent, event.transcript)
+
+
+def _restore(memory: SessionMemory, event: HookEvent, folder: Path, now: float) -> str:
+    """Return what to say after a compaction, under a trial by the arm that was drawn."""
+    name = f"{event.agent}-{sha256(event.session.encode('utf-8', 'replace')).hexdigest()[:12]}-{memory.compactions}.md"
+    rest = folder / "restored" / name
+    found = restored_text(memory.working, event.folder, str(rest))
+    if found is None:
+        return ""
+    memory.arm = draw_arm(folder, event.folder, _about(memory, event, found, now))
+    if memory.arm == "nothing":
+        return ""
+    if memory.arm == "sham":
+        unused = other_files(Path(event.folder), memory.working.files) if event.folder else iter(())
+        return sham_text(len(found.text.encode()), unused)
+    if found.is_cut:
+        try:
+            write_own(rest, found.whole + "\n")
+        except OSError:  # without the file the text must not name it
+            found = restored_text(memory.working, event.folder, "not stored: the disk is full or read-only") or found
+    return found.text
+
+
+def _about(memory: SessionMemory, event: HookEvent, found: RestoredText, now: float) -> dict[str, Any]:
+    return {
+        "at": now,
+        "agent": event.agent,
+        "session": event.session,
+        "compaction": memory.compactions,
+        "transcript": str(event.transcript or ""),
+        "bytes": len(found.text.encode()),
+        "files": list(found.files),
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Answer one event: `AGENT EVENT`, with the event's JSON on standard input. Always returns 0."""
+    folder = guard_folder()
+    where = " ".join(arguments[:2])
+    try:
+        _limit_time()
+        agent, name = arguments[:2]
+        payload = json.loads(sys.stdin.buffer.read())
+        answer = respond(HookEvent.read(agent, name, mapping_of(payload)), folder, time.time())
+        if answer is not None:
+            sys.stdout.write(json.dumps(answer))
+            sys.stdout.flush()
+    except BaseException as error:  # noqa: BLE001 - an agent must never notice that its guard failed
+        log(folder, f"{where}: {type(error).__name__}: {error}", time.time())
+    return 0
+
+
+def _limit_time() -> None:
+    """Give up after some seconds, whatever the transcript holds."""
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, _give_up)
+        signal.alarm(SECONDS)
+
+
+def _give_up(_number: int, _frame: object) -> None:
+    raise TimeoutError(f"gave up after {SECONDS} s")
+
+
+def log(folder: Path, line: str, now: float) -> None:
+    """Append one line to the guard's log; where that is impossible, nothing is left to do."""
+    path = folder / "guard.log"
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    with suppress(OSError, ValueError), files_for_owner_only():
+        folder.mkdir(parents=True, exist_ok=True)
+        is_long = path.is_file() and path.stat().st_size > _LOG_BYTES
+        with path.open("w" if is_long else "a", encoding="utf-8", errors="replace") as stream:
+            stream.write(f"{stamp} {' '.join(line.split())[:500]}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,216 @@
+"""Installs the guard into coding agents, each in the layout that the agent itself defines, and takes it out again.
+
+Claude Code, Gemini CLI and opencode load a folder or a file of ours; Codex has one file of hooks for everybody, into
+which ours are written. What was there before is kept byte for byte and comes back when the guard is removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import distribution, version
+from importlib.resources import files
+from pathlib import Path
+from shlex import join
+from typing import Any
+
+from eirkit.errors import InfrastructureError, InputFileError
+from eirkit.live.hook import write_own
+
+NAME = "eirkit-guard"
+_TIMEOUT_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedAgent:
+    """How the guard is installed into one agent."""
+
+    name: str
+    title: str
+    place: Callable[[Path, Mapping[str, str]], Path]  # the folder or file, from the home folder and the environment
+    content: Callable[[Path], Mapping[str, bytes]]  # what is written there, by path below it; "" for a file
+    note: str  # what a user must do or know
+
+
+def _command(agent: str, event: str) -> str:
+    """Return the command of a hook; it names this Python, so that it works whatever the agent's path is."""
+    return join([sys.executable, "-m", "eirkit.live.hook", agent, event])
+
+
+def _hooks(agent: str) -> dict[str, Any]:
+    def hook(event: str, matcher: str) -> list[dict[str, Any]]:
+        call = {"type": "command", "command": _command(agent, event), "timeout": _TIMEOUT_SECONDS}
+        return [{"matcher": matcher, "hooks": [call]}]
+
+    return {"PreCompact": hook("PreCompact", "*"), "SessionStart": hook("SessionStart", "compact")}
+
+
+def _readme() -> bytes:
+    return (files("eirkit.live") / "plugin" / "README.md").read_bytes()
+
+
+def _licence() -> bytes:
+    text = distribution("eirkit").read_text("licenses/LICENSE") or "Apache License, Version 2.0\n"
+    return text.encode()
+
+
+def _json(value: object) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _claude(_place: Path) -> dict[str, bytes]:
+    manifest = {
+        "name": NAME,
+        "version": version("eirkit"),
+        "description": "Restores what a compaction drops: needed files with line ranges, instructions and to-dos.",
+        "author": {"name": "eirkit"},
+        "license": "Apache-2.0",
+        "keywords": ["compaction", "context", "memory"],
+    }
+    hooks = {"description": "Stores what is in use before a compaction and says afterwards what may be gone."}
+    return {
+        ".claude-plugin/plugin.json": _json(manifest),
+        "hooks/hooks.json": _json({**hooks, "hooks": _hooks("claude")}),
+        "README.md": _readme(),
+        "LICENSE": _licence(),
+    }
+
+
+def _codex(place: Path) -> dict[str, bytes]:
+    """Return the file of hooks with ours after the user's."""
+    found: dict[str, Any] = {}
+    if place.is_file():
+        try:
+            found = json.loads(place.read_text("utf-8"))
+            hooks = found.setdefault("hooks", {})
+            for event, own in _hooks("codex").items():
+                hooks[event] = [*hooks.get(event, []), *own]
+        except (ValueError, AttributeError, TypeError) as error:
+            raise InputFileError(f"{place} is not a file of hooks ({error}); repair it first") from error
+    return {"": _json(found or {"hooks": _hooks("codex")})}
+
+
+AGENTS: Mapping[str, GuardedAgent] = {
+    agent.name: agent
+    for agent in (
+        GuardedAgent(
+            "claude",
+            "Claude Code",
+            lambda home, environment: Path(environment.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "skills" / NAME,
+            _claude,
+            "It is loaded by the next session.",
+        ),
+        GuardedAgent(
+            "codex",
+            "Codex",
+            lambda home, environment: Path(environment.get("CODEX_HOME") or home / ".codex") / "hooks.json",
+            _codex,
+            "Codex runs a hook only after you have trusted it: type /hooks in the next session.",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """The state of the guard in one agent."""
+
+    agent: GuardedAgent
+    place: Path
+    is_installed: bool
+    is_changed: bool  # what is there is not what was written
+
+
+class Installer:
+    """Installs and removes the guard; its own records are in the guard's folder."""
+
+    def __init__(self, home: Path, environment: Mapping[str, str], folder: Path) -> None:
+        self.home, self.environment, self.folder = home, environment, folder
+
+    def status(self, name: str) -> Installation:
+        """Return whether the guard is installed, and unchanged."""
+        agent = AGENTS[name]
+        place, record = agent.place(self.home, self.environment), self._record(name)
+        if record is None or not place.exists():
+            return Installation(agent, place, is_installed=False, is_changed=False)
+        return Installation(agent, place, is_installed=True, is_changed=_digest(place) != record["written"])
+
+    def install(self, name: str) -> Installation:
+        """Install the guard; again, it is written as it should be now, and the user's own part stays."""
+        if self._record(name) is not None:
+            self.uninstall(name)
+        agent = AGENTS[name]
+        place = agent.place(self.home, self.environment)
+        if place.is_dir():
+            raise InputFileError(f"{place} exists and is not the guard's; move it away first")
+        before = b64encode(place.read_bytes()).decode() if place.is_file() else None
+        content = agent.content(place)
+        made = [str(parent) for parent in place.parents if not parent.exists()]
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            for inside, data in content.items():
+                path = place / inside if inside else place
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+        except OSError as error:
+            raise InfrastructureError(f"{place} cannot be written ({error.strerror}); check its permissions") from error
+        record = {"place": str(place), "before": before, "made": made, "written": _digest(place)}
+        write_own(self.folder / "installed" / f"{name}.json", json.dumps(record))
+        return self.status(name)
+
+    def uninstall(self, name: str) -> Installation:
+        """Remove the guard; what was there before comes back byte for byte, unless the user has changed it since."""
+        record = self._record(name)
+        if record is not None:
+            place = Path(record["place"])
+            if place.is_dir():
+                shutil.rmtree(place)
+            elif place.is_file():
+                self._give_back(name, place, record)
+            for folder in record["made"]:
+                if Path(folder).is_dir() and not any(Path(folder).iterdir()):
+                    Path(folder).rmdir()
+            (self.folder / "installed" / f"{name}.json").unlink(missing_ok=True)
+        return self.status(name)
+
+    def _give_back(self, name: str, place: Path, record: Mapping[str, Any]) -> None:
+        if _digest(place) == record["written"]:
+            if record["before"] is None:
+                place.unlink()
+            else:
+                place.write_bytes(b64decode(record["before"]))
+            return
+        try:  # changed since: take out ours alone
+            found = json.loads(place.read_text("utf-8"))
+            for event, groups in list(found["hooks"].items()):
+                left = [group for group in groups if f"eirkit.live.hook {name}" not in json.dumps(group)]
+                found["hooks"] = (
+                    {**found["hooks"], event: left}
+                    if left
+                    else {key: value for key, value in found["hooks"].items() if key != event}
+                )
+            place.write_bytes(_json(found))
+        except (ValueError, KeyError, AttributeError, TypeError) as error:
+            raise InputFileError(f"{place} was changed and is no file of hooks; remove the guard by hand") from error
+
+    def _record(self, name: str) -> dict[str, Any] | None:
+        try:
+            found = json.loads((self.folder / "installed" / f"{name}.json").read_text("utf-8"))
+            return {key: found[key] for key in ("place", "before", "made", "written")}
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def _digest(place: Path) -> str:
+    """Return a digest of a file, or of everything in a folder."""
+    digest = sha256()
+    paths = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
+    for path in paths:
+        digest.update(os.fsencode(path.relative_to(place)) + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
