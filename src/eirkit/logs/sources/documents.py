@@ -108,6 +108,11 @@ class LogDocument(Protocol):
         ...
 
     @property
+    def quoted(self) -> Collection[bytes]:
+        """What stands between neighbouring quotes in its head: the keys of objects and the strings without escapes."""
+        ...
+
+    @property
     def first_records(self) -> Sequence[Mapping[str, Any]]:
         """The objects on its first lines, for JSON lines; none for one JSON document of several lines.
 
@@ -165,6 +170,7 @@ class StoredDocument:
         self.section = section  # None: the whole file
         self.inner = ""  # of a member: its path in the archive
         self._head: bytes | None = None
+        self._quoted: frozenset[bytes] | None = None
         self._records: tuple[Mapping[str, Any], ...] | None = None
 
     @property
@@ -176,6 +182,13 @@ class StoredDocument:
             # Uncompressed content of an archive must not make it look like another format.
             self._head = beginning[:_MARK_BYTES] if beginning.startswith(_MARKS) else beginning
         return self._head
+
+    @property
+    def quoted(self) -> Collection[bytes]:
+        """What stands between neighbouring quotes in its head: a dozen formats look for keys there, most in vain."""
+        if self._quoted is None:
+            self._quoted = frozenset(self.head.split(b'"')[1:-1])
+        return self._quoted
 
     @property
     def first_records(self) -> Sequence[Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
@@ -17,6 +18,7 @@ _MOST = 40
 _FEWEST = 8  # that are read even if each of them is longer than a document's beginning
 _LINES = 400  # that are read at most, those that are no objects included
 _BEGINNING_BYTES = 1 << 16
+_SPREAD = re.compile(rb"(?:\xef\xbb\xbf)?\s*+[\[{][ \t]*+\r?\n")  # the first line only opens a value
 
 
 def first_records(
@@ -29,6 +31,8 @@ def first_records(
         is_whole: whether that is all of it.
         line_bytes: the longest line that is read.
     """
+    if _SPREAD.match(head):
+        return ()
     lines = head.split(b"\n")
     if not is_whole:
         lines.pop()  # it is cut

@@ -27,6 +27,7 @@ from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, 
 Message = Mapping[str, Any]
 
 _WORKSPACE = re.compile(r"(?:working in the directory: |Workspace Directories:\*{0,2}\s{1,4}(?:- )?)(/[^\n]{1,500})")
+_HEAD_KEYS = (b"sessionId", b"projectHash", b"messages")
 _FAILED = frozenset({"error", "cancelled"})
 
 
@@ -38,9 +39,8 @@ class GeminiCli:
         """Return whether an object, or the first line, has a session and the project's hash."""
         if any(map(_is_head, document.first_records)):
             return MARKED
-        head = document.head.lstrip()
-        keys = (b'"sessionId"', b'"projectHash"', b'"messages"')
-        return MARKED if head.startswith(b"{") and all(key in head for key in keys) else 0
+        is_object = document.head.lstrip().startswith(b"{")
+        return MARKED if is_object and all(key in document.quoted for key in _HEAD_KEYS) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session's one run."""
