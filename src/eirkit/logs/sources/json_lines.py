@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from io import BufferedReader
 from itertools import islice
-from typing import Any
+from typing import IO, Any
 
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError
 from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_json
@@ -84,6 +84,17 @@ def pass_blank_lines(stream: BufferedReader) -> int:
         passed += waiting.count(b"\n", 0, end)
         stream.read(end)
     return passed
+
+
+def finds_next_line(stream: IO[bytes], line: bytes, most_bytes: int) -> bool:
+    """Pass over the rest of an endless line, and return whether it ends within so many bytes."""
+    passed = len(line)
+    while not line.endswith(b"\n"):
+        line = stream.readline(_BEGINNING_BYTES)
+        passed += len(line)
+        if not line or passed > most_bytes:
+            return False
+    return True
 
 
 def parse_line(line: bytes, nesting: int, *, sealed: bool = False) -> Any | Exception:
