@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -13,6 +16,10 @@ from hypothesis import strategies as st
 
 from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult
 from eirkit.engine.processes import Processes
+from eirkit.memory_limit import memory_left
+from tests.processes import running
+
+HOARD_BYTES = 400 << 20
 
 
 def act(piece: object) -> object:
@@ -28,6 +35,13 @@ def act(piece: object) -> object:
             time.sleep(600)
         case "hog":
             return len(bytearray(3 << 30))
+        case "hoard":
+            kept = bytearray(HOARD_BYTES)
+            time.sleep(1)  # the parent looks several times
+            os.kill(os.getpid(), signal.SIGSEGV)
+            return len(kept)
+        case "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
     return piece
 
 
@@ -61,6 +75,35 @@ def test_what_hangs_and_what_hogs_is_given_up():
     assert set(lost) == {1, 3}
     assert "took more than 1.5 s" in lost[1]
     assert "1024 MiB" in lost[3]
+
+
+def test_a_crash_at_a_memory_limit_is_told_with_the_limit_and_no_cause():
+    bounds = PieceLimits(memory_bytes=1 << 30)
+    crash, hoard, _ = sort(Processes(1, bounds).map(act, ["crash", "hoard", 1]))
+    begin, end = "killed its worker (SIGSEGV) at a limit of 1024 MiB of memory", "; raise the limit, leave it out or"
+    for lost in (crash, hoard):
+        assert isinstance(lost, LostPiece)
+        assert lost.is_death
+        assert lost.reason.startswith(begin)
+        assert end in lost.reason
+    used = re.fullmatch(r", of which (\d+) or more were in use", hoard.reason[len(begin) : hoard.reason.index(end)])
+    if used is not None:  # on a machine so busy that nobody looked in a second, nothing is claimed
+        assert HOARD_BYTES >> 20 <= int(used[1]) < (HOARD_BYTES >> 20) + 200
+
+
+def test_what_another_process_has_left_is_known():
+    program = f"""
+from eirkit.memory_limit import limit_memory, memory_left
+assert memory_left() is None
+limit_memory(1 << 30)
+kept = bytearray({HOARD_BYTES})
+print(memory_left(), flush=True)
+input()
+"""
+    with running([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        left = int(process.stdout.readline())
+        assert memory_left(process.pid) == pytest.approx(left, abs=16 << 20)
+        assert (1 << 30) - HOARD_BYTES - (16 << 20) <= left <= (1 << 30) - HOARD_BYTES
 
 
 def test_pieces_are_taken_as_they_are_needed():

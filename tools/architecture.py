@@ -27,6 +27,7 @@ BASE = (
     "facts",
     "folders",
     "measures",
+    "memory_limit",
     "packages",
     "records",
     "registry",

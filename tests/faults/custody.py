@@ -95,7 +95,7 @@ def command_of(trial: Trial, out: Path) -> list[str]:
     return [sys.executable, "-m", "eirkit", "lacuna", "run", *tasks, *memory, *engine, *how]
 
 
-def perform(trial: Trial, mark: str, folder: Path) -> Verdict:
+def perform(trial: Trial, mark: str, folder: Path, gone_seconds: float = GONE_SECONDS) -> Verdict:
     """Run a command to its end and return what is wrong afterwards."""
     environment = {**os.environ, MARK: mark, "ECHOED_SECRET": SECRET, "TMPDIR": str(folder)}
     streams = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
@@ -114,7 +114,7 @@ def perform(trial: Trial, mark: str, folder: Path) -> Verdict:
         except subprocess.TimeoutExpired:
             code = None
         ended = time.monotonic()
-        while (left := marked(mark)) and time.monotonic() - ended < GONE_SECONDS:
+        while (left := marked(mark)) and time.monotonic() - ended < gone_seconds:
             time.sleep(0.02)
         took = time.monotonic() - ended
     for pid in left:  # not to disturb the next trial

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -28,7 +27,7 @@ from eirkit.runs.summary import RunSummary
 from eirkit.runs.sweep import resume_sweep, start_sweep
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as
 from tests.lacuna.test_metered_memory import Asking, name_of
-from tests.processes import running
+from tests.processes import running, wait_until
 
 PRICES = '[prices]\n"openai/any" = { input = 1000, output = 1000, as_of = 2026-01-01 }\n'
 CALL_USD = Decimal("0.11")  # at that price, for the 110 tokens that the server counts
@@ -156,8 +155,7 @@ def test_what_was_in_flight_at_a_kill_counts_until_it_is_known(tmp_path, prices)
         words += ["--model", "openai/any", "--base-url", server.url, "--connections", connections, "--max-tokens", 20]
         words += ["--prices", prices, "--cap-usd", 40, "--out", folder]
         with running([sys.executable, "-m", "eirkit", *words], stdout=subprocess.DEVNULL) as command:
-            while len(server.received) < 20 + connections:
-                time.sleep(0.01)
+            wait_until(lambda: len(server.received) >= 20 + connections, "so many calls are in flight", command)
             command.send_signal(signal.SIGKILL)
         then = read_journal(folder)
         in_flight = then.spending.in_flight_usd

@@ -20,6 +20,7 @@ from eirkit.testing import check_memory
 from tests.faults import custody, hostile
 from tests.faults.custody import HERE, MCP, SEEDS, Trial, Verdict, perform
 from tests.lacuna.running import eirkit
+from tests.processes import PATIENCE_SECONDS
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 FILE = HERE / "hostile.py"
@@ -40,7 +41,12 @@ FINE = ("Deaf", "Threads", "Forks", "Daemons", "Shouts", "Echoes")  # their runs
 
 
 def tried(memory: str, folder: Path, workers: int = 0) -> Verdict:
-    return perform(Trial(memory, "none", 0.0, workers), f"{os.getpid()}-{time.monotonic_ns()}", folder)
+    return watched(Trial(memory, "none", 0.0, workers), folder)
+
+
+def watched(trial: Trial, folder: Path) -> Verdict:
+    """Perform a trial with patience: what is not ended lives for ever; `make test-faults` counts the seconds."""
+    return perform(trial, f"{os.getpid()}-{time.monotonic_ns()}", folder, PATIENCE_SECONDS)
 
 
 def test_every_hostile_system_is_tried_here():
@@ -80,8 +86,7 @@ def test_a_hostile_mcp_server_leaves_no_process_and_no_traceback(tmp_path):
 @linux
 @pytest.mark.parametrize("end", custody.ENDS[1:])
 def test_nothing_outlives_a_sweep_that_is_ended_while_its_memory_hangs(end, tmp_path):
-    verdict = perform(Trial("HangsInWrite", end, 3.0, 0), f"{os.getpid()}-{time.monotonic_ns()}", tmp_path)
-    assert verdict.faults == ()
+    assert watched(Trial("HangsInWrite", end, 3.0, 0), tmp_path).faults == ()
 
 
 @pytest.mark.parametrize("name", [f"{FILE}:ExitsAtFirst", f"{HERE / 'hostile_import.py'}:Never"])

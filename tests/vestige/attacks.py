@@ -278,8 +278,8 @@ def cpu_limit(seconds: float) -> Iterator[None]:
 
 
 def seconds(pattern: re.Pattern[Any], method: str, text: Any) -> float:
-    """Return how long one use of a pattern on a text takes."""
-    start = time.perf_counter()
+    """Return the processor time that one use of a pattern on a text takes."""
+    start = time.thread_time()
     if method in ("sub", "subn"):
         pattern.sub(text[:0], text)
     elif method in ("finditer", "findall", "split"):
@@ -287,4 +287,4 @@ def seconds(pattern: re.Pattern[Any], method: str, text: Any) -> float:
             pass
     else:
         getattr(pattern, method)(text)
-    return time.perf_counter() - start
+    return time.thread_time() - start

@@ -120,7 +120,7 @@ def test_a_record_that_hogs_costs_itself_and_is_named(tmp_path):
     assert found["runs"] == 59
     (skipped,) = found["skipped"]
     assert skipped["source"].endswith("part-0.jsonl:31")
-    assert "MiB" in skipped["reason"]
+    assert "600 MiB of memory" in skipped["reason"]
 
 
 def complete_parts(out: Path) -> set[str]:

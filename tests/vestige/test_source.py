@@ -7,6 +7,7 @@ import io
 import json
 import os
 import socket
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from pyarrow import parquet
 from eirkit.errors import InputFileError
 from eirkit.folders import DEEPEST_FOLDER
 from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument, find_documents, open_document
-from eirkit.logs.sources.json_parser import is_deeper, parse_json
+from eirkit.logs.sources.json_parser import _parse_in_little_memory, is_deeper, parse_json
 from tests.lacuna.running import eirkit
 from tests.processes import completed
 
@@ -260,6 +261,38 @@ def test_nan_is_read() -> None:
 @given(VALUES)
 def test_sound_json_is_read_as_the_standard_library_reads_it(value: object) -> None:
     assert parse_json(json.dumps(value).encode(), NESTING) == value
+
+
+@given(VALUES)
+def test_both_parsers_read_the_same(value: object) -> None:
+    assert _parse_in_little_memory(json.dumps(value).encode()) == value
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+def test_a_text_too_large_for_its_memory_crashes_no_parser() -> None:
+    """A limit of a few MiB is reached at another place of the text each time; orjson alone was killed by SIGSEGV."""
+    program = """
+import os
+from eirkit.logs.sources.json_parser import parse_json
+from eirkit.memory_limit import limit_memory
+
+texts = [b"[" + b",".join([unit] * 150_000) + b"]" for unit in (b'{"":0}', b'[1.5]', b'"abcdefghi"', b'{"a":{"b":[]}}')]
+for text in [b"[]", *texts]:
+    parse_json(text, 1000)  # everything is imported
+for text in texts:
+    for mib in range(1, 40, 5):
+        child = os.fork()
+        if child == 0:
+            limit_memory(mib << 20)
+            try:
+                parse_json(text, 1000)
+            except MemoryError:
+                os._exit(7)
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    codes = completed([sys.executable, "-c", program], check=True).stdout.split()
+    assert set(codes) == {"0", "7"}
 
 
 @pytest.mark.parametrize("levels", [1, 5, 200])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 Piece = TypeVar("Piece")
@@ -62,25 +61,18 @@ def reason_of(error: BaseException, bounds: PieceLimits) -> str:
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
-try:
-    import resource
-except ImportError:  # pragma: no cover - Windows has no such limits; only time is limited there
-    resource = None  # type: ignore[assignment]
+def reason_of_death(how: str, bounds: PieceLimits, used_bytes: int | None = None) -> str:
+    """Return in one line that a worker died with a piece, and what is known of its memory.
 
+    A library that does not check what it allocates crashes where Python would raise MemoryError; from outside this
+    looks like any other crash, so the limit and the use are stated, and no cause.
 
-def limit_memory(extra_bytes: int | None) -> None:
-    """Limit this process to this much more address space than it has now; beyond it, Python raises MemoryError."""
-    if resource is None or extra_bytes is None:
-        return
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = address_space() + extra_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
-
-
-def address_space() -> int:
-    """Return the size of this process's address space in bytes; 0 if unknown."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
-    except (OSError, ValueError):
-        return 0
-    return pages * (resource.getpagesize() if resource is not None else 4096)
+    Args:
+        how: what the piece did to its worker.
+        used_bytes: the most that was seen in use within the limit.
+    """
+    if bounds.memory_bytes is None:
+        return f"{how}; leave it out or investigate it"
+    limit = f"at a limit of {bounds.memory_bytes >> 20} MiB of memory"
+    used = "" if used_bytes is None else f", of which {used_bytes >> 20} or more were in use"
+    return f"{how} {limit}{used}; raise the limit, leave it out or investigate it"

@@ -21,8 +21,9 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult, limit_memory, reason_of
+from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult, reason_of, reason_of_death
 from eirkit.errors import InfrastructureError
+from eirkit.memory_limit import limit_memory, memory_left
 
 ORPHANED = 1  # exit code
 _CAN_MASK = hasattr(signal, "pthread_sigmask")
@@ -81,7 +82,7 @@ def _end_after(parent: BaseProcess) -> None:
 
 BATCH = 16  # pieces sent at a time, so that workers do not wait for the parent between small pieces
 MOST_STILLBORN = 4  # consecutive workers that die at start before we give up
-WATCH_SECONDS = 0.2  # how often time limits are checked
+WATCH_SECONDS = 0.2  # how often time limits are checked, and memory is looked at
 
 _Numbered = tuple[int, Any]
 
@@ -95,6 +96,7 @@ class _Worker:
     waiting: deque[_Numbered] = field(default_factory=deque)  # sent and not started
     current: _Numbered | None = None
     since: float = 0.0  # when the current piece was started
+    least_left: int | None = None  # bytes to its memory limit, at the least that was seen with the current piece
 
 
 class Processes:
@@ -109,6 +111,7 @@ class Processes:
         self.bounds, self.batch = bounds or PieceLimits(), batch
         self._crew: list[_Worker] = []
         self._stillborn = 0  # consecutive workers that died before they started a piece
+        self._looked = 0.0  # when the memory of workers was last looked at
 
     def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | LostPiece]:
         source = enumerate(pieces)
@@ -138,12 +141,13 @@ class Processes:
         self, function: Callable[[Any], Any], source: Iterator[_Numbered], returned: deque[_Numbered]
     ) -> Iterator[PieceResult[Any] | LostPiece]:
         ready = wait([worker.pipe for worker in self._crew], WATCH_SECONDS)
+        self._look_at_memory()
         for position, worker in enumerate(self._crew):
             if worker.pipe in ready:
                 try:
                     yield from _take(worker)
                 except (EOFError, OSError):
-                    yield from self._replace(position, function, returned, _death(worker))
+                    yield from self._replace(position, function, returned, _death(worker, self.bounds))
             if self._is_late(worker):
                 worker.process.kill()
                 worker.process.join()
@@ -151,6 +155,16 @@ class Processes:
                 yield from self._replace(position, function, returned, late, is_death=False)
         for worker in self._crew:
             self._supply(worker, source, returned)
+
+    def _look_at_memory(self) -> None:
+        """Note what workers have left: nobody can ask one that has died."""
+        if self.bounds.memory_bytes is None or time.monotonic() - self._looked < WATCH_SECONDS:
+            return
+        self._looked = time.monotonic()
+        for worker in self._crew:
+            left = memory_left(worker.process.pid) if worker.current is not None else None
+            if left is not None:
+                worker.least_left = left if worker.least_left is None else min(left, worker.least_left)
 
     def _is_late(self, worker: _Worker) -> bool:
         limit = self.bounds.seconds
@@ -195,7 +209,7 @@ def _take(worker: _Worker) -> Iterator[PieceResult[Any] | LostPiece]:
     """Receive one message from a worker."""
     kind, number, value = worker.pipe.recv()
     if kind == "begin":
-        worker.current, worker.since = worker.waiting.popleft(), time.monotonic()
+        worker.current, worker.since, worker.least_left = worker.waiting.popleft(), time.monotonic(), None
         return
     worker.current = None
     yield PieceResult(number, value) if kind == "done" else LostPiece(number, value)
@@ -210,12 +224,15 @@ def _leftovers(worker: _Worker) -> Iterator[Any]:
         return
 
 
-def _death(worker: _Worker) -> str:
+def _death(worker: _Worker, bounds: PieceLimits) -> str:
     worker.process.join(5)
     code = worker.process.exitcode
+    how = f"ended its worker (exit code {code})"
     if code is not None and code < 0:
-        return f"killed its worker ({signal.Signals(-code).name}); leave it out or investigate it"
-    return f"ended its worker (exit code {code}); leave it out or investigate it"
+        how = f"killed its worker ({signal.Signals(-code).name})"
+    if bounds.memory_bytes is None or worker.least_left is None:
+        return reason_of_death(how, bounds)
+    return reason_of_death(how, bounds, max(0, bounds.memory_bytes - worker.least_left))
 
 
 def _start(function: Callable[[Any], Any], bounds: PieceLimits) -> _Worker:

@@ -13,8 +13,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult, limit_memory, reason_of
+from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult, reason_of, reason_of_death
 from eirkit.errors import InfrastructureError, MissingExtraError
+from eirkit.memory_limit import limit_memory
 
 BATCH = 48  # pieces per task; a task costs Ray about a millisecond
 _SOURCE = Path(__file__).parents[2]  # added to the path of workers that do not have eirkit installed
@@ -61,8 +62,8 @@ class RayTasks:
                 yield from ray.get(ready)
             except ray.exceptions.RayError as error:
                 if len(batch) == 1:
-                    reason = f"killed its worker ({type(error).__name__}); leave it out or investigate it"
-                    yield LostPiece(batch[0][0], reason, is_death=True)
+                    how = f"killed its worker ({type(error).__name__})"
+                    yield LostPiece(batch[0][0], reason_of_death(how, self.bounds), is_death=True)
                 else:
                     again.extend((batch[: len(batch) // 2], batch[len(batch) // 2 :]))
 

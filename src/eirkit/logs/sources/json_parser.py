@@ -13,8 +13,13 @@ from functools import cache
 from typing import Any
 
 from eirkit.errors import InputFileError, MissingExtraError
+from eirkit.memory_limit import memory_left
 
 PARSER_NESTING = 1024  # nesting at which the parser itself gives up
+_SMALL_BYTES = 1 << 16  # texts for which nobody asks how much memory is left
+_MOST_GROWTH = (
+    60  # bytes for a byte of text, at most: `{"":0},` becomes a dictionary of 232, beside 12 of a buffer for each
+)
 _MARK = b"\xef\xbb\xbf"
 _PAIR_OR_ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
@@ -30,7 +35,7 @@ def parse_json(content: bytes, nesting: int) -> Any:
         InputFileError: its text is the reason alone, without the file.
     """
     try:
-        value = _strict_parser()(content)
+        value = _strict_parser()(content) if _is_roomy(len(content)) else _parse_in_little_memory(content)
     except ValueError as error:
         value = _parse_leniently(content.removeprefix(_MARK), nesting, error)
     if nesting < PARSER_NESTING and is_deeper(value, nesting):
@@ -45,6 +50,22 @@ def _strict_parser() -> Callable[[bytes], Any]:
     except ImportError as error:
         raise MissingExtraError("reading recorded runs", "vestige") from error
     return orjson.loads
+
+
+def _is_roomy(length: int) -> bool:
+    """Return whether the objects of a text fit into memory, whatever it holds."""
+    left = memory_left() if length > _SMALL_BYTES else None
+    return left is None or length * _MOST_GROWTH < left
+
+
+def _parse_in_little_memory(content: bytes) -> Any:
+    """Parse with msgspec, which raises MemoryError where orjson uses what it was not given and crashes."""
+    import msgspec
+
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
 
 
 def is_deeper(value: Any, levels: int) -> bool:

@@ -17,6 +17,7 @@ from eirkit.logs.formats.run_builder import (
     count_of,
     items_of,
     mapping_of,
+    seconds_of,
     string_of,
     take_lines,
     whole_document,
@@ -107,7 +108,7 @@ class _Session:
     def _take_reply(self, message: Message, is_new: bool) -> None:
         self.model = self.model or string_of(message.get("model"))
         if is_new or not self.builder.turn_count:
-            self.builder.begin()
+            self.builder.begin(seconds_of(message.get("timestamp")))
             self.builder.say(text_of(message.get("content")))
         self.builder.use(_usage(mapping_of(message.get("tokens"))))
         for call in items_of(message.get("toolCalls")):
