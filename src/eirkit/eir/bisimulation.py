@@ -127,7 +127,8 @@ def group_columns(rows: list[NDArray[Any]], width: int) -> Labels:
 @lru_cache(maxsize=32)
 def _factors(attempt: int, size: int) -> Words:
     """Return odd multipliers for a hash of columns: drawing them took longer than grouping a small table."""
-    return words([attempt], size, "refinement")[0] | np.uint64(1)
+    factors: Words = words([attempt], size, "refinement")[0] | np.uint64(1)
+    return factors
 
 
 def tabulate(process: Process, limit: int = LIMIT) -> TransitionTable:
