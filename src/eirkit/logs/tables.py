@@ -53,7 +53,7 @@ def columns_of(row: type, records: Sequence[object]) -> Columns:
     names = column_names(row)
     if not records or len(names) < 2:
         return {name: [getattr(record, name) for record in records] for name in names}
-    return dict(zip(names, zip(*map(attrgetter(*names), records), strict=True), strict=True))
+    return dict(zip(names, map(list, zip(*map(attrgetter(*names), records), strict=True)), strict=True))
 
 
 class TableWriter:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from eirkit.facts import fact
 from eirkit.logs.demand.gold_patches import Patch
 from eirkit.logs.trajectory import Call, FileRead, Trajectory, Turn
 from eirkit.logs.viewer_output import ClipMark, cuts
@@ -23,7 +23,7 @@ _STATED = re.compile(r"\b(\d[\d,]{0,14}) (?:characters|chars) (?:were )?(?:elide
 _PRINTED_NUMBER = re.compile(r"(?m)^ *\d{1,9}\t")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ClippedView:
     """One observation that the scaffold truncated."""
 
@@ -37,7 +37,7 @@ class ClippedView:
     hidden_characters: int | None  # None: the log gives neither the number nor the full text
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class HiddenLine:
     """One old line of a goal file that a clipped view was asked for but hid, and that the reference patch changes."""
 
