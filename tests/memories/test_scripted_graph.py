@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.agents.models.scripted import graph_answer
+from eirkit.agents.models.scripted import RecordFacts
+from eirkit.agents.models.system_requests import graph_answer
 
 BEFORE = '<PREVIOUS MESSAGES>\n[{"content": "A_01 = 0007"}]\n</PREVIOUS MESSAGES>\n'
 SINCE = "<REFERENCE_TIME>\n2024-01-01 00:03:00+00:00  # ISO 8601\n</REFERENCE_TIME>"
@@ -19,7 +20,7 @@ values = st.lists(st.integers(0, 9999).map(lambda number: f"{number:04}"), min_s
 
 
 def ask(field: str, prompt: str) -> Any:
-    replied = graph_answer({"properties": {field: {}}}, prompt)
+    replied = graph_answer(RecordFacts(), {"properties": {field: {}}}, prompt)
     assert replied is not None
     return replied[field]
 
@@ -32,7 +33,7 @@ def resolve(new: str, known: list[str], others: list[str]) -> dict[str, Any]:
         f"<FACT INVALIDATION CANDIDATES>\n{numbered[len(known) :]}\n</FACT INVALIDATION CANDIDATES>\n"
         f"<NEW FACT>\n{new}\n</NEW FACT>"
     )
-    return graph_answer({"properties": {"duplicate_facts": {}, "contradicted_facts": {}}}, prompt) or {}
+    return graph_answer(RecordFacts(), {"properties": {"duplicate_facts": {}, "contradicted_facts": {}}}, prompt) or {}
 
 
 def test_only_the_text_at_hand_is_read():
@@ -87,7 +88,7 @@ def test_an_entity_is_summed_up_by_its_record():
 
 @pytest.mark.parametrize("field", ["facts", "keywords", "should_evolve"])
 def test_questions_of_other_systems_are_left_to_others(field):
-    assert graph_answer({"properties": {field: {}}}, "A_02 = 0042") is None
+    assert graph_answer(RecordFacts(), {"properties": {field: {}}}, "A_02 = 0042") is None
 
 
 @given(st.text(max_size=200))

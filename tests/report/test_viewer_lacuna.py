@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 from eirkit.agents.model import Message, Request, prompt_hash
 from eirkit.errors import InputFileError
 from eirkit.findings.causes import Verdict
+from eirkit.findings.spread import spread_of
 from eirkit.records import read_document
 from eirkit.runs import store
 from eirkit.runs.store import RUNS, read_events, scan_runs
 from eirkit.show.viewer import run_index
 from eirkit.show.viewer.folders import find_places, place_at
-from eirkit.show.viewer.lacuna_run import spread_of
+from eirkit.show.viewer.heat import heat
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.progress import cell_rows, progress_of
 from eirkit.show.viewer.prompts import SpokenRun
 from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.run_index import RunIndex
-from eirkit.show.viewer.tables import Query, heat
+from eirkit.show.viewer.tables import Query
 from tests.report.folders import command, make_managed, make_probe, make_remembered, make_rescue, make_sweep
 
 LATER = 4_000_000_000.0  # seconds; long after anything was written

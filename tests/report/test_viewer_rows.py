@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import UsageError
-from eirkit.show.viewer.tables import ArrowColumns, Field, ListColumns, Query, RowTable, alike, heat, label, telling
+from eirkit.show.viewer.heat import heat
+from eirkit.show.viewer.tables import ArrowColumns, Field, ListColumns, Query, RowTable, alike, label, telling
 
 FIELDS = (
     Field("name", "name", "text"),

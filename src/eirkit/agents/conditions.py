@@ -119,8 +119,13 @@ class ExternalOnly(Condition):
                 self._written.add(t)
                 return MemoryCall("write", record, (t,))
             case Search(query):
-                return MemoryCall("search", query, tuple(dict.fromkeys(map(int, _NUMBER.findall(query)))))
+                return MemoryCall("search", query, named_steps(query))
         return super().perform(action, near)
+
+
+def named_steps(query: str) -> tuple[int, ...]:
+    """Return the steps that a query names by their numbers, in its order."""
+    return tuple(dict.fromkeys(map(int, _NUMBER.findall(query))))
 
 
 class External(ExternalOnly, Cache):

@@ -63,6 +63,18 @@ class MemoryUsage:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = 0.0
+    warnings: tuple[str, ...] = ()  # of the system's own code, each once
+
+
+AS_DOCUMENTED, STORE_ONLY = "as-documented", "store-only"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One way to use a system in conversations: what of it is in use, and what is not, with the reason."""
+
+    on: str
+    off: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +116,7 @@ class MemorySystem(ABC):
     """
 
     requirements: ClassVar[Requirements] = Requirements()
+    profiles: ClassVar[Mapping[str, Profile]] = {}  # what its setting `profile` may be
 
     @classmethod
     def requirements_for(cls, settings: Mapping[str, Any]) -> Requirements:
@@ -258,6 +271,17 @@ def requirements_of(kind: type, settings: Mapping[str, Any] | None = None) -> Re
         return declared
     needed: Requirements = kind.requirements_for(settings)
     return needed
+
+
+def check_profile(kind: type[MemorySystem], profile: str) -> str:
+    """Return the name of a profile that a system has.
+
+    Raises:
+        UnknownNameError: it has none with this name.
+    """
+    if profile not in kind.profiles:
+        raise UnknownNameError("profile", profile, kind.profiles)
+    return profile
 
 
 def signature_of(verb: str) -> str:

@@ -201,6 +201,7 @@ ROOT = LazyGroup(
         "compare": ("eirkit.cli.report:compare", "Compare two folders of results, paired, with intervals."),
         "choose": ("eirkit.cli.report:choose", "Rank memories, models or settings, with ties and what to run next."),
         "view": ("eirkit.cli.view:view", "Browse a folder of results in a web browser."),
+        "show": ("eirkit.cli.view:show", "Why one step of a run is wrong."),
         "watch": ("eirkit.cli.watch:watch", "Follow a sweep in the terminal while it runs."),
         "reproduce": ("eirkit.cli.reproduce:reproduce", "Compute the paper's tables and figures again."),
         "export": EXPORT,

@@ -6,7 +6,7 @@ Nothing is opened, contacted or installed. Packages are located without importin
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -52,6 +52,7 @@ class Availability:
     usable: bool
     reason: str  # what is missing and how to install it; a description if nothing is
     requirements: Mapping[str, Any] | None = None  # of a memory system, met or not
+    profiles: Mapping[str, Mapping[str, str]] | None = None  # of a memory system, in conversations
 
 
 def list_availability() -> dict[str, list[dict[str, Any]]]:
@@ -80,11 +81,12 @@ def _memory(name: str) -> Availability:
     kind = kind_of(name)
     needed = requirements_of(kind)
     declared = {field: value for field, value in asdict(needed).items() if value}
+    profiles = {profile: asdict(one) for profile, one in kind.profiles.items()} or None
     if (why := reason_absent(name)) is not None:
-        return Availability(name, False, why, declared)
+        return Availability(name, False, why, declared, profiles)
     lacks = reason_without_node_packages(name, needed)  # with default settings
     more = f"; with default settings it needs an npm package: {lacks}" if lacks else ""
-    return Availability(name, True, _purpose(kind) + more, declared)
+    return Availability(name, True, _purpose(kind) + more, declared, profiles)
 
 
 def _model(name: str) -> Availability:
@@ -146,12 +148,28 @@ def doctor(install: tuple[str, ...], show: Show) -> None:
 
 def _document(data: dict[str, Any]) -> Document:
     tables = tuple(Table(family, family.capitalize(), COLUMNS, tuple(data[family])) for family in FAMILIES)
+    tables = (*tables, _profiles(data["memories"]))
     usable = {family: sum(one["usable"] for one in data[family]) for family in FAMILIES}
     counts = ", ".join(f"{usable[family]} of {len(data[family])} {family}" for family in FAMILIES)
     answer = f"eirkit {data['eirkit']} on Python {data['python']}: {counts} are usable."
     missing = [one["name"] for one in data["memories"] if not one["usable"] and "--install" in one["reason"]]
     then = f"eirkit doctor --install {missing[0]}" if missing else "eirkit demo"
     return Document("doctor", "What is usable here", (answer,), data, (Section("", (), tables),), next=then)
+
+
+def _profiles(memories: Sequence[Mapping[str, Any]]) -> Table:
+    lines = tuple(
+        {"name": one["name"], "profile": profile, **said}
+        for one in memories
+        for profile, said in (one["profiles"] or {}).items()
+    )
+    columns = (
+        Column("name", "memory", role="name"),
+        Column("profile", "profile"),
+        Column("on", "what is used", role="text"),
+        Column("off", "what is not, and why", role="text"),
+    )
+    return Table("profiles", "Profiles of memory systems in conversations; the first is the default", columns, lines)
 
 
 PLAIN = """\

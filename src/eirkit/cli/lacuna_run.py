@@ -36,7 +36,7 @@ from eirkit.runs.summary import RunSummary, silences
 from eirkit.runs.sweep import recorded_suite, resume_sweep, start_sweep
 from eirkit.runs.values import UNLIMITED
 from eirkit.show.document import Document, Listing, Section
-from eirkit.show.runs.words import answer_in_words, in_words, word_tables
+from eirkit.show.runs.words import answer_in_words, in_words, word_remarks, word_tables
 from eirkit.show.table import Column, Table, counted, share
 
 Row = Mapping[str, Any]
@@ -358,7 +358,7 @@ def _remarks(summary: RunSummary) -> Iterator[str]:
     for failure in summary.failures:
         yield f"not scored: {failure.runs} of {failure.model}, {failure.workload} ({failure.kind}): {failure.message}"
     yield from memory_remarks([row for row in summary.rows if row["memory_system"] is not None and "words" not in row])
-    yield from spending_remarks(summary.spending)
+    yield from (*word_remarks(summary.rows), *spending_remarks(summary.spending))
     yield from (f"stopped: {line}" for line in summary.stopped)
 
 

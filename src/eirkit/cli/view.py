@@ -1,4 +1,4 @@
-"""`eirkit view`: browse a folder of results in a web browser; ends with Ctrl-C."""
+"""`eirkit view`: browse a folder of results in a web browser. `eirkit show`: why one step of a LACUNA run is wrong."""
 
 from __future__ import annotations
 
@@ -6,18 +6,30 @@ import os
 import sys
 import time
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from shlex import quote
+from typing import Any
 
 import click
 
 from eirkit.cli.command import Show, command, document_options, option
+from eirkit.cli.report import FOLDER, plugins_option
+from eirkit.errors import InputFileError, UsageError
+from eirkit.findings.measures import CAUSE_MEASURES
+from eirkit.findings.why import NeededInput, WhyCard, way_measure
 from eirkit.logs.demand.gold_patches import open_gold_patches
-from eirkit.show.document import Document, Listing, Section
+from eirkit.show.document import Document, Item, Listing, Section
+from eirkit.show.folders import kind_of, maker_of, records_of
+from eirkit.show.table import Cell, Column, Table, counted, listed
+from eirkit.show.terminal import ELLIPSIS, may_be
 from eirkit.show.viewer.folders import open_root
+from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.routes import Viewer
+from eirkit.show.viewer.run_index import FAILURE, RunIndex, recorded_score
 from eirkit.show.viewer.server import ViewerServer, serve
+from eirkit.show.viewer.similar import SimilarFailures, similar_to, wrong_steps
 
 
 @command(example="eirkit view out")
@@ -37,11 +49,7 @@ from eirkit.show.viewer.server import ViewerServer, serve
 )
 @option("--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback.  [default: a free one]")
 @option("--browser/--no-browser", default=True, help="Open the page in your browser.  [default: browser]")
-@option(
-    "--plugins",
-    is_flag=True,
-    help="Execute workloads and policies that the records name as Python files; only for records you trust.",
-)
+@plugins_option
 @document_options
 def view(
     folder: Path, logs: tuple[Path, ...], gold: Path | None, port: int, browser: bool, plugins: bool, show: Show
@@ -76,3 +84,149 @@ def _document(server: ViewerServer) -> Document:
 def _has_screen(environment: Mapping[str, str]) -> bool:
     # Without a screen a text browser would take over the terminal.
     return sys.platform in ("darwin", "win32") or bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
+
+
+SUGGESTED = 5  # names of runs in a message
+LISTED = 20  # rows of a table for reading; --json has them all
+_HEADINGS = {FAILURE: "main failure"}
+
+
+@command(example="eirkit show out/run-1 RUN_ID 12")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.argument("run_id", metavar="RUN_ID", required=False)
+@click.argument("step", metavar="STEP", type=click.IntRange(1), required=False)
+@plugins_option
+@document_options
+def show(folder: Path, run_id: str | None, step: int | None, plugins: bool, show: Show) -> None:
+    """Show why STEP of the run RUN_ID in DIR is wrong; without STEP, list its wrong steps; without both, list the runs.
+
+    RUN_ID may be the beginning of a name, or a seed, if only one run fits. For everything that the answer needed, it
+    says when that was given and written, whether the store had it, what it was sought with, at which rank and how it
+    came back, and whether it was used. What the records do not tell is unknown.
+    """
+    if kind_of(folder) not in ("lacuna-run", "lacuna-evidence"):
+        raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give a folder of `lacuna run` or `lacuna rescue`")
+    with records_of(folder):
+        index = _read(folder, plugins)
+        if run_id is None:
+            show(_runs(folder, index))
+            return
+        run = LacunaRun(folder, index.record(_chosen(index, run_id)), plugins=plugins)
+        if run.task.instance is None:
+            raise InputFileError(f"run {run.record['run']} cannot be explained: {run.task.reason}")
+        if run.is_probe:
+            raise InputFileError(f"run {run.record['run']} is a probe, which answers no steps; choose another")
+        document = _listing(folder, run) if step is None else _explanation(folder, index, run, step)
+    show(document)
+
+
+def _read(folder: Path, plugins: bool) -> RunIndex:
+    is_sweep = kind_of(folder) == "lacuna-run"
+
+    def score(record: Any) -> Any:
+        return recorded_score(record) if is_sweep else LacunaRun(folder, record, plugins=plugins).score()
+
+    index = RunIndex(folder, score)
+    while not index.complete:
+        index.refresh()
+    return index
+
+
+def _runs(folder: Path, index: RunIndex) -> Document:
+    """Return the runs of a folder, those with the most errors first."""
+    keys = ("run", "memory", "policy", "model", "h", "seed", "accuracy", FAILURE)
+    rows = [{key: index.column(key)[row] for key in keys} for row in range(len(index))]
+    rows.sort(key=lambda row: (row["accuracy"] is None, row["accuracy"]))
+    failed = sum(bool(ways) for ways in index.ways)
+    answer = f"{failed:,} of {counted(len(rows), 'run')} {'has' if failed == 1 else 'have'} wrong steps."
+    varying = [key for key in keys if key in ("run", "accuracy", FAILURE) or len({row[key] for row in rows}) > 1]
+    columns = tuple(Column(key, _HEADINGS.get(key, key), role="name" if key == "run" else "value") for key in varying)
+    items = (Table("runs", "Runs, the least accurate first", columns, tuple(rows[:LISTED])),) if rows else ()
+    data = {"folder": str(folder), "runs": rows}
+    then = f"eirkit show {quote(str(folder))} {rows[0]['run']}" if failed else f"eirkit view {quote(str(folder))}"
+    return Document("show", f"Runs of {folder}", (answer,), data, (Section("", (), items),) if items else (), next=then)
+
+
+def _chosen(index: RunIndex, run_id: str) -> str:
+    """Return the run with a name, given in full, by its beginning, as shortened in tables, or by its seed."""
+    names = [str(name) for name in index.column("run")]
+    if run_id in names:
+        return run_id
+    by_seed = [name for name, seed in zip(names, index.column("seed"), strict=True) if str(seed) == run_id]
+    meant = [name for name in names if name.startswith(run_id) or (ELLIPSIS in run_id and may_be(run_id, name))]
+    for found in (by_seed, meant):
+        if len(found) == 1:
+            return found[0]
+    several = by_seed or meant
+    which = f"several runs of {index.folder} fit" if several else f"no run of {index.folder} is named"
+    raise UsageError(f"{which} {run_id!r}; name one of {listed(several or names, SUGGESTED + 1)}")
+
+
+def _listing(folder: Path, run: LacunaRun) -> Document:
+    name, wrong = str(run.record["run"]), wrong_steps(run)
+    cards = [card for t in wrong if (card := run.card(t)) is not None]
+    rows: list[dict[str, Cell]] = [
+        {
+            "t": card.t,
+            "submitted": card.submitted,
+            "answer": card.answer,
+            "cause": CAUSE_MEASURES[card.cause].label if card.cause else None,
+            "way": way_measure(card.way).label if card.way else None,
+        }
+        for card in cards
+    ]
+    columns = (
+        Column("t", "step"),
+        Column("submitted", "submitted", role="name"),
+        Column("answer", "right", role="name"),
+        Column("cause", "cause", role="text"),
+        Column("way", "what became of the input, or kind", role="text"),
+    )
+    answer = f"{counted(len(wrong), 'step')} of {len(run.verdicts)} are wrong in run {name}."
+    items = (Table("wrong-steps", "Wrong steps", columns, tuple(rows)),) if rows else ()
+    data = {"folder": str(folder), "run": name, "steps": len(run.verdicts), "wrong": rows}
+    then = f"eirkit show {quote(str(folder))} {name} {wrong[0]}" if wrong else f"eirkit view {quote(str(folder))}"
+    return Document("show", f"Run {name}", (answer,), data, (Section("", (), items),) if items else (), next=then)
+
+
+def _explanation(folder: Path, index: RunIndex, run: LacunaRun, step: int) -> Document:
+    name = str(run.record["run"])
+    card = run.card(step)
+    if card is None:
+        last = len(run.verdicts)
+        raise UsageError(
+            f"run {name} has no step {step}; give one from 1 to {last}" if last else f"{name} has no answers"
+        )
+    alike = similar_to(index, run, card)
+    first, *more = card.sentences()
+    words = (*([f"Question: {card.asked}"] if card.asked else []), *more)
+    if alike is not None:
+        words = (*words, alike.sentence())
+    sections = [Section("", words), *(Section("", (), (_table(one),)) for one in card.inputs)]
+    if links := tuple(_links(folder, name, card, alike)):
+        sections.append(Section("", (), links))
+    data = {
+        "folder": str(folder),
+        "run": name,
+        **card.as_json(),
+        "similar": None if alike is None else alike.as_json(),
+    }
+    return Document("show", f"Step {step} of {name}", (first,), data, tuple(sections))
+
+
+def _table(one: NeededInput) -> Table:
+    columns = (Column("about", "fact"), Column("text", "what is known", role="text"))
+    rows = tuple({"about": about, "text": text} for about, text in one.lines)
+    return Table(f"input-{one.step or 'statement'}", one.name, columns, rows)
+
+
+def _links(folder: Path, name: str, card: WhyCard, alike: SimilarFailures | None) -> Iterator[Item]:
+    """Yield the commands that show the other steps of the story."""
+    where = f"eirkit show {quote(str(folder))}"
+    lost = [one for one in card.inputs if one.step is not None and one.fate is not None]
+    steps = {one.step: f"where {one.name} was given" for one in lost}
+    steps |= {t: "where the error began" for t in card.spread.origins if t != card.t}
+    lines = [f"{where} {name} {t}  # {why}" for t, why in steps.items()]
+    lines += [f"{where} {run} {t}  # a similar failure" for run, t in (alike.examples if alike else ())]
+    if lines:
+        yield Listing("links", "Look at", "\n".join(lines))

@@ -9,9 +9,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryUsage
+from eirkit.agents.conditions import named_steps
+from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, MemoryUsage
 from eirkit.agents.recognition import Recognition, Values, recognise
 from eirkit.agents.session import Decision
 from eirkit.agents.telemetry import Consultation
@@ -57,28 +58,74 @@ class FateCounts:
     flooded: int  # searches that returned far more than can be shown
 
 
+class Lookups:
+    """The writes and searches of a run, from which the fate of every needed record follows."""
+
+    def __init__(
+        self, decisions: Sequence[Decision], verdicts: Sequence[Verdict], consultations: Sequence[Consultation]
+    ) -> None:
+        self.writes: dict[int, list[Write]] = {}
+        self.searches: dict[int, list[Consultation]] = {}  # by the step at which they were made
+        for one in consultations:
+            if one.call.verb == "write":
+                self.writes.setdefault(one.call.steps[0], []).append((one.t, one.call.text))
+            else:
+                self.searches.setdefault(one.t, []).append(one)
+        self._follows = {verdict.t: verdict.self_consistent for verdict in verdicts}
+        self.own = {decision.t: decision.submitted for decision in decisions if decision.submitted is not None}
+
+    def fate(self, r: int, decision: Decision) -> Fate:
+        """Return the fate of a missing reference of a step."""
+        searches, follows = self.searches.get(decision.t, ()), self._follows.get(decision.t, False)
+        return _fate(r, decision, self.writes, searches, self.own, follows)
+
+
 def count_fates(
     decisions: Sequence[Decision], verdicts: Sequence[Verdict], consultations: Sequence[Consultation]
 ) -> FateCounts:
     """Return the fates of the missing references of a run."""
-    writes: dict[int, list[Write]] = {}
-    searches: dict[int, list[Consultation]] = {}
-    for one in consultations:
-        if one.call.verb == "write":
-            writes.setdefault(one.call.steps[0], []).append((one.t, one.call.text))
-        else:
-            searches.setdefault(one.t, []).append(one)
-    follows = {verdict.t: verdict.self_consistent for verdict in verdicts}
-    own = {decision.t: decision.submitted for decision in decisions if decision.submitted is not None}
-    fates = Counter(
-        _fate(r, decision, writes, searches.get(decision.t, ()), own, follows.get(decision.t, False))
-        for decision in decisions
-        for r in decision.missing
-    )
+    lookups = Lookups(decisions, verdicts, consultations)
+    fates = Counter(lookups.fate(r, decision) for decision in decisions for r in decision.missing)
     return FateCounts(
         {fate: fates[fate] for fate in FATES},
         confused=sum(_is_confused(one) for one in consultations),
         flooded=sum(one.returned_characters > FLOOD for one in consultations),
+    )
+
+
+def recorded_consultations(
+    events: Iterable[Mapping[str, Any]], decisions: Sequence[Decision]
+) -> list[Consultation] | None:
+    """Return the calls to a memory from the event records of a run; None if their texts were not kept."""
+    calls = [event for event in events if event["type"] == "memory"]
+    if not all("text" in event for event in calls):
+        return None
+    own = {decision.t: decision.submitted for decision in decisions if decision.submitted is not None}
+    return [_consultation(event, own) for event in calls]
+
+
+def _consultation(event: Mapping[str, Any], own: Values) -> Consultation:
+    passages = tuple(event["found"])
+    steps: tuple[int, ...] = ()
+    if event["verb"] == "write":
+        steps = (read_record(event["text"])[0],)
+    elif event["verb"] == "search":
+        steps = named_steps(event["text"])
+    stated: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    if event["mislabelled"]:
+        read = recognise(passages, {step: own[step] for step in steps if step in own}, best_first=True).stated
+        stated = tuple((step, read[step]) for step in event["mislabelled"] if step in read)
+    return Consultation(
+        event["t"],
+        MemoryCall(event["verb"], event["text"], steps),
+        passages,
+        event["latency_seconds"],
+        event["returned_characters"],
+        tuple(event["lacking"]),
+        tuple(event["held"]),
+        stated,
+        uncertain=tuple(event.get("uncertain", ())),
+        stored=tuple(event["stored"]) if "stored" in event else None,
     )
 
 
@@ -212,6 +259,7 @@ def memory_record(
         "input_tokens": used.input_tokens,
         "output_tokens": used.output_tokens,
         "cost_usd": used.cost_usd,
+        **({"warnings": list(used.warnings)} if used.warnings else {}),
     }
 
 

@@ -16,7 +16,7 @@ from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.ledger import exact_sum
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.session import ActionTaken, ControlledSession, Decision
-from eirkit.agents.stores.memory_factory import MemoryPool
+from eirkit.agents.stores.memory_factory import MemoryPool, profile_record
 from eirkit.agents.telemetry import Exchange, Trace, event_lines
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError, describe
 from eirkit.findings.behaviour import continuations, measure_behaviour
@@ -137,6 +137,7 @@ def finished_run(
         lookups = FateCounts({}, 0, 0) if words else count_fates(decisions, verdicts, consultations)
         limit = None if context.cell.memory_plan is None else context.cell.memory_plan.limit
         more = {"limit": limit, "floor": _floor(context, task, trace, limit)}
+        more |= {} if words is None else {"profile": profile_record(context.cell.memory_plan)}
         record["memory"] = memory_record(used, consultations, lookups) | more
     if words is not None:
         record["words"] = words

@@ -15,13 +15,17 @@ from eirkit.agents.managed import ACTION_LIMIT
 from eirkit.agents.model import ModelOptions, canonical
 from eirkit.agents.serving.model_factory import split_model
 from eirkit.agents.session import Decision, Injector, inject_nothing
-from eirkit.agents.stores.memory_factory import MODEL, RUN_MODEL, MemoryPlan
+from eirkit.agents.stores.memory_factory import MODEL, RUN_MODEL, MemoryPlan, model_of
 from eirkit.runs.values import UNLIMITED, show_seeds
 from eirkit.seeds import below, words
+from eirkit.tasks.conversations import read_preset
+from eirkit.tasks.generation import find_workload
 from eirkit.tasks.task import Payload, TaskInstance, TaskSpec, without_seed
 from eirkit.tasks.view import PublicStep, Record
+from eirkit.tasks.workload import Telling
 
 CONTROLLED, EXTERNAL = "controlled", "external"
+READER = "scripted/reader"  # model of memory systems in conversations, by default
 NATIVE, STRICT = "native", "strict"
 _UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
 
@@ -135,11 +139,19 @@ class Cell:
         plan = self.access.memory_plan
         if plan is None:
             return None
-        named = plan.settings.get(MODEL)
-        settings = {**plan.settings, MODEL: self.model} if named == RUN_MODEL else plan.settings
+        named = plan.settings.get(MODEL) or self._scripted(plan)
+        settings = plan.settings if named is None else {**plan.settings, MODEL: named}
+        if named == RUN_MODEL:
+            settings = {**settings, MODEL: self.model}
         alike = named == RUN_MODEL or split_model(str(named))[0] == split_model(self.model)[0]
         shared = {name: value for name, value in self.options.extra.items() if alike and name != "batch"}
         return replace(plan, settings=settings, options=replace(self.options, extra=shared))
+
+    def _scripted(self, plan: MemoryPlan) -> str | None:
+        """Return the script that reads conversations, for a system that asks a model what to keep of them."""
+        if not isinstance(find_workload(self.task.workload), Telling) or model_of(plan.name, plan.settings) is None:
+            return None
+        return f"{READER}+language={read_preset(self.task.preset)[1]}"
 
     @property
     def follows(self) -> Cell | None:

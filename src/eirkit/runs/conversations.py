@@ -112,9 +112,13 @@ def characters_of(access: Access) -> int:
     return CHARACTERS_PER_TOKEN * (access.context_tokens or CONTEXT_TOKENS)
 
 
+def shown_part(access: Access, task: ToldWorld) -> str:
+    """Return what a condition without a memory system shows of a conversation."""
+    said = transcript(task.sessions)
+    return said[-characters_of(access) :] if access.condition == TRUNCATED else said
+
+
 def judge_told(access: Access, task: ToldWorld, trace: Trace) -> tuple[tuple[Verdict, ...], dict[str, Any]]:
     """Return the verdicts on the answers of a run, and what its record says about them in words."""
-    said = transcript(task.sessions)
-    shown = said[-characters_of(access) :] if access.condition == TRUNCATED else said
-    found = judge_conversation(task, trace, access.condition, [shown])
+    found = judge_conversation(task, trace, access.condition, [shown_part(access, task)])
     return tuple(one.verdict() for one in found), word_record(task, trace, found)

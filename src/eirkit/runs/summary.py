@@ -101,6 +101,8 @@ class MemoryTotals:
     costs: dict[int, float | None] = field(default_factory=dict)  # by attempt; others have negative numbers
     floors: list[Mapping[str, Any]] = field(default_factory=list)
     limited: bool = False  # limited to a number of records
+    profile: Mapping[str, str] | None = None  # in conversations
+    warnings: dict[str, None] = field(default_factory=dict)  # of the system's own code, each once
 
     def add(self, record: Mapping[str, Any] | None, attempt: int = 0) -> None:
         """Add the memory section of a run record, if there is one."""
@@ -117,6 +119,8 @@ class MemoryTotals:
                 most.append(record[unit])
         self.costs[attempt or -self.runs] = record["cost_usd"]
         self.limited = record.get("limit") is not None
+        self.profile = record.get("profile")
+        self.warnings.update(dict.fromkeys(record.get("warnings", ())))
         if record.get("floor") is not None:
             self.floors.append(record["floor"])
 
@@ -143,6 +147,8 @@ class MemoryTotals:
             "bytes": max(self.held["bytes"], default=None),
             "cost_usd": exact_sum(self.costs.values()),
             "floor": pool_floors(self.floors),
+            **({} if self.profile is None else {"profile": self.profile}),
+            **({"warnings": list(self.warnings)} if self.warnings else {}),
             "diagnosis": diagnose(fates, self.sums["flooded"], lost, limited=self.limited),
         }
 

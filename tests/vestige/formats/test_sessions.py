@@ -11,6 +11,9 @@ from eirkit.logs.actions.touches import interpret
 from eirkit.logs.formats.sessions.codex_scripts import CodexScript, ScriptCall, calls_in
 from eirkit.logs.tables import read_table
 from eirkit.logs.trajectory import KeptContext, Lines, LoggedUsage, Recording
+from eirkit.show.folders import page_for
+from eirkit.show.logs.coverage import sub_agents_section
+from eirkit.show.table import Table
 from tests.processes import completed
 from tests.vestige.formats.logs import as_lines, only_run, read_with
 from tests.vestige.formats.samples import sample_files, write_sample
@@ -351,6 +354,16 @@ def test_sub_agents_are_rolled_up_to_the_run_that_started_them_and_counted_once(
     for name in ("turns", "calls", "reads", "writes", "trajectory_tokens"):
         assert found[name] == sum(row[name] for row in children) == sum(one[name] for one in found["by_parent"])
     assert document["reads"] == sum(row["reads"] for row in rows)
+    page = page_for(tmp_path / "out")
+    [section] = [one for one in page.sections if one.title == "What sub-agents did"]
+    tokens = sum(row["trajectory_tokens"] for row in children) / sum(row["trajectory_tokens"] for row in rows)
+    assert section.words[0].startswith(f"2 of 4 runs are sub-agents of 2 runs, with {tokens:.0%} of all tokens.")
+    [table] = section.items
+    assert isinstance(table, Table)
+    assert {(row["parent_run"], row["runs"], row["turns"]) for row in table.rows} == {
+        (row["parent_run"], 1, row["turns"]) for row in children
+    }
+    assert sub_agents_section({**document, "sub_agents": {**found, "runs": 0}}) is None
 
 
 def test_files_printed_together_are_an_unknown_split_and_never_a_silent_half(tmp_path: Path) -> None:

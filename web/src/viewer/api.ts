@@ -114,6 +114,7 @@ export interface Grid {
   x: string[];
   y: string[];
   kind: FieldKind;
+  labels: string[]; // of a text column: the most frequent value of each cell, whose share is the figure
 }
 
 // A long text arrives as its beginning; the rest is asked for by its part.
@@ -233,8 +234,31 @@ export interface Cone {
   naive: string;
 }
 
+export interface NeededInput {
+  name: string;
+  step: number | null; // whose answer it is; a statement has none
+  lines: [about: string, text: string][];
+  fate: string | null;
+}
+
+export interface WhyCard {
+  correct: boolean;
+  sentences: string[];
+  inputs: NeededInput[];
+}
+
+export interface Similar {
+  way: string;
+  count: number;
+  runs: number;
+  of_runs: number;
+  examples: { run: string; t: number }[];
+  sentence: string;
+}
+
 export interface StepMore {
   t: number;
+  card: WhyCard | null; // null: the task is unknown, or nothing is answered
   exchanges: Exchange[];
   inexact: string; // why a prompt could not be rebuilt; empty if all could
   actions: ActionTaken[];

@@ -3,6 +3,7 @@ import * as Plot from "@observablehq/plot";
 import type { Facet, Field, Grid, Page } from "./api";
 import { go, rowsAsked } from "./address";
 import { useAnswer } from "./asking";
+import { failureColour, failureWords } from "./failures";
 import { draw, Picture } from "./picture";
 import { shown } from "./words";
 
@@ -10,7 +11,7 @@ export function HeatMap({ at, address, stamp, fields }: { at: string; address: U
   const rows = rowsAsked(address);
   const { data: page } = useAnswer<Page>("runs", { at, ...rows, sort: undefined, limit: 1 }, stamp);
   const facets = page?.facets ?? [];
-  const figures = fields.filter((field) => field.kind !== "text" && !["n", "m", "seed", "fan_in"].includes(field.key));
+  const figures = fields.filter((field) => (field.kind !== "text" || field.key === "failure") && !["n", "m", "seed", "fan_in"].includes(field.key));
   const value = valueOf(figures, address);
   const axes = value === null ? null : axesOf(facets, address, value);
   const path = axes ? "grid" : null;
@@ -75,6 +76,7 @@ interface Place {
   y: string;
   value: number | null;
   runs: number;
+  label: string; // of a text column
 }
 
 function Cells({ grid, axes }: { grid: Grid; axes: Axes }) {
@@ -85,6 +87,7 @@ function Cells({ grid, axes }: { grid: Grid; axes: Axes }) {
     y: String(series.y[at]),
     value: series.value[at] ?? null,
     runs: grid.runs[at] ?? 0,
+    label: grid.labels[at] ?? "",
   }));
   const choose = (place: Place) => go({ [`f.${axes.x}`]: place.x, [`f.${axes.y}`]: place.y, offset: null });
   return (
@@ -96,6 +99,7 @@ function Cells({ grid, axes }: { grid: Grid; axes: Axes }) {
         class="heat"
       />
       <p class="quiet legend">{scaleWords(grid, places)}</p>
+      {grid.labels.length > 0 && <Failures labels={[...new Set(grid.labels)]} />}
       <details>
         <summary>The same as a table</summary>
         <HeatTable grid={grid} places={places} choose={choose} />
@@ -104,10 +108,23 @@ function Cells({ grid, axes }: { grid: Grid; axes: Axes }) {
   );
 }
 
+function Failures({ labels }: { labels: string[] }) {
+  return (
+    <p class="legend">
+      {labels.map((name) => (
+        <span key={name} class="entry">
+          <span class="swatch" style={{ background: failureColour(name) }} /> {failureWords(name)}
+        </span>
+      ))}
+    </p>
+  );
+}
+
 // Cells too narrow for a figure still have a colour, and somebody must say of what.
 function scaleWords(grid: Grid, places: Place[]): string {
   const known = places.flatMap((place) => (place.value === null ? [] : [place.value]));
   const title = grid.chart.series[0]?.name ?? "";
+  if (grid.labels.length) return `Colour: the most frequent ${title} of a cell's runs, and the share of runs that have it. A press on a cell chooses its runs.`;
   if (!known.length) return `No run has a value of ${title}.`;
   const [low, high] = [Math.min(...known), Math.max(...known)].map((value) => shown(value, grid.kind));
   const span = low === high ? `${low} everywhere` : `from ${low} (light) to ${high} (dark)`;
@@ -121,6 +138,7 @@ function heatPicture(grid: Grid, places: Place[], width: number, choose: (place:
   const widest = Math.max(110, 20 + LETTER * Math.max(...grid.x.map((name) => name.length), 1));
   const room = Math.max(24, Math.min(widest, (width - margin - 20) / Math.max(1, grid.x.length)));
   const share = grid.kind === "share" || grid.kind === "flag";
+  const named = grid.labels.length > 0;
   const picture = draw({
     width: Math.min(width, margin + 20 + room * grid.x.length),
     height: 60 + 30 * grid.y.length,
@@ -129,16 +147,16 @@ function heatPicture(grid: Grid, places: Place[], width: number, choose: (place:
     marginBottom: 8,
     x: { domain: grid.x, axis: "top", label: grid.chart.x.title, labelArrow: "none", tickSize: 0, tickFormat: (name: string) => cut(name, (room - 14) / LETTER) },
     y: { domain: grid.y, label: null, tickSize: 0, tickFormat: (name: string) => cut(name, (margin - 10) / LETTER) },
-    color: { scheme: "YlGnBu", ...(share ? { domain: [0, 1] } : {}), type: "linear" },
+    color: named ? { type: "identity" } : { scheme: "YlGnBu", ...(share ? { domain: [0, 1] } : {}), type: "linear" },
     marks: [
-      Plot.cell(places, { x: "x", y: "y", fill: "value", inset: 1, rx: 3 }),
+      Plot.cell(places, { x: "x", y: "y", fill: named ? (place: Place) => failureColour(place.label) : "value", inset: 1, rx: 3 }),
       Plot.text(places, {
         x: "x",
         y: "y",
-        text: (place: Place) => (room > 44 ? shown(place.value, grid.kind) : ""),
+        text: (place: Place) => (room > 44 ? shown(place.value, named ? "share" : grid.kind) : ""),
         // Dark cells bear light figures.
-        fill: (place: Place) => ((share ? (place.value ?? 0) : 0) > 0.55 ? "white" : "black"),
-        stroke: (place: Place) => ((share ? (place.value ?? 0) : 0) > 0.55 ? "#17324d" : "white"),
+        fill: (place: Place) => (named || (share ? (place.value ?? 0) : 0) > 0.55 ? "white" : "black"),
+        stroke: (place: Place) => (named || (share ? (place.value ?? 0) : 0) > 0.55 ? "#17324d" : "white"),
         strokeWidth: 2.5,
         fontWeight: 600,
       }),
@@ -150,11 +168,16 @@ function heatPicture(grid: Grid, places: Place[], width: number, choose: (place:
     const place = drawn[at];
     if (!place) continue;
     const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
-    title.textContent = `${place.x} / ${place.y}: ${shown(place.value, grid.kind)} over ${place.runs} runs`;
+    title.textContent = `${place.x} / ${place.y}: ${figureOf(place, grid)} over ${place.runs} runs`;
     cell.append(title);
     cell.addEventListener("click", () => choose(place));
   }
   return picture;
+}
+
+// A mean, or the most frequent value and its share.
+function figureOf(place: Place, grid: Grid): string {
+  return grid.labels.length ? `${failureWords(place.label)} ${shown(place.value, "share")}` : shown(place.value, grid.kind);
 }
 
 const LETTER = 7; // pixels, in the mean over a name
@@ -189,7 +212,7 @@ function HeatTable({ grid, places, choose }: { grid: Grid; places: Place[]; choo
                   <td key={x} class="figure">
                     {place ? (
                       <button type="button" class="plain" onClick={() => choose(place)}>
-                        {shown(place.value, grid.kind)}
+                        {figureOf(place, grid)}
                       </button>
                     ) : (
                       "–"

@@ -6,6 +6,7 @@ import { COLOURS } from "./arcs";
 import { Block, Inert } from "./inert";
 import { layerPicture } from "./layers";
 import { Picture } from "./picture";
+import { Why } from "./why";
 import { sentence, values, verdictOf } from "./words";
 
 export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun; step: Step; more: StepMore | null }) {
@@ -33,6 +34,7 @@ export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun;
           </Pair>
         )}
       </dl>
+      {more && <Why at={at} run={run.run} more={more} />}
       {more?.told && <ToldTurns told={more.told} />}
       {more && <Fault run={run} step={step} more={more} />}
       {more?.cone && <Recovery run={run} more={more} />}
@@ -47,7 +49,7 @@ function ToldTurns({ told }: { told: Told }) {
     <section>
       <h3>The conversation</h3>
       <p>
-        <Inert text={told.question} /> {told.fate && <strong>{told.fate}: {told.meaning}.</strong>}
+        <Inert text={told.question} />
       </p>
       <ul class="told">
         {told.turns.map((turn) => (
@@ -102,24 +104,18 @@ function Chips({ steps, kind, named = false }: { steps: number[]; kind: (t: numb
 }
 
 function Fault({ run, step, more }: { run: LacunaRun; step: Step; more: StepMore }) {
-  const { origins, path, spoilt } = more.spread;
-  if (!step.cause) return null;
+  const { path } = more.spread;
+  if (!step.cause || !path.length) return null;
   const nodes = [...new Set(path.flat())].map((id) => ({ id, ...look(run, id), ring: id === step.t }));
   return (
     <div class="fault-way">
-      <h3>Where it began and where it went</h3>
-      <p>
-        {path.length === 0 ? "It began here. " : `It began at ${list(origins)} and came along ${path.length} references. `}
-        {spoilt.length ? `It spoilt ${list(spoilt)}.` : "It spoilt nothing later."}
-      </p>
-      {nodes.length > 0 && (
-        <Picture
-          make={(width) => layerPicture(nodes, path, width)}
-          on={[run, more]}
-          label={`Way of the fault: ${path.map(([from, to]) => `${from} to ${to}`).join(", ")}`}
-          class="layers"
-        />
-      )}
+      <h3>How the error came here</h3>
+      <Picture
+        make={(width) => layerPicture(nodes, path, width)}
+        on={[run, more]}
+        label={`Way of the fault: ${path.map(([from, to]) => `${from} to ${to}`).join(", ")}`}
+        class="layers"
+      />
     </div>
   );
 }

@@ -2,6 +2,7 @@
 import type { Facet, Field, Page } from "./api";
 import { go, linkTo, rowsAsked } from "./address";
 import { useAnswer } from "./asking";
+import { failureColour } from "./failures";
 import { Inert } from "./inert";
 import { shown } from "./words";
 
@@ -59,7 +60,12 @@ function Rows({ page, at, address }: { page: Page; at: string; address: URLSearc
                       <Inert text={name} />
                     </a>
                   ) : (
-                    <Inert text={shown(row[field.key], field.kind)} />
+                    <>
+                      {field.key === "failure" && row[field.key] && (
+                        <span class="swatch" style={{ background: failureColour(String(row[field.key])) }} />
+                      )}
+                      <Inert text={shown(row[field.key], field.kind)} />
+                    </>
                   )}
                 </td>
               ))}

@@ -1,19 +1,32 @@
-"""`langmem`: LangMem's memory tools (package langmem) over LangGraph's in-memory store, in a separate process.
+"""`langmem`: LangMem (package langmem) over LangGraph's in-memory store, in a separate process.
 
 Records are created, updated and deleted through `manage_memory` and found through `search_memory`, as an agent with
-these tools would do. No language model is called; embeddings come from the endpoint.
+these tools would do, without a model. Conversations are given to its store manager, which asks a model what to insert,
+update and delete.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from eirkit.agents.memories.in_process import usage_of_texts
-from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
-from eirkit.agents.stores.memory_adapter import WorkerThread
+from eirkit.agents.memory import (
+    AS_DOCUMENTED,
+    STORE_ONLY,
+    Item,
+    MemorySystem,
+    MemoryUsage,
+    Profile,
+    Requirements,
+    check_profile,
+    memories,
+)
+from eirkit.agents.model import Message
+from eirkit.agents.stores.memory_adapter import ReplayClock, VendorWarnings, WorkerThread
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 MOST = 100_000  # records listed at once
@@ -25,22 +38,34 @@ _QUIET = {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false", "OPENAI
 
 @memories.add("langmem")
 class LangMem(MemorySystem):
-    """LangMem's memory tools over an in-memory store with vectors.
+    """LangMem over an in-memory store with vectors: its memory tools, and its store manager in conversations.
 
     Args:
-        endpoint: base URL of an OpenAI-compatible server for its embeddings.
+        endpoint: base URL of an OpenAI-compatible server for its model and its embeddings.
+        profile: how conversations are used: as-documented or store-only.
         dimensions: size of the embeddings from the endpoint.
     """
 
     requirements = Requirements(
         packages=("langmem", "langchain_openai"),
         installs=(("langmem==0.0.30", "langchain-openai>=1,<2"),),
-        endpoint=("embedding",),
+        endpoint=("model", "embedding"),
     )
+    profiles: ClassVar[Mapping[str, Profile]] = {
+        AS_DOCUMENTED: Profile(
+            "messages in, its store manager with the default settings (inserts, updates, deletes), vector search",
+            "a query model, which is optional: the manager looks for what to update by the last message alone",
+        ),
+        STORE_ONLY: Profile("each turn stored by its manage_memory tool, vector search", "the store manager: no model"),
+    }
 
-    def __init__(self, *, endpoint: str, dimensions: int = DIMENSIONS) -> None:
+    def __init__(self, *, endpoint: str, profile: str = AS_DOCUMENTED, dimensions: int = DIMENSIONS) -> None:
         self.endpoint, self.dimensions = endpoint, dimensions
+        self.profile = check_profile(LangMem, profile)
         self._thread = WorkerThread("langmem")
+        self._warnings = VendorWarnings("langmem")
+        self._clock = ReplayClock()
+        self._manager: Any = None
         self._store: Any = None
         self._manage: Any = None
         self._search: Any = None
@@ -48,16 +73,21 @@ class LangMem(MemorySystem):
 
     async def setup(self) -> None:
         os.environ.update(_QUIET)
+        self._warnings.listen()
         await self._thread.run(self._open)
 
     def _open(self) -> None:
-        from langchain_openai import OpenAIEmbeddings
+        from langchain_openai import ChatOpenAI, OpenAIEmbeddings
         from langgraph.store.memory import InMemoryStore
-        from langmem import create_manage_memory_tool, create_search_memory_tool
+        from langmem import create_manage_memory_tool, create_memory_store_manager, create_search_memory_tool
 
         # Send text: by default it sends tokens, for which it would have to download a vocabulary.
         embedding = OpenAIEmbeddings(model="eirkit", base_url=self.endpoint, check_embedding_ctx_length=False)
         self._store = InMemoryStore(index={"dims": self.dimensions, "embed": embedding, "fields": ["content"]})
+        model = ChatOpenAI(model="eirkit", base_url=self.endpoint)
+        talked = InMemoryStore(index={"dims": self.dimensions, "embed": embedding})
+        self._manager = create_memory_store_manager(model, namespace=NAMESPACE, store=talked)
+        self._clock = ReplayClock()
         self._manage = create_manage_memory_tool(NAMESPACE, store=self._store)
         self._search = create_search_memory_tool(NAMESPACE, store=self._store)
         self._ids = {}
@@ -76,6 +106,29 @@ class LangMem(MemorySystem):
         found = json.loads(await self._thread.run(self._search.invoke, {"query": query, "limit": limit}))
         return [str(one["value"]["content"]) for one in found][:limit]
 
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        """Give a session to the store manager; its first message states the day, which LangMem takes nowhere else."""
+        if self.profile == STORE_ONLY:
+            await super().observe(messages, session, at)
+            return
+        self._clock.begin(at)
+        said = [{"role": "system", "content": f"Today is {at}."}]
+        said += [{"role": one.role, "content": one.content} for one in messages]
+        await self._thread.run(self._manager.invoke, {"messages": said})
+
+    async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        if self.profile == STORE_ONLY:
+            return await self.search(question, limit)
+        return self._shown(await self._thread.run(self._manager.search, query=question, limit=limit))
+
+    async def contents(self) -> Sequence[str]:
+        kept = [str(one.value["content"]) for one in await self._thread.run(self._store.search, NAMESPACE, limit=MOST)]
+        return [*kept, *self._shown(await self._thread.run(self._manager.search, limit=MOST))]
+
+    def _shown(self, items: Sequence[Any]) -> list[str]:
+        """Return memories of conversations with the day on which they were last written."""
+        return [f"[{self._clock.day_of(one.updated_at)}] {one.value.content}" for one in items]
+
     async def read(self, label: str) -> str | None:
         if (known := self._ids.get(label)) is None:
             return None
@@ -87,10 +140,9 @@ class LangMem(MemorySystem):
             await self._thread.run(self._manage.invoke, {"action": "delete", "id": known})
 
     async def usage(self) -> MemoryUsage:
-        items = await self._thread.run(self._store.search, NAMESPACE, limit=MOST)
-        return usage_of_texts([str(item.value["content"]) for item in items])
+        return replace(usage_of_texts(await self.contents()), warnings=self._warnings.heard)
 
     async def teardown(self) -> None:
         self._thread.stop()
-        self._store = self._manage = self._search = None
+        self._store = self._manage = self._search = self._manager = None
         self._ids = {}

@@ -2,11 +2,11 @@
 
 The preset `server-memory` is the reference server `@modelcontextprotocol/server-memory`; other servers are described by
 settings of the same names. Templates are JSON whose strings may contain {label}, {text}, {query}, {limit} and {scope}.
+In conversations a model is given the server's tools, unless the profile is store-only.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import secrets
@@ -18,90 +18,26 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from eirkit.agents.memories.in_process import find_labels
-from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
+from eirkit.agents.memories.mcp_client import McpClient, ToolAgent, nodes_of
+from eirkit.agents.memory import (
+    AS_DOCUMENTED,
+    STORE_ONLY,
+    Item,
+    MemorySystem,
+    MemoryUsage,
+    Profile,
+    Requirements,
+    check_profile,
+    memories,
+)
+from eirkit.agents.model import Message
 from eirkit.agents.stores.child_process import inherited_variables
 from eirkit.agents.stores.keeper import children, kill_children
 from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
 from eirkit.errors import StoreError, UnknownNameError, UsageError
-
-LEAVE_SECONDS = 5.0
-
-
-class McpClient:
-    """A session over stdio, or over HTTP where a URL is given."""
-
-    def __init__(self, command: Sequence[str], variables: Mapping[str, str], url: str = "") -> None:
-        self.command, self.variables, self.url = command, variables, url
-        self._session: Any = None
-        self._task: asyncio.Task[None] | None = None
-        self._leave = asyncio.Event()
-
-    async def open(self) -> None:
-        """Connect and initialise the session."""
-        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._leave = asyncio.Event()
-        self._task = asyncio.create_task(self._live(ready))
-        await asyncio.wait({ready, self._task}, return_when=asyncio.FIRST_COMPLETED)
-        if not ready.done():
-            error = self._task.exception()
-            raise StoreError(f"the MCP server did not start ({_innermost(error)}); check its command") from error
-
-    async def close(self) -> None:
-        """Disconnect, at the latest after a time limit."""
-        task, self._task, self._session = self._task, None, None
-        self._leave.set()
-        if task is not None:
-            await asyncio.wait({task}, timeout=LEAVE_SECONDS)
-            task.cancel()
-            with suppress(Exception, asyncio.CancelledError):  # the server may have died
-                await task
-
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> list[str]:
-        """Return the texts of a tool's result."""
-        if self._session is None or self._task is None or self._task.done():
-            raise StoreError("the MCP server is not running; restart it and resume")
-        asking = asyncio.ensure_future(self._session.call_tool(tool, dict(arguments)))
-        await asyncio.wait({asking, self._task}, return_when=asyncio.FIRST_COMPLETED)
-        if not asking.done():
-            asking.cancel()
-            raise StoreError(f"the MCP server ended during {tool}; fix it and resume")
-        if (error := asking.exception()) is not None:
-            raise StoreError(f"the MCP server failed at {tool} ({_innermost(error)}); fix it and resume") from error
-        result = asking.result()
-        texts = [str(part.text) for part in result.content if getattr(part, "type", "") == "text"]
-        if result.is_error:
-            raise StoreError(f"the MCP server refused {tool} ({' '.join(texts)[:300]}); check its settings")
-        return texts
-
-    async def _live(self, ready: asyncio.Future[None]) -> None:
-        from mcp import ClientSession
-
-        async with self._streams() as streams, ClientSession(streams[0], streams[1]) as session:
-            await session.initialize()
-            self._session = session
-            ready.set_result(None)
-            await self._leave.wait()
-
-    def _streams(self) -> Any:
-        if self.url:
-            from mcp.client.streamable_http import streamable_http_client
-
-            return streamable_http_client(self.url)
-        from mcp import StdioServerParameters
-        from mcp.client.stdio import stdio_client
-
-        command, *arguments = self.command
-        return stdio_client(StdioServerParameters(command=command, args=arguments, env=dict(self.variables)))
-
-
-def _innermost(error: BaseException | None) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}" if error is not None else "no reason given"
-
 
 STORE = "store"  # name of the file that {store} stands for
 NODE_MODULES = "{node_modules}"
@@ -157,14 +93,36 @@ class Mcp(MemorySystem):
     Args:
         preset: server-memory, a package of npm, or "" to describe a server by the fields of `Server`.
         server: fields over those of the preset, such as {"command": ["my-server", "--file", "{store}"]}.
+        endpoint: base URL of an OpenAI-compatible server for the model that uses the tools in conversations.
+        profile: how conversations are used: as-documented or store-only.
     """
 
     requirements = Requirements(
-        packages=("mcp",), installs=(("mcp>=2.3,<3",),), node=("@modelcontextprotocol/server-memory",)
+        packages=("mcp",),
+        installs=(("mcp>=2.3,<3",),),
+        node=("@modelcontextprotocol/server-memory",),
+        endpoint=("model",),
     )
+    profiles: ClassVar[Mapping[str, Profile]] = {
+        AS_DOCUMENTED: Profile(
+            "a model with the server's tools keeps what it finds worth keeping, and looks it up", ""
+        ),
+        STORE_ONLY: Profile(
+            "each turn is a node, and the question is the search",
+            "the model; the reference server finds only what contains the whole query",
+        ),
+    }
 
-    def __init__(self, *, preset: str = "server-memory", server: Mapping[str, Any] | None = None) -> None:
-        self.preset, self.server = preset, server
+    def __init__(
+        self,
+        *,
+        preset: str = "server-memory",
+        server: Mapping[str, Any] | None = None,
+        endpoint: str = "",
+        profile: str = AS_DOCUMENTED,
+    ) -> None:
+        self.preset, self.server, self.endpoint = preset, server, endpoint
+        self.profile = check_profile(Mcp, profile)
         self._described = describe(preset, server or {})
         self._directory = StoreDirectory("mcp")
         self._client: McpClient | None = None
@@ -223,6 +181,28 @@ class Mcp(MemorySystem):
         if self._described.read is None:
             return None
         return "\n".join(await self._call(self._described.read, label=label)) or None
+
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        if self.profile == STORE_ONLY:
+            await super().observe(messages, session, at)
+        else:
+            await (await self._agent()).keep(messages, at)
+
+    async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        if self.profile == STORE_ONLY:
+            return await self.search(question, limit)
+        return (await (await self._agent()).consult(question, at))[:limit]
+
+    async def _agent(self) -> ToolAgent:
+        return ToolAgent(self.endpoint, await self.client.tools(), self.client.call)
+
+    async def contents(self) -> Sequence[str] | None:
+        tool = self._described.everything
+        if tool is None:
+            return None
+        name, template = tool
+        texts = await self.client.call(name, _fill(template, {"scope": self._scope}))
+        return [node for text in texts for node in nodes_of(text)]
 
     async def forget(self, label: str) -> None:
         if self._described.forget is None:

@@ -1,17 +1,28 @@
 """`mem0`: Mem0 (package mem0ai) with a local vector store, in a separate process.
 
 `infer = false` stores every record unchanged, without a model; `infer = true` lets Mem0 extract what to keep, with one
-model call per write.
+model call per write. Conversations are always added as messages, and the profile decides whether Mem0 infers.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
-from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
-from eirkit.agents.stores.memory_adapter import WorkerThread
+from eirkit.agents.memory import (
+    AS_DOCUMENTED,
+    STORE_ONLY,
+    Item,
+    MemorySystem,
+    MemoryUsage,
+    Profile,
+    Requirements,
+    check_profile,
+    memories,
+)
+from eirkit.agents.model import Message
+from eirkit.agents.stores.memory_adapter import VendorWarnings, WorkerThread
 from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
 from eirkit.errors import UnknownNameError
 
@@ -26,7 +37,8 @@ class Mem0(MemorySystem):
 
     Args:
         endpoint: base URL of an OpenAI-compatible server for its model and its embeddings.
-        infer: whether a model decides what to keep.
+        infer: whether a model decides what to keep of a record.
+        profile: how conversations are used: as-documented or store-only.
         store: qdrant or faiss.
         threshold: minimum similarity of search results; None for Mem0's default.
         dimensions: size of the embeddings from the endpoint.
@@ -37,12 +49,20 @@ class Mem0(MemorySystem):
         installs=(("mem0ai==2.2.1", "qdrant-client>=1.12,<2", "faiss-cpu>=1.9,<2"),),
         endpoint=("model", "embedding"),
     )
+    profiles: ClassVar[Mapping[str, Profile]] = {
+        AS_DOCUMENTED: Profile(
+            "messages in, Mem0's own extraction (infer=True, one model call a session), its own search",
+            "keyword search and entity boosts: fastembed and spaCy download their models at run time",
+        ),
+        STORE_ONLY: Profile("each message stored as it is (infer=False), its own search", "extraction: no model"),
+    }
 
     def __init__(
         self,
         *,
         endpoint: str,
         infer: bool = False,
+        profile: str = AS_DOCUMENTED,
         store: str = "qdrant",
         threshold: float | None = None,
         dimensions: int = DIMENSIONS,
@@ -50,8 +70,10 @@ class Mem0(MemorySystem):
         if store not in STORES:
             raise UnknownNameError("store", store, STORES)
         self.endpoint, self.infer, self.store = endpoint, infer, store
+        self.profile = check_profile(Mem0, profile)
         self.threshold, self.dimensions = threshold, dimensions
         self._thread = WorkerThread("mem0")
+        self._warnings = VendorWarnings("mem0")
         self._directory = StoreDirectory("mem0")
         self._memory: Any = None
         self._scope = ""  # Mem0's user id
@@ -61,6 +83,7 @@ class Mem0(MemorySystem):
     async def setup(self) -> None:
         folder = self._directory.create()
         os.environ.update({"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder), "OPENAI_API_KEY": "none"})
+        self._warnings.listen()
         self._memory = await self._thread.run(self._open)
 
     def _open(self) -> Any:
@@ -98,11 +121,32 @@ class Mem0(MemorySystem):
         self._ids.setdefault(item.label, []).extend(made)
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
+        return [str(one["memory"]) for one in await self._found(query, limit)][:limit]
+
+    async def _found(self, query: str, limit: int) -> list[dict[str, Any]]:
         more = {} if self.threshold is None else {"threshold": self.threshold}
         found = await self._thread.run(
             self._memory.search, query, filters={"user_id": self._scope}, top_k=limit, **more
         )
-        return [str(one["memory"]) for one in found["results"]][:limit]
+        return list(found["results"])
+
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        """Add the messages of a session.
+
+        Mem0 dates what it extracts and what it stores by the clock, which is right while people talk. A conversation of
+        another day states it where Mem0 has a place for it: as an instruction and as metadata.
+        """
+        said = [{"role": one.role, "content": one.content} for one in messages]
+        infer = self.profile == AS_DOCUMENTED
+        more = {"prompt": f"The Observation Date is {at}."} if infer else {}
+        add = self._memory.add
+        await self._thread.run(add, said, user_id=self._scope, metadata={"date": at}, infer=infer, **more)
+
+    async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        return [_dated(one) for one in await self._found(question, limit)]
+
+    async def contents(self) -> Sequence[str]:
+        return [_dated(one) for one in await self._all()]
 
     async def read(self, label: str) -> str | None:
         found = [one for one in await self._all() if (one.get("metadata") or {}).get("label") == label]
@@ -114,7 +158,9 @@ class Mem0(MemorySystem):
             await self._thread.run(self._memory.delete, memory_id)
 
     async def usage(self) -> MemoryUsage:
-        return MemoryUsage(records=len(await self._all()), bytes=size_of(self._directory.path))
+        return MemoryUsage(
+            records=len(await self._all()), bytes=size_of(self._directory.path), warnings=self._warnings.heard
+        )
 
     async def _all(self) -> list[dict[str, Any]]:
         listed = await self._thread.run(self._memory.get_all, filters={"user_id": self._scope}, top_k=MOST)
@@ -127,3 +173,10 @@ class Mem0(MemorySystem):
         self._thread.stop()
         self._directory.remove()
         self._scope = ""
+
+
+def _dated(one: Mapping[str, Any]) -> str:
+    """Return a memory with the day of its conversation, and with who said it if it is a message."""
+    day, role = (one.get("metadata") or {}).get("date"), one.get("role")
+    said = f"{role}: {one['memory']}" if role else str(one["memory"])
+    return f"[{day}] {said}" if day else said

@@ -1,12 +1,15 @@
 """`scripted/reader`: reads conversations and passages by the inverse of their grammar and answers by what it read.
 
 It has no knowledge of its own, so that a wrong answer is the memory's fault; its dials give it one known fault each.
+In the place of a memory system's own model it says what to keep, by `word_notes` and `word_tools`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -14,7 +17,10 @@ from typing import Any, NamedTuple
 from eirkit.agents.conversing import PASSAGE, PASSAGE_END
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage
 from eirkit.agents.models.reference import Reference
+from eirkit.agents.models.word_notes import StatementReader, answer_system
+from eirkit.agents.models.word_tools import use_tools
 from eirkit.agents.serving.model_factory import refuse_settings
+from eirkit.agents.stores.openai_dialect import JSON_WORDS, SCHEMA_WORDS
 from eirkit.errors import ModelError, SpecError
 from eirkit.tasks.words.language import Language, load_language, show_answer
 from eirkit.tasks.words.reading import Heard, hear_passages, keys_of, learn, people_in, read_turn, without_last
@@ -22,6 +28,7 @@ from eirkit.tasks.words.world import USER, Answer, WorldQuestion
 
 DIALS = ("misses", "confuses", "keeps_old", "returns_withdrawn", "invents")
 CHARACTERS_PER_TOKEN = 4  # an estimate, because there is no tokenizer
+_REAL_MODEL = "give it a real model with --memory-set NAME.model=PROVIDER/MODEL"
 _TODAY = re.compile(r"^Today is (\d{4}-\d\d-\d\d)\.$", re.MULTILINE)
 _QUESTION = re.compile(r"^Question: (.*)\Z", re.MULTILINE | re.DOTALL)
 _PASSAGE = re.compile(rf"^{PASSAGE}\n((?:(?!^{PASSAGE}\n).)*?)\n{PASSAGE_END}$", re.MULTILINE | re.DOTALL)
@@ -49,9 +56,42 @@ class WordReader(Reference):
         self.dials = {name: float(options.extra.get(name, 0.0)) for name in DIALS}
 
     async def reply(self, request: Request) -> Reply:
-        text = self.respond(request.messages[-1].content)
+        last = request.messages[-1].content
+        if request.tools:
+            return self.use_tools(request)
+        text = self.note(request) if last.startswith((JSON_WORDS, SCHEMA_WORDS)) else self.respond(last)
         seen = sum(len(message.content) for message in request.messages)
         return Reply(text, usage=Usage(_tokens(seen), _tokens(len(text))))
+
+    def use_tools(self, request: Request) -> Reply:
+        """Return the next calls to the tools of a memory.
+
+        Raises:
+            ModelError: the tools are none that the script knows.
+        """
+        calls = use_tools(StatementReader(self.language, self.dials), request)
+        if calls is None:
+            raise ModelError(
+                f"scripted/reader does not know these tools of the memory system; {_REAL_MODEL}", "rejected"
+            )
+        seen = sum(len(message.content) for message in request.messages)
+        said = sum(len(json.dumps(dict(call.arguments))) for call in calls)
+        return Reply("" if calls else "Done.", calls, Usage(_tokens(seen), _tokens(said)))
+
+    def note(self, request: Request) -> str:
+        """Return the JSON that a memory system asks for.
+
+        Raises:
+            ModelError: the request is none that the script knows.
+        """
+        said = [message.content for message in request.messages if message.role == "user"]
+        taker = StatementReader(self.language, self.dials)
+        answer = answer_system(taker, request.messages[-1].content, said[-1] if said else "")
+        if answer is None:
+            raise ModelError(
+                f"scripted/reader does not recognise this request of the memory system; {_REAL_MODEL}", "rejected"
+            )
+        return json.dumps(answer)
 
     def respond(self, shown: str) -> str:
         """Return the reply to a prompt.
@@ -147,18 +187,32 @@ FAULTS: Mapping[str, Callable[[WorldQuestion, Sequence[Heard], Answer], Answer]]
 }
 
 
-def make_reader(options: ModelOptions) -> WordReader:
+def make_reader(options: ModelOptions, given: str = "") -> WordReader:
     """Return the reader with its dials.
+
+    Args:
+        given: settings as part of its name, `misses=0.2+language=german`; then they alone hold, so that the model of a
+            memory system and the one that answers can have different dials.
 
     Raises:
         SpecError: a dial is not a number from 0 to 1.
     """
+    if given:
+        options = replace(options, extra=dict(map(_setting, given.split("+"))))
     refuse_settings("scripted", options, (*DIALS, "language"))
     for name in DIALS:
         value: Any = options.extra.get(name, 0.0)
         if not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise SpecError(f"{name} = {value!r} is no share; give a number from 0 to 1")
     return WordReader(options, str(options.extra.get("language", "english")))
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    try:
+        return name, float(value)
+    except ValueError:
+        return name, value
 
 
 def _tokens(characters: int) -> int:

@@ -259,7 +259,10 @@ class ProcessMemory(MemorySystem):
         await self._ask("forget", label)
 
     async def usage(self) -> MemoryUsage | None:
-        return MemoryUsage(**await self._ask("usage")) if "usage" in self._own else None
+        if "usage" not in self._own:
+            return None
+        used = await self._ask("usage")
+        return MemoryUsage(**{**used, "warnings": tuple(map(self._scrub.text, used["warnings"]))})
 
     async def teardown(self) -> None:
         process, self._process = self._process, None

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from eirkit.agents.memory import OPTIONAL, REQUIRED, Item, MemorySystem, MemoryUsage, MemoryWrapper
@@ -24,6 +26,43 @@ from eirkit.errors import PluginError, describe
 from eirkit.registry import place_in_user_file
 
 T = TypeVar("T")
+LONGEST_WARNING = 200  # characters
+
+
+class VendorWarnings(logging.Handler):
+    """Collects the warnings that a vendor's code logs, each once, so that a run can pass them on."""
+
+    def __init__(self, logger: str) -> None:
+        super().__init__(logging.WARNING)
+        self.logger = logger
+        self.heard: tuple[str, ...] = ()
+
+    def listen(self) -> None:
+        """Begin to collect; importing the code is not enough to make it warn."""
+        logging.getLogger(self.logger).addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = " ".join(record.getMessage().split())[:LONGEST_WARNING]
+        if said not in self.heard:
+            self.heard = (*self.heard, said)
+
+
+class ReplayClock:
+    """Tells on which day of the conversations a system stored something, from the time on its own clock.
+
+    While people talk the two are the same; conversations of other days are replayed within seconds.
+    """
+
+    def __init__(self) -> None:
+        self._begun: list[tuple[datetime, str]] = []
+
+    def begin(self, at: str) -> None:
+        """Say that from now on everything is stored on this day."""
+        self._begun.append((datetime.now(UTC), at))
+
+    def day_of(self, stored: datetime) -> str:
+        """Return the day on which something was stored."""
+        return next((at for since, at in reversed(self._begun) if since <= stored), self._begun[0][1])
 
 
 class WorkerThread:

@@ -52,6 +52,7 @@ ModelMaker = Callable[[str, ModelOptions], Model]
 EXTRACTOR = "scripted/extractor"  # model of memory systems, by default
 
 MODEL, EMBEDDING = "model", "embedding"  # settings of a system that calls a model
+PROFILE = "profile"  # setting of a system that has profiles
 MINILM = "minilm"  # the default embedding
 RUN_MODEL = "run"  # value of MODEL that selects the model of the run
 _SPELT: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
@@ -261,6 +262,14 @@ def reason_absent(name: str, settings: Mapping[str, Any] | None = None) -> str |
 def model_of(name: str, settings: Mapping[str, Any]) -> str | None:
     """Return the model string of a system that calls a model through our endpoint; None for other systems."""
     return str(settings.get(MODEL, EXTRACTOR)) if MODEL in _asked(name, kind_of(name)) else None
+
+
+def profile_record(plan: MemoryPlan | None) -> dict[str, str] | None:
+    """Return the profile of a system in conversations as plain data; None if it has no profiles."""
+    if plan is None or not (profiles := kind_of(plan.name, _own_settings(plan)).profiles):
+        return None
+    name = str(plan.settings.get(PROFILE, next(iter(profiles))))
+    return {"name": name, **asdict(profiles[name])}
 
 
 def sees_truth(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""How many calls in recorded runs were understood, by format and version: facts, warnings, and a section of pages."""
+"""Which calls of recorded runs were understood, and which runs are sub-agents: facts, warnings, sections of pages."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ _COLUMNS = (
     Column("understood", "understood", meaning=MEASURE.meaning),
     Column("calls", "calls"),
     Column("names", "not understood"),
+)
+_STARTED = (
+    Column("parent_run", "started by", role="name"),
+    Column("runs", "sub-agents"),
+    *(Column(name, name) for name in ("turns", "calls", "reads", "writes")),
+    Column("trajectory_tokens", "tokens", meaning="tokens of the sub-agents, not of the run that started them"),
 )
 
 
@@ -61,6 +67,23 @@ def sub_agent_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "sub-agents",
             f"{found['runs']:,} of the runs, of {counted(found['parents'], 'other')}, with {part} of the tokens",
         )
+
+
+def sub_agents_section(document: Mapping[str, Any]) -> Section | None:
+    """Return the section of a page on what sub-agents did for the runs that started them; None if there are none."""
+    found = document.get("sub_agents", {})
+    if not found.get("runs"):
+        return None
+    part = share(found["trajectory_tokens"] / max(1, document["trajectory_tokens"]))
+    words = [
+        f"{found['runs']:,} of {counted(document['runs'], 'run')} are sub-agents of "
+        f"{counted(found['parents'], 'run')}, with {part} of all tokens. A sub-agent is a run of its own: every total "
+        "counts it once, and its caller's figures leave it out."
+    ]
+    if found["parents"] > len(found["by_parent"]):
+        words.append(f"Listed are the {len(found['by_parent'])} whose sub-agents took most tokens.")
+    table = Table("sub-agents", "Sub-agents, by the run that started them", _STARTED, tuple(found["by_parent"]))
+    return Section("What sub-agents did", tuple(words), (table,))
 
 
 def coverage_warnings(document: Mapping[str, Any]) -> Iterator[str]:

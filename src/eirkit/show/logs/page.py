@@ -12,7 +12,7 @@ from eirkit.show.document import Axis, Chart, Headline, Item, Listing, Page, Sec
 from eirkit.show.folders import pages, refuse_others
 from eirkit.show.logs.advice import advice_section
 from eirkit.show.logs.analysed import Analysed, read_analysed
-from eirkit.show.logs.coverage import coverage_section, coverage_warnings, is_silent
+from eirkit.show.logs.coverage import coverage_section, coverage_warnings, is_silent, sub_agents_section
 from eirkit.show.logs.needs import (
     breaks_section,
     clipping_section,
@@ -178,6 +178,7 @@ def _sections(found: Analysed, where: str) -> Iterator[Section | None]:
     yield signatures_section(found.document)
     yield breaks_section(found.document)
     yield worst_section(found, where)
+    yield sub_agents_section(found.document)
     yield coverage_section(found.document)
     yield skipped_section(found)
     yield again_section(found, where)

@@ -103,6 +103,17 @@ def answer_in_words(best: Row, worst: Row) -> str:
     return f"Questions answered correctly: {' to '.join(dict.fromkeys(ends))}."
 
 
+def word_remarks(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield how each memory system was used, and what its own code warned of."""
+    scored = [row for row in rows if "words" in row and row["memory_system"] is not None]
+    for name, row in zip(_names(scored), scored, strict=True):
+        system = row["memory_system"]
+        if (used := system.get("profile")) is not None:
+            off = f"; off: {used['off']}" if used["off"] else ""
+            yield f"{name} ({used['name']}): on: {used['on']}{off}"
+        yield from (f"{name} warned: {said}" for said in system.get("warnings", ()))
+
+
 def word_headline(rows: Sequence[Row]) -> Headline:
     """Return the best condition's accuracy, and for every condition the commonest reasons of wrong answers."""
     scored = [row for row in rows if "words" in row]

@@ -1,8 +1,4 @@
-"""One LACUNA run in the viewer: its steps, cones and pressure, and how errors spread from step to step.
-
-An error with the cause "cascade" follows from wrong answers among its references; any other cause is an origin. So an
-error is traced back through cascades to its origins, and forward through the cascades that refer to it.
-"""
+"""One recorded LACUNA run: its steps, cones and pressure, and why a step is wrong."""
 
 from __future__ import annotations
 
@@ -14,14 +10,20 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from eirkit.agents.conversing import MEMORY
 from eirkit.agents.session import Decision
 from eirkit.agents.telemetry import Trace, trace_of
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import EirkitError
-from eirkit.findings.causes import Cause, RunScore, Verdict, judge, read_cause, read_score, score
-from eirkit.findings.conversations import recorded_verdicts
+from eirkit.findings.causes import RunScore, Verdict, judge, read_cause, read_score, score
+from eirkit.findings.conversations import Seen, recorded_verdicts
+from eirkit.findings.fates import recorded_consultations
+from eirkit.findings.spread import spread_of
+from eirkit.findings.told_why import told_card
+from eirkit.findings.why import StepExplainer, WhyCard
 from eirkit.runs.attempt import score_record
-from eirkit.runs.cells import STRICT
+from eirkit.runs.cells import STRICT, Access
+from eirkit.runs.conversations import shown_part
 from eirkit.runs.store import read_events
 from eirkit.show.viewer.told import told_document
 from eirkit.tasks.cones import ancestors, cone_of
@@ -29,54 +31,6 @@ from eirkit.tasks.conversations import ToldWorld, unspell
 from eirkit.tasks.generation import demand_of, generate, graph_of, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec
 from eirkit.tasks.workload import Graph
-
-CASCADE: Cause = "cascade"
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """The origins and consequences of one wrong step; empty for a correct step."""
-
-    origins: tuple[int, ...]  # wrong steps at which it began
-    path: tuple[tuple[int, int], ...]  # edges from an earlier wrong step to the one that used it
-    spoilt: tuple[int, ...]  # later steps that are wrong because of it
-
-
-def spread_of(graph: Graph, verdicts: Mapping[int, Verdict], t: int) -> Spread:
-    """Return the origins of a step's error, the path from them, and the later errors that it caused."""
-    if not _is_wrong(verdicts, t):
-        return Spread((), (), ())
-    origins, edges, waiting, seen = set(), set(), [t], {t}
-    while waiting:
-        at = waiting.pop()
-        before = _wrong_sources(graph, verdicts, at)
-        if not before:
-            origins.add(at)
-        edges |= {(source, at) for source in before}
-        waiting += [source for source in before if source not in seen]
-        seen |= set(before)
-    return Spread(tuple(sorted(origins)), tuple(sorted(edges)), _spoilt(graph, verdicts, t))
-
-
-def _spoilt(graph: Graph, verdicts: Mapping[int, Verdict], t: int) -> tuple[int, ...]:
-    found = {t}
-    for later in range(t + 1, len(graph) + 1):
-        if not found.isdisjoint(_wrong_sources(graph, verdicts, later)):
-            found.add(later)
-    return tuple(sorted(found - {t}))
-
-
-def _wrong_sources(graph: Graph, verdicts: Mapping[int, Verdict], t: int) -> list[int]:
-    """Return the wrong answers that caused a cascade error; empty for any other cause."""
-    verdict = verdicts.get(t)
-    if verdict is None or verdict.cause != CASCADE:
-        return []
-    return [source for source in graph[t - 1] if _is_wrong(verdicts, source)]
-
-
-def _is_wrong(verdicts: Mapping[int, Verdict], t: int) -> bool:
-    return t in verdicts and not verdicts[t].correct
-
 
 LONGEST = 5_000  # steps of a task that are shown
 _OF_DECISION = ("required", "retained", "missing", "unavailable", "restored", "submitted", "fault", "fetched")
@@ -88,6 +42,7 @@ class LacunaRun:
 
     def __init__(self, folder: Path, record: Mapping[str, Any], *, plugins: bool) -> None:
         self.folder, self.record, self.plugins = folder, record, plugins
+        self._explained: StepExplainer | None = None
 
     @property
     def moment(self) -> Mapping[str, Any]:
@@ -148,6 +103,34 @@ class LacunaRun:
         if isinstance(task, ToldWorld):
             return {v.t: v for v in recorded_verdicts(task, self.record)}
         return {v.t: v for v in judge(task, prepare(task.spec), self.trace.decisions, self.trace.actions)}
+
+    def card(self, t: int) -> WhyCard | None:
+        """Return why a step is wrong; None for a probe, which submits nothing, and for an unknown task."""
+        task = self.task.instance
+        if task is None or t not in self.verdicts:
+            return None
+        return self._told_card(task, t) if isinstance(task, ToldWorld) else self._explainer(task).card(t)
+
+    def _explainer(self, task: TaskInstance) -> StepExplainer:
+        if self._explained is None:
+            decisions, access = self.trace.decisions, self.record["access"]
+            limit = access.get("h") if access.get("panel") == STRICT else None
+            calls = recorded_consultations(self.events, decisions)
+            more = (self.trace.actions, calls, access.get("memory"), limit)
+            self._explained = StepExplainer(task, decisions, self.verdicts, *more)
+        return self._explained
+
+    def _told_card(self, task: ToldWorld, t: int) -> WhyCard:
+        access, decision = Access(**self.record["access"]), self.decisions.get(t)
+        calls = recorded_consultations(self.events, ())
+        seen: Seen | None = Seen((shown_part(access, task),), (), False)
+        if access.condition == MEMORY:
+            stored = tuple(one.stored for one in calls or () if one.call.verb == "observe")
+            found = next((one.passages for one in calls or () if one.call.verb == "recall" and one.t == t), ())
+            seen = None if calls is None else Seen(found, stored, True)
+        wrong = {number: (fate, evidence) for number, fate, evidence in self.record["words"]["wrong"]}
+        submitted = None if decision is None else decision.submitted
+        return told_card(task, t, self.verdicts[t], submitted, wrong.get(t), seen)
 
     def score(self) -> RunScore | None:
         """Return the recorded score, or one computed from the verdicts."""

@@ -19,12 +19,14 @@ from eirkit.logs.demand.gold_patches import GoldPatches
 from eirkit.logs.time_limits import time_limit
 from eirkit.show.logs.advice import advice_rows
 from eirkit.show.viewer.folders import ViewedFolder, abstract, changed_at, find_places, place_at, stamp
+from eirkit.show.viewer.heat import heat
 from eirkit.show.viewer.lacuna_run import LacunaRun, pressure_lines
 from eirkit.show.viewer.logs import LogFolders, lines_around, place_of, turn_document
 from eirkit.show.viewer.progress import failure_groups, lost_runs, progress_of
 from eirkit.show.viewer.prompts import SpokenRun
 from eirkit.show.viewer.run_index import RunIndex, own_words, recorded_score, siblings
-from eirkit.show.viewer.tables import Query, RowTable, alike, as_json, heat
+from eirkit.show.viewer.similar import similar_to
+from eirkit.show.viewer.tables import Query, RowTable, alike, as_json
 from eirkit.show.viewer.vestige_run import AnalysisTables, run_document
 
 LONGEST = 20_000  # characters of one text in one answer
@@ -174,6 +176,15 @@ class Viewer:
         """Return one step of a lacuna run: its exchanges, how its error arose and spread, and its cone."""
         return _as_object(shorten(self._step(asked)))
 
+    def similar(self, asked: Asked) -> dict[str, Any]:
+        """Return the failures of the folder that are like the one at a step; nothing for a right step."""
+        place = self._place(asked)
+        run, index = self._lacuna(place, one_of(asked, "run")), self._index(place, read=False)
+        with time_limit(PAGE_SECONDS, "this folder"):
+            card = run.card(number_of(asked, "t", 1))
+            found = None if card is None else similar_to(index, run, card)
+        return {"similar": None if found is None else found.as_json()}
+
     def pressure(self, asked: Asked) -> dict[str, Any]:
         """Return EIR and capacity over a lacuna run."""
         run = self._lacuna(self._place(asked), one_of(asked, "run"))
@@ -267,8 +278,10 @@ def _step_document(run: SpokenRun, t: int) -> dict[str, Any]:
         raise InputFileError(f"the task has {len(run.graph)} steps, and none numbered {t}; choose another")
     events = [event for event in run.events if "t" in event and run.step_of(event) == t]
     said = [exchange for exchange in run.exchanges if run.step_of(exchange) == t]
+    card = run.card(t)
     return {
         "t": t,
+        "card": None if card is None else card.as_json(),
         "exchanges": said,
         "inexact": "" if all(one["exact"] for one in said) else run.replayed.reason,
         "actions": [event for event in events if event["type"] == "action"],
@@ -332,6 +345,7 @@ ROUTES: dict[str, Callable[[Viewer, Asked], dict[str, Any]]] = {
     "/api/grid": Viewer.grid,
     "/api/run": Viewer.run,
     "/api/step": Viewer.step,
+    "/api/similar": Viewer.similar,
     "/api/pressure": Viewer.pressure,
     "/api/turn": Viewer.turn,
     "/api/source": Viewer.source,

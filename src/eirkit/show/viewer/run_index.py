@@ -16,7 +16,15 @@ from typing import IO, Any
 from eirkit.errors import EirkitError, InputFileError
 from eirkit.experiments.rescue import RescueSetup
 from eirkit.findings.causes import RunScore, read_score
-from eirkit.findings.measures import ARM_MEASURES, CAUSE_MEASURES, RUN_MEASURES, SPENDING_MEASURES
+from eirkit.findings.measures import (
+    ARM_MEASURES,
+    CAUSE_MEASURES,
+    FATE_MEASURES,
+    RUN_MEASURES,
+    SPENDING_MEASURES,
+)
+from eirkit.findings.why import count_ways, way_measure
+from eirkit.findings.word_measures import WORD_FATES
 from eirkit.logs.time_limits import RECORD_SECONDS, time_limit
 from eirkit.runs.cells import Access, cell_of
 from eirkit.runs.store import RUNS, decode_run
@@ -45,6 +53,7 @@ def _done(trial: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
     return {"access": asdict(RescueSetup.read({**trial, "task": task}).access), "intervention": arm, **injected}
 
 
+FAILURE = "failure"
 SLICE_SECONDS = 0.4  # of reading in one request
 LARGEST_LINE = 1 << 24  # bytes of one run record
 
@@ -69,14 +78,17 @@ FIELDS: tuple[Field, ...] = (
     Field("seed", "seed"),
     Field("repeat", "repeat", meaning="Which repeat of the task", facet=True),
     Field.of(RUN_MEASURES["accuracy"]),
+    Field(FAILURE, "main failure", "text", "How most needed records, answers or steps of the run failed", facet=True),
     Field.of(RUN_MEASURES["step_accuracy"], shown=False),
     *(Field.of(RUN_MEASURES[key]) for key in ("miss_rate", "first_miss", "first_error")),
     *map(Field.of, CAUSE_MEASURES),
+    *map(Field.of, (*FATE_MEASURES, *WORD_FATES)),
     Field("ending", "ending", "text", facet=True),
     *(Field.of(SPENDING_MEASURES[key], shown=False) for key in ("calls", "cost_usd")),
 )
 OF_TASK = ("workload", "n", "m", "lookback", "fan_in", "slots", "digits", "k", "queries", "warm_up")
 ALWAYS = ("run", "seed")
+FATES = tuple(one.id for one in (*FATE_MEASURES, *WORD_FATES))
 _KEYS = tuple(one.key for one in FIELDS)
 
 
@@ -104,6 +116,7 @@ class RunIndex:
         ] = []  # where a run's record lies in the file, and the number of its line
         self.cells: list[str] = []
         self.skipped = 0  # records that are not valid runs
+        self.ways: list[Mapping[str, int]] = []  # how often each run failed in each way
         self.scores: list[RunScore | None] = []
         self._table: RowTable | None = None
 
@@ -137,7 +150,7 @@ class RunIndex:
         if made is None or made.rows != rows:
             frozen = {key: column[:rows] for key, column in self._columns.items()}
             columns = ListColumns(frozen, rows)
-            made = self._table = RowTable(telling(FIELDS, columns, ALWAYS), columns)
+            made = self._table = RowTable(telling(FIELDS, columns, ALWAYS, FATES), columns)
         return made
 
     def has(self, run: str) -> bool:
@@ -211,6 +224,7 @@ class RunIndex:
         self._places[record["run"]] = len(self.cells)
         self._spans.append((self._end, self._end + size, len(self) + self.skipped + 1))
         self.cells.append(cell_of(record) if "cell" in record else "")
+        self.ways.append(count_ways(record, score))
         self.scores.append(score)
         self._end += size
 
@@ -232,7 +246,20 @@ def row_of(record: Mapping[str, Any], score: RunScore | None) -> dict[str, Any]:
         "calls": record["usage"]["calls"],
         "cost_usd": record["usage"]["cost_usd"],
     }
-    return row if score is None else {**row, **_scored(score)}
+    return {**row, **({} if score is None else _scored(score)), **_fates(record, score)}
+
+
+def _fates(record: Mapping[str, Any], score: RunScore | None) -> dict[str, Any]:
+    """Return the shares of fates, and how most of what failed did so: records or answers, else steps."""
+    lookups, words = (record.get("memory") or {}).get("fates", {}), record.get("words")
+    needed, ways = sum(lookups.values()), count_ways(record, score)
+    shares = {fate: count / needed for fate, count in lookups.items()} if needed else {}
+    if words is not None:
+        asked = record["task"]["n"]
+        shares |= {one.id: words["fates"].get(one.id, 0) / asked for one in WORD_FATES}
+    counted = {way: count for way, count in ways.items() if way in FATES} or ways
+    most = max(counted, key=counted.__getitem__, default=None)
+    return {**shares, FAILURE: None if most is None else way_measure(most).label}
 
 
 def _scored(score: RunScore) -> dict[str, Any]:

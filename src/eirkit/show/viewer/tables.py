@@ -1,8 +1,6 @@
-"""Filters, sorts, pages and groups the rows of the viewer's tables, and means by two columns (heat map).
+"""Filters, sorts, pages and groups the rows of the viewer's tables.
 
 Run records give lists, analyses give Arrow tables. Columns are converted to labels or numbers on first use.
-
-Each cell is the mean over runs of each run's own value, as in the summary of a sweep.
 """
 
 from __future__ import annotations
@@ -16,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.errors import UsageError
-from eirkit.findings.statistics import mean
 from eirkit.measures import Measure
-from eirkit.show.document import Axis, Chart, Series
 from eirkit.show.table import Cell
 
 NOTHING = "–"  # label of a missing value in filters and on axes
@@ -288,8 +284,14 @@ def as_json(fields: Sequence[Field]) -> list[dict[str, Any]]:
     return [{name: getattr(one, name) for name in names} for one in fields]
 
 
-def telling(fields: Sequence[Field], columns: Columns, always: Collection[str]) -> list[Field]:
-    """Return the columns that have any value; facets with the same value in all rows are not shown."""
+def telling(
+    fields: Sequence[Field], columns: Columns, always: Collection[str], often_zero: Collection[str] = ()
+) -> list[Field]:
+    """Return the columns that have any value; facets with the same value in all rows are not shown.
+
+    Args:
+        often_zero: columns that are left out also where all their values are 0.
+    """
     found = []
     for one in fields:
         if one.key in always:
@@ -298,6 +300,8 @@ def telling(fields: Sequence[Field], columns: Columns, always: Collection[str]) 
             values = set(columns.coded(one.key).labels)
             if values - {NOTHING}:
                 found.append(replace(one, shown=one.shown and (len(values) > 1 or not one.facet)))
+        elif one.key in often_zero:
+            found += [one] if np.nan_to_num(columns.numbers(one.key)).any() else []
         elif not np.isnan(columns.numbers(one.key)).all():
             found.append(one)
     return found
@@ -307,64 +311,3 @@ def alike(table: RowTable) -> list[dict[str, str]]:
     """Return the facet values that all rows share, with the titles of their columns."""
     values = {one.title: table.columns.coded(one.key).labels for one in table.fields if one.facet}
     return [{"title": title, "value": found[0]} for title, found in values.items() if len(found) == 1]
-
-
-MOST_PLACES = 40  # on an axis; beyond it names cannot be read
-
-
-def heat(table: RowTable, query: Query, x: str, y: str, value: str) -> dict[str, Any]:
-    """Return the heat map with the number of runs in each cell."""
-    across, down, figure = table.field(x), table.field(y), table.field(value)
-    if figure.kind == "text":
-        raise UsageError(f"{value} is no figure; choose a column of numbers")
-    numbers = table.columns.numbers(value)
-    groups = table.groups(query, (x, y))
-    kept_x, kept_y = (_kept([key[side] for key in groups]) for side in (0, 1))
-    places = [(key, rows) for key, rows in groups.items() if key[0] in kept_x and key[1] in kept_y]
-    values = [_mean(numbers[rows]) for _, rows in places]
-    cells = Series(
-        figure.title,
-        "cells",
-        tuple(key[0] for key, _ in places),
-        tuple(key[1] for key, _ in places),
-        value=tuple(values),
-    )
-    chart = Chart(
-        "heat",
-        f"{figure.title} by {across.title} and {down.title}",
-        _words(figure, [(key, found) for (key, _), found in zip(places, values, strict=True) if found is not None]),
-        Axis(across.title, "category"),
-        Axis(down.title, "category"),
-        (cells,),
-    )
-    counts = [len(rows) for _, rows in places]
-    left_out = len(groups) - len(places)
-    order = {"x": sorted(kept_x, key=_rank), "y": sorted(kept_y, key=_rank)}
-    return {"chart": chart.as_json(), "runs": counts, "left_out": left_out, **order, "kind": figure.kind}
-
-
-def _mean(numbers: NDArray[np.float64]) -> float | None:
-    return mean(numbers[~np.isnan(numbers)].tolist())
-
-
-def _kept(labels: Sequence[str]) -> frozenset[str]:
-    return frozenset(sorted(set(labels), key=_rank)[:MOST_PLACES])
-
-
-def _rank(label: str) -> tuple[int, float, str]:
-    """Return a sort key that orders numbers by value and puts words after them."""
-    try:
-        return 0, float(label), label
-    except ValueError:
-        return 1, 0.0, label
-
-
-def _words(figure: Field, found: Sequence[tuple[tuple[str, ...], float]]) -> str:
-    if not found:
-        return f"No run has a value of {figure.title}."
-    low, high = min(found, key=lambda one: one[1]), max(found, key=lambda one: one[1])
-    shown = [f"{value:.1%}" if figure.kind in ("share", "flag") else f"{value:,.4g}" for _, value in (low, high)]
-    return (
-        f"{len(found)} cells; {figure.title} from {shown[0]} at {' / '.join(low[0])} to {shown[1]} at "
-        f"{' / '.join(high[0])}."
-    )

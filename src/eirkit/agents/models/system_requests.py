@@ -1,0 +1,169 @@
+"""Finds the parts of the requests that memory systems make of a model, and answers those of a graph from facts.
+
+Which facts a text states is the reader's business: one of records, one of conversations.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+Answer = dict[str, Any]
+_CURRENT = ("CURRENT_MESSAGE", "CURRENT MESSAGE", "TEXT", "JSON")  # names that graph systems use for the current text
+_STAMP = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})?")
+
+
+class GraphFact(NamedTuple):
+    """A fact between two entities."""
+
+    source: str
+    target: str
+    relation: str
+    text: str
+    topic: object  # facts on one topic contradict each other, unless they are the same
+
+
+class FactReader(Protocol):
+    """Reads facts from texts."""
+
+    def new_facts(self, text: str, before: Sequence[str], since: str | None) -> list[GraphFact]:
+        """Return what a text states, given earlier texts and the time at which it was said."""
+        ...
+
+    def fact_in(self, text: str) -> GraphFact | None:
+        """Return the fact that was stored as this text; None if it is none."""
+        ...
+
+
+def headed(prompt: str) -> dict[str, str]:
+    """Return the text below each `## Heading`."""
+    parts = re.split(r"^## (.+)$", prompt, flags=re.MULTILINE)
+    return {name.strip(): text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def tagged(prompt: str, *names: str) -> str:
+    """Return the text between `<NAME>` and `</NAME>` for the first name that occurs."""
+    for name in names:
+        start = prompt.find(f"<{name}>") + len(name) + 2
+        if start > len(name) + 1 and (end := prompt.find(f"</{name}>", start)) >= 0:
+            return prompt[start:end].strip()
+    return ""
+
+
+def listed(text: str) -> list[dict[str, Any]]:
+    """Return the objects of a JSON list; none if it is not one."""
+    try:
+        found = json.loads(text or "[]")
+    except ValueError:
+        return []
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def stamp(text: str) -> str | None:
+    """Return the first time in a text, as ISO 8601; None if there is none."""
+    found = _STAMP.search(text)
+    return None if found is None else found[0].replace(" ", "T").replace("+00:00", "Z")
+
+
+def graph_answer(reader: FactReader, schema: Mapping[str, Any], prompt: str) -> Answer | None:
+    """Return the JSON for a schema; None if the schema is not one of a graph's requests."""
+    fields = schema.get("properties", {})
+    for field, respond in _QUESTIONS.items():
+        if field in fields:
+            return respond(reader, prompt)
+    return None
+
+
+def _facts(reader: FactReader, prompt: str) -> list[GraphFact]:
+    before = [str(one.get("content", "")) for one in listed(tagged(prompt, "PREVIOUS MESSAGES", "PREVIOUS_MESSAGES"))]
+    since = stamp(tagged(prompt, "REFERENCE_TIME", "REFERENCE TIME"))
+    return reader.new_facts(tagged(prompt, *_CURRENT), before, since)
+
+
+def _entities(reader: FactReader, prompt: str) -> Answer:
+    names = [name for fact in _facts(reader, prompt) for name in (fact.source, fact.target)]
+    return {"extracted_entities": [{"name": name, "entity_type_id": 0} for name in dict.fromkeys(names)]}
+
+
+def _edges(reader: FactReader, prompt: str) -> Answer:
+    since = stamp(tagged(prompt, "REFERENCE_TIME", "REFERENCE TIME"))
+    return {
+        "edges": [
+            {
+                "source_entity_name": fact.source,
+                "target_entity_name": fact.target,
+                "relation_type": fact.relation,
+                "fact": fact.text,
+                "valid_at": since,
+                "invalid_at": None,
+            }
+            for fact in _facts(reader, prompt)
+        ]
+    }
+
+
+def _resolutions(reader: FactReader, prompt: str) -> Answer:
+    """Two entities are one if they have the same name, and never otherwise."""
+    existing = {one.get("name"): one.get("candidate_id", -1) for one in listed(tagged(prompt, "EXISTING ENTITIES"))}
+    return {
+        "entity_resolutions": [
+            {"id": one["id"], "name": one["name"], "duplicate_candidate_id": existing.get(one["name"], -1)}
+            for one in listed(tagged(prompt, "ENTITIES"))
+        ]
+    }
+
+
+def _duplicates(reader: FactReader, prompt: str) -> Answer:
+    """The same fact is a duplicate; another one on the same topic is contradicted."""
+    new = reader.fact_in(tagged(prompt, "NEW FACT"))
+    known = _numbered(reader, tagged(prompt, "EXISTING FACTS"))
+    others = _numbered(reader, tagged(prompt, "FACT INVALIDATION CANDIDATES"))
+    return {
+        "duplicate_facts": [number for number, fact in known if fact == new],
+        "contradicted_facts": [
+            number for number, fact in known + others if new is not None and fact.topic == new.topic and fact != new
+        ],
+    }
+
+
+def _numbered(reader: FactReader, text: str) -> list[tuple[int, GraphFact]]:
+    """Return the numbered facts of a printed list, `{'idx': 3, 'fact': 'A_07 = 0042'}`, that can be read."""
+    parts = re.findall(r"['\"]idx['\"]: (\d+), ['\"]fact['\"]: (.*?)(?=\}, \{|\}\]|$)", text, re.DOTALL)
+    return [(int(number), fact) for number, said in parts if (fact := reader.fact_in(said.strip("'\""))) is not None]
+
+
+def _timestamps(reader: FactReader, prompt: str) -> Answer:
+    return {"valid_at": stamp(tagged(prompt, "REFERENCE TIME", "REFERENCE_TIME")), "invalid_at": None}
+
+
+def _many_timestamps(reader: FactReader, prompt: str) -> Answer:
+    facts = listed(tagged(prompt, "FACTS"))
+    return {"timestamps": [{"valid_at": stamp(json.dumps(one)), "invalid_at": None} for one in facts]}
+
+
+def _summaries(reader: FactReader, prompt: str) -> Answer:
+    """Summarise an entity by the facts about it that are said now, or else by its previous summary."""
+    text = tagged(prompt, "MESSAGES", "EPISODES")
+    said: dict[str, str] = {}
+    for fact in reader.new_facts(text, (), stamp(text)):
+        said[fact.source] = fact.text
+    return {
+        "summaries": [
+            {"name": one["name"], "summary": said.get(one["name"], one.get("summary", ""))}
+            for one in listed(tagged(prompt, "ENTITIES"))
+        ]
+    }
+
+
+# By a field that only this request has; the first match answers.
+_QUESTIONS: dict[str, Callable[[FactReader, str], Answer]] = {
+    "extracted_entities": _entities,
+    "edges": _edges,
+    "entity_resolutions": _resolutions,
+    "duplicate_facts": _duplicates,
+    "timestamps": _many_timestamps,
+    "summaries": _summaries,
+    "valid_at": _timestamps,
+}

@@ -1,0 +1,180 @@
+"""How `scripted/reader` uses the tools of a memory: which calls it makes to keep a conversation and to consult it.
+
+It has no state: each round follows from the task and from the results of the calls before.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from ast import literal_eval
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from eirkit.agents.model import Request, ToolCall
+from eirkit.agents.models.word_notes import NotedStatement, StatementReader, user_messages
+from eirkit.tasks.words.language import subject_slot
+from eirkit.tasks.words.reading import hear_passages, keys_of, learn, people_in, read_turn, show_turn
+from eirkit.tasks.words.world import ATTRIBUTES, Saying, WorldQuestion
+
+GRAPH_TOOLS = frozenset({"search_nodes", "open_nodes", "create_entities", "add_observations", "delete_observations"})
+USER_NODE = "default_user"
+INSERT, UPDATE, DELETE = "Memory", "PatchDoc", "RemoveDoc"  # tools of LangMem's store manager
+_TYPES = {"p": "person", "t": "team", "l": "place", "j": "project", "": "user"}
+_TODAY = re.compile(r"Today is (\d{4}-\d\d-\d\d)\.")
+_SPEAKER = re.compile(r"^=+ (Human|Ai|System) Message =+$", re.MULTILINE)
+_INSTANCE = re.compile(r"<instance id=(\S+) schema_type=\"Memory\">\n(.*?)\n</instance>", re.DOTALL)
+_QUESTION = re.compile(r"^Question: (.*)\Z", re.MULTILINE | re.DOTALL)
+
+
+def use_tools(taker: StatementReader, request: Request) -> tuple[ToolCall, ...] | None:
+    """Return the next calls, none if the task is done; None if the tools are not known."""
+    names = {tool.name for tool in request.tools}
+    if INSERT in names:
+        return manage_documents(taker, request)
+    if not names >= GRAPH_TOOLS:
+        return None
+    today = _TODAY.search(request.messages[0].content)
+    if today is None:
+        return None
+    task, *results = [message.content for message in request.messages if message.role == "user"]
+    rounds = sum(message.role == "assistant" for message in request.messages)
+    user = GraphUser(taker, date.fromisoformat(today[1]).toordinal(), _graph(results))
+    asked = _QUESTION.search(task)
+    if asked is not None:
+        return user.consult(asked[1].strip(), rounds)
+    return user.keep(user_messages(task), rounds)
+
+
+def manage_documents(taker: StatementReader, request: Request) -> tuple[ToolCall, ...]:
+    """Return what LangMem should insert, update and delete, given a session and the documents that it found."""
+    session = request.messages[-1].content
+    parts = _SPEAKER.split(session)
+    said = [text.strip() for role, text in zip(parts[1::2], parts[2::2], strict=True) if role == "Human"]
+    known = {name: _content(text) for name, text in _INSTANCE.findall(request.messages[0].content)}
+    day = _TODAY.search(session)
+    today = 0 if day is None else date.fromisoformat(day[1]).toordinal()
+    calls: list[ToolCall] = []
+    for one in taker.notes(said, list(known.values()), today):
+        old = [name for name, text in known.items() if _replaces(taker, one, text)]
+        if one.statement.op == "forget" and old:
+            calls += [ToolCall(DELETE, {"json_doc_id": name}) for name in old]
+        elif old:
+            patch = {"op": "replace", "path": "/content", "value": one.text}
+            calls.append(ToolCall(UPDATE, {"json_doc_id": old[0], "planned_edits": one.text, "patches": [patch]}))
+            known.pop(old[0])
+        else:
+            calls.append(ToolCall(INSERT, {"content": one.text}))
+    return tuple(calls)
+
+
+def _replaces(taker: StatementReader, note: NotedStatement, text: str) -> bool:
+    """True if a note makes a document out of date: another value of the same fact, or its withdrawal."""
+    op, attribute, subject, _ = note.statement
+    if ATTRIBUTES[attribute] in ("set", "count") and op != "replace":
+        return False
+    heard = hear_passages(taker.language, [text], 0, [subject])
+    return any((one.statement.attribute, one.statement.subject) == (attribute, subject) for one in heard)
+
+
+def _content(text: str) -> str:
+    """Return the content of a document as it is printed, as a Python dictionary or as JSON."""
+    try:
+        found = literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return str(found.get("content", "")) if isinstance(found, dict) else text
+
+
+class GraphUser:
+    """Keeps statements as dated observations of the node they are about.
+
+    Args:
+        graph: the observations of each node that was read so far.
+    """
+
+    def __init__(self, taker: StatementReader, today: int, graph: dict[str, list[str]]) -> None:
+        self.taker, self.today, self.graph = taker, today, graph
+
+    @property
+    def seen(self) -> list[str]:
+        return [text for texts in self.graph.values() for text in texts]
+
+    def keep(self, said: Sequence[str], rounds: int) -> tuple[ToolCall, ...]:
+        """Look up every name that is mentioned, then write."""
+        turns = [show_turn(self.today, "user", text) for text in said]
+        if rounds == 0:
+            heard = [one.statement for one in hear_passages(self.taker.language, turns, self.today)]
+            names = dict.fromkeys(name for one in heard for name in _names(one))
+            return tuple(_search(name) for name in names)
+        return () if rounds > 1 else self.write(self.taker.notes(turns, self.seen, self.today))
+
+    def write(self, notes: Sequence[NotedStatement]) -> tuple[ToolCall, ...]:
+        """Return calls that create nodes, add observations, and delete what the user wants forgotten."""
+        added: dict[str, list[str]] = {}
+        types: dict[str, str] = {}
+        gone: dict[str, list[str]] = {}
+        for one in notes:
+            node = one.statement.subject or USER_NODE
+            if one.statement.op == "forget" and (stated := self.about(one.statement)):
+                gone.setdefault(node, []).extend(stated)
+            else:
+                types.setdefault(node, _TYPES[subject_slot(one.statement.attribute)])
+                added.setdefault(node, []).append(f"[{date.fromordinal(self.today).isoformat()}] {one.text}")
+        new = [
+            {"name": node, "entityType": types[node], "observations": texts}
+            for node, texts in added.items()
+            if node not in self.graph
+        ]
+        more = [{"entityName": node, "contents": texts} for node, texts in added.items() if node in self.graph]
+        old = [{"entityName": node, "observations": texts} for node, texts in gone.items() if texts]
+        calls = (
+            ("delete_observations", {"deletions": old}),
+            ("create_entities", {"entities": new}),
+            ("add_observations", {"observations": more}),
+        )
+        return tuple(ToolCall(name, given) for name, given in calls if any(given.values()))
+
+    def about(self, statement: Saying) -> list[str]:
+        """Return the observations that state the same fact as a statement."""
+        found = []
+        for text in self.graph.get(statement.subject or USER_NODE, ()):
+            heard = hear_passages(self.taker.language, [text], self.today, [statement.subject])
+            if any(one.statement[1:3] == statement[1:3] for one in heard):
+                found.append(text)
+        return found
+
+    def consult(self, asked: str, rounds: int) -> tuple[ToolCall, ...]:
+        """Look up the user and what the question names, then what that leads to."""
+        question = next(
+            one for one in read_turn(self.taker.language, asked, self.today) if isinstance(one, WorldQuestion)
+        )
+        heard = hear_passages(self.taker.language, self.seen, self.today, people_in(question))
+        wanted = dict.fromkeys(subject for _, subject in keys_of(question, learn(heard)))
+        if rounds == 0:
+            return (ToolCall("open_nodes", {"names": [USER_NODE]}), *map(_search, wanted))
+        return tuple(_search(name) for name in wanted if name not in self.graph) if rounds == 1 else ()
+
+
+def _search(name: str) -> ToolCall:
+    return ToolCall("search_nodes", {"query": name or USER_NODE})
+
+
+def _names(statement: Saying) -> list[str]:
+    named = [statement.subject or USER_NODE]
+    return [*named, str(statement.value)] if statement.attribute == "lead" else named
+
+
+def _graph(results: Sequence[str]) -> dict[str, list[str]]:
+    """Return the observations of each node in the results of calls."""
+    found: dict[str, list[str]] = {}
+    for text in results:
+        try:
+            read: Any = json.loads(text)
+        except ValueError:
+            continue
+        entities = read.get("entities") if isinstance(read, dict) else None
+        for one in entities if isinstance(entities, list) else ():
+            found[str(one["name"])] = [str(observation) for observation in one["observations"]]
+    return found

@@ -1,0 +1,94 @@
+"""Explains one answer in words: when each statement that it needed was said, stored, sought and returned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eirkit.findings.causes import Verdict
+from eirkit.findings.conversations import ConversationJudge, Seen
+from eirkit.findings.why import UNKNOWN, NeededInput, WhyCard, quote
+from eirkit.tasks.conversations import ToldWorld, unspell
+from eirkit.tasks.task import Payload
+from eirkit.tasks.words.reading import Heard
+
+
+def told_card(
+    task: ToldWorld,
+    t: int,
+    verdict: Verdict,
+    submitted: Payload | None,
+    wrong: tuple[str, str] | None,
+    seen: Seen | None,
+) -> WhyCard:
+    """Return the card of a question.
+
+    Args:
+        wrong: the fate of a wrong answer and the text that shows it.
+        seen: what was shown and stored; None if the texts of the run were not kept.
+    """
+    judge, asked = ConversationJudge(task), task.asked[t - 1]
+    needed = judge.needed(asked)
+    if seen is not None and (named := judge.unnamed(needed, seen.passages)) is not None and named not in needed:
+        needed = [*needed, named]
+    fate, evidence = wrong or (None, "")
+    return WhyCard(
+        t,
+        verdict.correct,
+        unspell(task.step(t).answer),
+        None if submitted is None else unspell(submitted),
+        verdict.cause,
+        verdict.kind,
+        tuple(_statement(judge, one, asked.text, seen, fate) for one in needed),
+        "no answer could be read" if submitted is None else None,
+        fate,
+        evidence,
+        asked.text,
+    )
+
+
+def _statement(judge: ConversationJudge, one: Heard, question: str, seen: Seen | None, fate: str | None) -> NeededInput:
+    session = _session_of(judge.task, one.passage)
+    lines = [("said", f"in session {session} of {len(judge.task.sessions)}")]
+    name = quote(judge.text_of(one))
+    if seen is None:
+        return NeededInput(name, None, (*lines, ("shown", f"{UNKNOWN}: the texts of the run were not kept")))
+    place = next((i for i, text in enumerate(seen.passages) if judge.has(text, one)), None)
+    used = False if fate == "word_not_used" and place is not None else None
+    if not seen.memory:
+        lines.append(("shown", "no; cut off" if place is None else "yes"))
+        return NeededInput(name, None, tuple(lines), in_context=place is not None, used=used)
+    after = [number for number, texts in enumerate(seen.stored, 1) if texts and judge.holding(one, texts)]
+    known = [number for number, texts in enumerate(seen.stored, 1) if texts is not None]
+    held = bool(after) and after[-1] == known[-1] if known else None
+    lines.append(("stored", _stored(judge, one, seen, after, known)))
+    lines.append(("in the store", {None: UNKNOWN, True: "yes", False: "no"}[held]))
+    lines.append(("sought with", quote(question)))
+    came = len(seen.passages)
+    if place is None:
+        lines.append(("returned", f"no; {came or 'no'} passage{'' if came == 1 else 's'} came back"))
+    else:
+        lines.append(("returned", f"at rank {place + 1} of {came}: {quote(seen.passages[place])}"))
+        lines.append(("used", "no" if used is False else UNKNOWN))
+    rank, passage = (None, None) if place is None else (place + 1, seen.passages[place])
+    found = (tuple(lines), False, tuple(after) if known else None, held, (question,), rank, passage, used)
+    return NeededInput(name, None, *found)
+
+
+def _stored(judge: ConversationJudge, one: Heard, seen: Seen, after: Sequence[int], known: Sequence[int]) -> str:
+    """Return after which sessions the store had a statement, and in which words."""
+    if not known:
+        return f"{UNKNOWN}: the store cannot be listed"
+    if not after:
+        return "after no session"
+    text = quote(judge.holding(one, seen.stored[after[-1] - 1] or ()) or "")
+    gone = "" if after[-1] == known[-1] else f", and no longer after session {after[-1] + 1}"
+    return f"after session {after[0]}{gone}; as: {text}"
+
+
+def _session_of(task: ToldWorld, turn: int) -> int:
+    """Return the number of the session in which a turn was spoken."""
+    for number, told in enumerate(task.sessions, 1):
+        turn -= len(told.messages)
+        if turn < 0:
+            return number
+    raise LookupError(f"the conversation has no turn {turn}")

@@ -1,0 +1,21 @@
+// The colour of each way to fail, by its label: the one that is declared, else one that tells it from the others.
+import { colourOf } from "../colours";
+import { measuresOf } from "../measures";
+
+const GOLDEN = 137.5; // degrees: neighbours differ most
+
+const COLOURS = new Map(
+  [...measuresOf("fates"), ...measuresOf("word_fates"), ...measuresOf("kinds")].map((one, place): [string, string] => [
+    one.label,
+    one.colour ? colourOf(one.colour) : `hsl(${Math.round(place * GOLDEN) % 360} 45% 42%)`,
+  ]),
+);
+
+export function failureColour(label: string): string {
+  return COLOURS.get(label) ?? "var(--faint)";
+}
+
+// A run without failures has none to name.
+export function failureWords(label: string): string {
+  return label === "–" ? "no failure" : label;
+}
