@@ -1,4 +1,4 @@
-"""Folders: the files below one, to a fixed depth, and folders that no other user of the machine can read."""
+"""Folders: eirkit's own, the files below one, to a fixed depth, and folders that no other user can read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 DEEPEST_FOLDER = 200  # levels below the given folder; deeper ones are skipped
+
+
+def own_folder() -> Path:
+    """Return the folder of what eirkit keeps for this user: `EIRKIT_HOME`, or `~/.cache/eirkit`."""
+    return Path(os.environ.get("EIRKIT_HOME") or Path.home() / ".cache" / "eirkit")
 
 
 def files_below(folder: Path) -> Iterator[Path]:

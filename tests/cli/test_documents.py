@@ -56,6 +56,8 @@ ELSEWHERE = {
     "view": "tests/report/test_viewer_cli.py",  # serves until it is stopped, as the next two do
     "mcp serve": "tests/bridges/test_mcp_server.py",
     "vestige guard": "tests/bridges/test_guard_proxy.py",
+    "vestige week": "tests/vestige/test_week.py",
+    "week": "tests/vestige/test_week.py",
     "selftest": "tests/selftest/test_selftest.py",  # takes a minute
     "completion": "tests/cli/test_main.py",  # its text is a script, which a shell evaluates
 }

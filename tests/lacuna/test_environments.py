@@ -10,9 +10,10 @@ import pytest
 from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import Requirements
 from eirkit.agents.stores import environments
-from eirkit.agents.stores.environments import home, install, is_importable, python_of, reason_not_installed
+from eirkit.agents.stores.environments import install, is_importable, python_of, reason_not_installed
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory, reason_absent
 from eirkit.errors import InfrastructureError, UnknownNameError, UsageError
+from eirkit.folders import own_folder
 from tests.processes import completed
 
 
@@ -38,9 +39,9 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def test_environments_lie_where_the_user_says_or_in_the_cache(elsewhere, monkeypatch):
-    assert home() == elsewhere
+    assert own_folder() == elsewhere
     monkeypatch.setenv("EIRKIT_HOME", "")
-    assert home() == Path.home() / ".cache" / "eirkit"
+    assert own_folder() == Path.home() / ".cache" / "eirkit"
 
 
 def test_what_needs_no_packages_is_always_here():

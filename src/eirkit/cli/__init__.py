@@ -162,7 +162,11 @@ VESTIGE = LazyGroup(
         "show": ("eirkit.cli.vestige_show:show", "One analysed run: its demand, live files and losses."),
         "cohort": ("eirkit.cli.vestige_cohort:cohort", "Statistics: did failed runs need more than resolved ones?"),
         "query": ("eirkit.cli.vestige_cohort:run_query", "SQL over the tables of an analysis."),
-        "guard": ("eirkit.cli.watch:guard", "Watch a live agent and report what its context drops."),
+        "week": (
+            "eirkit.cli.own_agents.week:vestige_week",
+            "A week of agents' logs: tokens, money, rereads and losses.",
+        ),
+        "guard": ("eirkit.cli.own_agents.guard:guard", "Watch a live agent and report what its context drops."),
         "formats": ("eirkit.cli.doctor:list_formats", "The log formats that can be read."),
     },
 )
@@ -197,6 +201,10 @@ ROOT = LazyGroup(
         "eir": EIR,
         "lacuna": LACUNA,
         "vestige": VESTIGE,
+        "week": (
+            "eirkit.cli.own_agents.week:week",
+            "What the coding agents of this machine used, cost and lost in a week.",
+        ),
         "report": ("eirkit.cli.report:report", "Write one HTML page about a folder of results."),
         "compare": ("eirkit.cli.report:compare", "Compare two folders of results, paired, with intervals."),
         "choose": ("eirkit.cli.report:choose", "Rank memories, models or settings, with ties and what to run next."),

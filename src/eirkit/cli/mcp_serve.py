@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from eirkit.agents.stores.environments import home
 from eirkit.bridges.external_runs import (
     ExternalRuns,
     open_external_runs,
@@ -29,6 +28,7 @@ from eirkit.cli.options import workload_command
 from eirkit.cli.run_options import axis_options, given_keys, hide_model_options, serve_argument
 from eirkit.cli.runner_options import PATH
 from eirkit.errors import UsageError
+from eirkit.folders import own_folder
 from eirkit.runs.attempt import Failure
 from eirkit.runs.cells import CONTROLLED
 from eirkit.runs.store import FinishedRun
@@ -140,7 +140,7 @@ def _open_runs(
     calls = {} if given.get("condition") == [CONTROLLED] else {"tool_calls": True}
     suite = plan_external_runs({**calls, **given}, seeds=[secrets.randbits(SEED_BITS) for _ in range(episodes)])
     refuse_controlled(suite)
-    folder = out or fresh_folder(home() / "runs", suite.name)
+    folder = out or fresh_folder(own_folder() / "runs", suite.name)
     return folder, open_external_runs(suite, folder, _report)
 
 

@@ -28,7 +28,7 @@ from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.logs.sources.remote import Location, Remote, as_location
 from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, Section, facts
-from eirkit.show.logs.advice import advice_rows
+from eirkit.show.logs.advice import advice_lines, advice_rows
 from eirkit.show.logs.coverage import coverage_facts, coverage_warnings, is_silent, split_facts, sub_agent_facts
 from eirkit.show.logs.needs import SIGNATURES
 from eirkit.show.logs.sentences import (
@@ -216,7 +216,7 @@ def _document(data: Mapping[str, Any], options: AnalysisOptions) -> Document:
     found = facts("summary", "What these runs needed and lost", list(_lines(data, options)))
     tables = (found, _largest(data["largest"]), _breaks(data["costliest_breaks"]), _repeated(data["repeated_files"]))
     sections = [Section("", (), tuple(table for table in tables if table.rows))]
-    if advice := tuple(_advice(data)):
+    if advice := tuple(advice_lines(data["advice"])):
         sections.insert(0, Section("What to do", advice))
     if warnings := tuple(coverage_warnings(data)):
         sections.append(Section("", warnings))
@@ -227,15 +227,6 @@ def _document(data: Mapping[str, Any], options: AnalysisOptions) -> Document:
     then = f"eirkit report {out}" if first is None else f"eirkit vestige show {out} {quote(str(first))}"
     title = f"Analysis in {data['out']}"
     return Document("vestige-analyze", title, _answer(data), data, tuple(sections), next=then)
-
-
-def _advice(data: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what to act on, with its cost and the turn to look at."""
-    for number, one in enumerate(data["advice"], 1):
-        tokens = "" if one["tokens"] is None else f"{counted(one['tokens'], 'token')}"
-        money = "" if one["usd"] is None else f"at least ${one['usd']:.2f}"
-        place = f"turn {one['turn']} of {one['run_id']}"
-        yield f"{number}. {one['words']} [{'; '.join(filter(None, (tokens, money, place)))}]"
 
 
 def _answer(data: Mapping[str, Any]) -> tuple[str, ...]:

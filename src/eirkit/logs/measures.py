@@ -130,6 +130,31 @@ READING_MEASURES = MeasureGroup(
         ),
     ),
 )
+WEEK_MEASURES = MeasureGroup(
+    "week",
+    "What responses of coding agents cost",
+    (
+        Measure("tokens", "tokens", "tokens of all prompts and replies", "tokens", pooled="sum"),
+        Measure(
+            "fresh_tokens",
+            "input, not cached",
+            "tokens of prompts that were neither read from a cache nor written to one",
+            "tokens",
+            better="less",
+            pooled="sum",
+        ),
+        Measure("cache_read_tokens", "cache reads", "tokens of prompts read from a cache", "tokens", pooled="sum"),
+        Measure("cache_write_tokens", "cache writes", "tokens of prompts written to a cache", "tokens", pooled="sum"),
+        Measure(
+            "usd",
+            "money",
+            "what the tokens with a known price cost at that price",
+            "dollars",
+            better="less",
+            pooled="sum",
+        ),
+    ),
+)
 BREAK_MEASURES = MeasureGroup(
     "breaks",
     "What compactions and clears dropped",

@@ -136,6 +136,7 @@ class RecordedTurn:
     kept: KeptContext | None = None  # what else was in the context then; None: the log does not say
     rejected: bool = False  # the scaffold rejected the reply: none of its calls was executed
     asked: str = ""  # what the user asked just before this turn, which begins a segment of the session
+    at: float | None = None  # when the reply came, in seconds since 1970; None: the log does not say
 
 
 @dataclass(frozen=True, slots=True)

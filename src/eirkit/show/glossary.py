@@ -15,7 +15,7 @@ from eirkit.findings.measures import (
     SPENDING_MEASURES,
 )
 from eirkit.findings.word_measures import WORD_FATES, WORD_MEASURES
-from eirkit.logs.measures import BREAK_MEASURES, COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
+from eirkit.logs.measures import BREAK_MEASURES, COHORT_MEASURES, LOG_MEASURES, READING_MEASURES, WEEK_MEASURES
 from eirkit.measures import POOLED, UNITS, Glossary, Measure, MeasureGroup
 from eirkit.show.table import markdown_text
 from eirkit.tasks.measures import SIMULATION_MEASURES
@@ -36,6 +36,7 @@ GLOSSARY = Glossary(
         LOG_MEASURES,
         READING_MEASURES,
         BREAK_MEASURES,
+        WEEK_MEASURES,
         COHORT_MEASURES,
     )
 )

@@ -21,7 +21,7 @@ from eirkit.errors import InputFileError
 BUILT_IN = Path(__file__).with_name("prices.toml")
 MILLION = 1_000_000
 CHARS_PER_TOKEN = 4  # a rule of thumb: 17 % too few tokens on numbered listings, up to 26 % off on prose
-_FIELDS = ("input", "output", "cached", "up_to_tokens", "as_of")
+_FIELDS = ("input", "output", "cached", "cache_write", "cache_write_1h", "up_to_tokens", "as_of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class Price:
     cached: Decimal  # input that the provider billed as cached
     as_of: date
     up_to_tokens: int | None = None  # longest prompt that this price holds for
+    cache_write: Decimal | None = None  # input that the provider stores in a cache for minutes; None: as input
+    cache_write_1h: Decimal | None = None  # the same for an hour; None: as for minutes
 
     def cost_usd(self, usage: Usage) -> Decimal | None:
         """Return the cost of a reply; None if its usage is unknown or its prompt is too long for the price."""
@@ -130,7 +132,8 @@ def _price(entry: Any, where: str) -> Price:
         raise InputFileError(f"{where}: up_to_tokens is {limit!r}; give a number of tokens")
     full = _dollars(entry, "input", where)
     cached = _dollars(entry, "cached", where) if "cached" in entry else full
-    return Price(full, _dollars(entry, "output", where), cached, entry["as_of"], limit)
+    written = [_dollars(entry, name, where) if name in entry else None for name in ("cache_write", "cache_write_1h")]
+    return Price(full, _dollars(entry, "output", where), cached, entry["as_of"], limit, *written)
 
 
 def _dollars(entry: Mapping[str, Any], name: str, where: str) -> Decimal:

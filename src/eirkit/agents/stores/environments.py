@@ -9,7 +9,6 @@ made, also in a resumed sweep.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -23,13 +22,9 @@ from urllib.parse import parse_qsl, urlsplit
 from eirkit.agents.memory import Requirements, find_memory, requirements_of
 from eirkit.agents.serving.scrubber import Scrubber, names_secret
 from eirkit.errors import InfrastructureError, UsageError
+from eirkit.folders import own_folder
 
 _OURS = ("bm25s", "click", "numpy", "rich")  # packages that importing eirkit needs
-
-
-def home() -> Path:
-    """Return the folder of environments."""
-    return Path(os.environ.get("EIRKIT_HOME") or Path.home() / ".cache" / "eirkit")
 
 
 def is_importable(needed: Requirements) -> bool:
@@ -116,7 +111,7 @@ def _version() -> str:
 
 
 def _folder(name: str) -> Path:
-    return home() / "environments" / re.sub(r"[^\w.-]", "_", name)  # a name may be a file path
+    return own_folder() / "environments" / re.sub(r"[^\w.-]", "_", name)  # a name may be a file path
 
 
 def _run(command: list[str]) -> None:

@@ -90,18 +90,18 @@ def hidden_lines(trajectory: Trajectory, changed: OldLines) -> tuple[HiddenLine,
 
     Only views before the first write of the file count; those in the turn of that write come before it.
     """
-    views: dict[str, list[tuple[int, FileRead, _Shown]]] = {}
+    views: dict[str, list[tuple[Turn, FileRead]]] = {}
     written: set[str] = set()
     for turn in trajectory.turns:
         for read in turn.reads:
             if read.path in changed and read.path not in written:
-                views.setdefault(read.path, []).append((turn.number, read, _Shown(read, turn)))
+                views.setdefault(read.path, []).append((turn, read))
         written.update(write.path for write in turn.writes)
     return tuple(
         line
         for path in sorted(views)
-        if any(read.clipped for _, read, _ in views[path])
-        for line in _judged(path, changed[path], views[path])
+        if any(read.clipped for _, read in views[path])
+        for line in _judged(path, changed[path], [(t.number, read, _Shown(read, t)) for t, read in views[path]])
     )
 
 

@@ -84,6 +84,7 @@ _COMMON = frozenset(
     }
 )
 _CLOSED = frozenset({"completed", "done", "cancelled", "deleted"})
+_TASK = re.compile(r"Task #(\d{1,6}) created")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +101,15 @@ class InstructionFate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Instruction:
+class Instruction:
+    """One instruction, as it was given."""
+
     kind: InstructionKind
     text: str
     turn: int
     files: tuple[str, ...] = ()  # that a rule forbids to touch
     commands: tuple[str, ...] = ()  # that it forbids to run
+    id: str = ""  # of a to-do that was written alone
 
 
 def instruction_fates(trajectory: Trajectory) -> tuple[InstructionFate, ...]:
@@ -113,8 +117,8 @@ def instruction_fates(trajectory: Trajectory) -> tuple[InstructionFate, ...]:
     turns = trajectory.turns
     if not any(turn.recorded.broken for turn in turns):
         return ()
-    known: dict[str, _Instruction] = {}
-    todos: list[_Instruction] = []
+    known: dict[str, Instruction] = {}
+    todos: list[Instruction] = []
     found: list[InstructionFate] = []
     for turn in turns:
         if turn.recorded.broken is not None and (known or todos):
@@ -122,10 +126,10 @@ def instruction_fates(trajectory: Trajectory) -> tuple[InstructionFate, ...]:
             known = {text: one for text, one in known.items() if _survives(found, turn.number, text)}
             todos = [one for one in todos if _survives(found, turn.number, one.text)]
         asked = turn.recorded.asked or (trajectory.recording.prompt if turn.number == 1 else "")
-        for one in _instructions(asked, turn.number):
+        for one in instructions_in(asked, turn.number):
             if len(known) < MOST:
                 known.setdefault(one.text, one)
-        todos = _todos(turn, todos)
+        todos = todos_after(turn, todos)
     return tuple(found)
 
 
@@ -133,7 +137,8 @@ def _survives(found: Sequence[InstructionFate], cut: int, text: str) -> bool:
     return any(one.cut == cut and one.text == text and one.survival != "gone" for one in found)
 
 
-def _instructions(asked: str, turn: int) -> Iterator[_Instruction]:
+def instructions_in(asked: str, turn: int) -> Iterator[Instruction]:
+    """Yield what a prompt rules for the rest of the session, sentence by sentence, word for word."""
     is_code = False
     for sentence in map(str.strip, _SENTENCE.split(asked)):
         if sentence.startswith("```"):
@@ -141,11 +146,11 @@ def _instructions(asked: str, turn: int) -> Iterator[_Instruction]:
         if is_code or not _SHORTEST <= len(sentence) <= _LONGEST or sentence.startswith(("<", "|", "    ")):
             continue
         if _FORBIDS.search(sentence):
-            yield _Instruction("rule", sentence, turn, *_forbidden(sentence))
+            yield Instruction("rule", sentence, turn, *_forbidden(sentence))
         elif _DEMANDS.search(sentence):
-            yield _Instruction("rule", sentence, turn)
+            yield Instruction("rule", sentence, turn)
         elif _DECIDES.search(sentence):
-            yield _Instruction("decision", sentence, turn)
+            yield Instruction("decision", sentence, turn)
 
 
 def _forbidden(sentence: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -161,12 +166,18 @@ def _forbidden(sentence: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (tuple(dict.fromkeys(filter(None, files))) if _TOUCHES.search(sentence) else ()), tuple(commands)
 
 
-def _todos(turn: Turn, before: list[_Instruction]) -> list[_Instruction]:
-    """Return the open items of the agent's to-do list after a turn."""
+def todos_after(turn: Turn, before: list[Instruction]) -> list[Instruction]:
+    """Return the open items of the agent's to-do list after a turn: written as a whole, or item by item."""
     for call in turn.recorded.calls:
         items = _list_of(call)
         if items is not None:
-            before = [_Instruction("todo", text, turn.number) for text, is_open in items if is_open][:MOST]
+            before = [Instruction("todo", text, turn.number) for text, is_open in items if is_open][:MOST]
+        elif call.tool == "TaskCreate" and (made := _TASK.search(call.output)) is not None:
+            text = str(call.arguments.get("subject") or call.arguments.get("description") or "")[:_LONGEST]
+            before = [*before, Instruction("todo", text, turn.number, id=made[1])][:MOST] if text else before
+        elif call.tool == "TaskUpdate" and call.arguments.get("status") in _CLOSED:
+            done = str(call.arguments.get("taskId"))
+            before = [one for one in before if one.id != done]
     return before
 
 
@@ -180,7 +191,7 @@ def _list_of(call: Call) -> list[tuple[str, bool]] | None:
     return [(text, item.get("status") not in _CLOSED) for text, item in zip(texts, items, strict=True) if text]
 
 
-def _at_break(turn: Turn, turns: Sequence[Turn], given: Sequence[_Instruction]) -> Iterator[InstructionFate]:
+def _at_break(turn: Turn, turns: Sequence[Turn], given: Sequence[Instruction]) -> Iterator[InstructionFate]:
     text = _stayed_text(turn.recorded, turns)
     kept = turn.recorded.kept
     is_known = turn.recorded.broken == "clear" or (bool(text.strip()) and not (kept is not None and kept.is_opaque))
@@ -221,7 +232,7 @@ def _in_substance(text: str, passages: Sequence[frozenset[str]]) -> bool:
     return bool(wanted) and any(len(wanted & words) >= _IN_SUBSTANCE * len(wanted) for words in passages)
 
 
-def _broken(rule: _Instruction, cut: int, turns: Sequence[Turn]) -> tuple[int, str] | None:
+def _broken(rule: Instruction, cut: int, turns: Sequence[Turn]) -> tuple[int, str] | None:
     """Return the first turn from a cut on that did what a rule forbids; none after the user named the thing again."""
     if not rule.files and not rule.commands:
         return None

@@ -130,6 +130,7 @@ class ActionRow:
     judged: bool  # the goal of its segment is known, so that an action outside the slice led nowhere
     sink: bool  # it reads or writes a goal file
     carried_to: int | None  # of a read: the turn of the write action that depends on it
+    repeat_tokens: int | None  # tokens of a read that had been shown before at this version
 
 
 _COLUMN_OF: Mapping[Signature, str] = {

@@ -150,7 +150,7 @@ def graph_tables(run: MeasuredRun, goal: Goal | None, visibility: Visibility) ->
         "cuts": cut_columns(run.under(visibility), run.later_used, in_tokens=goal is not None),
         "states": state_columns(run),
         "files": columns_of(FileUse, run.files),
-        "actions": action_columns(run.graph, run.needed, run.shown.read_tokens, paths_of(goal), run.judged),
+        "actions": action_columns(run.graph, run.needed, run.shown, paths_of(goal), run.judged),
     }
 
 
@@ -235,20 +235,23 @@ def _add_read(use: FileUse, tokens: int, kept: bool, is_dead: bool) -> None:
 def action_columns(
     graph: ActionGraph,
     needed: Slice,
-    tokens: Sequence[Sequence[int]],
+    shown: ObservedCosts,
     goal: frozenset[str],
     judged: Sequence[bool],
 ) -> Mapping[str, Sequence[object]]:
     """Return the table of actions: every read, and every file of a write action; necessary means in the slice."""
-    rows: list[tuple[int, str, str, int, int | None, bool, bool, bool, int | None]] = []
+    rows: list[tuple[int, str, str, int, int | None, bool, bool, bool, int | None, int | None]] = []
     for place in range(graph.turns):
-        turn, carrier = place + 1, needed.carriers[place] or None
-        for state, size, kept in zip(graph.reads[place], tokens[place], needed.needed_reads[place], strict=True):
-            path = graph.paths[state]
-            rows.append((turn, "read", path, graph.versions[state], size, kept, judged[place], path in goal, carrier))
+        turn, carrier, is_judged = place + 1, needed.carriers[place] or None, judged[place]
+        reads = (graph.reads[place], shown.read_tokens[place], needed.needed_reads[place], shown.repeated[place])
+        for state, size, kept, again in zip(*reads, strict=True):
+            path, repeat = graph.paths[state], round(size * again)
+            version = graph.versions[state]
+            rows.append((turn, "read", path, version, size, kept, is_judged, path in goal, carrier, repeat))
         for state in dict.fromkeys(graph.writes[place]):
             path, kept = graph.paths[state], needed.needed_writes[place]
-            rows.append((turn, "write", path, graph.versions[state], None, kept, judged[place], path in goal, None))
-    names = ("turn", "kind", "path", "version", "tokens", "necessary", "judged", "sink", "carried_to")
+            version = graph.versions[state]
+            rows.append((turn, "write", path, version, None, kept, is_judged, path in goal, None, None))
+    names = ("turn", "kind", "path", "version", "tokens", "necessary", "judged", "sink", "carried_to", "repeat_tokens")
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     return dict(zip(names, columns, strict=True))

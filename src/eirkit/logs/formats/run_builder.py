@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,12 @@ class _OpenCall:
 class _OpenTurn:
     """A reply to which more may still be added."""
 
-    __slots__ = ("asked", "broken", "calls", "carried", "kept", "rejected", "texts", "usage")
+    __slots__ = ("asked", "at", "broken", "calls", "carried", "kept", "rejected", "texts", "usage")
 
-    def __init__(self, asked: str, broken: Break | None, carried: str, kept: KeptContext | None) -> None:
-        self.asked, self.broken, self.carried, self.kept = asked, broken, carried, kept
+    def __init__(
+        self, asked: str, broken: Break | None, carried: str, kept: KeptContext | None, at: float | None
+    ) -> None:
+        self.asked, self.broken, self.carried, self.kept, self.at = asked, broken, carried, kept, at
         self.calls: list[_OpenCall] = []
         self.texts: list[str] = []
         self.usage: LoggedUsage | None = None
@@ -56,6 +59,7 @@ class _OpenTurn:
             kept=self.kept,
             rejected=self.rejected,
             asked=self.asked,
+            at=self.at,
         )
 
 
@@ -140,12 +144,16 @@ class RunBuilder:
             tokens_after=before.tokens_after or kept.tokens_after,
         )
 
-    def begin(self) -> None:
-        """Begin a turn; a break before the first turn is ignored, since there was nothing to lose."""
+    def begin(self, at: float | None = None) -> None:
+        """Begin a turn; a break before the first turn is ignored, since there was nothing to lose.
+
+        Args:
+            at: when the reply came, in seconds since 1970, if the log says so.
+        """
         broken = self._break if self._turns else None
         carried = "\n\n".join(filter(None, self._carried)) if broken else ""
         asked = "\n\n".join(filter(None, self._asked))
-        self._turns.append(_OpenTurn(asked, broken, carried, self._kept if broken else None))
+        self._turns.append(_OpenTurn(asked, broken, carried, self._kept if broken else None, at))
         if self._break is not None and not broken:
             self._prompt += self._carried
         self._break, self._carried, self._asked, self._kept = None, [], [], None
@@ -276,6 +284,17 @@ def count_of(value: object) -> int:
     """Return a number of tokens; 0 for anything else."""
     number = number_of(value)
     return int(number) if number is not None and number >= 0 else 0
+
+
+def seconds_of(value: object) -> float | None:
+    """Return a time in seconds since 1970 from an ISO text or a number of milliseconds; None for anything else."""
+    if isinstance(value, str):
+        try:
+            return datetime.fromisoformat(value).timestamp()
+        except (ValueError, OverflowError, OSError):
+            return None
+    milliseconds = None if isinstance(value, bool) else number_of(value)
+    return None if milliseconds is None or milliseconds <= 0 else milliseconds / 1000
 
 
 def whole_document(document: LogDocument) -> Mapping[str, Any] | Skipped:

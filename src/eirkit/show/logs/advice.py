@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -23,6 +23,15 @@ COLUMNS = (
 def advice_rows(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     """Return what to do, one row for each thing; an older analysis has none."""
     return tuple({**one, "words": _words(one), "usd": input_cost(one)} for one in document.get("advice", ()))
+
+
+def advice_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what to act on, numbered, with its cost and the turn to look at."""
+    for number, one in enumerate(rows, 1):
+        tokens = "" if one["tokens"] is None else f"{counted(one['tokens'], 'token')}"
+        money = "" if one["usd"] is None else f"at least ${one['usd']:.2f}"
+        place = f"turn {one['turn']} of {one['run_id']}"
+        yield f"{number}. {one['words']} [{'; '.join(filter(None, (tokens, money, place)))}]"
 
 
 def advice_section(document: Mapping[str, Any]) -> Section | None:

@@ -16,6 +16,7 @@ from eirkit.logs.formats.run_builder import (
     RunBuilder,
     items_of,
     mapping_of,
+    seconds_of,
     string_of,
     take_lines,
 )
@@ -231,7 +232,7 @@ def _take_all(builder: RunBuilder, entries: Sequence[Entry], models: list[str], 
             if reply != current:
                 if builder.is_broken and (sent := prompts.sent(entry)) is not None:
                     builder.keep(sent)
-                builder.begin()
+                builder.begin(seconds_of(entry.get("timestamp")))
                 current = reply
                 _take_shown(builder, shown)
             _take_reply(builder, entry, models)

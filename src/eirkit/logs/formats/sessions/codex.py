@@ -21,6 +21,7 @@ from eirkit.logs.formats.run_builder import (
     count_of,
     items_of,
     mapping_of,
+    seconds_of,
     string_of,
     take_lines,
 )
@@ -167,11 +168,13 @@ class _Rollout:
         self.fed: dict[str, str] = {}  # by call of `write_stdin`: the call whose command gets the input
         self.is_open = False  # whether the last turn may get more of the same response
         self.counted_total = -1
+        self.at: float | None = None  # the time of the present line
         self.users_words: list[int] = []  # for each user message, the number of turns before it
 
     def take(self, line: Item) -> None:
         """Process one line of the file."""
         kind, payload = string_of(line.get("type")), line
+        self.at = seconds_of(line.get("timestamp"))
         if isinstance(line.get("payload"), dict):
             payload = line["payload"]
         if kind == "response_item" or (kind not in _WRAPPED and "role" in line) or kind in _CALLS | _OUTPUTS:
@@ -257,7 +260,7 @@ class _Rollout:
 
     def _begin_if_closed(self) -> None:
         if not self.is_open:
-            self.builder.begin()
+            self.builder.begin(self.at)
             self.is_open = True
 
     def _take_event(self, event: Item) -> None:

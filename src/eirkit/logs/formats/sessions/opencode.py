@@ -20,6 +20,7 @@ from eirkit.logs.formats.run_builder import (
     is_own_file,
     items_of,
     mapping_of,
+    seconds_of,
     skipped,
     string_of,
     whole_document,
@@ -49,11 +50,11 @@ class Opencode:
         head = document.head
         if head.startswith(MAGIC):
             return MARKED if has_columns(document, _TABLES) else 0
+        if b"projectID" not in document.quoted:
+            return 0
         start = head.lstrip()
-        is_export = (
-            start.startswith(b"{") and b'"info"' in start[:20] and b'"projectID"' in start and b'"slug"' in start
-        )
-        is_session = b'"projectID"' in start and b'"directory"' in start and _storage(document) is not None
+        is_export = start.startswith(b"{") and b'"info"' in start[:20] and b"slug" in document.quoted
+        is_session = b"directory" in document.quoted and _storage(document) is not None
         return MARKED if is_export or is_session else 0
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
@@ -124,6 +125,18 @@ def _stored(document: LogDocument, session: Object) -> Iterator[tuple[Object, li
         yield message, parts or loose.get(own, [])
 
 
+def stored_messages(document: LogDocument) -> Iterator[tuple[Object, str]]:
+    """Yield the messages of an export or of the older storage, each with the folder of its session."""
+    session = whole_document(document)
+    if isinstance(session, Skipped):
+        return
+    if "messages" in session:
+        folder = string_of(mapping_of(session.get("info")).get("directory"))
+        yield from ((mapping_of(one.get("info")), folder) for one in items_of(session["messages"]))
+    else:
+        yield from ((message, string_of(session.get("directory"))) for message, _ in _stored(document, session))
+
+
 def _created(message: Object) -> tuple[int, str]:
     return count_of(mapping_of(message.get("time")).get("created")), string_of(message.get("id"))
 
@@ -171,7 +184,7 @@ def _take(builder: RunBuilder, message: Object, parts: Sequence[Object]) -> None
             builder.break_off("compaction")
         builder.carry(text)
     elif message.get("role") == "assistant":
-        builder.begin()
+        builder.begin(seconds_of(mapping_of(message.get("time")).get("created")))
         builder.say(text)
         builder.use(_usage(mapping_of(message.get("tokens"))))
         for part in parts:

@@ -1,0 +1,1 @@
+"""The commands about the coding agents of this machine: a week of their logs, and the guard of their context."""

@@ -1,0 +1,162 @@
+"""Keeps the facts of logs between two looks, so that only logs that changed are read again.
+
+One SQLite file below the user's own folder, which nobody else may read: it holds names of files and sentences of
+prompts. Without it, or if it is damaged, everything is read again and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from eirkit.engine.engine_factory import make_engine
+from eirkit.engine.interface import LostPiece
+from eirkit.folders import files_for_owner_only
+from eirkit.logs.sources.documents import Skipped
+from eirkit.logs.week.facts import (
+    ContextLoss,
+    FileReading,
+    HiddenText,
+    InstructionLoss,
+    LogFacts,
+    LogPlace,
+    read_log,
+)
+from eirkit.logs.week.responses import Response
+
+LAYOUT = 1  # of the stored facts; another number makes all of them obsolete
+PARALLEL_BYTES = 16 << 20  # of new logs, from which starting workers saves more than it costs
+_FAST = 1  # the level of compression
+_ROWS: dict[str, type] = {
+    "responses": Response,
+    "readings": FileReading,
+    "losses": ContextLoss,
+    "instructions": InstructionLoss,
+    "hidden": HiddenText,
+    "skipped": Skipped,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFacts:
+    """The facts of some logs, and how much of them was new."""
+
+    logs: tuple[LogFacts, ...]
+    new_logs: int
+    new_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    place: LogPlace
+    state: str  # changes whenever the log does
+    size: int
+
+
+def collect(places: Iterable[LogPlace], since: float, store: Path) -> FoundFacts:
+    """Return the facts of the logs that were written to since a time, reading only what the store does not have."""
+    logs = sorted(_changed(places, since), key=lambda one: str(one.place.path))
+    kept = _read_store(store, logs)
+    found = {one.state: _decoded(kept[one.state]) for one in logs if one.state in kept}
+    new = [one for one in logs if found.get(one.state) is None]
+    made = _read_logs(new)
+    if made:
+        _write_store(store, [(one, made[one.state]) for one in new if one.state in made])
+    everything = {**{state: facts for state, facts in found.items() if facts is not None}, **made}
+    return FoundFacts(
+        tuple(everything[one.state] for one in logs if one.state in everything), len(new), sum(one.size for one in new)
+    )
+
+
+def _changed(places: Iterable[LogPlace], since: float) -> Iterator[_Log]:
+    """Yield the logs that were written to since a time; what was written before cannot tell of a later time."""
+    own = f"{LAYOUT}:{version('eirkit')}"
+    for place in places:
+        sizes, latest, total = [], 0.0, 0
+        for path in (place.path, place.path.with_name(f"{place.path.name}-wal")):  # a database's latest rows
+            with suppress(OSError):
+                known = path.stat()
+                sizes.append((known.st_size, known.st_mtime_ns))
+                latest, total = max(latest, known.st_mtime), total + known.st_size
+        if sizes and latest >= since:
+            yield _Log(place, f"{own}:{place.agent}:{place.path}:{sizes}", total)
+
+
+def _read_logs(logs: Sequence[_Log]) -> dict[str, LogFacts]:
+    """Return the facts of logs by their state; the largest are read first, so that no worker is left with one."""
+    ordered = sorted(logs, key=lambda one: (-one.size, one.state))
+    if len(ordered) < 2 or sum(one.size for one in ordered) < PARALLEL_BYTES:
+        return {one.state: read_log(one.place) for one in ordered}
+    made: dict[str, LogFacts] = {}
+    with closing(make_engine("local", workers=min(len(ordered), os.cpu_count() or 1))) as engine:
+        for outcome in engine.map(read_log, (one.place for one in ordered)):
+            one = ordered[outcome.number]
+            if isinstance(outcome, LostPiece):
+                lost = Skipped(one.place.path.name, outcome.reason)
+                made[one.state] = LogFacts(one.place.agent, skipped=(lost,))
+            else:
+                made[one.state] = outcome.value
+    return made
+
+
+def _read_store(path: Path, logs: Iterable[_Log]) -> dict[str, bytes]:
+    """Return what is stored of some logs, by the state that they had."""
+    found: dict[str, bytes] = {}
+    if not path.is_file():
+        return found
+    with suppress(sqlite3.Error), closing(sqlite3.connect(path, timeout=5)) as connection:
+        for one in logs:
+            query = "SELECT state, facts FROM logs WHERE path = ?"
+            found.update(connection.execute(query, (str(one.place.path),)))
+    return found
+
+
+def _write_store(path: Path, made: Sequence[tuple[_Log, LogFacts]]) -> None:
+    """Store facts; a log has one row, whose older state is replaced. A store that cannot be written is left out."""
+    rows = [(str(one.place.path), one.state, _encoded(facts)) for one, facts in made]
+    for is_retried in (False, True):
+        try:
+            with files_for_owner_only():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with closing(sqlite3.connect(path, timeout=5)) as connection, connection:
+                    connection.execute(
+                        "CREATE TABLE IF NOT EXISTS logs (path TEXT PRIMARY KEY, state TEXT, facts BLOB)"
+                    )
+                    connection.executemany("INSERT OR REPLACE INTO logs VALUES (?, ?, ?)", rows)
+            return
+        except sqlite3.OperationalError:  # locked, or no room
+            return
+        except sqlite3.DatabaseError:
+            if is_retried:
+                return
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        except OSError:
+            return
+
+
+def _encoded(facts: LogFacts) -> bytes:
+    rows: dict[str, Any] = {
+        name: [[getattr(one, part.name) for part in fields(kind)] for one in getattr(facts, name)]
+        for name, kind in _ROWS.items()
+    }
+    text = json.dumps({"agent": facts.agent, "windows": dict(facts.windows), **rows}, separators=(",", ":"))
+    return zlib.compress(text.encode(), _FAST)
+
+
+def _decoded(stored: bytes) -> LogFacts | None:
+    """Return stored facts; None if they are damaged."""
+    try:
+        value = json.loads(zlib.decompress(stored))
+        rows = {name: tuple(kind(*row) for row in value[name]) for name, kind in _ROWS.items()}
+        return LogFacts(agent=value["agent"], windows=value["windows"], **rows)
+    except (zlib.error, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,229 @@
+"""Reads the tokens of every response from session logs, each counted once, wherever it is logged again.
+
+Unlike the turns of a run, this includes abandoned branches, rolled-back turns and requests for summaries: they were
+paid for, too. A meter takes the lines of a log while the log's reader takes them, so that a log is parsed once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from eirkit.facts import fact
+from eirkit.logs.formats.run_builder import count_of, items_of, mapping_of, seconds_of, string_of
+from eirkit.logs.formats.sessions.opencode import stored_messages
+from eirkit.logs.sources.databases import MAGIC, open_database, rows_of
+from eirkit.logs.sources.documents import LogDocument
+
+Line = Mapping[str, Any]
+
+
+@fact
+class Response:
+    """The tokens of one response of a model; the five counts do not overlap."""
+
+    key: str  # equal in all copies of it
+    at: float  # seconds since 1970
+    project: str  # the folder in which the session was started; "" if the log does not say
+    model: str
+    fresh_tokens: int  # neither read from a cache nor written to one
+    cache_read_tokens: int
+    cache_write_tokens: int  # kept for minutes
+    cache_write_hour_tokens: int  # kept for an hour
+    output_tokens: int
+
+    @property
+    def prompt_tokens(self) -> int:
+        return self.fresh_tokens + self.cache_read_tokens + self.cache_write_tokens + self.cache_write_hour_tokens
+
+    @property
+    def tokens(self) -> int:
+        """All tokens: the prompt with the reply, which is how full the context was."""
+        return self.prompt_tokens + self.output_tokens
+
+
+class ResponseMeter:
+    """Collects the responses of one log; what it is given besides lines of usage is ignored."""
+
+    def __init__(self) -> None:
+        self.project = ""
+        self.found: dict[str, Response] = {}
+
+    def take(self, line: Line) -> None:
+        """Take one line, or one message, of a log."""
+        raise NotImplementedError
+
+    def responses(self) -> tuple[Response, ...]:
+        """Return the responses in the order in which they came, with the session's folder where they have none."""
+        ordered = sorted(self.found.values(), key=lambda one: (one.at, one.key))
+        return tuple(one if one.project else replace(one, project=self.project) for one in ordered)
+
+    def add(
+        self, key: str, at: float | None, model: str, counts: tuple[int, int, int, int, int], project: str = ""
+    ) -> None:
+        """Add a response; a log repeats one while its reply grows, and the longest version counts."""
+        before = self.found.get(key)
+        if at is None or not any(counts) or (before is not None and before.output_tokens > counts[-1]):
+            return
+        self.found[key] = Response(key, before.at if before is not None else at, project, model, *counts)
+
+
+class _Claude(ResponseMeter):
+    """Claude Code: usage stands in every line of a reply, and lines of a reply share the message's id."""
+
+    def take(self, line: Line) -> None:
+        self.project = self.project or string_of(line.get("cwd"))
+        if line.get("type") == "progress":  # some versions log the replies of sub-agents inside such lines
+            self.take(mapping_of(mapping_of(line.get("data")).get("message")))
+            return
+        message = mapping_of(line.get("message"))
+        usage, model = mapping_of(message.get("usage")), string_of(message.get("model"))
+        if line.get("type") != "assistant" or model == "<synthetic>" or line.get("isApiErrorMessage") is True:
+            return
+        written = count_of(usage.get("cache_creation_input_tokens"))
+        by_age = mapping_of(usage.get("cache_creation"))
+        hour = min(written, count_of(by_age.get("ephemeral_1h_input_tokens")))
+        counts = (
+            count_of(usage.get("input_tokens")),
+            count_of(usage.get("cache_read_input_tokens")),
+            written - hour,
+            hour,
+            count_of(usage.get("output_tokens")),
+        )
+        key = string_of(message.get("id")) or string_of(line.get("uuid"))
+        self.add(key, seconds_of(line.get("timestamp")), model, counts)
+
+
+class _Codex(ResponseMeter):
+    """Codex: an event gives the tokens of the last response and the session's total, equal if it is a repetition."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session = self.model = ""
+        self.total = -1
+
+    def take(self, line: Line) -> None:
+        kind, payload = line.get("type"), mapping_of(line.get("payload"))
+        if kind == "session_meta" and not self.session:
+            # A fork begins with a copy of its origin's events.
+            self.session = string_of(payload.get("forked_from_id")) or string_of(payload.get("id"))
+            self.project = string_of(payload.get("cwd"))
+        elif kind == "turn_context":
+            self.model = string_of(payload.get("model")) or self.model
+        elif kind == "event_msg" and payload.get("type") == "token_count":
+            self._count(mapping_of(payload.get("info")), seconds_of(line.get("timestamp")))
+
+    def _count(self, info: Line, at: float | None) -> None:
+        last, total = mapping_of(info.get("last_token_usage")), mapping_of(info.get("total_token_usage"))
+        if count_of(total.get("total_tokens")) == self.total:
+            return
+        self.total = count_of(total.get("total_tokens"))
+        prompt, output = count_of(last.get("input_tokens")), count_of(last.get("output_tokens"))
+        cached = min(prompt, count_of(last.get("cached_input_tokens")))
+        key = f"{self.session}/{self.total}/{prompt}/{output}"
+        self.add(key, at, self.model, (prompt - cached, cached, 0, 0, output))
+
+
+class _Gemini(ResponseMeter):
+    """Gemini CLI: a message comes again under its id when it changes, and in every history that is told again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session = ""
+
+    def take(self, line: Line) -> None:
+        self.session = self.session or string_of(line.get("sessionId"))
+        for message in items_of(line.get("messages")) or items_of(mapping_of(line.get("$set")).get("messages")):
+            self.take(message)
+        tokens = mapping_of(line.get("tokens"))
+        if line.get("type") != "gemini" or not tokens:
+            return
+        prompt, cached = count_of(tokens.get("input")), count_of(tokens.get("cached"))
+        fresh = max(0, prompt - cached) + count_of(tokens.get("tool"))
+        written = count_of(tokens.get("output")) + count_of(tokens.get("thoughts"))
+        key = f"{self.session}/{string_of(line.get('id'))}"
+        counts = (fresh, min(prompt, cached), 0, 0, written)
+        self.add(key, seconds_of(line.get("timestamp")), string_of(line.get("model")), counts)
+
+
+class _Opencode(ResponseMeter):
+    """opencode: every message of the agent has its tokens, summaries included."""
+
+    def take(self, line: Line) -> None:
+        tokens = mapping_of(line.get("tokens"))
+        if line.get("role") != "assistant" or not tokens:
+            return
+        cache = mapping_of(tokens.get("cache"))
+        written = count_of(tokens.get("output")) + count_of(tokens.get("reasoning"))
+        counts = (
+            count_of(tokens.get("input")),
+            count_of(cache.get("read")),
+            count_of(cache.get("write")),
+            0,
+            written,
+        )
+        at = seconds_of(mapping_of(line.get("time")).get("created"))
+        self.add(
+            string_of(line.get("id")), at, string_of(line.get("modelID")), counts, string_of(line.get("directory"))
+        )
+
+
+METERS: Mapping[str, Callable[[], ResponseMeter]] = {
+    "claude-code": _Claude,
+    "codex": _Codex,
+    "gemini-cli": _Gemini,
+    "opencode": _Opencode,
+}
+"""The formats whose responses are counted."""
+
+
+class MeteredDocument:
+    """A log whose lines a meter takes while a reader reads them."""
+
+    def __init__(self, document: LogDocument, meter: ResponseMeter) -> None:
+        self._document, self._meter = document, meter
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._document, name)
+
+    def json(self) -> Any:
+        value = self._document.json()
+        self._meter.take(mapping_of(value))
+        return value
+
+    def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
+        for number, value in self._document.lines(sealed=sealed):
+            if isinstance(value, dict):
+                self._meter.take(value)
+            yield number, value
+
+
+def take_messages(meter: ResponseMeter, document: LogDocument) -> None:
+    """Give a meter the messages of opencode, which are in no lines of the document."""
+    if document.head.startswith(MAGIC):
+        query = "SELECT m.id, m.data, s.directory FROM message m JOIN session s ON s.id = m.session_id"
+        with open_database(document) as connection:
+            for row in rows_of(connection, query):
+                meter.take({**_parsed(row["data"]), "id": row["id"], "directory": row["directory"]})
+    else:
+        for message, folder in stored_messages(document):
+            meter.take({**message, "directory": folder})
+
+
+def _parsed(text: object) -> Line:
+    try:
+        return mapping_of(json.loads(text)) if isinstance(text, str) else {}
+    except (ValueError, RecursionError):
+        return {}
+
+
+def unique(several: Iterable[Iterable[Response]]) -> list[Response]:
+    """Return the responses of several logs, of copies the longest, in the order in which they came."""
+    found: dict[str, Response] = {}
+    for one in (one for responses in several for one in responses):
+        before = found.get(one.key)
+        if before is None or one.output_tokens > before.output_tokens:
+            found[one.key] = one
+    return sorted(found.values(), key=lambda one: (one.at, one.key))

@@ -1,0 +1,291 @@
+"""Shows a week with coding agents: one screen in a terminal, and the same with more rows and a chart as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, tzinfo
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from eirkit.agents.serving.prices import MILLION, Price, PriceList
+from eirkit.logs.audits.occupancy import name_in, plain_name
+from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES, WEEK_MEASURES
+from eirkit.logs.week.responses import Response
+from eirkit.logs.week.totals import Money, Pricing
+from eirkit.show.document import Axis, Chart, Document, Section, Series
+from eirkit.show.logs.advice import advice_lines, advice_rows
+from eirkit.show.table import Cell, Column, Table, counted, listed, share
+
+NAMES = {"claude-code": "Claude Code", "codex": "Codex", "gemini-cli": "Gemini CLI", "opencode": "opencode"}
+ON_SCREEN = 4  # projects, models and agents in a terminal; a page has all
+GROUPS = ("project", "model", "agent")
+KINDS = ("fresh", "cache_read", "cache_write", "output")
+UNNAMED = "unknown"
+
+
+def pricing(prices: PriceList) -> Pricing:
+    """Return the function that gives a response its price, the user's list before the built-in one."""
+    by_name: dict[str, Price] = {}
+    for listed_prices in (prices.built_in, prices.own):
+        by_name |= {plain_name(name): price for name, price in listed_prices.items() if not name.endswith("*")}
+
+    @cache
+    def price_of(model: str) -> Price | None:
+        name = name_in(by_name, model)
+        return None if name is None else by_name[name]
+
+    def cost(one: Response) -> Money | None:
+        price = price_of(one.model)
+        if price is None or not price.covers(one.prompt_tokens):
+            return None
+        minutes = price.input if price.cache_write is None else price.cache_write
+        hour = minutes if price.cache_write_1h is None else price.cache_write_1h
+        return Money(
+            one.fresh_tokens * price.input / MILLION,
+            one.cache_read_tokens * price.cached / MILLION,
+            (one.cache_write_tokens * minutes + one.cache_write_hour_tokens * hour) / MILLION,
+            one.output_tokens * price.output / MILLION,
+        )
+
+    return cost
+
+
+def price_dates(prices: PriceList, models: Sequence[str]) -> list[str]:
+    """Return on which days the prices of some models were looked up, the earliest first."""
+    by_name = {plain_name(name): price for one in (prices.built_in, prices.own) for name, price in one.items()}
+    found = (name_in(by_name, model) for model in models)
+    return sorted({by_name[name].as_of.isoformat() for name in found if name is not None})
+
+
+def week_document(data: Mapping[str, Any], zone: tzinfo | None) -> Document:
+    """Return the document of a week."""
+    span = f"{_day(data['since'], zone)} to {_day(data['until'], zone)}"
+    where = f" in {Path(data['project']).name}" if data["project"] else ""
+    title = f"Coding agents{where}, {span}"
+    if not data["total"]["responses"]:
+        said = f"No response of an agent is logged from {span}."
+        return Document("week", title, (said, *_looked(data)), data)
+    sections = [
+        *_advice(data),
+        Section("", (), (_spent(data), _lost(data), _days(data), _shares(data))),
+        Section("Notes", tuple(_notes(data))),
+    ]
+    details = (
+        Section("Day by day", (), (_chart(data),)),
+        Section("Everything by project, model and agent", (), tuple(_groups(data))),
+        *(Section(one.title, (), (one,)) for one in _lists(data) if one.rows),
+    )
+    return Document("week", title, tuple(_answer(data, span)), data, tuple(sections), details)
+
+
+def _day(at: float, zone: tzinfo | None) -> str:
+    return datetime.fromtimestamp(at, zone).strftime("%Y-%m-%d")
+
+
+def _answer(data: Mapping[str, Any], span: str) -> Iterator[str]:
+    total, before = data["total"], data["before"]
+    cost = "" if total["usd"] is None else f", ${total['usd']:,.2f}{_partly(total)}"
+    yield f"{total['tokens']:,} tokens in {counted(total['responses'], 'response')}{cost}, {span}."
+    days = counted(len(data["days"]), "day")
+    if before["responses"]:
+        yield f"The {days} before had {before['tokens']:,} tokens{_money_words(before)}{_change(data)}."
+    else:
+        yield f"Nothing is logged of the {days} before."
+
+
+def _partly(total: Mapping[str, Any]) -> str:
+    return f" for {share(1 - total['unpriced_tokens'] / total['tokens'])} of them" if total["unpriced_tokens"] else ""
+
+
+def _money_words(total: Mapping[str, Any]) -> str:
+    return "" if total["usd"] is None else f" and cost ${total['usd']:,.2f}{_partly(total)}"
+
+
+def _change(data: Mapping[str, Any]) -> str:
+    now, before = data["total"]["tokens"], data["before"]["tokens"]
+    if not before or not now:
+        return ""
+    return f": now {now / before:.1f} times as many tokens" if now >= 2 * before else f": now {now / before - 1:+.0%}"
+
+
+def _spent(data: Mapping[str, Any]) -> Table:
+    labels = {
+        "fresh": WEEK_MEASURES["fresh_tokens"].label,
+        "cache_read": WEEK_MEASURES["cache_read_tokens"].label,
+        "cache_write": WEEK_MEASURES["cache_write_tokens"].label,
+        "output": "output",
+    }
+    columns = (
+        Column("kind", "kind", role="name"),
+        Column("tokens", "tokens"),
+        Column("usd", "$", 2),
+        Column("before_tokens", "before"),
+        Column("before_usd", "$ before", 2),
+    )
+    rows = [{"kind": labels[kind], **_both(data, f"{kind}_tokens", f"{kind}_usd")} for kind in KINDS]
+    rows.append({"kind": "all", **_both(data, "tokens", "usd")})
+    dates = data["prices"]["as_of"]
+    dated = f"as of {dates[0]}" + (f" to {dates[-1]}" if len(dates) > 1 else "") if dates else "(none is known)"
+    return Table(
+        "spent", "Tokens and money", columns, tuple(rows), f"At list prices {dated}; --prices FILE overrides them."
+    )
+
+
+def _both(data: Mapping[str, Any], tokens: str, usd: str) -> dict[str, Cell]:
+    now, before = data["total"], data["before"]
+    return {
+        "tokens": now[tokens],
+        "usd": now[usd],
+        "before_tokens": before[tokens],
+        "before_usd": before[usd] if before["responses"] else None,
+    }
+
+
+def _lost(data: Mapping[str, Any]) -> Table:
+    columns = (
+        Column("figure", "figure", role="name"),
+        Column("now", "now", figures=True),
+        Column("before", "before", figures=True),
+    )
+    rows = [
+        {"figure": name, "now": now, "before": before}
+        for name, now, before in _figures(data["total"], data["before"], data["fullest"])
+    ]
+    return Table("context", "What the context held and lost", columns, tuple(rows))
+
+
+def _figures(
+    now: Mapping[str, Any], before: Mapping[str, Any], fullest: Mapping[str, Any] | None
+) -> Iterator[tuple[str, str, str]]:
+    full = "" if fullest is None or fullest["share"] is None else f" ({share(fullest['share'])} of the window)"
+    largest = LOG_MEASURES["peak_context_tokens"].label
+    yield largest, f"{now['peak_context_tokens']:,}{full}", f"{before['peak_context_tokens']:,}"
+    labels = {
+        "compactions": "compactions",
+        "dropped_tokens": "needed tokens dropped",
+        "reread_tokens": "read again after that",
+        "read_tokens": READING_MEASURES["read_tokens"].label,
+        "repeat_tokens": READING_MEASURES["repeat_tokens"].label,
+        "instructions_dropped": "instructions dropped",
+        "instructions_broken": "… and then broken",
+    }
+    yield from ((label, _figure(now, key), _figure(before, key)) for key, label in labels.items())
+
+
+def _figure(total: Mapping[str, Any], key: str) -> str:
+    if key == "repeat_tokens" and total["read_tokens"]:
+        return f"{total[key]:,} ({share(total[key] / total['read_tokens'])})"
+    if key == "reread_tokens" and total["reread_usd"]:
+        return f"{total[key]:,} (at least ${total['reread_usd']:,.2f})"
+    return f"{total[key]:,}"
+
+
+def _advice(data: Mapping[str, Any]) -> Iterator[Section]:
+    if words := tuple(advice_lines(advice_rows(data))):
+        yield Section("Worth doing", words)
+
+
+_SUMS = (
+    Column("tokens", "tokens"),
+    Column("usd", "$", 2),
+    Column("before_tokens", "before", priority=2),
+    Column("peak_context_tokens", LOG_MEASURES["peak_context_tokens"].label, priority=1),
+    Column("compactions", "compactions", priority=1),
+    Column("repeat_tokens", "read again"),
+)
+
+
+def _days(data: Mapping[str, Any]) -> Table:
+    rest = (Column("responses", "responses"), *(one for one in _SUMS if one.key != "before_tokens"))
+    return Table("days", "By day", (Column("day", "day"), *rest), tuple(data["days"]))
+
+
+def _shares(data: Mapping[str, Any]) -> Table:
+    """Return the largest projects, models and agents below each other, as much as fits a screen."""
+    rows: list[dict[str, Cell]] = []
+    left_out = 0
+    for kind in GROUPS:
+        known = data[f"{kind}s"]
+        rows += [{**row, "kind": kind, "name": _name(kind, row[kind])} for row in known[:ON_SCREEN]]
+        left_out += len(known) - len(known[:ON_SCREEN])
+    shown = ("tokens", "usd", "before_tokens", "repeat_tokens")
+    columns = (Column("kind", "by"), Column("name", "name", role="name"), *(one for one in _SUMS if one.key in shown))
+    note = f"{counted(left_out, 'more row')} in --json and --html." if left_out else ""
+    return Table("shares", "By project, model and agent", columns, tuple(rows), note)
+
+
+def _groups(data: Mapping[str, Any]) -> Iterator[Table]:
+    for kind in GROUPS:
+        rows = tuple({**row, kind: _name(kind, row[kind])} for row in data[f"{kind}s"])
+        yield Table(f"{kind}s", f"By {kind}", (Column(kind, kind, role="name"), *_SUMS), rows)
+
+
+def _name(kind: str, value: str) -> str:
+    if kind == "agent":
+        return NAMES.get(value, value)
+    if kind == "project":
+        return Path(value).name or value or UNNAMED
+    return value or UNNAMED
+
+
+def _notes(data: Mapping[str, Any]) -> Iterator[str]:
+    if data["unpriced"]:
+        names = listed([one["model"] or UNNAMED for one in data["unpriced"]], 3)
+        tokens = data["total"]["unpriced_tokens"]
+        yield f"No price is known for {tokens:,} tokens of {names}: add them with --prices FILE (docs/models.md)."
+    yield from _looked(data)
+    for one in data["skipped"][:3]:
+        yield f"Not read: {one['source']}: {one['reason']}"
+    if len(data["skipped"]) > 3:
+        yield f"{len(data['skipped']) - 3:,} more could not be read; --json lists them."
+
+
+def _looked(data: Mapping[str, Any]) -> Iterator[str]:
+    agents = [f"{NAMES.get(one['agent'], one['agent'])} ({counted(one['logs'], 'log')})" for one in data["sources"]]
+    found = (
+        f"Logs of {listed(agents)}" if agents else "No logs of Claude Code, Codex, Gemini CLI or opencode were found"
+    )
+    yield f"{found}; tokens of files are estimated by their characters."
+    if data["other_formats"]:
+        yield f"Left out, because their tokens are not read yet: {listed(data['other_formats'])}."
+
+
+def _chart(data: Mapping[str, Any]) -> Chart:
+    days = tuple(str(row["day"])[5:] for row in data["days"])
+    names = {
+        "fresh": "input, not cached",
+        "cache_read": "cache reads",
+        "cache_write": "cache writes",
+        "output": "output",
+    }
+    series = tuple(
+        Series(names[kind], "bars", days, tuple(float(row[f"{kind}_tokens"]) for row in data["days"])) for kind in KINDS
+    )
+    most = max(data["days"], key=lambda row: row["tokens"])
+    told = f"Most tokens were used on {most['day']}: {most['tokens']:,}."
+    return Chart(
+        "by-day", "Tokens by day", told, Axis("day", "category"), Axis("tokens", low=0.0), series, stacked=True
+    )
+
+
+def _lists(data: Mapping[str, Any]) -> Iterator[Table]:
+    where = (Column("run_id", "session", role="name"), Column("turn", "turn"))
+    files = (
+        Column("path", "file", role="name"),
+        Column("project", "project", role="name"),
+        Column("repeat_tokens", "tokens read again"),
+        Column("repeat_reads", "times"),
+        Column("runs", "sessions"),
+    )
+    yield Table("files", "Files that were read again though unchanged", files, tuple(data["files"]))
+    losses = (
+        *where,
+        Column("kind", "kind"),
+        Column.of(BREAK_MEASURES["live_tokens"]),
+        Column.of(BREAK_MEASURES["dropped_tokens"]),
+        Column("reread_tokens", "tokens read again"),
+    )
+    yield Table("losses", "Compactions that dropped most", losses, tuple(data["losses"]))
+    rules = (*where, Column("text", "instruction", role="text"), Column("broken_by", "broken by", role="text"))
+    yield Table("instructions", "Instructions that were dropped", rules, tuple(data["instructions"]))

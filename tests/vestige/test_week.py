@@ -1,0 +1,191 @@
+"""`eirkit week`: token sums equal a count over the raw logs, and what is kept between two looks changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from eirkit.cli import ROOT
+from eirkit.cli.own_agents.week import STORE, stretch_of
+from eirkit.errors import UsageError
+from eirkit.folders import own_folder
+from eirkit.logs.week.totals import Stretch
+from tests.vestige.week_home import RULE, claude_home, raw_counts, write_home
+
+BEGUN = datetime(2026, 11, 14, 9, 0, tzinfo=UTC).timestamp()
+UNTIL = "2026-11-16T20:00:00"
+FIELDS = {
+    "fresh": "fresh_tokens",
+    "read": "cache_read_tokens",
+    "write": "cache_write_tokens",
+    "output": "output_tokens",
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with sessions of four agents, in a machine whose clock shows UTC."""
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("EIRKIT_HOME", str(tmp_path / "own"))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    import time
+
+    time.tzset()
+    write_home(tmp_path / "home", BEGUN)
+    return tmp_path / "home"
+
+
+def week(*words: str) -> dict[str, Any]:
+    """Return what `eirkit week --json` prints."""
+    done = CliRunner().invoke(ROOT, ["week", "--until", UNTIL, *words, "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_token_sums_equal_a_count_over_the_raw_logs(home: Path) -> None:
+    found = week()
+    stretch = Stretch(found["since"], found["until"], UTC)
+    for rows, key in ((found["agents"], "agent"), (found["days"], "day"), ([found["total"]], "")):
+        expected: dict[str, Counter[str]] = {}
+        for agent, at, counts in raw_counts(home):
+            name = {"agent": agent, "day": datetime.fromtimestamp(at, UTC).date().isoformat(), "": ""}[key]
+            if stretch.has(at):
+                expected.setdefault(name, Counter()).update(counts)
+        named = {row[key] if key else "": row for row in rows if row["tokens"]}
+        assert named.keys() == expected.keys()
+        for name, counts in expected.items():
+            assert {part: named[name][field] for part, field in FIELDS.items()} == {
+                part: counts[part] for part in FIELDS
+            }
+    before = [counts for _, at, counts in raw_counts(home) if stretch.before().has(at)]
+    assert found["before"]["tokens"] == sum(counts.total() for counts in before) > 0
+
+
+def test_money_is_tokens_times_price(home: Path) -> None:
+    found = week()
+    claude = next(row for row in found["models"] if row["model"].startswith("claude-opus"))
+    hours = 100 * claude["responses"]  # the log says that 100 tokens of each write are kept for an hour
+    written = (claude["cache_write_tokens"] - hours) * Decimal("6.25") + hours * 10
+    parts = {"fresh": claude["fresh_tokens"] * 5, "cache_read": claude["cache_read_tokens"] * Decimal("0.5")}
+    parts |= {"cache_write": written, "output": claude["output_tokens"] * 25}
+    assert {kind: claude[f"{kind}_usd"] for kind in parts} == pytest.approx(
+        {kind: float(usd / 1_000_000) for kind, usd in parts.items()}
+    )
+    assert [one["model"] for one in found["unpriced"]] == ["some-model"]
+    assert next(row for row in found["models"] if row["model"] == "some-model")["usd"] is None
+
+
+def test_own_prices_take_precedence(home: Path, tmp_path: Path) -> None:
+    own = tmp_path / "prices.toml"
+    own.write_text('[prices]\n"any/some-model" = { input = 1, output = 1, as_of = 2026-11-15 }\n')
+    found = week("--prices", str(own))
+    row = next(row for row in found["models"] if row["model"] == "some-model")
+    assert row["usd"] == pytest.approx(row["tokens"] / 1_000_000)
+    assert (found["unpriced"], found["prices"]["as_of"][-1]) == ([], "2026-11-15")
+
+
+def test_what_was_lost_and_read_again(home: Path) -> None:
+    found = week()
+    shop = next(row for row in found["projects"] if row["project"] == "/work/shop")
+    assert (shop["compactions"], shop["instructions_dropped"], shop["instructions_broken"]) == (1, 1, 1)
+    (file,) = [one for one in found["files"] if one["path"] == "parser.py"]
+    assert file["repeat_reads"] == 2  # once before the compaction and once after it
+    assert found["advice"][0]["kind"] == "instruction"
+    assert found["advice"][0]["subject"] == RULE
+    assert len(found["advice"]) <= 5
+    assert found["fullest"]["model"].startswith("claude-opus")
+    assert found["fullest"]["share"] == found["fullest"]["tokens"] / found["fullest"]["window_tokens"]
+
+
+def test_only_new_logs_are_read_and_nothing_changes(home: Path) -> None:
+    first, second = week(), week()
+    assert (first["new_logs"], second["new_logs"], second["new_bytes"]) == (first["logs"], 0, 0)
+    volatile = ("new_logs", "new_bytes")
+    assert {k: v for k, v in first.items() if k not in volatile} == {
+        k: v for k, v in second.items() if k not in volatile
+    }
+    claude_home(home, BEGUN + 7200)
+    assert week()["new_logs"] == 3
+
+
+@pytest.mark.parametrize("damage", [b"", b"no database", b"SQLite format 3\0" + bytes(200)])
+def test_a_damaged_store_is_made_again(home: Path, damage: bytes) -> None:
+    first = week()
+    (own_folder() / STORE).write_bytes(damage)
+    assert week()["total"] == first["total"]
+    assert week()["new_logs"] == 0
+
+
+def test_the_store_is_for_its_owner_only(home: Path) -> None:
+    week()
+    assert (own_folder() / STORE).stat().st_mode & 0o077 == 0
+
+
+def test_a_project_is_chosen_by_its_name_or_folder(home: Path) -> None:
+    by_name, by_path = week("--project", "notes"), week("--project", "/work/notes")
+    assert [row["project"] for row in by_name["projects"]] == ["/work/notes"]
+    assert by_name["total"] == by_path["total"]
+    assert week("--project", "nowhere")["total"]["responses"] == 0
+
+
+def test_logs_elsewhere(home: Path) -> None:
+    words = ["vestige", "week", str(home / ".claude"), str(home / ".codex"), "--until", UNTIL, "--json"]
+    done = CliRunner().invoke(ROOT, words, catch_exceptions=False)
+    found = json.loads(done.stdout)
+    assert [(one["agent"], one["logs"]) for one in found["sources"]] == [("claude-code", 4), ("codex", 1)]
+    expected = {row["agent"]: row["tokens"] for row in week()["agents"]}
+    assert {row["agent"]: row["tokens"] for row in found["agents"]} == {
+        agent: expected[agent] for agent in ("claude-code", "codex")
+    }
+
+
+def test_a_log_that_cannot_be_read_is_named(home: Path) -> None:
+    (home / ".claude" / "projects" / "-work-shop" / "s9.jsonl").write_text('{"type": "assistant"\n' * 3)
+    found = week()
+    assert any(one["source"].endswith("s9.jsonl:1") for one in found["skipped"])
+
+
+def test_the_screen_fits(home: Path) -> None:
+    done = CliRunner().invoke(ROOT, ["week", "--until", UNTIL], catch_exceptions=False)
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 75
+    assert "Worth doing" in lines
+
+
+def test_the_page_is_written(home: Path, tmp_path: Path) -> None:
+    page = tmp_path / "week.html"
+    done = CliRunner().invoke(ROOT, ["week", "--until", UNTIL, "--html", str(page)], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "parser.py" in page.read_text()
+
+
+def test_a_home_without_agents(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "empty"))
+    done = CliRunner().invoke(ROOT, ["week", "--until", UNTIL], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "No logs of Claude Code, Codex, Gemini CLI or opencode were found" in done.stdout.replace("\n", " ")
+
+
+def test_a_stretch_compares_equal_weekdays() -> None:
+    stretch = Stretch.week(BEGUN, UTC)
+    assert (stretch.days()[0], stretch.days()[-1]) == ("2026-11-08", "2026-11-14")
+    before = stretch.before()
+    assert (before.days()[0], before.days()[-1]) == ("2026-11-01", "2026-11-07")
+    assert stretch.until - before.until == 7 * 24 * 3600
+
+
+@pytest.mark.parametrize("words", [("never", None), (None, "yesterday"), ("2026-11-17", UNTIL), ("0d", UNTIL)])
+def test_a_wrong_time_is_refused(words: tuple[str | None, str | None]) -> None:
+    with pytest.raises(UsageError):
+        stretch_of(*words, lambda: BEGUN)
