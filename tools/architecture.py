@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -55,6 +56,13 @@ def modules(root: Path) -> dict[str, Path]:
     return found
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
 def arrows(root: Path) -> list[Arrow]:
     """Return all imports between modules of the package: in any scope, type-checking ones included."""
     known = modules(root)
@@ -64,7 +72,7 @@ def arrows(root: Path) -> list[Arrow]:
 def _arrows_of(module: str, path: Path, known: dict[str, Path]) -> Iterator[Arrow]:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     top = next(iter(known)).split(".")[0]
-    for node, hidden in _walk(ast.parse(path.read_text("utf-8")), False):
+    for node, hidden in _walk(parsed(path), False):
         for name in _imported(node, package, known):
             if name.split(".")[0] == top:
                 yield Arrow(module, _nearest(name, known), getattr(node, "lineno", 0), hidden)
@@ -139,7 +147,7 @@ def levels(graph: dict[str, set[str]]) -> list[list[str]]:
 
 def first_line(path: Path) -> str:
     """Return the first line of a module's docstring."""
-    return (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").partition("\n")[0]
+    return (ast.get_docstring(parsed(path)) or "").partition("\n")[0]
 
 
 def imports_table(root: Path) -> str:

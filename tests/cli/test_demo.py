@@ -11,6 +11,8 @@ from eirkit.event_files import EVENTS, read_lines
 from tests.cli.test_main import call
 from tests.report.reading_pages import faults, read
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]  # one process makes the demo, and only once
+
 LONGEST_OUTPUT = 50  # lines: one screen
 WIDEST_OUTPUT = 80  # columns
 CAPABLE = 0.99  # what the agent's card says of sums with everything in sight, at the least
@@ -68,7 +70,6 @@ def test_recovery_grows_with_the_inputs_of_a_step(demo):
         assert all(fewer[key] < more[key] for key in ("results_kept", "nothing_kept", "depth"))
 
 
-@pytest.mark.slow
 def test_json_is_the_document_that_out_writes_and_a_second_demo_takes_the_place_of_the_first(demo):
     page = (demo[2] / "report.html").read_bytes()
     done = call("demo", "--json", "--out", demo[2])

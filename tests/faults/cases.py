@@ -361,7 +361,7 @@ def hostile(name: str, bench: Bench, limit: int = 2) -> str:
     else:
         memory = ["--memory", f"{HERE / 'hostile.py'}:{name}", "--memory-set", f"{name}.timeout_seconds={limit}"]
         memory += ["--memory-set", "Echoes.password=${ECHOED_SECRET}"] if name == "Echoes" else []
-    tasks = ["store-recall", "--n", 16, "--m", 8, "--h", 2, "--seeds", "0:3", "--no-control"]
+    tasks = ["--workload", "store-recall", "--n", 16, "--m", 8, "--h", 2, "--seeds", "0:3", "--no-control"]
     done = bench.call(
         "lacuna",
         "run",
@@ -376,6 +376,7 @@ def hostile(name: str, bench: Bench, limit: int = 2) -> str:
     found = [f"alive: {one[:60]}" for one in done.left[:1]]
     found += [f"printed {words!r}" for words in UNWANTED if words in done.said]
     found += ["had to be killed"] if done.code is None else []
+    found += [f"was not tried: {done.said.strip()[-120:]}"] if done.code == 2 else []
     records = bench.folder / "out" / "runs.jsonl"
     scored = len(records.read_bytes().splitlines()) if records.exists() else 0
     found += [f"exit 0 with {scored} of 3 runs"] if done.code == 0 and scored < 3 else []

@@ -137,7 +137,19 @@ class Shouts(Sound):
 
 
 class Cancels(Sound):
-    """Raises what cancels tasks."""
+    """Raises what cancels tasks; it has every verb, which versions that it once broke asked for."""
+
+    async def setup(self) -> None: ...
+
+    async def reset(self, scope: str) -> None: ...
+
+    async def write(self, item: Any) -> None: ...
+
+    async def flush(self) -> None: ...
+
+    async def usage(self) -> None: ...
+
+    async def teardown(self) -> None: ...
 
     async def search(self, query: str, limit: int) -> Any:
         raise asyncio.CancelledError("had enough")

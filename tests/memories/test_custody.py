@@ -76,6 +76,7 @@ def test_workers_of_an_engine_leave_no_process_of_a_hostile_system(tmp_path):
 
 
 @linux
+@pytest.mark.slow  # waits for eight seconds several times
 def test_a_hostile_mcp_server_leaves_no_process_and_no_traceback(tmp_path):
     pytest.importorskip("mcp")
     assert tried(MCP, tmp_path).faults == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from math import log2
@@ -241,6 +241,10 @@ class TextLog:
     @property
     def head(self) -> bytes:
         return self.content.encode()[: 1 << 16]
+
+    @property
+    def quoted(self) -> Collection[bytes]:
+        return ()
 
     @property
     def first_records(self) -> Sequence[Mapping[str, Any]]:

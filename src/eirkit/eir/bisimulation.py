@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from reprlib import repr as short
 from typing import Any
@@ -30,7 +31,7 @@ from eirkit.eir.contract import (
     most_held,
 )
 from eirkit.errors import ContractError, TooLargeError
-from eirkit.seeds import words
+from eirkit.seeds import Words, words
 
 Labels = NDArray[np.int64]
 
@@ -112,7 +113,7 @@ def group_columns(rows: list[NDArray[Any]], width: int) -> Labels:
     Columns are grouped by a hash, then compared: a collision costs another attempt, never a wrong count.
     """
     for attempt in count():
-        factors = words([attempt], len(rows), "refinement")[0] | np.uint64(1)
+        factors = _factors(attempt, 1 << (len(rows) - 1).bit_length())[: len(rows)]
         key = np.zeros(width, dtype=np.uint64)
         for factor, row in zip(factors, rows, strict=True):
             key += row.astype(np.uint64) * factor
@@ -121,6 +122,13 @@ def group_columns(rows: list[NDArray[Any]], width: int) -> Labels:
         if all(np.array_equal(row, row[likeness]) for row in rows):
             return inverse.astype(np.int64)
     raise AssertionError("unreachable")
+
+
+@lru_cache(maxsize=32)
+def _factors(attempt: int, size: int) -> Words:
+    """Return odd multipliers for a hash of columns: drawing them took longer than grouping a small table."""
+    factors: Words = words([attempt], size, "refinement")[0] | np.uint64(1)
+    return factors
 
 
 def tabulate(process: Process, limit: int = LIMIT) -> TransitionTable:

@@ -69,17 +69,20 @@ class UniformRecords:
         return min(tails.upper(bits) for tails in self._tails())
 
     def exists(self, bits: float) -> float:
-        drawn = self.fan_in == 1 or self.window == self.fan_in  # every list of guesses is then a list of records
+        if self.window == self.fan_in:  # the one sum that can be asked for is kept in place of the records
+            return _values(bits, self.alphabet) / self.alphabet
+        drawn = self.fan_in == 1  # every list of guesses is then a list of records
         return max(self.kept(bits), record_tails(self.independent, self.alphabet).drawn(bits) if drawn else 0.0)
 
     def kept(self, bits: float) -> float:
-        """Keep the newest records whole, as many as fit, and with the rest of the states some values of one more."""
-        if self.window == self.fan_in:
-            return _part(bits, self.alphabet)
-        whole, part = _divide(bits, self.alphabet, self.window)
+        """Keep the newest records whole, as many as fit, and with the rest of the states some values of one more.
+
+        The memory `encoder` does so at every step of a run.
+        """
+        whole, states = divide_bits(bits, self.alphabet, self.window)
         pairs, f = comb(self.window, self.fan_in), self.fan_in
         held, nearly = comb(whole, f), comb(whole, f - 1) if whole < self.window else 0
-        return min(1.0, (held + nearly * part + (pairs - held - nearly) / self.alphabet) / pairs)
+        return min(1.0, (held + nearly * states / self.alphabet + (pairs - held - nearly) / self.alphabet) / pairs)
 
     def _tails(self) -> list[Tails]:
         found = [record_tails(self.independent, self.alphabet)]
@@ -112,11 +115,11 @@ class WeightedRecords:
 
     def kept(self, bits: float) -> float:
         """Keep the likeliest records."""
-        whole, part = _divide(bits, self.alphabet, len(self.law))
+        whole, states = divide_bits(bits, self.alphabet, len(self.law))
         if whole == len(self.law):
             return 1.0
         likely = sorted(self.law, reverse=True)
-        shares = [*([1.0] * whole), part, *([1 / self.alphabet] * len(likely))]
+        shares = [*([1.0] * whole), states / self.alphabet, *([1 / self.alphabet] * len(likely))]
         return min(1.0, math.fsum(w * s for w, s in zip(likely, shares, strict=False)))
 
 
@@ -185,16 +188,16 @@ def _states(bits: float) -> int:
     return int(2**bits * (1 + ROUNDING))
 
 
-def _part(bits: float, alphabet: int) -> float:
-    """Return the share of the values of one record that can be told apart."""
-    return 1.0 if bits >= log2(alphabet) - ROUNDING else _states(bits) / alphabet
+def _values(bits: float, alphabet: int) -> int:
+    """Return how many values of one record can be told apart."""
+    return alphabet if bits >= log2(alphabet) - ROUNDING else _states(bits)
 
 
-def _divide(bits: float, alphabet: int, most: int) -> tuple[int, float]:
-    """Return how many whole records fit, and the share of the values of one more."""
+def divide_bits(bits: float, alphabet: int, most: int) -> tuple[int, int]:
+    """Return how many of `most` records fit whole, and how many values of one more can be told apart."""
     record = log2(alphabet)
     whole = min(most, int(bits / record + ROUNDING)) if record else most
-    return whole, _part(max(0.0, bits - whole * record), alphabet)
+    return whole, _values(max(0.0, bits - whole * record), alphabet)
 
 
 @lru_cache(maxsize=512)

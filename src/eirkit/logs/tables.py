@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from types import NoneType, TracebackType
 from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
@@ -49,7 +50,10 @@ def column_names(row: type) -> tuple[str, ...]:
 
 def columns_of(row: type, records: Sequence[object]) -> Columns:
     """Return records of one type as columns."""
-    return {name: [getattr(record, name) for record in records] for name in column_names(row)}
+    names = column_names(row)
+    if not records or len(names) < 2:
+        return {name: [getattr(record, name) for record in records] for name in names}
+    return dict(zip(names, map(list, zip(*map(attrgetter(*names), records), strict=True)), strict=True))
 
 
 class TableWriter:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -48,7 +47,7 @@ _MARKS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ClipMark:
     """One truncation marker in a text."""
 

@@ -115,7 +115,8 @@ def _task_table(spec: TaskSpec, grid: list[TaskPoint]) -> Table:
     rows: list[dict[str, Cell]] = [{"records": h, **asdict(point)} for h, point in enumerate(grid)]
     title = f"{spec.workload}: right answers at steps that refer to earlier ones"
     note = (
-        "Keeping them: as many whole records as fit. Some memory: one exists that is right so often. "
+        "Keeping them: as many whole records as fit (`--memory encoder`). Some memory: at each step by itself, one "
+        "exists that is right so often. "
         "At most: no memory is right more often."
     )
     return Table("frontier-rows", title, columns, tuple(rows), note)

@@ -18,7 +18,7 @@ from eirkit.eir.bisimulation import count_process
 from eirkit.eir.demand import ClassCount, DemandCurve, select_cuts
 from eirkit.errors import SpecError, TooLargeError, UsageError
 from eirkit.tasks.task import ASKING, Payload, TaskSpec
-from eirkit.tasks.workload import Graph, Workload, as_tuples
+from eirkit.tasks.workload import Graph, References, Workload, as_tuples
 
 SEEDS = 2_000  # enough to see every reference of so small a task; the rarest has probability above 1/100
 GRAPHS = 2  # tasks of each size whose references form the histories
@@ -69,7 +69,7 @@ def certify(workload: Workload) -> Certificate:
     sizes, differences, cuts, bounded = list[SmallSpec](), list[str](), 0, 0
     for spec in _sizes(workload):
         references = workload.references(spec, np.arange(SEEDS, dtype=np.uint64))
-        graphs = list(dict.fromkeys(as_tuples(row) for row in references))
+        graphs = _distinct(references)
         support = [sorted({graph[t] for graph in graphs}) for t in range(spec.n)]
         for graph in graphs[:GRAPHS]:
             try:
@@ -94,7 +94,7 @@ def count_demand(workload: Workload, spec: TaskSpec, graph: Graph, cuts: Sequenc
         TooLargeError: there are too many states or references to go through.
     """
     references = workload.references(spec, np.arange(SEEDS, dtype=np.uint64))
-    graphs = {as_tuples(row) for row in references} | {graph}
+    graphs = {*_distinct(references), graph}
     support = [sorted({found[t] for found in graphs}) for t in range(spec.n)]
     if (most := max(map(len, support))) > MOST_REFERENCES:
         raise TooLargeError(f"a step has more than {most} different references; use a smaller --m, --fan-in or --n")
@@ -110,6 +110,12 @@ def count_demand(workload: Workload, spec: TaskSpec, graph: Graph, cuts: Sequenc
         for t in range(spec.n + 1)
     )
     return DemandCurve(counts, f"counted: every input, and every reference that {SEEDS:,} seeds drew")
+
+
+def _distinct(references: References) -> list[Graph]:
+    """Return each task's references once, in the order in which they were first drawn."""
+    _, first = np.unique(references.reshape(len(references), -1), axis=0, return_index=True)
+    return list(dict.fromkeys(as_tuples(references[number]) for number in sorted(first)))
 
 
 def _sizes(workload: Workload) -> Iterator[SmallSpec]:

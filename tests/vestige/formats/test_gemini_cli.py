@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.logs.actions.touches import interpret
+from eirkit.logs.demand.live_states import measure_touches
 from eirkit.logs.formats.gemini_parts import ShellResult, shell_result
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import LoggedUsage
@@ -96,6 +97,48 @@ def test_what_a_session_touched(tmp_path: Path) -> None:
     ]
     assert [write.path for turn in turns for write in turn.writes] == []
     assert (turns[1].reads[0].lines, turns[5].recorded.calls[0].exit_code) == ({1: "def f():", 2: "    return 1"}, 2)
+
+
+def _reply(number: int, tool: str, given: dict[str, object], output: str) -> dict[str, object]:
+    result = [{"functionResponse": {"id": f"c{number}", "name": tool, "response": {"output": output}}}]
+    call = {"id": f"c{number}", "name": tool, "args": given, "status": "success", "result": result}
+    return {"id": f"m{number}", "type": "gemini", "content": "", "model": "g", "toolCalls": [call]}
+
+
+def test_a_file_named_by_its_whole_path_is_the_file_named_in_the_folder_of_the_session(tmp_path: Path) -> None:
+    # The session says nowhere in which folder it runs, but the results of writes name whole paths. The edit makes a new
+    # version, of which nothing had been shown: the second view is no view of the old one again.
+    page, whole = "site/index.html", "/home/me/site/index.html"
+    messages = [
+        {"id": "u", "type": "user", "content": "Go"},
+        _reply(1, "read_file", {"file_path": page}, "<h1>One</h1>\n<p>Two</p>"),
+        _reply(2, "replace", {"file_path": whole, "old_string": "Two", "new_string": "Three"}, "ok"),
+        _reply(3, "write_file", {"file_path": "a.css", "content": ""}, "Successfully overwrote file: /home/me/a.css."),
+        _reply(4, "read_file", {"file_path": page}, "<h1>One</h1>\n<p>Three</p>"),
+        _reply(5, "read_file", {"file_path": page}, "<h1>One</h1>\n<p>Three</p>"),
+    ]
+    run = only_run(FORMAT, as_json(tmp_path / "s.json", {"sessionId": "s", "projectHash": "p", "messages": messages}))
+    assert run.root == "/home/me"
+    trajectory = interpret(run, len)
+    assert [write.path for turn in trajectory.turns for write in turn.writes] == [page, "a.css"]
+    use = next(use for use in measure_touches(trajectory, None, len).files if use.path == page)
+    assert (use.versions, use.reads, use.repeat_reads) == (1, 3, 1)
+    assert use.repeat_tokens == len("<h1>One</h1>\n<p>Three</p>")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("a.py", "Successfully created and wrote to new file: /b.py."),
+        ("/w/a.py", "Successfully overwrote file: /w/a.py."),
+        ("", "Successfully overwrote file: /w/a.py."),
+        ("a.py", "Text that names a file: /w/a.py"),
+    ],
+)
+def test_other_results_tell_no_folder(name: str, told: str, tmp_path: Path) -> None:
+    messages = [_reply(1, "write_file", {"file_path": name, "content": "x"}, told)]
+    run = only_run(FORMAT, as_json(tmp_path / "s.json", {"sessionId": "s", "projectHash": "p", "messages": messages}))
+    assert run.root is None
 
 
 def test_a_session_without_replies_says_so(tmp_path: Path) -> None:

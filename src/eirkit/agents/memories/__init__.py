@@ -8,6 +8,7 @@ PLUGINS = {
     "broken-labels": "eirkit.agents.memories.in_process",
     "broken-late": "eirkit.agents.memories.in_process",
     "broken-raises": "eirkit.agents.memories.in_process",
+    "encoder": "eirkit.agents.memories.encoder",
     "graphiti": "eirkit.agents.memories.graphiti",
     "key-value": "eirkit.agents.memories.in_process",
     "langmem": "eirkit.agents.memories.langmem",

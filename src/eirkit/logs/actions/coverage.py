@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
+from functools import lru_cache
 
 from eirkit.facts import fact
 from eirkit.logs.actions.tools import tool_named
@@ -59,6 +60,7 @@ def coverage_of(recording: Recording) -> tuple[ToolCoverage, ...]:
     return tuple(ToolCoverage(tool, count, understood[tool]) for tool, count in calls.most_common())
 
 
+@lru_cache(maxsize=256)  # asked about every call, and a log has few tools
 def is_understood(tool: str) -> bool:
     """Return whether it is known what calls of a tool read and write, whatever their arguments."""
     return tool_named(tool) is not None or tool.lower() in NO_FILES or _ELSEWHERE.match(tool.lower()) is not None

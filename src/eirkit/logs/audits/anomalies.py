@@ -18,6 +18,7 @@ from hashlib import sha256
 from heapq import heappush, heappushpop
 from typing import Literal, TypeAlias
 
+from eirkit.facts import fact
 from eirkit.logs.trajectory import Call, FileWrite, Recording, Trajectory, Turn
 
 Verdict = Literal["passed", "failed"]
@@ -162,7 +163,7 @@ _SCRIPT = re.compile(r"\b(?:python[\d.]*|bash|sh|perl|node) (?!-)\S{1,200}")  # 
 _Key: TypeAlias = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Anomaly:
     """One event; the texts are excerpts for a reviewer."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from eirkit.facts import fact
 from eirkit.logs.demand.gold_patches import Patch
 from eirkit.logs.trajectory import Call, FileRead, Trajectory, Turn
 from eirkit.logs.viewer_output import ClipMark, cuts
@@ -23,7 +23,7 @@ _STATED = re.compile(r"\b(\d[\d,]{0,14}) (?:characters|chars) (?:were )?(?:elide
 _PRINTED_NUMBER = re.compile(r"(?m)^ *\d{1,9}\t")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ClippedView:
     """One observation that the scaffold truncated."""
 
@@ -37,7 +37,7 @@ class ClippedView:
     hidden_characters: int | None  # None: the log gives neither the number nor the full text
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class HiddenLine:
     """One old line of a goal file that a clipped view was asked for but hid, and that the reference patch changes."""
 
@@ -90,18 +90,18 @@ def hidden_lines(trajectory: Trajectory, changed: OldLines) -> tuple[HiddenLine,
 
     Only views before the first write of the file count; those in the turn of that write come before it.
     """
-    views: dict[str, list[tuple[int, FileRead, _Shown]]] = {}
+    views: dict[str, list[tuple[Turn, FileRead]]] = {}
     written: set[str] = set()
     for turn in trajectory.turns:
         for read in turn.reads:
             if read.path in changed and read.path not in written:
-                views.setdefault(read.path, []).append((turn.number, read, _Shown(read, turn)))
+                views.setdefault(read.path, []).append((turn, read))
         written.update(write.path for write in turn.writes)
     return tuple(
         line
         for path in sorted(views)
-        if any(read.clipped for _, read, _ in views[path])
-        for line in _judged(path, changed[path], views[path])
+        if any(read.clipped for _, read in views[path])
+        for line in _judged(path, changed[path], [(t.number, read, _Shown(read, t)) for t, read in views[path]])
     )
 
 

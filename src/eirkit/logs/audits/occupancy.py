@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eirkit.errors import InputFileError
+from eirkit.facts import fact
 from eirkit.logs.trajectory import RecordedTurn, Recording
 
 _BUILT_IN = Path(__file__).with_name("windows.toml")
@@ -57,7 +58,7 @@ class ContextWindows:
     sizes: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Occupancy:
     """One run's use of its model's context window."""
 

@@ -8,7 +8,6 @@ tokens at the end of a turn; several reads of one file in a turn count once, and
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from eirkit.facts import fact
@@ -46,7 +45,7 @@ class RereadBin:
     rereads: int
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Gaps:
     """The longest gaps of a run over the needed or the other files; None where there is none."""
 

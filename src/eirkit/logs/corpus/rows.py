@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from eirkit.facts import fact
 from eirkit.logs.actions.coverage import ToolCoverage
 from eirkit.logs.audits.anomalies import Anomaly, Signature
 from eirkit.logs.audits.clipping import ClippedView, Group, HiddenLine, clipping_group
@@ -22,7 +23,7 @@ from eirkit.logs.trajectory import Domain, Recording, Trajectory
 Unit = Literal["tokens", "entities"]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class RunRow:
     """One run; a row of `runs`."""
 

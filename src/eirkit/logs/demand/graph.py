@@ -9,17 +9,17 @@ second implementation.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Literal, TypeAlias
 
+from eirkit.facts import fact
 from eirkit.logs.demand.gold_patches import Patch
 from eirkit.logs.trajectory import Trajectory, Turn, WriteKind
 
 Accesses: TypeAlias = tuple[Sequence[str], Sequence[str]]  # the paths that a turn read, and those that it wrote
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ActionGraph:
     """States in order of first appearance; turns count from 1, so index 0 of a sequence is turn 1."""
 
@@ -36,7 +36,7 @@ class ActionGraph:
         return len(self.reads)
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Slice:
     """The part of a graph that leads to the goal."""
 
@@ -155,7 +155,7 @@ DemandRule = Literal["edit-aware", "paper"]
 DEMAND_RULES: tuple[DemandRule, ...] = ("edit-aware", "paper")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Segment:
     """The part of a session that follows one prompt of the user, with the files that it changed as its goal."""
 
@@ -165,7 +165,7 @@ class Segment:
     edited: frozenset[str]  # all files that it edited
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Goal:
     """The goal files of one run."""
 

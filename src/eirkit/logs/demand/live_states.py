@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Literal
 
 from eirkit.errors import InputFileError
+from eirkit.facts import fact
 from eirkit.logs.demand.costs import ObservedCosts, observe
 from eirkit.logs.demand.graph import ActionGraph, Goal, Slice, build, slice_to
 from eirkit.logs.tables import Columns, columns_of
@@ -22,7 +23,7 @@ Visibility = Literal["seen", "environment"]
 VISIBILITIES: tuple[Visibility, ...] = ("seen", "environment")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Demand:
     """Demand and number of live states by cut; index 0 is the cut before turn 1."""
 
@@ -84,7 +85,7 @@ class FileUse:
     reuses: int = 0  # reads in the slice beyond the first of each version
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class MeasuredRun:
     """The graph of a run with its costs and demand."""
 

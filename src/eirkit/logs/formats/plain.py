@@ -29,6 +29,8 @@ class Plain:
 
     def recognises(self, document: LogDocument) -> int:
         """Return whether an early line has a run's turns; a line too long or damaged to parse is judged by its keys."""
+        if _TURNS.strip(b'"') not in document.quoted:
+            return 0
         lines = document.head.split(b"\n", _LINES_LOOKED_AT)[:_LINES_LOOKED_AT]
         return MARKED if any(map(_is_ours, lines)) else 0
 

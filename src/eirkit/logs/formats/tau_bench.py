@@ -91,7 +91,8 @@ def _details(domain: str, task: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-_TAU2_KEYS = (b'"num_trials"', b'"user_info"', b'"agent_info"')
+_TAU2_KEYS = (b"num_trials", b"user_info", b"agent_info")
+_SIMULATED_KEYS = (b"simulations", b"reward_info", b"task_id")
 
 
 @formats.add("tau2-bench")
@@ -100,10 +101,9 @@ class Tau2Bench:
 
     def recognises(self, document: LogDocument) -> int:
         """Return whether the object's info has trials, user and agent, or it begins with its simulations."""
-        head = document.head.lstrip()
-        told = all(key in head for key in _TAU2_KEYS)
-        simulated = b'"simulations"' in head and b'"reward_info"' in head and b'"task_id"' in head
-        return MARKED if head.startswith(b"{") and (told or simulated) else 0
+        is_object = document.head.lstrip().startswith(b"{")
+        is_ours = any(all(key in document.quoted for key in keys) for keys in (_TAU2_KEYS, _SIMULATED_KEYS))
+        return MARKED if is_object and is_ours else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the simulations in the order of the file."""

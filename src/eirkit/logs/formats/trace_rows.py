@@ -34,7 +34,7 @@ class LangSmith:
 
     def recognises(self, document: LogDocument) -> int:
         """Return whether the rows have the order and the type of a run."""
-        return _has_keys(document, (b'"run_type"', b'"trace_id"', b'"dotted_order"'))
+        return _has_keys(document, (b"run_type", b"trace_id", b"dotted_order"))
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the run of each trace or thread."""
@@ -48,8 +48,8 @@ class Langfuse:
     def recognises(self, document: LogDocument) -> int:
         """Return whether the rows are observations of a trace, in either spelling."""
         named = (
-            (b'"traceId"', b'"parentObservationId"', b'"type"'),
-            (b'"trace_id"', b'"parent_observation_id"', b'"type"'),
+            (b"traceId", b"parentObservationId", b"type"),
+            (b"trace_id", b"parent_observation_id", b"type"),
         )
         return max(_has_keys(document, keys) for keys in named)
 
@@ -59,8 +59,8 @@ class Langfuse:
 
 
 def _has_keys(document: LogDocument, keys: Iterable[bytes]) -> int:
-    start = document.head.lstrip()
-    return MARKED if start.startswith((b"{", b"[")) and all(key in start for key in keys) else 0
+    is_json = document.head.lstrip().startswith((b"{", b"["))
+    return MARKED if is_json and all(key in document.quoted for key in keys) else 0
 
 
 def _read(document: LogDocument, format: str, span_of: Any) -> Iterator[Recording | Skipped]:

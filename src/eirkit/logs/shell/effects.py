@@ -73,7 +73,7 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
     folder = state.folder
     if state.folder[:1] == "/" or state.folder[1:2] == ":" or not state.folder:
         walk.variables["PWD"] = state.folder or "."
-    if exit_code == 0 or not _UNPARSED.search(output):
+    if exit_code == 0 or "sh: " not in output or not _UNPARSED.search(output):
         state.on_windows = state.on_windows or state.folder[1:2] == ":" or is_windows(command)
         walk.run(parse(as_shell(command, on_windows=state.on_windows)))
     shown = NOT_FOUND.sub("", output) if walk.missing else output

@@ -16,7 +16,7 @@ from typing import IO, Any, Protocol, TypeAlias
 
 from eirkit.errors import InputFileError
 from eirkit.folders import DEEPEST_FOLDER
-from eirkit.logs.sources.json_lines import first_records, parse_line, pass_blank_lines
+from eirkit.logs.sources.json_lines import finds_next_line, first_records, parse_line, pass_blank_lines
 from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_json
 from eirkit.logs.sources.parquet import read_rows
 from eirkit.logs.sources.remote import Location, Remote
@@ -95,17 +95,18 @@ class LogDocument(Protocol):
     @property
     def source(self) -> str:
         """Its display name: a path relative to the given one, with the member of an archive after a colon."""
-        ...
 
     @property
     def name(self) -> str:
         """The last component of its path, without suffixes of compression."""
-        ...
 
     @property
     def head(self) -> bytes:
         """Its first 64 KiB, decompressed; of an archive or a Parquet file only its magic bytes."""
-        ...
+
+    @property
+    def quoted(self) -> Collection[bytes]:
+        """What stands between neighbouring quotes in its head: the keys of objects and the strings without escapes."""
 
     @property
     def first_records(self) -> Sequence[Mapping[str, Any]]:
@@ -113,16 +114,13 @@ class LogDocument(Protocol):
 
         A first line of any length is passed over or read; lines that are not JSON, such as a preamble, are left out.
         """
-        ...
 
     @property
     def parent(self) -> Path | None:
         """The folder that contains it, for files beside it; None inside an archive."""
-        ...
 
     def json(self) -> Any:
         """Return the whole document as one JSON value."""
-        ...
 
     def text(self) -> str:
         """Return the whole document as text, with invalid UTF-8 replaced."""
@@ -135,15 +133,12 @@ class LogDocument(Protocol):
         Args:
             sealed: they are records of runs, whose checksums must be right.
         """
-        ...
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
         """Yield each row of a Parquet file with its number, or an error for the rest of a damaged row group."""
-        ...
 
     def members(self) -> Sequence[LogDocument]:
         """Return the documents inside an archive; none for anything else."""
-        ...
 
 
 class StoredDocument:
@@ -165,6 +160,7 @@ class StoredDocument:
         self.section = section  # None: the whole file
         self.inner = ""  # of a member: its path in the archive
         self._head: bytes | None = None
+        self._quoted: frozenset[bytes] | None = None
         self._records: tuple[Mapping[str, Any], ...] | None = None
 
     @property
@@ -176,6 +172,13 @@ class StoredDocument:
             # Uncompressed content of an archive must not make it look like another format.
             self._head = beginning[:_MARK_BYTES] if beginning.startswith(_MARKS) else beginning
         return self._head
+
+    @property
+    def quoted(self) -> Collection[bytes]:
+        """What stands between neighbouring quotes in its head: a dozen formats look for keys there, most in vain."""
+        if self._quoted is None:
+            self._quoted = frozenset(self.head.split(b'"')[1:-1])
+        return self._quoted
 
     @property
     def first_records(self) -> Sequence[Mapping[str, Any]]:
@@ -204,7 +207,7 @@ class StoredDocument:
                 number += 1
                 if len(line) > self.limits.line_bytes:
                     yield number, InputFileError(f"longer than {self.limits.line_bytes:,} bytes; remove the line")
-                    if not self._finds_next_line(stream, line):
+                    if not finds_next_line(stream, line, self.limits.document_bytes):
                         return
                 elif line.isspace():
                     number += pass_blank_lines(stream)
@@ -263,16 +266,6 @@ class StoredDocument:
     def _named(self, error: InputFileError) -> str:
         text = str(error)
         return text if text.startswith(self.source) else f"{self.source}: {text}"
-
-    def _finds_next_line(self, stream: IO[bytes], line: bytes) -> bool:
-        # Another line may follow an endless one, but the search for it is bounded.
-        passed = len(line)
-        while not line.endswith(b"\n"):
-            line = stream.readline(HEAD_BYTES)
-            passed += len(line)
-            if not line or passed > self.limits.document_bytes:
-                return False
-        return True
 
 
 def open_document(path: Location, limits: ReadLimits = ReadLimits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from io import BufferedReader
 from itertools import islice
-from typing import Any
+from typing import IO, Any
 
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError
 from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_json
@@ -17,6 +18,7 @@ _MOST = 40
 _FEWEST = 8  # that are read even if each of them is longer than a document's beginning
 _LINES = 400  # that are read at most, those that are no objects included
 _BEGINNING_BYTES = 1 << 16
+_SPREAD = re.compile(rb"(?:\xef\xbb\xbf)?\s*+[\[{][ \t]*+\r?\n")  # the first line only opens a value
 
 
 def first_records(
@@ -29,6 +31,8 @@ def first_records(
         is_whole: whether that is all of it.
         line_bytes: the longest line that is read.
     """
+    if _SPREAD.match(head):
+        return ()
     lines = head.split(b"\n")
     if not is_whole:
         lines.pop()  # it is cut
@@ -80,6 +84,17 @@ def pass_blank_lines(stream: BufferedReader) -> int:
         passed += waiting.count(b"\n", 0, end)
         stream.read(end)
     return passed
+
+
+def finds_next_line(stream: IO[bytes], line: bytes, most_bytes: int) -> bool:
+    """Pass over the rest of an endless line, and return whether it ends within so many bytes."""
+    passed = len(line)
+    while not line.endswith(b"\n"):
+        line = stream.readline(_BEGINNING_BYTES)
+        passed += len(line)
+        if not line or passed > most_bytes:
+            return False
+    return True
 
 
 def parse_line(line: bytes, nesting: int, *, sealed: bool = False) -> Any | Exception:

@@ -28,7 +28,11 @@ from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, 
 Message = Mapping[str, Any]
 
 _WORKSPACE = re.compile(r"(?:working in the directory: |Workspace Directories:\*{0,2}\s{1,4}(?:- )?)(/[^\n]{1,500})")
+_HEAD_KEYS = (b"sessionId", b"projectHash", b"messages")
 _FAILED = frozenset({"error", "cancelled"})
+_WRITTEN = re.compile(
+    r"\ASuccessfully [a-z ]{1,40} file: ([^\n]{1,500})"
+)  # with the whole path, whatever the call named
 
 
 @formats.add("gemini-cli")
@@ -39,9 +43,8 @@ class GeminiCli:
         """Return whether an object, or the first line, has a session and the project's hash."""
         if any(map(_is_head, document.first_records)):
             return MARKED
-        head = document.head.lstrip()
-        keys = (b'"sessionId"', b'"projectHash"', b'"messages"')
-        return MARKED if head.startswith(b"{") and all(key in head for key in keys) else 0
+        is_object = document.head.lstrip().startswith(b"{")
+        return MARKED if is_object and all(key in document.quoted for key in _HEAD_KEYS) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session's one run."""
@@ -117,7 +120,9 @@ class _Session:
             self.in_context.add(id)
             if call.get("result") is not None:
                 failed = string_of(call.get("status")) in _FAILED
-                answer(self.builder, id, _output(call.get("result")), failed=failed)
+                output = _output(call.get("result"))
+                self.folder = self.folder or _folder_of_write(call, output)
+                answer(self.builder, id, output, failed=failed)
 
     def _replace(self, history: Sequence[Message]) -> None:
         """Take a history that replaces the present one."""
@@ -154,6 +159,16 @@ def _folder(context: str) -> str | None:
     """Return the folder in which a session runs, as its context names it."""
     found = _WORKSPACE.search(context)
     return found[1] if found else None
+
+
+def _folder_of_write(call: Message, output: str) -> str | None:
+    """Return the folder in which a session runs, where a call named a file in it and the result the whole path."""
+    name = string_of(mapping_of(call.get("args")).get("file_path")).removeprefix("./")
+    told = _WRITTEN.match(output)
+    if told is None or not name:
+        return None
+    folder, found, _ = told[1].replace("\\", "/").rpartition("/" + name.replace("\\", "/"))
+    return (folder or "/") if found else None
 
 
 def _texts(message: Message) -> Iterator[str]:

@@ -39,10 +39,9 @@ class Goose:
         head = document.head
         if head.startswith(MAGIC):
             return MARKED if has_columns(document, _TABLES) else 0
-        start = head.lstrip()
-        if not start.startswith(b"{") or b'"working_dir"' not in start:
+        if not head.lstrip().startswith(b"{") or b"working_dir" not in document.quoted:
             return 0
-        is_export = b'"conversation"' in start and b'"goose_mode"' in start
+        is_export = b"conversation" in document.quoted and b"goose_mode" in document.quoted
         return MARKED if is_export or any(map(_is_header, document.first_records)) else 0
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:

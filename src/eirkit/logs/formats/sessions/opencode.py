@@ -50,11 +50,11 @@ class Opencode:
         head = document.head
         if head.startswith(MAGIC):
             return MARKED if has_columns(document, _TABLES) else 0
+        if b"projectID" not in document.quoted:
+            return 0
         start = head.lstrip()
-        is_export = (
-            start.startswith(b"{") and b'"info"' in start[:20] and b'"projectID"' in start and b'"slug"' in start
-        )
-        is_session = b'"projectID"' in start and b'"directory"' in start and _storage(document) is not None
+        is_export = start.startswith(b"{") and b'"info"' in start[:20] and b"slug" in document.quoted
+        is_session = b"directory" in document.quoted and _storage(document) is not None
         return MARKED if is_export or is_session else 0
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:

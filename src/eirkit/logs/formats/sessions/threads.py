@@ -53,7 +53,7 @@ class Cline:
         start = document.head.lstrip()
         if start.startswith(b"{"):
             return (
-                MARKED if all(key in start for key in (b'"sessionId"', b'"agent"', b'"origin"', b'"messages"')) else 0
+                MARKED if all(key in document.quoted for key in (b"sessionId", b"agent", b"origin", b"messages")) else 0
             )
         is_named = document.name.endswith(_HISTORY) or b"<environment_details>" in start
         return MARKED if start.startswith(b"[") and b'"role"' in start and b'"content"' in start and is_named else 0
@@ -211,8 +211,9 @@ class Amp:
     def recognises(self, document: LogDocument) -> int:
         """Return whether an object is a thread by its id, with messages."""
         start = document.head.lstrip()
-        is_thread = b'"id":"T-' in start or b'"id": "T-' in start
-        return MARKED if start.startswith(b"{") and is_thread and b'"messages"' in start else 0
+        if not start.startswith(b"{") or b"id" not in document.quoted or b"messages" not in document.quoted:
+            return 0
+        return MARKED if b'"id":"T-' in start or b'"id": "T-' in start else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the thread's one run."""

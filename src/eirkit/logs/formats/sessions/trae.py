@@ -10,7 +10,7 @@ from eirkit.logs.formats.run_builder import RunBuilder, items_of, mapping_of, re
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, Recording, formats
 
-_KEYS = (b'"max_steps"', b'"provider"', b'"llm_interactions"')
+_KEYS = (b"max_steps", b"provider", b"llm_interactions")
 
 
 @formats.add("trae-agent")
@@ -19,8 +19,8 @@ class TraeAgent:
 
     def recognises(self, document: LogDocument) -> int:
         """Return whether an object begins with a task, its provider and the replies of a model."""
-        start = document.head.lstrip()
-        return MARKED if start.startswith(b"{") and all(key in start for key in _KEYS) else 0
+        is_object = document.head.lstrip().startswith(b"{")
+        return MARKED if is_object and all(key in document.quoted for key in _KEYS) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the task's one run."""
