@@ -109,7 +109,8 @@ def _complaints(path: Path) -> list[str]:
 @command(example="eirkit guard hook claude PreCompact < event.json")
 @click.argument("agent", metavar="AGENT")
 @click.argument("event", metavar="EVENT")
-def hook(agent: str, event: str) -> int:
+@option("--json", "as_json", is_flag=True, group=OUTPUT, help="Accepted as everywhere: an answer is always JSON.")
+def hook(agent: str, event: str, as_json: bool) -> int:
     """Answer one EVENT of AGENT, whose JSON is on standard input; always exits with 0.
 
     This is what the installed hooks do, which call `python -m eirkit.live.hook` to begin sooner.
