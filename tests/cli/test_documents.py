@@ -56,6 +56,7 @@ ELSEWHERE = {
     "view": "tests/report/test_viewer_cli.py",  # serves until it is stopped, as the next two do
     "mcp serve": "tests/bridges/test_mcp_server.py",
     "vestige guard": "tests/bridges/test_guard_proxy.py",
+    "show": "tests/cli/test_show.py",
     "vestige week": "tests/vestige/test_week.py",
     "week": "tests/vestige/test_week.py",
     **dict.fromkeys(("guard install", "guard uninstall", "guard status"), "tests/vestige/test_guard_hook.py"),
