@@ -8,7 +8,6 @@ server is in the ledger, either exactly or as a call in flight at a kill, and th
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -31,8 +30,8 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 
-from eirkit.agents.memories.in_process import KeyValue
-from eirkit.agents.memory import Item, Requirements
+import openai
+
 from eirkit.agents.model import Model, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.cli import run as run_command_line
@@ -51,7 +50,8 @@ NOBODY = 65534  # the user to whom a folder of root's is read-only
 SERVER = "EIRKIT_FAULTS_SERVER"  # variable with its address
 
 TASKS = ["--n", 6, "--m", 3, "--h", 1, "--seeds", "0:4"]
-THINKING = [f"--memory={HERE}:Thinking", f"--memory-set={HERE}:Thinking.model={HERE}:served/any"]
+MEMORY = "tests.faults.thinking:Thinking"
+THINKING = [f"--memory={MEMORY}", f"--memory-set={MEMORY}.model={HERE}:served/any"]
 SUBJECTS: dict[str, list[object]] = {
     "paid": ["run", "store-recall", *TASKS, "--model", "openai/any"],
     "controlled": ["run", "store-recall", *TASKS, "--model", "openai/any", "--control"],
@@ -116,27 +116,6 @@ def bills_of(url: str) -> Counter[Decimal]:
 def served(name: str, options: ModelOptions) -> Model:
     """Make the model of a memory system, at the same server."""
     return make_model(f"openai/{name}", replace(options, base_url=os.environ[SERVER], max_tokens=20))
-
-
-class Thinking(KeyValue):
-    """A memory system that asks its model about every record."""
-
-    requirements = Requirements(endpoint=("model",))
-
-    def __init__(self, *, endpoint: str) -> None:
-        super().__init__()
-        self.endpoint = endpoint
-
-    async def write(self, item: Item) -> None:
-        await asyncio.to_thread(self._think, item.text)
-        await super().write(item)
-
-    def _think(self, text: str) -> None:
-        asked = json.dumps({"model": "any", "max_tokens": 20, "messages": [{"role": "user", "content": text}]})
-        headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self.endpoint}/chat/completions", asked.encode(), headers)
-        with urllib.request.urlopen(request) as reply:
-            reply.read()
 
 
 # --- commands in copies of this process -------------------------------------------------------------------------------
@@ -450,8 +429,9 @@ def main(arguments: list[str]) -> int:
     kills = int(arguments[0]) if arguments else 1000
     seed = int(arguments[1]) if len(arguments) > 1 else time.time_ns() % 1_000_000
     print(f"{kills} kills, seed {seed}", flush=True)
-    for module in ("eirkit.cli.lacuna_run", "eirkit.cli.rescue", "openai"):
-        import_module(module)  # once, before this process is copied
+    for module in ("cli.lacuna_run", "cli.rescue", "agents.models.hosted", "tasks.policies", "tasks.workloads"):
+        import_module(f"eirkit.{module}")  # once, before this process is copied
+    openai.AsyncOpenAI(api_key="none")  # imports more when it is made
     with tempfile.TemporaryDirectory() as name, serving() as url:
         folder = Path(name)
         folder.chmod(0o755)
