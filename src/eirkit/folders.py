@@ -1,10 +1,10 @@
-"""Folders: eirkit's own, the files below one, to a fixed depth, and folders that no other user can read."""
+"""Folders: eirkit's own, the files below one, folders that no other user can read, and files replaced at once."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 DEEPEST_FOLDER = 200  # levels below the given folder; deeper ones are skipped
@@ -56,3 +56,24 @@ def files_for_owner_only() -> Iterator[None]:
         yield
     finally:
         os.umask(before)
+
+
+def replace_file(path: Path, content: bytes, *, is_durable: bool = False) -> None:
+    """Replace a file: a reader sees the old one or the whole new one, and after a failure the old one is still there.
+
+    A link at the name of the unfinished file is not followed: in a folder that others can write to, it would lead
+    anywhere.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    try:
+        with unfinished.open("xb") as stream:
+            stream.write(content)
+            if is_durable:
+                stream.flush()
+                os.fsync(stream.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise

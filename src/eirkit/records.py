@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
+from eirkit.folders import replace_file
 
 try:
     import fcntl
@@ -144,16 +145,11 @@ def read_records(
 
 def write_document(path: Path, schema: str, document: Mapping[str, Any], *, sealed: bool = False) -> None:
     """Replace a file with one JSON document atomically: concurrent readers see the old or the new document."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
     text = json.dumps({SCHEMA: schema, **document}, ensure_ascii=False, allow_nan=False, indent=1)
     body = text.encode("utf-8", "replace")
     if sealed:
         body = b'%s,\n "crc32": %d\n}' % (body[:-2], zlib.crc32(body[:-2]))
-    with unfinished.open("wb") as stream:
-        stream.write(body + b"\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    unfinished.replace(path)
+    replace_file(path, body + b"\n", is_durable=True)
     sync_folder(path.parent)
 
 

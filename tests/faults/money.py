@@ -20,7 +20,7 @@ import time
 import traceback
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -38,16 +38,18 @@ from eirkit.cli import run as run_command_line
 from eirkit.event_files import EVENTS
 from eirkit.runs.journal import LEDGER, Journal, read_journal
 from eirkit.runs.store import RUNS, read_events, scan_runs
+from tests.lacuna.batch_server import BatchServer
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as
 from tests.processes import completed, running, wait_until
 
 HERE = "tests.faults.money"
 PRICE = "{ input = 1000, output = 1000, as_of = 2026-01-01 }"
 PRICES = f'[prices]\n"openai/any" = {PRICE}\n"{HERE}:served/any" = {PRICE}\n'
-USD_PER_TOKEN = Decimal("0.001")
+USD_PER_UNIT = Decimal("0.0005")  # of the server's account: half a token, which is what a token of a batch costs
 CONNECTIONS = 4
 NOBODY = 65534  # the user to whom a folder of root's is read-only
 SERVER = "EIRKIT_FAULTS_SERVER"  # variable with its address
+ANSWERS = answers_as("recoverer")
 
 TASKS = ["--n", 6, "--m", 3, "--h", 1, "--seeds", "0:4"]
 MEMORY = "tests.faults.thinking:Thinking"
@@ -56,6 +58,7 @@ SUBJECTS: dict[str, list[object]] = {
     "paid": ["run", "store-recall", *TASKS, "--model", "openai/any"],
     "controlled": ["run", "store-recall", *TASKS, "--model", "openai/any", "--control"],
     "memory": ["run", "store-recall", *TASKS, "--model", "openai/any", *THINKING],
+    "batch": ["run", "store-recall", *TASKS, "--model", "openai/any", "--set", "batch=0.05"],
     "rescue": ["rescue", "--workload", "store-recall", *TASKS, "--model", "openai/any", "--no-control"],
 }
 
@@ -63,42 +66,62 @@ SUBJECTS: dict[str, list[object]] = {
 # --- the server, in a process of its own ------------------------------------------------------------------------------
 
 
-def bill(received: Received) -> int:
+def bill(body: Mapping[str, Any]) -> int:
     """Return the tokens that a request costs: by its content, and never more than it declares."""
-    text = "".join(str(message["content"]) for message in received.body["messages"])
+    text = "".join(str(message["content"]) for message in body["messages"])
     return 20 + sum(text.encode()) % 60
 
 
+def answered(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the reply to a request, as a reference agent gives it, with the tokens that it costs."""
+    if len(body["messages"]) > 1:
+        reply = json.loads(ANSWERS(Received("", {}, body)).body)
+    else:  # what a memory asks is no prompt of a session
+        reply = {"choices": [{"message": {"role": "assistant", "content": "noted"}}]}
+    return {**reply, "usage": {"prompt_tokens": bill(body) - 5, "completion_tokens": 5}}
+
+
+class PaidBatches(BatchServer):
+    """Bills a batch when it arrives, whether or not anybody asks for its results."""
+
+    def __init__(self, bills: list[int]) -> None:
+        super().__init__()
+        self.bills = bills
+
+    def post(self, path: str, headers: Any, body: bytes) -> Any:
+        found = super().post(path, headers, body)
+        if path == "/v1/batches":
+            self.bills += [bill(one["body"]) for one in self.batches[-1]]
+        return found
+
+    def completion(self, body: dict[str, Any]) -> dict[str, Any]:
+        return answered(body)
+
+
 def serve() -> int:
-    """Answer as a reference agent does, keep every bill, and tell them on request, until whoever asked is gone."""
+    """Answer, keep every bill, and tell them on request, until whoever asked is gone."""
     bills: list[int] = []
-    plain = answers_as("recoverer")
 
     def answer(received: Received) -> Answer:
         if received.body is None:
             return Answer(json.dumps(bills).encode())
-        tokens = bill(received)
-        bills.append(tokens)
-        if len(received.body["messages"]) > 1:
-            good = plain(received)
-        else:  # what a memory asks is no prompt of a session
-            good = Answer(json.dumps({"choices": [{"message": {"role": "assistant", "content": "noted"}}]}).encode())
-        body = {**json.loads(good.body), "usage": {"prompt_tokens": tokens - 5, "completion_tokens": 5}}
-        return replace(good, body=json.dumps(body).encode())
+        bills.append(2 * bill(received.body))
+        return Answer(json.dumps(answered(received.body)).encode())
 
-    with ModelServer(answer) as server:
-        print(server.url, flush=True)
+    with ModelServer(answer) as server, PaidBatches(bills) as batches:
+        print(server.url, batches.url, flush=True)
         sys.stdin.read()
     return 0
 
 
 @contextmanager
-def serving() -> Iterator[str]:
+def serving() -> Iterator[tuple[str, str]]:
+    """Yield the addresses of the server: for single requests and for batches."""
     with running([sys.executable, "-m", HERE, "--serve"], stdin=PIPE, stdout=PIPE, text=True) as process:
         assert process.stdout is not None
-        url = process.stdout.readline().strip()
+        url, batches = process.stdout.readline().split()
         os.environ[SERVER] = url
-        yield url
+        yield url, batches
 
 
 def bills_of(url: str) -> Counter[Decimal]:
@@ -108,7 +131,7 @@ def bills_of(url: str) -> Counter[Decimal]:
         with urllib.request.urlopen(f"{url}/bills") as reply:
             now = json.load(reply)
         if now == seen:
-            return Counter(tokens * USD_PER_TOKEN for tokens in now)
+            return Counter(units * USD_PER_UNIT for units in now)
         seen = now
         time.sleep(0.05)
 
@@ -127,10 +150,12 @@ class Subject:
 
     name: str
     url: str
+    batches: str
     prices: Path
 
     def start(self, out: Path, cap: Decimal | None) -> list[str]:
-        model = ["--base-url", self.url, "--connections", CONNECTIONS, "--max-tokens", 20, "--prices", self.prices]
+        url = self.batches if self.name == "batch" else self.url
+        model = ["--base-url", url, "--connections", CONNECTIONS, "--max-tokens", 20, "--prices", self.prices]
         capped = [] if cap is None else ["--cap-usd", cap]
         return [str(word) for word in ["lacuna", *SUBJECTS[self.name], *model, *capped, "--out", out, "--json"]]
 
@@ -252,6 +277,7 @@ class Bench:
 
     folder: Path
     url: str
+    batches: str
     rng: random.Random
     tried: Counter[str]
     held: Counter[str]
@@ -260,17 +286,16 @@ class Bench:
     in_flight: int = 0  # kills that left calls in flight
 
     def subject(self) -> Subject:
-        return Subject(self.rng.choice(list(SUBJECTS)), self.url, self.folder / "prices.toml")
+        return self.named(self.rng.choice(list(SUBJECTS)))
+
+    def named(self, name: str) -> Subject:
+        return Subject(name, self.url, self.batches, self.folder / "prices.toml")
 
     def prepare(self) -> None:
         """Run every command once without a fault."""
         (self.folder / "prices.toml").write_text(PRICES)
         for name in SUBJECTS:
-            one, out, before = (
-                Subject(name, self.url, self.folder / "prices.toml"),
-                self.folder / name,
-                time.monotonic(),
-            )
+            one, out, before = self.named(name), self.folder / name, time.monotonic()
             first = bills_of(self.url)
             code = perform(one.start(out, None), self.folder / "said")
             assert code == 0, (self.folder / "said").read_text()
@@ -294,7 +319,9 @@ class Bench:
         assert code == 0, (self.folder / "said").read_text()
         check_ledger(out, bills_of(self.url) - before, None)
         check_rows(one, out)
-        assert records(out) == self.whole[one.name][0], f"the records of {one.name} differ"
+        found, whole = Counter(records(out)), Counter(self.whole[one.name][0])
+        differs = f"{sorted(found - whole)[:2]} in place of {sorted(whole - found)[:2]}"
+        assert found == whole, f"the records of {one.name} differ: {differs}"
         shutil.rmtree(out)
 
     def attempt(self, fault: Callable[[], None]) -> None:
@@ -432,10 +459,10 @@ def main(arguments: list[str]) -> int:
     for module in ("cli.lacuna_run", "cli.rescue", "agents.models.hosted", "tasks.policies", "tasks.workloads"):
         import_module(f"eirkit.{module}")  # once, before this process is copied
     openai.AsyncOpenAI(api_key="none")  # imports more when it is made
-    with tempfile.TemporaryDirectory() as name, serving() as url:
+    with tempfile.TemporaryDirectory() as name, serving() as (url, batches):
         folder = Path(name)
         folder.chmod(0o755)
-        bench = Bench(folder, url, random.Random(seed), Counter(), Counter(), {})
+        bench = Bench(folder, url, batches, random.Random(seed), Counter(), Counter(), {})
         bench.prepare()
         others = [bench.stop, bench.resume_twice, bench.fill, bench.protect]
         if faketime() is None:

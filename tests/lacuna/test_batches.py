@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from email.parser import BytesParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,136 +15,10 @@ from eirkit.agents.serving.model_factory import make_model
 from eirkit.cli import run as command_line
 from eirkit.errors import ModelError, UsageError
 from eirkit.runs.store import RUNS, scan_runs
-from tests.lacuna.servers import Received, answers_as
+from tests.lacuna.batch_server import BatchServer
+from tests.lacuna.servers import answers_as
 
 PRICES = '[prices]\n"openai/any" = { input = 100, output = 400, as_of = 2026-01-01 }\n'
-
-
-class BatchServer:
-    """Keeps files and batches as the providers' documentation says; a batch ends at the second question about it."""
-
-    def __init__(self, refuse: str = "", ends: str = "completed", without: int = 0) -> None:
-        self.refuse, self.ends, self.without = refuse, ends, without
-        self.batches: list[list[dict[str, Any]]] = []  # requests of each
-        self.direct, self.asked, self.files = 0, {}, {}
-        self.answer = answers_as("calculator")
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                self.reply(server.post(self.path, self.headers, self.rfile.read(int(self.headers["Content-Length"]))))
-
-            def do_GET(self) -> None:
-                self.reply(server.get(self.path))
-
-            def reply(self, document: Any) -> None:
-                text = document if isinstance(document, bytes) else json.dumps(document).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
-
-    def __enter__(self) -> BatchServer:
-        self.thread = threading.Thread(target=self.http.serve_forever, daemon=True)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.http.shutdown()
-        self.http.server_close()
-        self.thread.join()
-
-    def post(self, path: str, headers: Any, body: bytes) -> Any:
-        if path == "/v1/files":
-            head = f"Content-Type: {headers['Content-Type']}\r\n\r\n".encode()
-            parts = {
-                part.get_param("name", header="content-disposition"): part.get_payload(decode=True)
-                for part in BytesParser().parsebytes(head + body).get_payload()
-            }
-            assert parts["purpose"] == b"batch"
-            self.files[name := f"file-{len(self.files)}"] = parts["file"]
-            return {"id": name, "object": "file", "bytes": len(body), "created_at": 1, "filename": "batch.jsonl"} | {
-                "purpose": "batch",
-                "status": "processed",
-            }
-        asked = json.loads(body)
-        if path == "/v1/batches":
-            assert asked["completion_window"] == "24h"
-            lines = [json.loads(line) for line in self.files[asked["input_file_id"]].splitlines()]
-            assert {line["url"] for line in lines} == {asked["endpoint"]}
-            self.batches.append(lines)
-            return self.openai(len(self.batches) - 1, "validating", asked["endpoint"])
-        if path == "/v1/messages/batches":
-            self.batches.append(asked["requests"])
-            return self.anthropic(len(self.batches) - 1, "in_progress")
-        self.direct += 1
-        return self.completion(asked)
-
-    def get(self, path: str) -> Any:
-        parts = path.split("/")
-        if parts[2] == "files":
-            return self.files[parts[3]]
-        if path.endswith("/results"):
-            lines = [
-                {"custom_id": one["custom_id"], "result": {"type": "succeeded", "message": self.message(one["params"])}}
-                for one in self.batches[int(parts[4])]
-            ]
-            return "\n".join(map(json.dumps, reversed(lines))).encode()
-        number = int(parts[-1])
-        self.asked[number] = self.asked.get(number, 0) + 1
-        if parts[2] == "messages":
-            return self.anthropic(number, "ended" if self.asked[number] > 1 else "in_progress")
-        if self.asked[number] < 2:
-            return self.openai(number, "in_progress")
-        results = [self.result(one) for one in self.batches[number][self.without :]]
-        self.files[f"out-{number}"] = "\n".join(map(json.dumps, reversed(results))).encode()  # in no order
-        return self.openai(number, self.ends)
-
-    def openai(self, number: int, status: str, endpoint: str = "/v1/chat/completions") -> dict[str, Any]:
-        found = {"id": str(number), "object": "batch", "endpoint": endpoint, "input_file_id": "x", "created_at": 1}
-        found |= {"completion_window": "24h", "status": status}
-        if status == "failed":
-            return found | {"errors": {"object": "list", "data": [{"message": "no such model", "code": "x"}]}}
-        return found | ({"output_file_id": f"out-{number}"} if status == self.ends else {})
-
-    def anthropic(self, number: int, status: str) -> dict[str, Any]:
-        counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
-        times = {"created_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-02T00:00:00Z"}
-        return {
-            "id": str(number),
-            "type": "message_batch",
-            "processing_status": status,
-            "request_counts": counts,
-        } | times
-
-    def result(self, one: dict[str, Any]) -> dict[str, Any]:
-        if self.refuse and self.refuse in one["body"]:
-            error = {"message": f"Unsupported parameter: '{self.refuse}'", "param": self.refuse, "code": "unsupported"}
-            response = {"status_code": 400, "request_id": "x", "body": {"error": error}}
-        else:
-            response = {"status_code": 200, "request_id": "x", "body": self.completion(one["body"])}
-        return {"id": "x", "custom_id": one["custom_id"], "response": response, "error": None}
-
-    def completion(self, body: dict[str, Any]) -> dict[str, Any]:
-        return json.loads(self.answer(Received("", {}, body)).body)
-
-    def message(self, body: dict[str, Any]) -> dict[str, Any]:
-        messages = [{"role": "system", "content": body["system"]}, *body["messages"]]
-        text = self.completion({"messages": messages})["choices"][0]["message"]["content"]
-        usage = {"input_tokens": 100, "output_tokens": 10}
-        return {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn"} | {
-            "content": [{"type": "text", "text": text}],
-            "usage": usage,
-        }
 
 
 def sweep(server: BatchServer, tmp_path: Any, *more: str, model: str = "openai/any") -> list[dict[str, Any]]:
@@ -228,3 +99,13 @@ def test_what_a_batch_does_not_answer_is_a_failure_with_its_kind(ends, without, 
 def test_batches_are_refused_where_there_are_none(model, extra):
     with pytest.raises(UsageError, match="batch"):
         make_model(model, ModelOptions(extra=extra))
+
+
+def test_no_result_of_a_batch_costs_another():
+    """A separator of lines within a string, a result nested without end, a status that is no number."""
+    with BatchServer() as server:
+        said = "ok\u2028\x85!"
+        server.completion = lambda body: json.loads(PLAIN.replace("ok", said))  # type: ignore[method-assign]
+        odd = json.dumps({"custom_id": "other", "response": {"status_code": "odd", "body": {}}}).encode()
+        server.further = [b"[" * 100_000, odd]
+        assert ask(server) == said

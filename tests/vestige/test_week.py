@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +20,7 @@ from eirkit.cli.own_agents.week import STORE, stretch_of
 from eirkit.errors import UsageError
 from eirkit.folders import own_folder
 from eirkit.logs.week.totals import Stretch
+from tests.timing import UNITS_IN_A_SECOND, cost
 from tests.vestige.week_home import RULE, claude_home, raw_counts, write_home
 
 BEGUN = datetime(2026, 11, 14, 9, 0, tzinfo=UTC).timestamp()
@@ -153,6 +157,45 @@ def test_a_log_that_cannot_be_read_is_named(home: Path) -> None:
     (home / ".claude" / "projects" / "-work-shop" / "s9.jsonl").write_text('{"type": "assistant"\n' * 3)
     found = week()
     assert any(one["source"].endswith("s9.jsonl:1") for one in found["skipped"])
+
+
+ENDLESS = """
+CREATE TABLE session (id, directory, version, parent_id);
+INSERT INTO session VALUES ('s', '/work', '1', NULL);
+CREATE VIEW message AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)
+    SELECT id, 's' AS session_id, '{}' AS data, id AS time_created FROM n;
+CREATE VIEW part AS SELECT id, 's' AS session_id, id AS message_id, hex(zeroblob(300000000)) AS data FROM message;
+"""
+REPEATED = """
+CREATE TABLE session (id, directory, version, parent_id);
+CREATE TABLE message (id, session_id, data, time_created);
+CREATE TABLE part (id, session_id, message_id, data);
+WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < 9000)
+    INSERT INTO session SELECT 's', '/work', '1', NULL FROM n;
+WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < 9000)
+    INSERT INTO message SELECT id, 's', '{}', id FROM n;
+"""
+
+
+@pytest.mark.parametrize("script", [ENDLESS, REPEATED])
+def test_a_database_made_to_be_slow_is_named_and_costs_no_other_log(home: Path, script: str) -> None:
+    whole = week()
+    with closing(sqlite3.connect(home / ".local" / "share" / "opencode" / "opencode-x.db")) as connection:
+        connection.executescript(script)
+    (own_folder() / STORE).unlink()
+    found: list[dict[str, Any]] = []
+    assert cost(lambda: found.append(week())) < 20 * UNITS_IN_A_SECOND
+    assert found[0]["total"] == whole["total"]
+    assert any(one["source"].startswith("opencode-x.db") for one in found[0]["skipped"])
+
+
+def test_a_name_may_be_any_bytes(home: Path) -> None:
+    whole = week()
+    folder = home / ".claude" / "projects" / "-work-shop"
+    path = min(folder.glob("*.jsonl"))
+    path.rename(folder / os.fsdecode(b"\xff\xfe.jsonl"))
+    assert week()["total"] == whole["total"]
+    assert week()["new_logs"] == 0
 
 
 def test_the_screen_fits(home: Path) -> None:

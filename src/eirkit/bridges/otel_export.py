@@ -9,6 +9,7 @@ A folder of `eirkit lacuna run` is exported with everything it records; other lo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, fields
@@ -311,13 +312,14 @@ class TraceFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._unfinished = path.with_name(f".{path.name}.unfinished")
+        self._unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
 
     def __enter__(self) -> TraceFile:
         if self.path.is_dir():
             raise UsageError(f"{self.path} is a folder; give --out a file")
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._stream = self._unfinished.open("wb")
+        self._unfinished.unlink(missing_ok=True)
+        self._stream = self._unfinished.open("xb")  # a link there is not followed
         return self
 
     def __call__(self, spans: Sequence[TraceSpan]) -> None:

@@ -17,10 +17,11 @@ from typing import Any, TextIO, TypeVar
 import click
 
 from eirkit.errors import UsageError
+from eirkit.folders import replace_file
 from eirkit.show.document import Document
 from eirkit.show.showing import FORMS, TEXT_WIDTH, Form, shown
-from eirkit.show.table import clean
 from eirkit.show.terminal import Line, document_lines
+from eirkit.steering import clean
 
 # The order of groups in help; a group that is not listed comes before Output.
 GROUPS = ("Task", "Agent", "Memory", "Runs", "Evidence", "Spending", "Engine")
@@ -197,9 +198,7 @@ _OUTPUT = (
 def write_file(path: Path, text: str) -> None:
     """Write a result with a newline at its end; a reader sees the old file or the whole new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(text + "\n", "utf-8", errors="backslashreplace")
-    unfinished.replace(path)
+    replace_file(path, f"{text}\n".encode("utf-8", "backslashreplace"))
 
 
 def print_lines(lines: list[Line], stream: TextIO) -> None:

@@ -15,12 +15,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from eirkit.folders import files_for_owner_only, own_folder
+from eirkit.errors import InputFileError, UsageError
+from eirkit.folders import files_for_owner_only, own_folder, replace_file
 from eirkit.live.restoring import RestoredText, other_files, restored_text, sham_text
 from eirkit.live.trial import Arm, draw_arm
 from eirkit.live.working_set import WorkingSet
@@ -28,14 +30,20 @@ from eirkit.logs.actions.touches import interpret
 from eirkit.logs.formats.messages import text_of
 from eirkit.logs.formats.run_builder import mapping_of, string_of
 from eirkit.logs.sources.documents import ReadLimits, StoredDocument
+from eirkit.logs.sources.json_lines import parse_line
+from eirkit.logs.sources.json_parser import PARSER_NESTING
+from eirkit.logs.time_limits import time_limit
 from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import Recording, formats
 
 FORMATS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli"}
 SECONDS = 20  # after which a call gives up; agents wait at most twice as long
+READ_SECONDS = 10.0  # of processor time for what is new in a transcript; then only its prompts are read
 MOST_BYTES = 32 << 20  # of a transcript that are interpreted; of what lies before, only prompts are read
 LAYOUT = 1
 _HEAD_BYTES = 4096  # by which a transcript is recognised
+_PROMPT_BYTES = 1 << 14  # of a line that is read for its prompt alone
+_EVENT_BYTES = 1 << 20  # of an event
 _LOG_BYTES = 1 << 20  # after which the guard's log begins again
 
 
@@ -93,18 +101,16 @@ def write_own(path: Path, text: str) -> None:
     """Write a file that only its owner can read; a reader sees the old one or the whole new one."""
     with files_for_owner_only():
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-        try:
-            unfinished.write_text(text, "utf-8", errors="replace")
-            unfinished.replace(path)
-        except OSError:
-            with suppress(OSError):
-                unfinished.unlink(missing_ok=True)
-            raise
+        replace_file(path, text.encode("utf-8", "replace"))
 
 
-def catch_up(memory: SessionMemory, agent: str, transcript: Path) -> None:
-    """Read what was written to a transcript since the last time; from the beginning if it is another file."""
+def catch_up(memory: SessionMemory, agent: str, transcript: Path) -> str:
+    """Read what was written to a transcript since the last time; from the beginning if it is another file.
+
+    Returns why of the new part only prompts were read; nothing if all of it was.
+    """
+    if not transcript.is_file():  # a pipe would never end
+        raise FileNotFoundError(f"{transcript} is not a file")
     with transcript.open("rb") as stream:
         head = sha256(stream.read(_HEAD_BYTES)).hexdigest()
         size = stream.seek(0, os.SEEK_END)
@@ -117,21 +123,33 @@ def catch_up(memory: SessionMemory, agent: str, transcript: Path) -> None:
             stream.seek(start)
             start = _hear_only(memory.working, stream, size - MOST_BYTES)
         stream.seek(0)
-        first = stream.readline() if agent == "codex" and start else b""
+        first = stream.readline(MOST_BYTES) if agent == "codex" and start else b""
         stream.seek(start)
-        new = stream.read()
+        new = stream.read(max(0, size - start))
     complete = new.rfind(b"\n") + 1
     memory.offset = start + complete
-    for recording in _recordings(agent, first + new[:complete]):
-        memory.working.take(interpret(recording, estimating_counter()))
+    working = deepcopy(memory.working)  # so that an interrupt leaves nothing half done
+    try:
+        with time_limit(READ_SECONDS, "the transcript"):
+            for recording in _recordings(agent, first + new[:complete]):
+                working.take(interpret(recording, estimating_counter()))
+    except InputFileError as error:
+        _hear_only(memory.working, io.BytesIO(new[:complete]), complete)
+        return str(error)
+    memory.working = working
+    return ""
 
 
-def _hear_only(working: WorkingSet, stream: io.BufferedReader, stop: int) -> int:
+def _hear_only(working: WorkingSet, stream: IO[bytes], stop: int) -> int:
     """Take the user's prompts up to a place in the transcript, and return where the next line begins."""
-    for line in iter(stream.readline, b""):
-        if b'"tool_result"' not in line and b'"user' in line and len(line) < _HEAD_BYTES * 4:
-            with suppress(ValueError):
-                working.hear(_prompt(mapping_of(json.loads(line))))
+    while line := stream.readline(_PROMPT_BYTES):
+        if not line.endswith(b"\n"):
+            while (rest := stream.readline(_EVENT_BYTES)) and not rest.endswith(b"\n"):
+                pass
+        elif b'"tool_result"' not in line and b'"user' in line:
+            value = parse_line(line, PARSER_NESTING)
+            if not isinstance(value, Exception):
+                working.hear(_prompt(mapping_of(value)))
         if stream.tell() >= stop:
             break
     return stream.tell()
@@ -167,6 +185,8 @@ class HookEvent:
 
     @classmethod
     def read(cls, agent: str, name: str, payload: Mapping[str, Any]) -> HookEvent:
+        if agent not in FORMATS:
+            raise UsageError(f"there is no guard for {agent!r}; give {', '.join(FORMATS)}")
         path = string_of(payload.get("transcript_path"))
         session = string_of(payload.get("session_id")) or path
         return cls(agent, name, session, Path(path) if path else None, string_of(payload.get("cwd")), payload)
@@ -180,14 +200,14 @@ def respond(event: HookEvent, folder: Path, now: float) -> dict[str, Any] | None
     sessions = Sessions(folder / "sessions")
     memory = sessions.load(event.agent, event.session)
     if event.name in ("PreCompact", "PreCompress"):
-        _read_transcript(memory, event)
+        _read_transcript(memory, event, folder, now)
         if event.name == "PreCompact":
             memory.compactions += 1
         sessions.save(event.agent, event.session, memory)
         return None
     if event.name == "SessionStart" and event.payload.get("source") == "compact":
-        with suppress(OSError):  # what was stored before the compaction is still known
-            _read_transcript(memory, event)
+        with suppress(OSError, OutOfTimeError):  # what was stored before the compaction is still known
+            _read_transcript(memory, event, folder, now)
         said = _restore(memory, event, folder, now)
         with suppress(OSError):  # on a full disk the answer is still good
             sessions.save(event.agent, event.session, memory)
@@ -196,10 +216,11 @@ def respond(event: HookEvent, folder: Path, now: float) -> dict[str, Any] | None
     return None
 
 
-def _read_transcript(memory: SessionMemory, event: HookEvent) -> None:
+def _read_transcript(memory: SessionMemory, event: HookEvent, folder: Path, now: float) -> None:
     if event.transcript is None:
         raise FileNotFoundError("the event names no transcript")
-    catch_up(memory, event.agent, event.transcript)
+    if complaint := catch_up(memory, event.agent, event.transcript):
+        log(folder, f"{event.agent} {event.name}: {event.transcript}: {complaint}", now)
 
 
 def _restore(memory: SessionMemory, event: HookEvent, folder: Path, now: float) -> str:
@@ -242,25 +263,36 @@ def main(arguments: list[str]) -> int:
     try:
         _limit_time()
         agent, name = arguments[:2]
-        payload = json.loads(sys.stdin.buffer.read())
+        payload = json.loads(sys.stdin.buffer.read(_EVENT_BYTES))
         answer = respond(HookEvent.read(agent, name, mapping_of(payload)), folder, time.time())
+        _end_limit()
         if answer is not None:
             sys.stdout.write(json.dumps(answer))
             sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - an agent must never notice that its guard failed
+        _end_limit()
         log(folder, f"{where}: {type(error).__name__}: {error}", time.time())
     return 0
 
 
+class OutOfTimeError(BaseException):
+    """The time of a call has passed; not an Exception, so that no reader takes it for damage in a transcript."""
+
+
 def _limit_time() -> None:
-    """Give up after some seconds, whatever the transcript holds."""
+    """Give up after some seconds, whatever the transcript holds, and again if that is not heard."""
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, _give_up)
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, SECONDS, 1)
+
+
+def _end_limit() -> None:
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
 
 
 def _give_up(_number: int, _frame: object) -> None:
-    raise TimeoutError(f"gave up after {SECONDS} s")
+    raise OutOfTimeError(f"gave up after {SECONDS} s")
 
 
 def log(folder: Path, line: str, now: float) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import distribution, version
@@ -21,6 +21,7 @@ from shlex import join
 from typing import Any
 
 from eirkit.errors import InfrastructureError, InputFileError
+from eirkit.folders import replace_file
 from eirkit.live.hook import write_own
 
 NAME = "eirkit-guard"
@@ -39,8 +40,11 @@ class GuardedAgent:
 
 
 def _command(agent: str, event: str) -> str:
-    """Return the command of a hook; it names this Python, so that it works whatever the agent's path is."""
-    return join([sys.executable, "-m", "eirkit.live.hook", agent, event])
+    """Return the command of a hook; it names this Python, so that it works whatever the agent's path is.
+
+    It runs in the folder of a project, whose files must not be imported: hence -P.
+    """
+    return join([sys.executable, "-P", "-m", "eirkit.live.hook", agent, event])
 
 
 def _hooks(agent: str) -> dict[str, Any]:
@@ -139,7 +143,7 @@ class Installer:
         place, record = agent.place(self.home, self.environment), self._record(name)
         if record is None or not place.exists():
             return Installation(agent, place, is_installed=False, is_changed=False)
-        return Installation(agent, place, is_installed=True, is_changed=_digest(place) != record["written"])
+        return Installation(agent, place, is_installed=True, is_changed=_digest(_found(place)) != record["written"])
 
     def install(self, name: str) -> Installation:
         """Install the guard; again, it is written as it should be now, and the user's own part stays."""
@@ -152,16 +156,15 @@ class Installer:
         before = b64encode(place.read_bytes()).decode() if place.is_file() else None
         content = agent.content(place)
         made = [str(parent) for parent in place.parents if not parent.exists()]
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
+        record = {"place": str(place), "before": before, "made": made, "files": sorted(content)}
+        try:  # the record first: whatever happens later, what was there before is known
+            write_own(self._record_file(name), json.dumps({**record, "written": _digest(content)}))
             for inside, data in content.items():
-                path = place / inside if inside else place
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
+                _replace(place / inside if inside else place, data)
         except OSError as error:
+            with suppress(OSError, InputFileError):
+                self.uninstall(name)
             raise InfrastructureError(f"{place} cannot be written ({error.strerror}); check its permissions") from error
-        record = {"place": str(place), "before": before, "made": made, "written": _digest(place)}
-        write_own(self.folder / "installed" / f"{name}.json", json.dumps(record))
         return self.status(name)
 
     def uninstall(self, name: str) -> Installation:
@@ -169,22 +172,25 @@ class Installer:
         record = self._record(name)
         if record is not None:
             place = Path(record["place"])
-            if place.is_dir():
-                shutil.rmtree(place)
+            if record["files"] != [""]:
+                _remove_own(place, record["files"])
             elif place.is_file():
                 self._give_back(name, place, record)
             for folder in record["made"]:
                 if Path(folder).is_dir() and not any(Path(folder).iterdir()):
                     Path(folder).rmdir()
-            (self.folder / "installed" / f"{name}.json").unlink(missing_ok=True)
+            self._record_file(name).unlink(missing_ok=True)
         return self.status(name)
 
     def _give_back(self, name: str, place: Path, record: Mapping[str, Any]) -> None:
-        if _digest(place) == record["written"]:
-            if record["before"] is None:
+        before = None if record["before"] is None else b64decode(record["before"])
+        if place.read_bytes() == before:  # an installation that was cut short
+            return
+        if _digest(_found(place)) == record["written"]:
+            if before is None:
                 place.unlink()
             else:
-                place.write_bytes(b64decode(record["before"]))
+                _replace(place, before)
             return
         try:  # changed since: take out ours alone
             found = json.loads(place.read_text("utf-8"))
@@ -195,22 +201,51 @@ class Installer:
                     if left
                     else {key: value for key, value in found["hooks"].items() if key != event}
                 )
-            place.write_bytes(_json(found))
+            _replace(place, _json(found))
         except (ValueError, KeyError, AttributeError, TypeError) as error:
             raise InputFileError(f"{place} was changed and is no file of hooks; remove the guard by hand") from error
 
+    def _record_file(self, name: str) -> Path:
+        return self.folder / "installed" / f"{name}.json"
+
     def _record(self, name: str) -> dict[str, Any] | None:
         try:
-            found = json.loads((self.folder / "installed" / f"{name}.json").read_text("utf-8"))
-            return {key: found[key] for key in ("place", "before", "made", "written")}
+            found = json.loads(self._record_file(name).read_text("utf-8"))
+            return {key: found[key] for key in ("place", "before", "made", "files", "written")}
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
 
-def _digest(place: Path) -> str:
-    """Return a digest of a file, or of everything in a folder."""
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file that may be the user's: on a full disk the old one stays, a link stays one, and so does its mode."""
+    path = path.resolve()
+    mode = path.stat().st_mode if path.exists() else None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, data)
+    if mode is not None:
+        path.chmod(mode)
+
+
+def _remove_own(place: Path, files: Sequence[str]) -> None:
+    """Remove what was written into a folder; what somebody else put there stays."""
+    if place.is_symlink():
+        raise InputFileError(f"{place} was replaced by a link; remove it by hand, and uninstall again")
+    for inside in files:
+        (place / inside).unlink(missing_ok=True)
+    for folder in [*sorted((place / inside).parent for inside in files if "/" in inside), place]:
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _found(place: Path) -> dict[str, bytes]:
+    """Return the content of a file, or of every file in a folder by its path there."""
+    if not place.is_dir():
+        return {"": place.read_bytes()}
+    return {path.relative_to(place).as_posix(): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+def _digest(content: Mapping[str, bytes]) -> str:
     digest = sha256()
-    paths = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
-    for path in paths:
-        digest.update(os.fsencode(path.relative_to(place)) + b"\0" + path.read_bytes() + b"\0")
+    for name, data in sorted(content.items()):
+        digest.update(os.fsencode(name) + b"\0" + sha256(data).digest())
     return digest.hexdigest()

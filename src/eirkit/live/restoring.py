@@ -12,6 +12,7 @@ from pathlib import Path
 
 from eirkit.live.guard import LIKELY
 from eirkit.live.working_set import WorkingFile, WorkingSet
+from eirkit.steering import clean
 
 MOST_BYTES = 2_000  # agents show more only as a preview
 FEWEST = 3  # files that are named even if none of them is likely to be used again
@@ -42,7 +43,7 @@ def restored_text(working: WorkingSet, root: str, rest: str) -> RestoredText | N
         root: the session's folder, to which paths are relative.
         rest: the name of the file that will hold everything.
     """
-    rules, todos = [f"- {text}" for text in working.rules], [f"- {text}" for text in working.todos]
+    rules, todos = [_item(text) for text in working.rules], [_item(text) for text in working.todos]
     needed = [file for place, (chance, file) in enumerate(working.ranked()) if chance >= LIKELY or place < FEWEST]
     files = [file_line(working, file, root) for file in needed]
     if not (rules or todos or files):
@@ -63,7 +64,7 @@ def restored_text(working: WorkingSet, root: str, rest: str) -> RestoredText | N
 
 def sham_text(size: int, paths: Iterable[str]) -> str:
     """Return a text of the same form and about the same size about files that the session has not used."""
-    lines = _fitting([f"- {path}: part of the project" for path in paths], size - _size([_HEAD, _FILES]))
+    lines = _fitting([_item(f"{path}: part of the project") for path in paths], size - _size([_HEAD, _FILES]))
     return "\n".join([_HEAD, _FILES, *lines])
 
 
@@ -75,7 +76,12 @@ def file_line(working: WorkingSet, file: WorkingFile, root: str) -> str:
     lines = f", {file.lines()}" if file.lines() else ""
     verb = "edited" if file.is_written else "read"
     why = f"{verb}, {turns}, last {when}; {working.chance(file):.0%} of such files are used again"
-    return f"- {_relative(file.path, root)}{lines}: {why}"
+    return _item(f"{_relative(file.path, root)}{lines}: {why}")
+
+
+def _item(text: str) -> str:
+    """Return a line of a list; a name with line breaks in it must not look like instructions of the user."""
+    return f"- {clean(' '.join(text.splitlines()))}"
 
 
 def _relative(path: str, root: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, TextIO
 
-from eirkit.show.table import clean
+from eirkit.steering import clean
 
 # What we and the progress bar print: colours, moves of the cursor, and a return to the start of a line that is erased.
 _OURS = re.compile(r"(\x1b\[\??[\d;]{0,16}[A-HJKmhl]|\r(?=\n|\x1b\[2K))")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from eirkit.folders import replace_file
 from eirkit.show.document import Chart, Figure, Page
 from eirkit.show.drawing import save
 from eirkit.show.html import render
@@ -56,7 +57,5 @@ def write_page(
     drawn = [] if figures is None else write_figures(page, folder, figures)
     listed = [] if tables is None else write_tables(page, folder, tables)
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(render(page), "utf-8")
-    unfinished.replace(path)  # atomic: a concurrent reader sees the old page or the new one
+    replace_file(path, render(page).encode())
     return [path, *drawn, *listed]

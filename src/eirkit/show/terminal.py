@@ -15,7 +15,8 @@ from typing import Literal, NamedTuple
 from rich.cells import cell_len
 
 from eirkit.show.document import Chart, Document, Figure, Item, Listing, Section, Series
-from eirkit.show.table import Column, Table, clean, one_line
+from eirkit.show.table import Column, Table, one_line
+from eirkit.steering import clean
 
 Style = Literal["", "bold", "dim"]
 

@@ -80,7 +80,7 @@ class Letta(MemorySystem):
 
     async def _start(self) -> dict[str, Any]:
         self._server = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "eirkit.agents.stores.letta_server", "--port", "0", WITH_PARENT),
+            *(sys.executable, "-P", "-m", "eirkit.agents.stores.letta_server", "--port", "0", WITH_PARENT),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )

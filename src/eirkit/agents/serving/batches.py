@@ -122,7 +122,9 @@ def _openai_result(line: Mapping[str, Any]) -> tuple[str, str | Exception]:
     if not isinstance(response, Mapping):
         return name, ModelError("a request of the batch was not answered in time; resume", "server")
     status, body = response.get("status_code"), response.get("body")
-    return name, json.dumps(body) if status == 200 else BatchRefusalError(int(status or 500), body)
+    if status == 200:
+        return name, json.dumps(body)
+    return name, BatchRefusalError(status if isinstance(status, int) else 500, body)
 
 
 async def anthropic_batch(client: Any, asked: Mapping[str, Body], poll_seconds: float) -> Texts:
@@ -149,10 +151,10 @@ def _anthropic_result(line: Mapping[str, Any]) -> tuple[str, str | Exception]:
 
 
 def _lines(text: str) -> Iterator[Mapping[str, Any]]:
-    for line in text.splitlines():
+    for line in text.split("\n"):  # not at other line breaks, which a string of JSON may contain
         try:
             found = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue  # what is missing then has no result
         if isinstance(found, Mapping):
             yield found

@@ -78,9 +78,11 @@ class KeptProcess:
         self._mark, self._report = secrets.token_hex(16), b""
         (calls, theirs), (life, its) = socket.socketpair(), socket.socketpair()
         own = {SOCKETS: f"{theirs.fileno()} {its.fileno()}", MARK: self._mark, "PYTHONPATH": _path_of(python)}
+        # Only who names code of this folder, which may be anybody's, wants its modules to be imported.
+        safely = [] if ":" in name else ["-P"]
         try:
             self._keeper = subprocess.Popen(
-                [str(python), "-m", "eirkit.agents.stores.keeper", name],
+                [str(python), *safely, "-m", "eirkit.agents.stores.keeper", name],
                 env={**environment, **own},
                 pass_fds=(theirs.fileno(), its.fileno()),
                 stdin=subprocess.DEVNULL,

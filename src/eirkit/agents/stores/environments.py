@@ -86,11 +86,11 @@ def install(name: str, say: Callable[[str], None] = lambda line: None) -> Path:
     folder = _folder(name)
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _run([sys.executable, "-m", "venv", str(folder)])
+    _run([sys.executable, "-P", "-m", "venv", str(folder)])
     python = folder / "bin" / "python"
     for arguments in (_OURS, *needed.installs):
         say(f"{name}: pip install {' '.join(arguments)}")
-        _run([str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *arguments])
+        _run([str(python), "-P", "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *arguments])
     _install_node(folder, needed, say)
     (folder / "complete").touch()
     return python

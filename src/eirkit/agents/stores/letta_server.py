@@ -184,7 +184,7 @@ def _hand_over(arguments: list[str]) -> NoReturn:
     if python is None:
         print("Letta is not installed; run eirkit doctor --install letta", file=sys.stderr)
         sys.exit(2)
-    command = [str(python), "-m", "eirkit.agents.stores.letta_server", *arguments]
+    command = [str(python), "-P", "-m", "eirkit.agents.stores.letta_server", *arguments]
     os.execve(str(python), command, {**os.environ, "PYTHONPATH": str(_SOURCE)})
 
 

@@ -11,11 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from eirkit.errors import InputFileError
 from eirkit.facts import fact
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import Analysis, AnalysisOptions, fewer_collections, measured_or_skipped
 from eirkit.logs.corpus.reader import CorpusReader
 from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument, open_document
+from eirkit.logs.time_limits import RECORD_SECONDS, time_limit
 from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import Recording
 from eirkit.logs.week.responses import METERS, MeteredDocument, Response, take_messages
@@ -122,7 +124,11 @@ def _read(document: StoredDocument, place: LogPlace) -> LogFacts:
     runs, skipped = list[tuple[Recording, Analysis]](), list[Skipped]()
     metered: Any = MeteredDocument(document, meter)
     if place.agent == "opencode":
-        take_messages(meter, document)
+        try:
+            with time_limit(RECORD_SECONDS, "counting its responses"):
+                take_messages(meter, document)
+        except InputFileError as error:
+            skipped.append(Skipped(document.source, str(error)))
     for item in _reader().read(metered, place.root, place.agent):
         found = item if isinstance(item, Skipped) else measured_or_skipped(item, None, _options(), estimating_counter())
         if isinstance(item, Recording) and isinstance(found, Analysis):

@@ -87,7 +87,12 @@ def _changed(places: Iterable[LogPlace], since: float) -> Iterator[_Log]:
                 sizes.append((known.st_size, known.st_mtime_ns))
                 latest, total = max(latest, known.st_mtime), total + known.st_size
         if sizes and latest >= since:
-            yield _Log(place, f"{own}:{place.agent}:{place.path}:{sizes}", total)
+            yield _Log(place, f"{own}:{place.agent}:{_key(place)}:{sizes}", total)
+
+
+def _key(place: LogPlace) -> str:
+    """Return the path of a log as text that a database takes, whatever the bytes of its name are."""
+    return os.fsencode(place.path).decode("utf-8", "backslashreplace")
 
 
 def _read_logs(logs: Sequence[_Log]) -> dict[str, LogFacts]:
@@ -115,13 +120,13 @@ def _read_store(path: Path, logs: Iterable[_Log]) -> dict[str, bytes]:
     with suppress(sqlite3.Error), closing(sqlite3.connect(path, timeout=5)) as connection:
         for one in logs:
             query = "SELECT state, facts FROM logs WHERE path = ?"
-            found.update(connection.execute(query, (str(one.place.path),)))
+            found.update(connection.execute(query, (_key(one.place),)))
     return found
 
 
 def _write_store(path: Path, made: Sequence[tuple[_Log, LogFacts]]) -> None:
     """Store facts; a log has one row, whose older state is replaced. A store that cannot be written is left out."""
-    rows = [(str(one.place.path), one.state, _encoded(facts)) for one, facts in made]
+    rows = [(_key(one.place), one.state, _encoded(facts)) for one, facts in made]
     for is_retried in (False, True):
         try:
             with files_for_owner_only():

@@ -13,8 +13,8 @@ from typing import Any
 
 from eirkit.facts import fact
 from eirkit.logs.formats.run_builder import count_of, items_of, mapping_of, seconds_of, string_of
-from eirkit.logs.formats.sessions.opencode import stored_messages
-from eirkit.logs.sources.databases import MAGIC, open_database, rows_of
+from eirkit.logs.formats.sessions.opencode import TABLES, stored_messages
+from eirkit.logs.sources.databases import MAGIC, has_columns, open_database, rows_of
 from eirkit.logs.sources.documents import LogDocument
 
 Line = Mapping[str, Any]
@@ -211,10 +211,13 @@ class MeteredDocument:
 def take_messages(meter: ResponseMeter, document: LogDocument) -> None:
     """Give a meter the messages of opencode, which are in no lines of the document."""
     if document.head.startswith(MAGIC):
-        query = "SELECT m.id, m.data, s.directory FROM message m JOIN session s ON s.id = m.session_id"
+        if not has_columns(document, TABLES):
+            return
         with open_database(document) as connection:
-            for row in rows_of(connection, query):
-                meter.take({**_parsed(row["data"]), "id": row["id"], "directory": row["directory"]})
+            folders = {row["id"]: row["directory"] for row in rows_of(connection, "SELECT id, directory FROM session")}
+            for row in rows_of(connection, "SELECT id, session_id, data FROM message"):
+                folder = folders.get(row["session_id"])
+                meter.take({**_parsed(row["data"]), "id": row["id"], "directory": folder})
     else:
         for message, folder in stored_messages(document):
             meter.take({**message, "directory": folder})

@@ -21,7 +21,7 @@ from eirkit.logs.formats.run_builder import (
     take_lines,
     whole_document,
 )
-from eirkit.logs.sources.databases import MAGIC, files_beside, has_columns, open_database, rows_of
+from eirkit.logs.sources.databases import MAGIC, files_beside, has_columns, open_database, rows_of, sessions_of
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, KeptContext, Recording, formats
 
@@ -69,7 +69,7 @@ def _is_header(record: Object) -> bool:
 
 def _read_database(document: LogDocument) -> Iterator[Recording | Skipped]:
     with open_database(document) as connection:
-        for session in rows_of(connection, "SELECT * FROM sessions ORDER BY id"):
+        for session in sessions_of(connection, "sessions"):
             query = "SELECT role, content_json, metadata_json FROM messages WHERE session_id = ? ORDER BY id"
             messages = [
                 {

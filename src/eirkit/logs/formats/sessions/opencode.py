@@ -25,13 +25,13 @@ from eirkit.logs.formats.run_builder import (
     string_of,
     whole_document,
 )
-from eirkit.logs.sources.databases import MAGIC, files_beside, has_columns, open_database, rows_of
+from eirkit.logs.sources.databases import MAGIC, files_beside, has_columns, open_database, rows_of, sessions_of
 from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
 from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, formats
 
 Object = Mapping[str, Any]
 
-_TABLES = {"session": ("id", "directory", "version"), "message": ("session_id", "data"), "part": ("message_id", "data")}
+TABLES = {"session": ("id", "directory", "version"), "message": ("session_id", "data"), "part": ("message_id", "data")}
 _STORAGE = ("message", "part")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")  # ids that name files; any other is hostile
 _VIEW = re.compile(  # what the tool `read` puts around the lines of a file
@@ -49,7 +49,7 @@ class Opencode:
         """Return whether a database has its tables, or an object is a session of its storage or of an export."""
         head = document.head
         if head.startswith(MAGIC):
-            return MARKED if has_columns(document, _TABLES) else 0
+            return MARKED if has_columns(document, TABLES) else 0
         if b"projectID" not in document.quoted:
             return 0
         start = head.lstrip()
@@ -84,7 +84,7 @@ class Opencode:
 
 def _read_database(document: LogDocument) -> Iterator[Recording | Skipped]:
     with open_database(document) as connection:
-        for session in rows_of(connection, "SELECT * FROM session ORDER BY id"):
+        for session in sessions_of(connection, "session"):
             parts: dict[str, list[Object]] = {}
             query = "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY id"
             for row in rows_of(connection, query, session["id"]):
