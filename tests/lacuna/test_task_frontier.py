@@ -14,12 +14,12 @@ from examples.alternating_sum import AlternatingSum
 from eirkit.eir.lossy import EQUAL, Frontier
 from eirkit.eir.step_bounds import LocalMaximum
 from eirkit.errors import SpecError, UsageError
+from eirkit.tasks.certification import SmallSpec
 from eirkit.tasks.frontier import frontier_of
 from eirkit.tasks.generation import generate, prepare
 from eirkit.tasks.task import ASKING, TaskSpec
 from eirkit.tasks.workload import Graph, Workload, as_tuples, workloads
 from eirkit.tasks.workloads import FullLookup
-from eirkit.testing.certification import SmallSpec
 
 SEEDS = np.arange(400, dtype=np.uint64)
 MOST_HISTORIES = 100
