@@ -62,7 +62,7 @@ def _in_place(path: Path) -> Iterator[str]:
 
 
 def _files(path: Path) -> list[Path]:
-    """Return the files that hold the rows of a database: its own, and its write-ahead log if there is anything in it."""
+    """Return the files that hold the rows of a database: its own, and its write-ahead log if that holds anything."""
     log = path.with_name(path.name + _LOG)
     return [path, log] if log.is_file() and log.stat().st_size else [path]
 
