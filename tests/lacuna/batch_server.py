@@ -27,7 +27,10 @@ class BatchServer:
             wbufsize = 1 << 16  # head and body of a reply in one packet
 
             def do_POST(self) -> None:
-                self.reply(server.post(self.path, self.headers, self.rfile.read(int(self.headers["Content-Length"]))))
+                length = int(self.headers["Content-Length"])
+                body = self.rfile.read(length)
+                if len(body) == length:  # else the client was killed
+                    self.reply(server.post(self.path, self.headers, body))
 
             def do_GET(self) -> None:
                 self.reply(server.get(self.path))
