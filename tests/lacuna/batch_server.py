@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from email.parser import BytesParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -46,7 +47,12 @@ class BatchServer:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Quiet(ThreadingHTTPServer):
+            def handle_error(self, *_: object) -> None:
+                if not isinstance(sys.exc_info()[1], ConnectionError):  # a client that was killed
+                    raise
+
+        self.http = Quiet(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
 
     def __enter__(self) -> BatchServer:

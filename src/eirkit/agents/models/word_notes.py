@@ -145,8 +145,8 @@ def _evolve(taker: StatementReader, prompt: str) -> Answer:
     """Return the decision for A-MEM to link a note with those of its neighbours that are about the same."""
     new, _, near = prompt.partition("nearest neighbors memories")
     subjects = re.findall(r"'([^']+)'", new.rpartition("keywords:")[2])
-    found = re.findall(r"memory_id:(\S+)\t(.*)", near)
-    linked = [name for name, text in found if any(one in text for one in subjects)]
+    named = (line.partition("memory_id:")[2].partition("\t") for line in near.split("\n"))
+    linked = [name for name, tab, text in named if name and tab and any(one in text for one in subjects)]
     return {
         "should_evolve": bool(linked),
         "actions": ["strengthen"] if linked else [],

@@ -24,7 +24,7 @@ INSERT, UPDATE, DELETE = "Memory", "PatchDoc", "RemoveDoc"  # tools of LangMem's
 _TYPES = {"p": "person", "t": "team", "l": "place", "j": "project", "": "user"}
 _TODAY = re.compile(r"Today is (\d{4}-\d\d-\d\d)\.")
 _SPEAKER = re.compile(r"^=+ (Human|Ai|System) Message =+$", re.MULTILINE)
-_INSTANCE = re.compile(r"<instance id=(\S+) schema_type=\"Memory\">\n(.*?)\n</instance>", re.DOTALL)
+_INSTANCE = re.compile(r"<instance id=([^\s<]++) schema_type=\"Memory\">\n")
 _QUESTION = re.compile(r"^Question: (.*)\Z", re.MULTILINE | re.DOTALL)
 
 
@@ -52,7 +52,9 @@ def manage_documents(taker: StatementReader, request: Request) -> tuple[ToolCall
     session = request.messages[-1].content
     parts = _SPEAKER.split(session)
     said = [text.strip() for role, text in zip(parts[1::2], parts[2::2], strict=True) if role == "Human"]
-    known = {name: _content(text) for name, text in _INSTANCE.findall(request.messages[0].content)}
+    closed = request.messages[0].content.split("\n</instance>")[:-1]
+    opened = [(found, part) for part in closed if (found := _INSTANCE.search(part)) is not None]
+    known = {found[1]: _content(part[found.end() :]) for found, part in opened}
     day = _TODAY.search(session)
     today = 0 if day is None else date.fromisoformat(day[1]).toordinal()
     calls: list[ToolCall] = []

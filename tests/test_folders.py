@@ -1,0 +1,28 @@
+"""Files that are replaced at once: nothing is written through a link, and a failure leaves the old file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from eirkit.folders import replace_file
+
+
+@pytest.mark.parametrize("name", [".page.html.unfinished", f".page.html.{os.getpid()}.unfinished"])
+def test_a_link_at_the_name_of_the_unfinished_file_is_not_followed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "private").write_text("mine")
+    (shared := tmp_path / "shared").mkdir()
+    (shared / name).symlink_to(tmp_path / "private")
+    replace_file(shared / "page.html", b"page")
+    assert (shared / "page.html").read_bytes() == b"page"
+    assert (tmp_path / "private").read_text() == "mine"
+
+
+def test_after_a_failure_the_old_file_is_there_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "inside").touch()
+    with pytest.raises(OSError, match="page"):
+        replace_file(tmp_path / "page", b"new")
+    assert [path.name for path in tmp_path.iterdir()] == ["page"]
