@@ -75,13 +75,9 @@ def ours(identity: str, agent: str) -> dict[str, float | None]:
     return {row.label: row.ours for row in found(identity).rows if row.ours_by == agent}
 
 
-def on_one_worker(identity: str):
-    """Return a parameter whose tests share a process, and so one run of the study."""
-    group = pytest.mark.xdist_group(f"study {identity}")
-    return pytest.param(identity, marks=[group, pytest.mark.slow] if identity in SLOW else group)
-
-
-quick = pytest.mark.parametrize("identity", [on_one_worker(study.id) for study in STUDIES])
+quick = pytest.mark.parametrize(
+    "identity", [pytest.param(s.id, marks=pytest.mark.slow if s.id in SLOW else ()) for s in STUDIES]
+)
 
 
 def test_no_table_and_no_figure_is_missing():
@@ -141,7 +137,7 @@ def test_every_row_is_printed_once_and_every_chart_speaks_in_figures(identity):
             assert chart.csv().count("\n") > 1
 
 
-@pytest.mark.parametrize("identity", [on_one_worker(identity) for identity in MODEL_FREE])
+@pytest.mark.parametrize("identity", MODEL_FREE)
 def test_model_free_studies_reproduce(identity):
     made = found(identity) if identity == "channel-audit" else find_study(identity).run(Setting())  # it takes no seeds
     assert made.verdict in (REPRODUCED, SPREAD)
