@@ -280,7 +280,7 @@ def may_be(name: str, document: StoredDocument) -> bool:
     head, signs = document.head, SIGNS.get(name)
     if signs is None or (len(head) >= HEAD_BYTES and not shows_an_object(head)):
         return True
-    return any(sign in (head if isinstance(sign, bytes) else document.name) for sign in signs)
+    return any(sign in head if isinstance(sign, bytes) else sign in document.name for sign in signs)
 
 
 def _runs(

@@ -39,8 +39,8 @@ PLUGINS = {
     "trae-agent": "eirkit.logs.formats.sessions.trae",
 }
 
-# A log of the format has at least one of these in its head, or a text (not bytes) in its name. A sign may occur in other
-# logs as well, since it only decides whether the format is asked.
+# A log of the format has at least one of these in its head or, if the sign is a text and not bytes, in its name. A sign
+# may occur in other logs as well: it only decides whether the format is asked.
 SIGNS: dict[str, tuple[bytes | str, ...]] = {
     "aider": (b"# aider chat started at ",),
     "amp": (b'"T-',),
