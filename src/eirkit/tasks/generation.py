@@ -71,7 +71,7 @@ def batch_of(workload: Workload, spec: TaskSpec, seeds: Sequence[int] | NDArray[
         return batch
     if len(keys) * spec.n * max(workload.width(spec), spec.fan_in) > _KEPT_CELLS:
         return _drawn(workload, spec, keys)
-    return _kept(type(workload), spec, tuple(keys.tolist()))
+    return kept_batches(type(workload), spec, tuple(keys.tolist()))
 
 
 def _drawn(workload: Workload, spec: TaskSpec, keys: NDArray[np.uint64]) -> TaskBatch:
@@ -79,7 +79,8 @@ def _drawn(workload: Workload, spec: TaskSpec, keys: NDArray[np.uint64]) -> Task
 
 
 @lru_cache(maxsize=32)  # the cells of a sweep, its control and its prompts are made of the same few tasks
-def _kept(workload: type[Workload], spec: TaskSpec, seeds: tuple[int, ...]) -> TaskBatch:
+def kept_batches(workload: type[Workload], spec: TaskSpec, seeds: tuple[int, ...]) -> TaskBatch:
+    """Return a small batch of one of our own workloads, the same one for the same arguments."""
     batch = _drawn(workload(), spec, np.array(seeds, dtype=np.uint64))
     for array in (batch.seeds, batch.references, batch.inputs, batch.answers):
         array.flags.writeable = False  # the cache hands the same arrays to everyone
