@@ -69,8 +69,8 @@ MOST_REPEATS = 4  # of the peer's work in a round
 def ratio(pair: Pair, rounds: int, good: float = 0.0) -> float:
     """Return the CPU time of our work in units of the peer's: the best of some rounds of each, taken in turns.
 
-    A peer that needs less time is measured more often. Other work on the machine hits it more easily, and a yardstick that
-    seems longer than it is would hide that we got slower.
+    A peer that needs less time is measured more often, since a yardstick that other work made longer would hide that we
+    got slower.
 
     Args:
         good: stop after three rounds or more once the ratio is no larger.
