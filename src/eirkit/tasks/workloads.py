@@ -164,6 +164,8 @@ class StepwiseSum(Workload):
         return f"The answer is the input plus all referenced answers, modulo {spec.q}, value by value."
 
     def operate(self, spec: TaskSpec, fresh: Payload | None, operands: Sequence[Payload]) -> Payload:
+        if fresh is not None and len(fresh) == 1:  # as in most tasks
+            return ((fresh[0] + sum([value for (value,) in operands])) % spec.q,)
         q = spec.q
         return tuple([sum(column) % q for column in zip(fresh or (), *operands, strict=True)])
 
