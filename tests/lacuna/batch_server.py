@@ -1,4 +1,4 @@
-"""A server on loopback that speaks the batch APIs of OpenAI and Anthropic."""
+"""A server on loopback that speaks the batch APIs of OpenAI, Anthropic and Google."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from tests.lacuna.servers import Received, answers_as
 class BatchServer:
     """Keeps files and batches as the providers' documentation says; a batch ends at the second question about it."""
 
-    def __init__(self, refuse: str = "", ends: str = "completed", without: int = 0) -> None:
+    def __init__(self, refuse: str = "", ends: str = "completed", without: int = 0, busy: int = 0) -> None:
         self.refuse, self.ends, self.without = refuse, ends, without
+        self.busy = busy  # questions for a state that get a 503
         self.batches: list[list[dict[str, Any]]] = []  # requests of each
         self.direct, self.asked, self.files = 0, {}, {}
         self.further: list[bytes] = []  # lines that stand before the results
@@ -34,11 +35,15 @@ class BatchServer:
                     self.reply(server.post(self.path, self.headers, body))
 
             def do_GET(self) -> None:
-                self.reply(server.get(self.path))
+                if server.busy:
+                    server.busy -= 1
+                    self.reply({"error": {"message": "busy", "code": 503}}, 503)
+                else:
+                    self.reply(server.get(self.path))
 
-            def reply(self, document: Any) -> None:
+            def reply(self, document: Any, status: int = 200) -> None:
                 text = document if isinstance(document, bytes) else json.dumps(document).encode()
-                self.send_response(200)
+                self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
@@ -88,6 +93,9 @@ class BatchServer:
         if path == "/v1/messages/batches":
             self.batches.append(asked["requests"])
             return self.anthropic(len(self.batches) - 1, "in_progress")
+        if path.endswith("/models/any:batchGenerateContent"):
+            self.batches.append(asked["batch"]["inputConfig"]["requests"]["requests"])
+            return {"name": f"batches/{len(self.batches) - 1}", "metadata": {"state": "BATCH_STATE_PENDING"}}
         self.direct += 1
         return self.completion(asked)
 
@@ -105,6 +113,8 @@ class BatchServer:
         self.asked[number] = self.asked.get(number, 0) + 1
         if parts[2] == "messages":
             return self.anthropic(number, "ended" if self.asked[number] > 1 else "in_progress")
+        if path.startswith("/v1/v1"):
+            return self.google(number)
         if self.asked[number] < 2:
             return self.openai(number, "in_progress")
         results = [self.result(one) for one in self.batches[number][self.without :]]
@@ -132,6 +142,27 @@ class BatchServer:
             "processing_status": status,
             "request_counts": counts,
         } | times
+
+    def google(self, number: int) -> dict[str, Any]:
+        if self.asked[number] < 2:
+            return {"name": f"batches/{number}", "metadata": {"state": "BATCH_STATE_RUNNING"}}
+        if self.ends != "completed":
+            return {"name": f"batches/{number}", "metadata": {"state": f"BATCH_STATE_{self.ends.upper()}"}}
+        listed = list(map(self.generated, self.batches[number][self.without :]))
+        state = {"state": "BATCH_STATE_SUCCEEDED", "output": {"inlinedResponses": {"inlinedResponses": listed}}}
+        return {"name": f"batches/{number}", "metadata": state, "done": True}
+
+    def generated(self, one: dict[str, Any]) -> dict[str, Any]:
+        asked, config = one["request"], one["request"]["generationConfig"]
+        if self.refuse and self.refuse in config:
+            return {"metadata": one["metadata"], "error": {"code": 3, "message": f"{self.refuse} is not supported"}}
+        parts = [asked["systemInstruction"], *asked["contents"]] if "systemInstruction" in asked else asked["contents"]
+        roles = ["system", *["user"] * len(asked["contents"])][-len(parts) :]
+        texts = [{"role": role, "content": part["parts"][0]["text"]} for role, part in zip(roles, parts, strict=True)]
+        text = self.completion({"messages": texts})["choices"][0]["message"]["content"]
+        usage = {"promptTokenCount": 100, "candidatesTokenCount": 8, "thoughtsTokenCount": 2, "totalTokenCount": 110}
+        found = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
+        return {"metadata": one["metadata"], "response": {"candidates": [found], "usageMetadata": usage}}
 
     def result(self, one: dict[str, Any]) -> dict[str, Any]:
         if self.refuse and self.refuse in one["body"]:

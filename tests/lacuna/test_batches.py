@@ -1,4 +1,4 @@
-"""Batch APIs of OpenAI and Anthropic, spoken by a loopback server to the providers' SDKs; Anthropic's needs its SDK."""
+"""Batch APIs of OpenAI, Anthropic and Google, spoken by a loopback server to the SDKs; the last two need theirs."""
 
 from __future__ import annotations
 
@@ -51,14 +51,64 @@ def test_message_batches_are_read_like_messages(tmp_path):
     assert [one["usage"]["cost_usd"] for one in found] == pytest.approx([6 * 14_000 / 2e6] * 5)
 
 
-def ask(server: BatchServer, **more: Any) -> str:
+def is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+needs_google = pytest.mark.skipif(not is_installed("google.genai"), reason="needs Google's SDK; `make test-native`")
+
+
+@needs_google
+def test_jobs_of_google_are_read_like_its_responses(tmp_path):
+    body = '{"generationConfig": {"thinkingConfig": {"thinkingBudget": 64}}}'
+    with BatchServer() as server:
+        chosen = ("--set", "batch=0.05", "--set", "api=gemini", "--set", f"body={body}")
+        found = sweep(server, tmp_path, *chosen, model="google/any")
+        assert (server.direct, [len(one) for one in server.batches]) == (0, [5] * 6)
+    sent = server.batches[0][0]["request"]
+    assert sent["model"] == "models/any"
+    assert list(sent["generationConfig"]["thinkingConfig"].values()) == [64]  # the SDK has its own spelling of names
+    assert {one["score"]["answered"] for one in found} == {6}
+    assert [one["usage"]["cost_usd"] for one in found] == pytest.approx([6 * 14_000 / 2e6] * 5)
+    assert {one["usage"]["reasoning_tokens"] for one in found} == {12}
+
+
+@needs_google
+def test_jobs_of_google_are_split_by_size_and_adapt_to_refusals(monkeypatch):
+    monkeypatch.setattr("eirkit.agents.serving.batches._LARGEST_INLINE", 1)
+    with BatchServer(refuse="seed", busy=1) as server:
+        server.completion = lambda body: json.loads(PLAIN)  # type: ignore[method-assign]
+        assert ask(server, "google/any", times=2, api="gemini") == "ok ok"
+    assert sorted("seed" in one["request"]["generationConfig"] for (one,) in server.batches) == [False] * 2 + [True] * 2
+
+
+@needs_google
+@pytest.mark.parametrize(("ends", "without", "kind"), [("failed", 0, "rejected"), ("completed", 1, "server")])
+def test_what_google_does_not_answer_is_a_failure_with_its_kind(ends, without, kind):
+    with BatchServer(ends=ends, without=without) as server, pytest.raises(ModelError) as failure:
+        ask(server, "google/any", api="gemini")
+    assert failure.value.kind == kind
+
+
+def test_a_busy_server_does_not_lose_a_batch():
+    with BatchServer(busy=3) as server:
+        server.completion = lambda body: json.loads(PLAIN)  # type: ignore[method-assign]
+        assert ask(server) == "ok"
+    assert len(server.batches) == 1
+
+
+def ask(server: BatchServer, name: str = "openai/any", times: int = 1, **more: Any) -> str:
     options = ModelOptions(base_url=server.url, retries=0, extra={"batch": 0.02, **more})
-    model = make_metered("openai/any", options)
+    model = make_metered(name, options)
     prompt = "WORKLOAD stepwise-sum n=2 q=10\nRETAINED 0\nSTEP 01 add\nINPUT 3"
 
     async def once() -> str:
         try:
-            return (await model.reply(Request((Message("user", prompt),)))).text
+            replies = (model.reply(Request((Message("user", prompt),))) for _ in range(times))
+            return " ".join([one.text for one in await asyncio.gather(*replies)])
         finally:
             await model.close()
 
