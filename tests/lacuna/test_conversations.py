@@ -296,6 +296,19 @@ def test_a_rescue_in_words_repairs_with_the_truth_not_with_a_sham_and_misleads_w
     assert "old values" in shown
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("memory", ["bm25", "vector"])
+def test_beside_what_a_memory_returns_an_old_sentence_misleads(memory, tmp_path: Path, capsys):
+    given = ["--workload", "words", "--preset", "small+updates=2", "--memory", memory, "--model", "scripted/reader"]
+    out = ["--seeds", "0:24", "--out", str(tmp_path / "rescue"), "--json"]
+    found = json.loads(eirkit(capsys, "lacuna", "rescue", *given, *out))
+    contrasts = {(*one["arms"], one["of"]): one["difference"] for one in found["contrasts"]}
+    assert contrasts["oracle", "sham", "accuracy"]["low"] > 0.9
+    assert contrasts["sham", "control", "accuracy"]["low"] <= 0 <= contrasts["sham", "control", "accuracy"]["high"]
+    assert contrasts["stale", "control", "accuracy"]["high"] < 0.1
+    assert contrasts["stale", "control", "misled"]["low"] > 0
+
+
 def test_a_sham_is_true_of_another_and_an_old_sentence_of_the_same():
     (task,) = tasks("small+updates=2", range(1))
     arms = {arm: WordInjection(task, arm) for arm in ("oracle", "sham", "stale")}
@@ -306,6 +319,7 @@ def test_a_sham_is_true_of_another_and_an_old_sentence_of_the_same():
         assert {one.statement for one in told["oracle"]} == {one.statement for one in needed}
         assert {one.statement for found in told.values() for one in found} <= said
         assert {one.statement.subject for one in told["stale"]} <= {one.statement.subject for one in needed}
+        assert not {one.statement for one in told["stale"]} & {one.statement for one in needed}
         if len(needed) == 1:
             assert all(one.statement.subject != needed[0].statement.subject for one in told["sham"])
             lengths = [len(arms[arm](asked.t) or "") for arm in ("oracle", "sham")]

@@ -115,7 +115,7 @@ class ConversationJudge:
         lacking = lacking or self.unnamed(needed, seen.passages)
         unknown = self.task.language.table["unknown"].casefold()
         if submitted != unknown and (found := self.by_answer(asked, submitted, seen, lacking)) is not None:
-            return found, self.showing(submitted, seen)
+            return found, self.showing(asked, submitted, seen)
         if lacking is not None:
             return self.by_store(lacking, seen)
         if needed and not self.tells(asked, seen):
@@ -124,7 +124,7 @@ class ConversationJudge:
             return "word_not_used", self.text_of(needed[0]) if needed else ""
         shown = "\n".join(seen.passages).casefold()
         invented = [word for word in re.findall(r"(?<!\w)\w*[^\W\d_]\w*", submitted) if word not in shown]
-        return ("word_invented" if invented else "word_misread"), self.showing(submitted, seen)
+        return ("word_invented" if invented else "word_misread"), self.showing(asked, submitted, seen)
 
     def tells(self, asked: Asked, seen: Seen) -> bool:
         """True if what was shown gives the right answer to somebody who reads it without fault."""
@@ -260,13 +260,22 @@ class ConversationJudge:
         language = self.task.language
         return canonical_answer(language, asked.question, show_answer(language, asked.question, answer))
 
-    def showing(self, submitted: str, seen: Seen) -> str:
-        """Return the first shown passage that has the answer, or else the first one."""
+    def showing(self, asked: Asked, submitted: str, seen: Seen) -> str:
+        """Return the shown text that states the answer: of what was asked about, else of others, else in any way."""
         parts = [part for part in submitted.split(", ") if part]
-        for text in seen.passages:
-            if seen.memory and any(part in text.casefold() for part in parts):
-                return text
-        return next((turn for turn in self.task.turns if any(part in turn.casefold() for part in parts)), "")
+        texts = [text for text in (seen.passages if seen.memory else self.task.turns) if _has_any(text, parts)]
+        keys = keys_of(asked.question, self.task.truth)
+        stated = [(text, one) for text in texts for one in self._statements(text)]
+        stated = [
+            (text, one) for text, one in stated if str(one.value).casefold() in parts and one.attribute in dict(keys)
+        ]
+        own = [text for text, one in stated if (one.attribute, one.subject) in keys]
+        texts = [*own, *(text for text, _ in stated), *texts]
+        return next(iter(texts), next((turn for turn in self.task.turns if _has_any(turn, parts)), ""))
+
+
+def _has_any(text: str, parts: Sequence[str]) -> bool:
+    return any(part in text.casefold() for part in parts)
 
 
 def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Sequence[str]) -> list[WordVerdict]:
