@@ -17,6 +17,7 @@ from eirkit.agents.model import Message, ModelOptions
 from eirkit.agents.models.reader import make_reader
 from eirkit.cli import main
 from eirkit.errors import SpecError, UsageError
+from eirkit.findings.conversations import ConversationJudge
 from eirkit.runs.cells import Access
 from eirkit.runs.conversations import WordInjection, check_told_access, judge_told, told_session
 from eirkit.runs.store import scan_runs
@@ -339,6 +340,24 @@ def test_the_viewer_marks_what_was_needed_stored_and_returned(tmp_path: Path, ca
         told = run.around(step["t"])["told"]
         assert told["question"] in run.task.instance.told[-1].questions
         assert all(turn["stored"] for turn in told["turns"])  # a text file keeps everything
+        assert all("".join(text for text, _ in turn["pieces"]) == turn["text"] for turn in told["turns"])
+        assert all(turn["returned"] or not turn["used"] for turn in told["turns"])
+        asked = run.task.instance.asked[step["t"] - 1]
+        if step["correct"] and asked.ability in ("fact", "update"):
+            assert [turn["needed"] for turn in told["turns"]] == [turn["used"] for turn in told["turns"]]
         if wrong.get(step["t"]) == "word_not_returned":
             assert told["fate"] == "held, not returned"
             assert any(turn["needed"] and not turn["returned"] for turn in told["turns"])
+
+
+def test_what_an_answer_rests_on_is_what_was_shown_and_decides_it():
+    (task,) = tasks("small", range(1))
+    judge = ConversationJudge(task)
+    asked = next(one for one in task.asked if one.ability == "update" and one.question.form == "now")
+    about = [one for one in task.said if one.statement[1:3] == asked.question[1:3]]
+    old, new = (task.turns[one.passage] for one in about[-2:])
+    right, before = (str(one.statement.value).casefold() for one in (about[-1], about[-2]))
+    assert judge.used(asked, right, [old, new]) == {about[-1].statement}
+    assert judge.used(asked, before, [old]) == {about[-2].statement}
+    assert judge.used(asked, before, [old, new]) == {about[-2].statement}, "misread: the one that states it"
+    assert judge.used(asked, "unknown", [old, new]) == set(), "nothing that was shown says so"

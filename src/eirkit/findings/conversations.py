@@ -84,6 +84,18 @@ class ConversationJudge:
         subjects = {one.statement.subject for one in self.task.said}
         return frozenset(subjects | {str(one.statement.value) for one in self.task.said})
 
+    @cached_property
+    def everybody(self) -> Listener:
+        """Somebody who knows all people and nicknames of the world."""
+        listener = Listener()
+        for name in self.names:
+            if " " in name:
+                listener.mention(name)
+        for one in self.task.said:
+            if one.statement.attribute == "nickname":
+                listener.nicknames[str(one.statement.value)] = one.statement.subject
+        return listener
+
     def judge(self, asked: Asked, submitted: str | None, seen: Seen) -> WordVerdict:
         """Return the verdict on one answer, in its canonical form; None if it could not be read."""
         missed = not self.tells(asked, seen)
@@ -98,14 +110,7 @@ class ConversationJudge:
         """Return the right answer, and of a person every name that can mean nobody else."""
         right = {unspell(self.task.step(asked.t).answer)}
         if asked.question.attribute == "lead" and isinstance(asked.answer, str):
-            listener = Listener()
-            for name in self.names:
-                if " " in name:
-                    listener.mention(name)
-            for one in self.task.said:
-                if one.statement.attribute == "nickname":
-                    listener.nicknames[str(one.statement.value)] = one.statement.subject
-            right |= {name.casefold() for name in listener.names(asked.answer)}
+            right |= {name.casefold() for name in self.everybody.names(asked.answer)}
         return right
 
     def fate(self, asked: Asked, submitted: str, seen: Seen) -> tuple[str, str]:
@@ -143,6 +148,29 @@ class ConversationJudge:
         if submitted in {self.shown(asked, one) for one in self.others(asked)}:
             return "word_entity"
         return None
+
+    def used(self, asked: Asked, submitted: str, passages: Sequence[str]) -> set[Saying]:
+        """Return the statements in passages that an answer rests on.
+
+        If the answer is what the passages tell, these are the statements without which they would tell another; if it
+        is not, those that state it.
+        """
+        question = asked.question
+        heard = hear_passages(self.task.language, passages, self.task.today, people_in(question))
+        if self.shown(asked, learn(heard).answer(question)) != submitted:
+            parts = submitted.split(", ")
+            found = [one.statement for one in heard if str(one.statement.value).casefold() in parts]
+        else:
+            without = ((one.statement, learn([other for other in heard if other is not one])) for one in heard)
+            found = [one for one, rest in without if self.shown(asked, rest.answer(question)) != submitted]
+        return set(map(self._named_fully, found))
+
+    def _named_fully(self, said: Saying) -> Saying:
+        """Return a statement with full names, which what was shown may not tell."""
+        whose, value = self.everybody.resolve(said.subject) or said.subject, said.value
+        if said.attribute == "lead":
+            value = self.everybody.resolve(str(value)) or value
+        return said._replace(subject=whose, value=value)
 
     def old_answers(self, asked: Asked) -> Iterable[Answer]:
         """Yield the answers that were right before the last changes of the facts that the question depends on."""
