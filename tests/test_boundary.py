@@ -218,7 +218,7 @@ def test_an_operator_that_breaks_inside_a_models_reply_is_the_workloads_fault(tm
 
 def test_a_memory_that_asks_a_model_which_fails_reports_the_models_failure(tmp_path):
     change = {
-        "memory": "tests.lacuna.test_metered_memory:Asking",
+        "memory": "tests.lacuna.asking:Asking",
         "memory_options": {"Asking": {"model": f"{HERE}:BadModel/plain", "embedding": "ngrams", "bears": True}},
     }
     ((kind, message),) = failures_of(change, tmp_path)

@@ -18,8 +18,6 @@ import pytest
 
 from tests.processes import completed, running
 
-pytestmark = pytest.mark.check
-
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # What a reader types that is not ours to try here: each needs a network, a checkout or a shell of its own.
@@ -187,6 +185,7 @@ def test_a_page_does_what_it_says(page, tmp_path):
     assert faults(page, workshop(tmp_path)) == []
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     prose = FENCE.sub("", page.read_text("utf-8"))
@@ -194,11 +193,13 @@ def test_links_lead_somewhere(page):
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/index.md"])
 def test_the_pages_that_everybody_looks_for_are_there(name):
     assert (ROOT / name).is_file()
 
 
+@pytest.mark.check
 def test_every_page_is_on_the_map():
     index = (ROOT / "docs" / "index.md").read_text("utf-8")
     notes = (ROOT / "docs" / "design" / "README.md").read_text("utf-8")

@@ -81,7 +81,10 @@ SYSTEM = ("--eirkit-memory", "mine.py:Notebook", "-p", "no:cacheprovider")
 
 
 @pytest.fixture
-def here(pytester: pytest.Pytester) -> pytest.Pytester:
+def here(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A folder with a memory system; of all plug-ins ours alone is loaded, since the others' imports take a second."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "eirkit_pytest")
     (pytester.path / "mine.py").write_text(MEMORY)
     return pytester
 
@@ -213,7 +216,9 @@ def test_a_model_that_is_out_skips_and_does_not_fail(here):
 
 
 @pytest.mark.slow  # a pytest of its own, or several
-def test_workers_report_home(here):
+def test_workers_report_home(here, monkeypatch):
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    monkeypatch.delenv("PYTEST_PLUGINS")
     chosen = ("--eirkit-workload", "store-recall,stepwise-sum", "--eirkit-record", "base.json", "-n", "2")
     run(here, *SYSTEM, *chosen).assert_outcomes(passed=3)
     assert {case.workload for case in read_cases(here.path / "base.json").values()} == {"store-recall", "stepwise-sum"}

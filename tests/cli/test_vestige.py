@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.cli.vestige_analyze import CorpusProgress, _in_vain
-from eirkit.cli.vestige_show import _break_line
+from eirkit.cli.vestige.analyze import CorpusProgress, _in_vain
+from eirkit.cli.vestige.show import _break_line
 from tests.processes import completed
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))

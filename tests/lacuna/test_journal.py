@@ -25,8 +25,8 @@ from eirkit.runs.journal import LEDGER, SUMS, SUMS_SCHEMA, read_journal
 from eirkit.runs.suite import read_suite
 from eirkit.runs.summary import RunSummary
 from eirkit.runs.sweep import resume_sweep, start_sweep
+from tests.lacuna.asking import Asking, name_of
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as
-from tests.lacuna.test_metered_memory import Asking, name_of
 from tests.processes import running, wait_until
 
 PRICES = '[prices]\n"openai/any" = { input = 1000, output = 1000, as_of = 2026-01-01 }\n'

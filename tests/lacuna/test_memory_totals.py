@@ -159,7 +159,8 @@ def test_a_row_without_a_scored_run_is_no_proof_of_anything():
         ("mem0", {"infer": True}, 4, 1),
         ("mem0", {"infer": True, "model": "openai/m"}, 4, 0),
         ("mem0", {}, 0, 0),
-        ("langmem", {}, 4, 0),  # it asks for embeddings alone
+        ("langmem", {}, 4, 1),
+        ("langmem", {}, 0, 0),  # embeddings are not calls of a model
         ("bm25", {}, 4, 0),  # whatever it asked, it asked elsewhere
     ],
 )

@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
 
-from eirkit.agents.memories.in_process import KeyValue
-from eirkit.agents.memory import Item, MemoryCall, MemoryUsage, Requirements, memories
+from eirkit.agents.memory import Item, MemoryCall, MemoryUsage, memories
 from eirkit.agents.memory_calls import consult
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage
 from eirkit.agents.models.reference import Reference
@@ -23,6 +21,7 @@ from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, 
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
 from eirkit.testing import check_memory
+from tests.lacuna.asking import Asking, Careless, OnlyModel, name_of
 from tests.lacuna.servers import ModelServer, Received, answers_as, fails, says
 
 HERE = Path(__file__)
@@ -39,43 +38,6 @@ class Model(Reference):
         if self.error is not None:
             raise self.error
         return Reply("noted", usage=Usage(10, 3, cost_usd=0.25))
-
-
-class Asking(KeyValue):
-    """Asks its model about every record and its embedding about every query, through the real client."""
-
-    requirements = Requirements(endpoint=("model", "embedding"))
-
-    def __init__(self, *, endpoint: str, bears: bool = False) -> None:
-        super().__init__()
-        self.endpoint, self.bears = endpoint, bears
-
-    async def write(self, item: Item) -> None:
-        try:
-            async with openai.AsyncOpenAI(base_url=self.endpoint, api_key="none") as client:
-                await client.chat.completions.create(model="any", messages=[{"role": "user", "content": item.text}])
-        except openai.APIError:
-            if not self.bears:
-                raise
-        await super().write(item)
-
-    async def search(self, query: str, limit: int) -> Sequence[str]:
-        async with openai.AsyncOpenAI(base_url=self.endpoint, api_key="none") as client:
-            await client.embeddings.create(model="any", input=query)
-        return [text for text in self._kept.values() if query in text][:limit]
-
-
-class OnlyModel(Asking):
-    """Has an embedding of its own."""
-
-    requirements = Requirements(endpoint=("model",))
-
-
-class Careless(Asking):
-    """Goes on as if nothing were wrong when its model fails."""
-
-    def __init__(self, *, endpoint: str) -> None:
-        super().__init__(endpoint=endpoint, bears=True)
 
 
 class Failing:
@@ -205,10 +167,6 @@ def test_the_endpoint_is_stopped_although_the_system_cannot_be():
 
 
 # Through the harness: settings, and a run's failure by its kind.
-
-
-def name_of(kind: type) -> str:
-    return f"{HERE}:{kind.__name__}"
 
 
 def test_the_model_and_the_embedding_are_settings_where_they_are_asked_for():

@@ -106,14 +106,14 @@ def test_blocks_change_no_result(monkeypatch):
 
 
 def test_memory_is_bounded_however_many_observations(monkeypatch):
-    monkeypatch.setattr(statistics, "BLOCK_WORDS", statistics.BLOCK_WORDS // 10)
-    values = np.random.default_rng(5).normal(size=3_000).tolist()
+    monkeypatch.setattr(statistics, "BLOCK_WORDS", statistics.BLOCK_WORDS // 40)
+    values = np.random.default_rng(5).normal(size=1_000).tolist()
     tracemalloc.start()
     try:
         bootstrap_mean(values, range(len(values)))
-        sign_flip(values), spearman(values, values[::-1]), permuted_difference(values, values[:900])
-        # 2,000 resamples of 3,000 values at once are 48 MB; a block of words and what is made of it are 1.6 MB each.
-        assert tracemalloc.get_traced_memory()[1] < 20e6
+        sign_flip(values), spearman(values, values[::-1]), permuted_difference(values, values[:300])
+        # 2,000 resamples of 1,000 values at once are 16 MB; a block of words and what is made of it are 0.4 MB each.
+        assert tracemalloc.get_traced_memory()[1] < 6e6
     finally:
         tracemalloc.stop()
 

@@ -292,10 +292,11 @@ def small_values(world, attribute):
     return tuple(range(count)) if form == "date" else tuple(f"v{i}" for i in range(count)), count
 
 
-def test_the_floor_is_exact_on_a_thousand_random_small_worlds():
+@pytest.mark.parametrize("worlds", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_the_floor_is_exact_on_random_small_worlds(worlds):
     """Every cut: each fact against an enumeration, and whole contracts, where they are small, against `eir count`."""
     whole, rng = Counter(), random.Random(5)
-    for seed in range(1000):
+    for seed in range(worlds):
         dials = Dials(
             people=2, alike=1, bystanders=1, nicknames=0, teams=rng.randint(1, 2), places=rng.randint(1, 2),
             projects=rng.randint(0, 2), facts=rng.randint(1, 3), candidates=rng.randint(0, 2), updates=2,
@@ -328,7 +329,7 @@ def test_the_floor_is_exact_on_a_thousand_random_small_worlds():
                     found = tuple(plain_answer(said, q) for q in asked_then)
                     assert seen.setdefault(answers_now, found) == found
                 assert len(seen) == product_of
-    assert min(whole[cut] for cut in range(3)) > 100
+    assert min(whole[cut] for cut in range(3)) > worlds / 10
 
 
 def test_the_floor_of_a_world():

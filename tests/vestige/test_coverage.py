@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from eirkit.cli.vestige_analyze import analyze
-from eirkit.cli.vestige_show import show
+from eirkit.cli.vestige.analyze import analyze
+from eirkit.cli.vestige.show import show
 from eirkit.engine.processes import Processes
 from eirkit.logs.actions.coverage import ToolCoverage, coverage_of, is_understood
 from eirkit.logs.audits.occupancy import read_windows

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from eirkit.live.installing import AGENTS, Installer
 from eirkit.live.restoring import MOST_BYTES, restored_text
 from eirkit.live.trial import ARMS, DRAWS, arm_at, begin_trial, end_trial
 from eirkit.live.working_set import WorkingFile, WorkingSet, joined
+from tests.processes import completed, running
 from tests.vestige.week_home import RULE, ClaudeSession, source_text
 
 TEXT = source_text(3_000)
@@ -200,33 +202,22 @@ def test_a_broken_transcript_gets_no_answer_and_no_error(
         assert run_main(monkeypatch, capsys, ["claude", name], text) == ""
 
 
-def start(words: list[str], event: dict[str, Any], own: Path, *, is_full: bool = False) -> subprocess.Popen[bytes]:
-    """Start the hook as agents do; on a full disk no file can grow."""
+def started(words: list[str], own: Path, *, is_full: bool = False) -> tuple[list[object], dict[str, Any]]:
+    """Return the command and environment of the hook as agents start it; on a full disk no file can grow."""
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); " if is_full else ""
     code = f"{limit}import sys; from eirkit.live.hook import main; sys.exit(main(sys.argv[1:]))"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "EIRKIT_HOME": str(own), "PYTHONDONTWRITEBYTECODE": "1"},
-    )
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(event).encode())
-    process.stdin.close()
-    process.stdin = None
-    return process
+    environment = {**os.environ, "EIRKIT_HOME": str(own), "PYTHONDONTWRITEBYTECODE": "1"}
+    return [sys.executable, "-c", code, *words], {"env": environment}
 
 
 def test_a_full_disk_does_not_stop_the_answer(tmp_path: Path) -> None:
     path = session().save(tmp_path / "t.jsonl")
-    for name, expected in (("PreCompact", b""), ("SessionStart", RULE.encode())):
-        out, err = start(
-            ["claude", name], payload(path, source="compact"), tmp_path / "own", is_full=True
-        ).communicate()
-        assert expected in out
-        assert bool(out) == bool(expected)
-        assert err == b""
+    for name, expected in (("PreCompact", ""), ("SessionStart", RULE)):
+        command, options = started(["claude", name], tmp_path / "own", is_full=True)
+        done = completed(command, input=json.dumps(payload(path, source="compact")), **options)
+        assert expected in done.stdout
+        assert bool(done.stdout) == bool(expected)
+        assert done.stderr == ""
 
 
 def test_sessions_at_the_same_time_do_not_meet(tmp_path: Path) -> None:
@@ -238,9 +229,14 @@ def test_sessions_at_the_same_time_do_not_meet(tmp_path: Path) -> None:
         made.read(f"only_{number}.py", TEXT)
         events.append(payload(made.save(tmp_path / f"{number}.jsonl"), f"s{number}", source="compact"))
     for name in ("PreCompact", "SessionStart"):
-        started = [start(["claude", name], event, own) for event in events]
-        assert [process.communicate()[1] for process in started] == [b"", b"", b""]
-        assert [process.returncode for process in started] == [0, 0, 0]
+        command, options = started(["claude", name], own)
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        with ExitStack() as stack:
+            hooks = [stack.enter_context(running(command, **pipes, **options)) for _ in events]
+            for process, event in zip(hooks, events, strict=True):
+                process.stdin.write(json.dumps(event).encode())  # each waits for the end of its event
+            assert [process.communicate()[1] for process in hooks] == [b"", b"", b""]
+        assert [process.returncode for process in hooks] == [0, 0, 0]
     drawn = [json.loads(line) for line in (own / "guard" / DRAWS).read_text().splitlines()]
     assert sorted(one["place"] for one in drawn) == [0, 1, 2]
     assert {one["arm"] for one in drawn} == set(ARMS)

@@ -114,6 +114,8 @@ class _SpanWriter:
             facts |= {"broken": turn.broken, "carried": turn.carried if self.texts else ""}
         if turn.asked and self.texts:
             facts["asked"] = turn.asked
+        if turn.at is not None:
+            facts["at"] = turn.at
         if turn.kept is not None:
             facts["kept"] = self._kept(turn.kept)
         return {**facts, "rejected": True} if turn.rejected else facts

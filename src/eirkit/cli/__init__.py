@@ -131,7 +131,7 @@ EIR = LazyGroup(
     commands={
         "curve": ("eirkit.cli.eir:curve", "Bits that must survive each step of a generated task."),
         "count": ("eirkit.cli.eir:count", "Bits that a contract of your own requires."),
-        "frontier": ("eirkit.cli.eir:frontier", "How right a memory of a given size can be."),
+        "frontier": ("eirkit.cli.eir_frontier:frontier", "How right a memory of a given size can be."),
     },
 )
 
@@ -158,10 +158,10 @@ VESTIGE = LazyGroup(
     "vestige",
     help="Analyse recorded agent runs for what they needed and lost.",
     commands={
-        "analyze": ("eirkit.cli.vestige_analyze:analyze", "Read logs and write tables of what each run needed."),
-        "show": ("eirkit.cli.vestige_show:show", "One analysed run: its demand, live files and losses."),
-        "cohort": ("eirkit.cli.vestige_cohort:cohort", "Statistics: did failed runs need more than resolved ones?"),
-        "query": ("eirkit.cli.vestige_cohort:run_query", "SQL over the tables of an analysis."),
+        "analyze": ("eirkit.cli.vestige.analyze:analyze", "Read logs and write tables of what each run needed."),
+        "show": ("eirkit.cli.vestige.show:show", "One analysed run: its demand, live files and losses."),
+        "cohort": ("eirkit.cli.vestige.cohort:cohort", "Statistics: did failed runs need more than resolved ones?"),
+        "query": ("eirkit.cli.vestige.cohort:run_query", "SQL over the tables of an analysis."),
         "week": (
             "eirkit.cli.own_agents.week:vestige_week",
             "A week of agents' logs: tokens, money, rereads and losses.",

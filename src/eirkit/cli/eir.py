@@ -1,4 +1,4 @@
-"""`eirkit eir curve`, `count` and `frontier`: bits that must survive a task or contract, and what fewer can reach."""
+"""`eirkit eir curve` and `count`: the bits that must survive each step of a task, or the cut of a contract."""
 
 from __future__ import annotations
 
@@ -23,19 +23,15 @@ from eirkit.cli.options import (
 from eirkit.eir.bisimulation import count_process
 from eirkit.eir.contract import LIMIT, ContractCount, Process, count_contract, load_contract
 from eirkit.eir.demand import ClassCount, DemandCurve, pressure
-from eirkit.eir.lossy import Frontier
 from eirkit.errors import UsageError
-from eirkit.registry import load_object
 from eirkit.show.document import Axis, Chart, Document, Item, Section, Series, facts
 from eirkit.show.drawing import save
-from eirkit.show.frontier import frontier_document, task_frontier_document
 from eirkit.show.table import Cell, Column, Table
-from eirkit.tasks.frontier import frontier_of
+from eirkit.tasks.certification import certify as certify_demand
+from eirkit.tasks.certification import count_demand
 from eirkit.tasks.generation import from_graph, generate, graph_of, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec
-from eirkit.tasks.workload import Workload, load_graph, workloads
-from eirkit.testing.certification import certify as certify_demand
-from eirkit.testing.certification import count_demand
+from eirkit.tasks.workload import Workload, load_graph
 
 LONGEST_TABLE = 24  # rows; longer curves show a selection beside the chart
 FEWEST_DRAWN = 12  # cuts
@@ -273,42 +269,3 @@ def _whole(bits: int) -> str:
     if bits == 0:
         return "Nothing has to be remembered."
     return f"A fixed-length code needs {bits} whole bits; with fewer, no agent can be right in every case."
-
-
-@command(example="eirkit eir frontier examples/timezone.py:timezone --capacity 1")
-@click.argument("workload", metavar="FILE.py:NAME|WORKLOAD")
-@option("--capacity", type=click.FloatRange(0, MOST_BITS), metavar="BITS", help="Also judge a memory this large.")
-@option("--error", default=0.05, show_default=True, help="Share of wrong responses, or runs, that is allowed.")
-@option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help=LIMIT_HELP)
-@option("--groups", is_flag=True, help="With --capacity, list which histories the encoder gives the same code.")
-@option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the frontier as .svg, .png or .pdf.")
-@task_options
-@document_options
-def frontier(
-    spec: TaskSpec, capacity: float | None, error: float, limit: int, groups: bool, plot: Path | None, show: Show
-) -> None:
-    """Compute how often the best memory with a given number of bits is right about a contract or a WORKLOAD.
-
-    A response is right or wrong; a run is right if every response would be, whatever is asked. Histories, futures and
-    moves of a contract are equally likely unless it has history_weight(history), future_weight(future) or
-    move_weight(state, move). The inputs of a workload are uniform, and its references are drawn as it says.
-    """
-    name = spec.workload
-    if groups and (capacity is None or _is_workload(name)):
-        raise UsageError("--groups lists the codes of one encoder; give a contract and a size with --capacity BITS")
-    if _is_workload(name):
-        task = generate(spec)
-        document, chart = task_frontier_document(task, frontier_of(task), error, capacity)
-    else:
-        document, chart = frontier_document(name, Frontier(load_contract(name), limit=limit), error, capacity, groups)
-    if plot is not None:
-        save(chart, plot)
-    show(document)
-
-
-def _is_workload(name: str) -> bool:
-    if ":" not in name:
-        workloads.get(name)  # raises UnknownNameError with the names that are known
-        return True
-    found = load_object(name, "contract or workload")
-    return isinstance(found, type) and issubclass(found, Workload)

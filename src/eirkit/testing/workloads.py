@@ -10,11 +10,11 @@ from typing import get_args
 import numpy as np
 
 from eirkit.errors import SpecError, UsageError
+from eirkit.tasks.certification import certify
 from eirkit.tasks.generation import batch_of, graph_of
 from eirkit.tasks.task import ASKING, Kind, TaskInstance, TaskSpec
 from eirkit.tasks.workload import Workload, workloads
 from eirkit.tasks.workloads import StepwiseSum
-from eirkit.testing.certification import certify
 from eirkit.testing.conformance import Conformance, try_all
 
 SPECS = 40  # random specifications

@@ -106,7 +106,7 @@ def _complaints(path: Path) -> list[str]:
         return []
 
 
-@command(example="eirkit guard hook claude PreCompact < event.json")
+@command(example="eirkit guard hook claude PreCompact")
 @click.argument("agent", metavar="AGENT")
 @click.argument("event", metavar="EVENT")
 @option("--json", "as_json", is_flag=True, group=OUTPUT, help="Accepted as everywhere: an answer is always JSON.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any
 
 from eirkit.errors import InputFileError
@@ -200,8 +201,9 @@ def _finished(turn: RecordedTurn, group: _Group) -> RecordedTurn:
         turn = replace(turn, usage=LoggedUsage.total(used))
     if group.facts is None:
         return turn
-    tokens, touched = group.facts.get("tokens"), group.facts.get("touches")
+    tokens, touched, at = (group.facts.get(name) for name in ("tokens", "touches", "at"))
     turn = replace(turn, tokens=tokens if type(tokens) is int and tokens >= 0 else None)
+    turn = replace(turn, at=at if isinstance(at, float) and isfinite(at) else None)
     turn = replace(turn, asked=words_of(group.facts.get("asked")) or turn.asked, kept=kept_of(group.facts.get("kept")))
     return replace(turn, calls=(), touches=touches_of(touched)) if isinstance(touched, dict) else turn
 

@@ -1,0 +1,1 @@
+"""Commands of `eirkit vestige`, which read recorded runs and their analyses."""
