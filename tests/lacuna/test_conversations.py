@@ -17,7 +17,7 @@ from eirkit.agents.model import Message, ModelOptions
 from eirkit.agents.models.reader import make_reader
 from eirkit.cli import main
 from eirkit.errors import SpecError, UsageError
-from eirkit.findings.conversations import ConversationJudge
+from eirkit.findings.conversations import ConversationJudge, Seen
 from eirkit.runs.cells import Access
 from eirkit.runs.conversations import WordInjection, check_told_access, judge_told, told_session
 from eirkit.runs.store import scan_runs
@@ -348,6 +348,18 @@ def test_the_viewer_marks_what_was_needed_stored_and_returned(tmp_path: Path, ca
         if wrong.get(step["t"]) == "word_not_returned":
             assert told["fate"] == "held, not returned"
             assert any(turn["needed"] and not turn["returned"] for turn in told["turns"])
+
+
+def test_the_door_of_an_earlier_seat_is_an_old_value_where_the_rule_of_the_present_one_was_withdrawn():
+    """World 9, question 7: Gewis Hontunow moved from Doskex to Pantuf, whose door rule was withdrawn."""
+    (task,) = tasks("small", range(9, 10))
+    judge, asked = ConversationJudge(task), task.asked[6]
+    assert (asked.text, asked.answer) == ("Which door should Gewis Hontunow take?", None)
+    doors = {one.statement.subject: str(one.statement.value) for one in task.said if one.statement.op != "forget"
+             and one.statement.attribute == "door"}  # fmt: skip
+    for place, fate in (("Doskex", "word_stale"), ("Pantuf", "word_withdrawn")):
+        seen = Seen((f"[2031-01-20] user: Whoever sits in {place} uses the {doors[place]} door.",), (), True)
+        assert judge.judge(asked, doors[place].casefold(), seen).fate == fate
 
 
 def test_what_an_answer_rests_on_is_what_was_shown_and_decides_it():

@@ -32,6 +32,7 @@ from eirkit.tasks.words.reading import (
     plain_sentence,
     without_last,
 )
+from eirkit.tasks.words.truth import Key
 from eirkit.tasks.words.world import ATTRIBUTES, USER, Answer, Saying
 
 LONGEST_EVIDENCE = 300  # characters of the passage in a record
@@ -139,11 +140,11 @@ class ConversationJudge:
 
     def by_answer(self, asked: Asked, submitted: str, seen: Seen, lacking: Heard | None) -> str | None:
         """Return the fate that the answer itself tells: a withdrawn, an old, or another's value."""
-        old = {self.shown(asked, one) for one in self.old_answers(asked)}
-        if asked.answer is None and submitted in old:
+        facts = [key for one, key in self.old_answers(asked) if self.shown(asked, one) == submitted]
+        if asked.answer is None and self.task.truth.withdrawn.intersection(facts):
             return "word_withdrawn"
         # A list or a total that lacks one statement equals an older one by chance; the statement tells more.
-        if submitted in old and not (lacking is not None and ATTRIBUTES[asked.question.attribute] in ("set", "count")):
+        if facts and not (lacking is not None and ATTRIBUTES[asked.question.attribute] in ("set", "count")):
             return "word_stale"
         if submitted in {self.shown(asked, one) for one in self.others(asked)}:
             return "word_entity"
@@ -172,12 +173,12 @@ class ConversationJudge:
             value = self.everybody.resolve(str(value)) or value
         return said._replace(subject=whose, value=value)
 
-    def old_answers(self, asked: Asked) -> Iterable[Answer]:
-        """Yield the answers that were right before the last changes of the facts that the question depends on."""
+    def old_answers(self, asked: Asked) -> Iterable[tuple[Answer, Key]]:
+        """Yield the answers that were right before the last changes, each with the fact that changed."""
         for key in keys_of(asked.question, self.task.truth):
             for before in without_last(self.task.said, key):
                 if (answer := learn(before).answer(asked.question)) is not None:
-                    yield answer
+                    yield answer, key
 
     def others(self, asked: Asked) -> Iterable[Answer]:
         """Yield the present answers to the same question about others."""
