@@ -26,6 +26,7 @@ from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.tasks.conversations import ToldWorld, canonical_answer, read_preset, spell, unspell
 from eirkit.tasks.generation import find_workload, generate, generate_many, prepare
 from eirkit.tasks.words.reading import hear_passages, needed_statements
+from eirkit.tasks.words.world import ABILITIES
 
 WHOLE = Access("whole", None)
 FAULTS = {
@@ -60,6 +61,27 @@ def test_the_perfect_reader_answers_everything_from_the_whole_conversation(prese
         assert record["instruction"]["old"] == 0
         asked += len(task.asked)
     assert asked > 100
+
+
+@pytest.mark.slow
+def test_the_perfect_reader_answers_everything_in_a_thousand_worlds():
+    counts: dict[str, Counter[str]] = {}
+    for task in tasks("small+level=3+documents=1+updates=2", range(1000)):
+        for ability, (right, asked) in run(task, WHOLE)["abilities"].items():
+            counts.setdefault(ability, Counter()).update(right=right, asked=asked)
+    print({ability: (one["right"], one["asked"]) for ability, one in sorted(counts.items())})
+    assert set(counts) == set(ABILITIES)
+    assert all(one["right"] == one["asked"] > 100 for one in counts.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dial", FAULTS)
+def test_in_hundreds_of_worlds_a_fault_of_the_reader_is_never_named_otherwise(dial):
+    seen: Counter[str] = Counter()
+    for task in tasks("small+updates=2+level=3", range(400)):
+        seen.update(run(task, WHOLE, **{dial: 1.0})["fates"])
+    print(dial, dict(seen))
+    assert set(seen) == FAULTS[dial]
 
 
 @pytest.mark.parametrize("dial", FAULTS)
