@@ -73,9 +73,9 @@ function ToldTurns({ told }: { told: Told }) {
 
 const STATES = {
   used: "used in the answer",
-  returned: "returned, not used in the answer",
-  stored: "stored, not returned",
-  lost: "not in the store",
+  returned: "returned for this question",
+  stored: "kept by the memory",
+  lost: "the memory does not have it",
 };
 
 function marks(turn: ToldTurn): string[] {
