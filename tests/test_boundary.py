@@ -4,59 +4,30 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import json
 import pickle
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eirkit.agents.memories.in_process import KeyValue
-from eirkit.agents.memory import Item
 from eirkit.agents.memory_calls import call_with_timeout
 from eirkit.agents.model import ModelOptions, Reply, Request
 from eirkit.agents.models.reference import make_reference
-from eirkit.errors import InfrastructureError, ModelError, PluginError, SpendCapReached, StoreError, UsageError
+from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError
 from eirkit.registry import call
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
 from eirkit.tasks.policy import Policy, Record
 from eirkit.tasks.task import Payload, TaskSpec
 from eirkit.tasks.workloads import StepwiseSum
+from tests.bad_memories import go_wrong
 
 SOURCE = Path(__file__).parents[1] / "src" / "eirkit"
 HERE = __name__
+BAD = "tests.bad_memories"
 HOW = ("plain", "library", "chained", "exits", "cancels", "interrupts", "panics", "infrastructure")
-
-
-class Panic(BaseException):
-    """What a Rust extension raises when it panics: no Exception."""
-
-
-def go_wrong(how: str) -> None:
-    """Raise in one of the ways in which plug-ins do."""
-    if how == "plain":
-        raise ZeroDivisionError("by nothing")
-    if how == "library":
-        json.loads("{", object_hook=dict)
-    if how == "chained":
-        try:
-            raise OSError("the disk is gone")
-        except OSError as error:
-            raise LookupError("no record") from error
-    if how == "exits":
-        sys.exit(3)
-    if how == "cancels":
-        raise asyncio.CancelledError("had enough")
-    if how == "interrupts":
-        raise KeyboardInterrupt("pretended")
-    if how == "panics":
-        raise Panic("index out of bounds")
-    if how == "infrastructure":
-        raise InfrastructureError("the server is on fire; put it out")
 
 
 SAID = {
@@ -87,45 +58,6 @@ class BadModel:
 
     def settings(self) -> dict[str, Any]:
         return {}
-
-
-class BadMemory(KeyValue):
-    """Breaks at every search."""
-
-    def __init__(self, *, how: str) -> None:
-        super().__init__()
-        self.how = how
-
-    async def search(self, query: str, limit: int) -> Sequence[str]:
-        go_wrong(self.how)
-        return await super().search(query, limit)
-
-
-class LateBadMemory(BadMemory):
-    """Breaks after having waited."""
-
-    async def search(self, query: str, limit: int) -> Sequence[str]:
-        await asyncio.sleep(0)
-        return await super().search(query, limit)
-
-
-class BlockingBadMemory:
-    """Breaks in a plain function."""
-
-    def __init__(self, *, how: str) -> None:
-        self.how = how
-
-    def reset(self, scope: str) -> None:
-        pass
-
-    def write(self, item: Item) -> None:
-        go_wrong(self.how)
-
-    def search(self, query: str, limit: int) -> list[str]:
-        return []
-
-    def read(self, label: str) -> None:
-        return None
 
 
 def bad_policy(how: str) -> type[Policy]:
@@ -168,10 +100,10 @@ def __getattr__(name: str) -> object:
 
 SIDES = {
     "model": lambda how: {"model": f"{HERE}:BadModel/{how}"},
-    "memory": lambda how: {"memory": f"{HERE}:BadMemory", "memory_options": {"BadMemory": {"how": how}}},
-    "memory, later": lambda how: {"memory": f"{HERE}:LateBadMemory", "memory_options": {"LateBadMemory": {"how": how}}},
+    "memory": lambda how: {"memory": f"{BAD}:BadMemory", "memory_options": {"BadMemory": {"how": how}}},
+    "memory, later": lambda how: {"memory": f"{BAD}:LateBadMemory", "memory_options": {"LateBadMemory": {"how": how}}},
     "memory, blocking": lambda how: {
-        "memory": f"{HERE}:BlockingBadMemory",
+        "memory": f"{BAD}:BlockingBadMemory",
         "memory_options": {"BlockingBadMemory": {"how": how}},
     },
     "policy": lambda how: {"policy": f"{HERE}:policy_{how}", "model": "reference/calculator"},

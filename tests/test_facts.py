@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from copy import copy
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
@@ -124,3 +125,7 @@ def test_it_can_be_copied_and_has_no_place_for_more(quick):
 def test_nothing_derives_from_it(quick):
     with pytest.raises(TypeError, match="subclasses a fact"):
         type("Derived", (quick,), {})
+
+
+def test_the_garbage_collector_does_not_search_structs():
+    assert not gc.is_tracked(Struct(1, (2, 3)))

@@ -17,7 +17,8 @@ from eirkit.agents.bundled.decoding import Memory, cached_replies
 from eirkit.agents.model import ModelOptions
 from eirkit.eir.demand import store_recall
 from eirkit.errors import UsageError
-from eirkit.experiments.rescue import RescueSetup, rescue
+from eirkit.experiments.arms import RescueSetup
+from eirkit.experiments.rescue import rescue
 from eirkit.findings.measures import CAUSE_MEASURES
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions

@@ -1,7 +1,8 @@
 """The `fact` decorator: frozen, slotted dataclasses whose construction takes a fraction of the time.
 
 Sweeps and corpora construct millions of them. A frozen dataclass stores each field through `object.__setattr__`. Where
-msgspec is installed (the `fast` extra), a fact is one of its structs, which are filled in C. Elsewhere it is made
+msgspec is installed (the `fast` extra), a fact is one of its structs, which are filled in C and not searched for
+cycles: a fact holds only what was there before it, so it is never part of one. Elsewhere it is made
 as an unfrozen class with the same slots, which stores fields directly, and then changes its class. Both equal
 `dataclass(frozen=True, slots=True)` for `dataclasses.fields`, `replace` and `asdict`, comparison, hashing among
 themselves, pickling and patterns; neither can be subclassed.
@@ -34,7 +35,7 @@ def as_struct(kind: type[T]) -> type[T]:
     plain = _checked(kind)
     given: list[Any] = [(one.name, Any, *([] if one.default is MISSING else [one.default])) for one in fields(plain)]
     namespace = {**own, "__init_subclass__": classmethod(_refuse)}
-    made: Any = defstruct(kind.__name__, given, namespace=namespace, module=kind.__module__, frozen=True)
+    made: Any = defstruct(kind.__name__, given, namespace=namespace, module=kind.__module__, frozen=True, gc=False)
     made.__dataclass_fields__, made.__dataclass_params__ = plain.__dataclass_fields__, plain.__dataclass_params__
     made.__annotations__, made.__qualname__ = kind.__annotations__, kind.__qualname__
     closed: type[T] = made

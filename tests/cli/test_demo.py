@@ -11,7 +11,7 @@ from eirkit.event_files import EVENTS, read_lines
 from tests.cli.test_main import call
 from tests.report.reading_pages import faults, read
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]  # one process makes the demo, and only once
+pytestmark = pytest.mark.slow
 
 LONGEST_OUTPUT = 50  # lines: one screen
 WIDEST_OUTPUT = 80  # columns

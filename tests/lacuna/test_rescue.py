@@ -13,7 +13,8 @@ from eirkit.agents.model import ModelOptions
 from eirkit.agents.session import inject_nothing
 from eirkit.agents.stores.memory_factory import MemoryPlan
 from eirkit.errors import SpecError
-from eirkit.experiments.rescue import RescueSetup, rescue
+from eirkit.experiments.arms import RescueSetup
+from eirkit.experiments.rescue import rescue
 from eirkit.runs.cells import ARMS, CellPlan, Restoration, Sham
 from eirkit.runs.runner import Runner
 from eirkit.tasks.generation import generate, prepare

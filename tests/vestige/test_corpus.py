@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError
-from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.corpus.reader import may_be, read_corpus
 from eirkit.logs.sources.documents import Skipped, StoredDocument, find_documents, open_document
 from eirkit.logs.trajectory import Recording, formats
 from tests.vestige.recorded import recorded
@@ -146,7 +146,7 @@ def test_memory_is_bounded_by_the_largest_document(tmp_path: Path) -> None:
     turns = [{"reads": [{"path": f"{index}.py", "tokens": index}]} for index in range(500)]
     for index in range(40):
         write(tmp_path / f"{index}.jsonl", run(f"r{index}", turns=turns))
-    list(read_corpus([tmp_path / "0.jsonl"]))  # what is loaded once does not count
+    list(read_corpus([tmp_path]))  # what is loaded once does not count
     assert peak_bytes([tmp_path]) < LARGEST_GROWTH * peak_bytes([tmp_path / "0.jsonl"])
 
 
@@ -206,10 +206,11 @@ def test_results_beside_the_given_folder_are_used() -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_no_two_formats_are_equally_sure_of_a_recorded_log(name: str) -> None:
+def test_no_two_formats_are_equally_sure_of_a_recorded_log_and_its_signs_show(name: str) -> None:
     readers = {each: formats.get(each)() for each in formats.names()}
     for document in find_documents([recorded(name)]):
         assert isinstance(document, StoredDocument)
         sure = {each: reader.recognises(document) for each, reader in readers.items()}
         knowing = [each for each, certainty in sure.items() if certainty == max(sure.values()) > 0]
         assert len(knowing) <= 1, (document.source, knowing)
+        assert all(may_be(each, document) for each, certainty in sure.items() if certainty), document.source

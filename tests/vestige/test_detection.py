@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eirkit.logs.corpus.reader import CorpusReader, read_corpus
-from eirkit.logs.sources.documents import LogDocument, ReadLimits, Skipped, open_document
-from eirkit.logs.trajectory import MARKED, NAMED, SHAPE, Recording, formats
+from eirkit.logs.corpus.reader import CorpusReader, may_be, read_corpus
+from eirkit.logs.formats import FILES_BESIDE, PLUGINS
+from eirkit.logs.sources.documents import (
+    LogDocument,
+    ReadLimits,
+    Skipped,
+    StoredDocument,
+    find_documents,
+    open_document,
+)
+from eirkit.logs.trajectory import MARKED, NAMED, SHAPE, FolderFormat, Recording, formats
 from tests.vestige.formats.logs import as_json, as_lines
+from tests.vestige.formats.samples import write_sample
 
 pytestmark = pytest.mark.check
 
@@ -90,7 +100,7 @@ class _Sure:
 
 def reader_of(**readers: _Sure) -> CorpusReader:
     reader = CorpusReader(outcomes=None, format=None, limits=ReadLimits())
-    reader._reading.readers = readers
+    reader._reading.names, reader._reading._readers = [*readers], {**readers}
     return reader
 
 
@@ -101,3 +111,31 @@ def test_the_surest_wins_and_a_tie_names_both(tmp_path: Path) -> None:
     (tie,) = reader_of(first=_Sure(MARKED), second=_Sure(MARKED)).read(open_document(path), path)
     assert isinstance(tie, Skipped)
     assert tie.reason == "looks like first and like second; choose one with --log-format"
+
+
+def test_signs_never_leave_out_a_format_that_would_recognise_a_log_or_claim_a_file(tmp_path: Path) -> None:
+    readers = {name: formats.get(name)() for name in formats.names()}
+    for sample in readers:
+        write_sample(sample, tmp_path / sample)
+    documents = [one for one in find_documents([tmp_path]) if isinstance(one, StoredDocument)]
+    left_out = [(name, one.source) for one in documents for name in PLUGINS if not may_be(name, one)]
+    assert len(left_out) > len(documents) * len(PLUGINS) / 2  # most formats are not asked about most logs
+    by_source = {one.source: one for one in documents}
+    assert not [pair for pair in left_out if readers[pair[0]].recognises(by_source[pair[1]])]
+    assert {name for name, one in readers.items() if isinstance(one, FolderFormat)} == set(FILES_BESIDE)
+    for top, folders, files in os.walk(tmp_path):
+        folder, names = Path(top), [*folders, *files]
+        for format, beside in FILES_BESIDE.items():
+            if not any(sign in name for sign in beside for name in names):
+                assert not readers[format].claims(folder, names), (format, folder)
+
+
+def test_a_format_of_another_package_is_asked_about_every_log(tmp_path: Path) -> None:
+    assert may_be("of-another-package", open_document(as_json(tmp_path / "a.json", {})))
+
+
+def test_a_log_whose_first_record_is_longer_than_its_head_is_shown_to_every_format(tmp_path: Path) -> None:
+    lines = [{"type": "queue-operation", "content": LONG}, *session("Go")]
+    document = open_document(as_lines(tmp_path / "a.jsonl", lines))
+    assert b"parentUuid" not in document.head
+    assert may_be("claude-code", document)

@@ -231,7 +231,7 @@ def prompt_hash(request: Request) -> str:
     digest = _begun(messages[0].content if messages else "").copy()  # the system message, the same throughout a run
     for message in messages[1:]:
         digest.update(f"\n{message.content}".encode("utf-8", "surrogatepass"))
-    return str(digest.hexdigest())
+    return digest.hexdigest()  # type: ignore[no-any-return]
 
 
 def text_hash(text: str) -> str:

@@ -114,8 +114,8 @@ def _step_lines(visible: Visible) -> list[str]:
     spec, step = visible.task.spec, visible.step
     if step is None:
         return ["STEP none"]
-    number = str(step.t).zfill(len(str(spec.n)))
-    lines = [f"STEP {number} {step.kind} answered" if visible.answered else f"STEP {number} {step.kind}"]
+    head = f"STEP {show_label(spec, step.t)[2:]} {step.kind}"
+    lines = [f"{head} answered" if visible.answered else head]
     if step.input is not None:
         lines.append("INPUT " + show_values(spec.digits, step.input))
     if step.refs:

@@ -148,6 +148,8 @@ class ControlledSession(Session):
         self._t = 1
         self._visible: Visible | None = None
         self._missing: tuple[int, ...] = ()  # of the current step, as first seen
+        self._records: dict[int, Record] = {}  # of the submitted answers, made once
+        self._held: tuple[int, ...] = ()
         self.reask = False  # ask once more where a reply has no usable answer
         self._asked_again = False
 
@@ -187,7 +189,7 @@ class ControlledSession(Session):
             Decision(
                 step.t,
                 step.refs,
-                tuple([t for t, _ in visible.records]),
+                self._held,
                 self._missing,
                 self._missing,  # unavailable: Controlled Retention has no recovery
                 visible.restored,
@@ -210,13 +212,14 @@ class ControlledSession(Session):
         # What was never answered cannot be lost.
         self._missing = tuple([r for r in missing if r in submitted]) if missing else missing
         restored = self.inject(step, self._missing, submitted)
-        records = tuple([(t, submitted[t]) for t in self.retention.held()])
-        return Visible(self.task, step, False, records, restored)
+        self._held = tuple(self.retention.held())
+        return Visible(self.task, step, False, tuple(map(self._records.__getitem__, self._held)), restored)
 
     def _settle(self, step: PublicStep, values: Payload | None) -> None:
         self.retention.touch(step.refs)
         if values is not None:
             self.submitted[step.t] = values
+            self._records[step.t] = step.t, values
             if self.task.workload.stores(self.task.spec, step.t):
                 self.retention.admit(step.t, step.t)
         self._visible = None

@@ -148,13 +148,19 @@ def _exchange(entry: Exchange, texts: bool) -> dict[str, Any]:
     record |= {name: value for name, value in stated.items() if value}  # absent: not reported
     if texts:
         # The system message is the same in every request: the manifest holds its text, the run record its hash.
-        record["prompt"] = "\n".join([m.content for m in entry.request.messages if m.role != "system"])
+        record["prompt"] = _shown(entry.request)
         record["reply"] = reply.text
         if reply.reasoning:
             record["reasoning"] = reply.reasoning
         if reply.calls:
             record["calls"] = [{"name": call.name, "arguments": _arguments(call)} for call in reply.calls]
     return record
+
+
+def _shown(request: Request) -> str:
+    """Return the messages of a request without the system message."""
+    contents = [message.content for message in request.messages if message.role != "system"]
+    return contents[0] if len(contents) == 1 else "\n".join(contents)
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
@@ -245,8 +251,17 @@ def _decision_line(entry: Decision) -> str:
     return (
         f'"type":"decision","t":{entry.t},"required":{_integers(entry.required)},"retained":{_integers(entry.retained)}'
         f',"missing":{missing},"unavailable":{unavailable},"restored":[],"submitted":{submitted},"fault":{fault}'
-        f',"fetched":{_integers(entry.fetched)},"reads":{entry.reads},"recomputations":{entry.recomputations}'
-        f',"recovery_depth":{entry.recovery_depth},"actions":{entry.actions},"answers":{entry.answers}}}\n'
+        + _effort(entry.fetched, entry.reads, entry.recomputations, entry.recovery_depth, entry.actions, entry.answers)
+    )
+
+
+@lru_cache(maxsize=1 << 10)  # the same at every step of Controlled Retention
+def _effort(
+    fetched: tuple[int, ...], reads: int, recomputations: int, recovery_depth: int, actions: int, answers: int
+) -> str:
+    return (
+        f',"fetched":{_integers(fetched)},"reads":{reads},"recomputations":{recomputations}'
+        f',"recovery_depth":{recovery_depth},"actions":{actions},"answers":{answers}}}\n'
     )
 
 
@@ -260,5 +275,4 @@ def _exchange_line(entry: Exchange, texts: bool) -> str:
     begin = f'"type":"exchange","t":{entry.t},"prompt_sha256":"{prompt_hash(entry.request)}",'
     if not texts:
         return f'{begin}"reply_sha256":"{text_hash(said)}",{_NOTHING_SPENT}}}\n'
-    state = "\n".join([message.content for message in entry.request.messages if message.role != "system"])
-    return f'{begin}{_NOTHING_SPENT},"prompt":{quote(state)},"reply":{quote(said)}}}\n'
+    return f'{begin}{_NOTHING_SPENT},"prompt":{quote(_shown(entry.request))},"reply":{quote(said)}}}\n'

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from click.shell_completion import CompletionItem
 
 from eirkit import __version__
 from eirkit.errors import EirkitError
-from eirkit.show.boundary import CleanStream
 from eirkit.show.table import clean
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -232,6 +232,35 @@ ROOT = LazyGroup(
     },
 )
 click.version_option(__version__, message="eirkit %(version)s")(ROOT)
+
+
+# What we and the progress bar print: colours, moves of the cursor, and a return to the start of a line that is erased.
+_OURS = re.compile(r"(\x1b\[\??[\d;]{0,16}[A-HJKmhl]|\r(?=\n|\x1b\[2K))")
+_LINE_END = re.compile(r"(\r(?=\n))")
+
+
+class CleanStream:
+    """A text stream that writes no character which steers a terminal.
+
+    Run ids, file names, errors of plug-ins and replies of servers are foreign. Documents and messages are cleaned where
+    they are made; this is for everything else, tracebacks and what plug-ins print included.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text; where the stream is no terminal, not even our own marks belong in it."""
+        parts = (_OURS if self._stream.isatty() else _LINE_END).split(text)
+        self._stream.write("".join(part if place % 2 else clean(part) for place, part in enumerate(parts)))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def main(arguments: list[str] | None = None) -> None:

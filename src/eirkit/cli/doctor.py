@@ -99,10 +99,10 @@ def _model(name: str) -> Availability:
 
 
 def _format(name: str) -> Availability:
-    kind = formats.get(name)
     lacking = [package for package in _READING if find_spec(package) is None]
     why = f"{lacking[0]} is not installed; {install_command('vestige')}" if lacking else None
-    return Availability(name, why is None, why or _purpose(kind))
+    what = _purpose(formats.get(name)) if formats.is_foreign(name) else "built in; see `eirkit vestige formats`"
+    return Availability(name, why is None, why or what)
 
 
 def _engines() -> list[Availability]:

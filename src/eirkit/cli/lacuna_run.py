@@ -32,11 +32,11 @@ from eirkit.runs.control import FOLDER as CONTROL
 from eirkit.runs.control import control_plan
 from eirkit.runs.estimate import estimate_plan
 from eirkit.runs.suite import Suite, load_suite, read_suite
-from eirkit.runs.summary import RunSummary, silences
+from eirkit.runs.summary import RunSummary, in_words, silences
 from eirkit.runs.sweep import recorded_suite, resume_sweep, start_sweep
 from eirkit.runs.values import UNLIMITED
 from eirkit.show.document import Document, Listing, Section
-from eirkit.show.runs.words import answer_in_words, in_words, word_remarks, word_tables
+from eirkit.show.runs.words import answer_in_words, word_remarks, word_tables
 from eirkit.show.table import Column, Table, counted, share
 
 Row = Mapping[str, Any]
@@ -358,8 +358,8 @@ def _remarks(summary: RunSummary) -> Iterator[str]:
     for failure in summary.failures:
         yield f"not scored: {failure.runs} of {failure.model}, {failure.workload} ({failure.kind}): {failure.message}"
     yield from memory_remarks([row for row in summary.rows if row["memory_system"] is not None and "words" not in row])
-    yield from (*word_remarks(summary.rows), *spending_remarks(summary.spending))
-    yield from (f"stopped: {line}" for line in summary.stopped)
+    yield from word_remarks(summary.rows) if in_words(summary.rows) else ()
+    yield from (*spending_remarks(summary.spending), *(f"stopped: {line}" for line in summary.stopped))
 
 
 def _table(

@@ -23,8 +23,9 @@ from eirkit.cli.runner_options import (
     runner_options,
 )
 from eirkit.errors import UsageError
+from eirkit.experiments.arms import RescueSetup
 from eirkit.experiments.recorded import RescueExperiment, may_claim
-from eirkit.experiments.rescue import Contrast, Rescue, RescueSetup
+from eirkit.experiments.rescue import Contrast, Rescue
 from eirkit.findings.measures import ARM_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
 from eirkit.runs.capability import NO_CONTROL, CapabilityCell
 from eirkit.runs.cells import Truth

@@ -17,8 +17,8 @@ from eirkit.agents.model import ModelOptions
 from eirkit.agents.models.prompt_reader import read_records
 from eirkit.eir.demand import final_sum, pressure
 from eirkit.errors import InputFileError, UsageError
+from eirkit.experiments.arms import RescueSetup
 from eirkit.experiments.recorded import RescueExperiment
-from eirkit.experiments.rescue import RescueSetup
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import Analysis, AnalysisOptions, measure
 from eirkit.logs.formats.plain import Plain

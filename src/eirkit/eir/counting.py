@@ -1,4 +1,4 @@
-"""Counts chains of valid threshold vectors for Stepwise Maximum and Top-k, in NumPy, numba or torch.
+"""Counts chains of valid threshold vectors for Stepwise Maximum and Top-k, in NumPy or numba.
 
 Both return the same integers; NumPy is the reference, numba is optional. A GPU is not faster than numba: an H200 took
 6.8 s for a curve that numba counts in 8.5 s, loading not included, because each of the many sums is small.

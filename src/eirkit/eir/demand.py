@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
+from typing import Protocol
 
 from eirkit.errors import SpecError
 
@@ -120,6 +121,23 @@ def pressure(curve: DemandCurve, h: int, record_bits: float) -> Pressure:
         raise SpecError(f"h = {h} is too small to hold a record; use h >= 1")
     capacity = h * record_bits
     return Pressure(tuple(None if bits is None else bits / capacity for bits in curve.lower_bits), capacity)
+
+
+class StepBound(Protocol):
+    """What memories of C bits can reach at one step that refers to earlier ones."""
+
+    @property
+    def how(self) -> str:
+        """How the ceiling is found, in words."""
+
+    def upper(self, bits: float) -> float:
+        """Return a probability of a right answer that no memory exceeds."""
+
+    def exists(self, bits: float) -> float:
+        """Return one that some memory reaches, perhaps without saying which."""
+
+    def kept(self, bits: float) -> float:
+        """Return one that is reached by a memory that can be run."""
 
 
 def select_cuts(n: int, cuts: Sequence[int] | None) -> tuple[int, ...]:

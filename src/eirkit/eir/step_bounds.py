@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb, gcd, log2
-from typing import Protocol
 
 import numpy as np
 
@@ -21,23 +20,6 @@ MOST_PAIRED = 24  # records whose pairs are counted by their rank; 276 pairs
 MOST_WEIGHTED = 16  # records with unequal probabilities: 2^16 sets are listed
 LARGEST_ALPHABET = 1_000_000  # values of a maximum that are summed over one by one
 ROUNDING = 1e-9  # in bits; a memory of log2(q) bits holds one of q values, however the logarithm was rounded
-
-
-class StepBound(Protocol):
-    """What memories of C bits can reach at one step that refers to earlier ones."""
-
-    @property
-    def how(self) -> str:
-        """How the ceiling is found, in words."""
-
-    def upper(self, bits: float) -> float:
-        """Return a probability of a right answer that no memory exceeds."""
-
-    def exists(self, bits: float) -> float:
-        """Return one that some memory reaches, perhaps without saying which."""
-
-    def kept(self, bits: float) -> float:
-        """Return one that is reached by a memory that can be run."""
 
 
 @dataclass(frozen=True, slots=True)

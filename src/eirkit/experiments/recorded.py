@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from eirkit.agents.model import ModelOptions
+from eirkit.experiments.arms import RescueSetup
 from eirkit.experiments.probe import ProbeExperiment
-from eirkit.experiments.rescue import Contrast, Rescue, RescueSetup, measure_rescue
+from eirkit.experiments.rescue import Contrast, Rescue, measure_rescue
 from eirkit.runs.capability import GATE, CapabilityCell, CapabilityExperiment, measure_gates, models_to_control
 from eirkit.runs.cells import CellPlan
 from eirkit.runs.results import Results

@@ -210,14 +210,16 @@ class _Judge:
     def verdict(self, step: Step, decision: Decision | None, replaced: Mapping[int, Payload]) -> Verdict:
         submitted = self.own.get(step.t)
         correct = submitted == step.answer
-        follows = submitted is not None and submitted == self._follow(step)
+        sound = self.wrong.isdisjoint(step.refs)  # what it refers to is right
+        own = step.answer if sound else self._operate(step, self.own)  # the operator on the agent's own answers
+        follows = submitted is not None and submitted == own
         if decision is None:
             return Verdict(
                 step.t, step.scored, bool(step.refs), False, False, False, False, "not_answered", "unreached"
             )
         consumes = bool(step.refs)
         known = not (decision.missing or decision.uncertain)
-        informed = consumes and known and self.wrong.isdisjoint(step.refs)
+        informed = consumes and known and sound
         if correct and known:  # most steps of most runs
             return Verdict(step.t, step.scored, consumes, False, True, True, follows, None, None, informed)
         cause, kind = (None, None) if correct else self._why(step, decision, replaced, follows)
@@ -258,10 +260,6 @@ class _Judge:
         return any(
             self.workload.operate(self.task.spec, step.input, [*given, *one]) == step.answer for one in stand_ins
         )
-
-    def _follow(self, step: Step) -> Payload | None:
-        """Return the operator on the agent's own answers."""
-        return step.answer if self.wrong.isdisjoint(step.refs) else self._operate(step, self.own)
 
     def _operate(self, step: Step, values: Mapping[int, Payload]) -> Payload | None:
         """Return the operator on these values; None if one is missing."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from eirkit.findings.intervals import proportion, student
@@ -15,47 +14,32 @@ ALL = "all"
 INSTRUCTION = "instruction"  # not among the questions: it is checked at every answer
 
 
-@dataclass(slots=True)
-class WordTotals:
-    """The runs of one cell so far."""
+def pool_words(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures of a cell, from what the records of its runs say about answers in words."""
+    asked = sum(n for run in runs for _, n in run["abilities"].values())
+    fates = {one.id: sum(run["fates"].get(one.id, 0) for run in runs) for one in WORD_FATES}
+    sizes = ("stored_texts", "stored_bytes", "said_bytes", "floor_bytes")
+    return {
+        "worlds": len(runs),
+        "asked": asked,
+        "abilities": _abilities(runs),
+        "fates": fates,
+        "fate_shares": {one.id: mean(_share(run, one.id) for run in runs) for one in WORD_FATES},
+        **{name: _mean_known([run[name] for run in runs]) for name in sizes},
+        "returned_bytes": _ratio(runs, "returned_bytes", "recalls"),
+    }
 
-    runs: list[Mapping[str, Any]] = field(default_factory=list)
 
-    def add(self, record: Mapping[str, Any] | None) -> None:
-        """Add what a run record says about answers in words, if it does."""
-        if record is not None:
-            self.runs.append(record)
-
-    def row(self) -> dict[str, Any] | None:
-        """Return the figures of the cell; None if its task is not told in words."""
-        if not self.runs:
-            return None
-        asked = sum(n for run in self.runs for _, n in run["abilities"].values())
-        fates = {one.id: sum(run["fates"].get(one.id, 0) for run in self.runs) for one in WORD_FATES}
-        sizes = ("stored_texts", "stored_bytes", "said_bytes", "floor_bytes")
-        return {
-            "worlds": len(self.runs),
-            "asked": asked,
-            "abilities": self.abilities(),
-            "fates": fates,
-            "fate_shares": {one.id: mean(_share(run, one.id) for run in self.runs) for one in WORD_FATES},
-            **{name: _mean_known([run[name] for run in self.runs]) for name in sizes},
-            "returned_bytes": _ratio(self.runs, "returned_bytes", "recalls"),
-        }
-
-    def abilities(self) -> list[dict[str, Any]]:
-        """Return right answers by ability, all of them first, each with an interval over worlds."""
-        every = [[(sum(r for r, _ in one.values()), sum(n for _, n in one.values()))] for one in self._counts()]
-        rows = [_line(ALL, [pair for pairs in every for pair in pairs])]
-        for ability in ABILITIES:
-            pairs = [(right, n) for run in self._counts() for name, (right, n) in run.items() if name == ability]
-            if pairs:
-                rows.append(_line(ability, pairs))
-        kept = [(run["instruction"]["kept"], run["instruction"]["asked"]) for run in self.runs]
-        return [*rows, _line(INSTRUCTION, kept)] if any(n for _, n in kept) else rows
-
-    def _counts(self) -> list[Mapping[str, Sequence[int]]]:
-        return [run["abilities"] for run in self.runs]
+def _abilities(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return right answers by ability, all of them first, each with an interval over worlds."""
+    counts: list[Mapping[str, Sequence[int]]] = [run["abilities"] for run in runs]
+    rows = [_line(ALL, [(sum(r for r, _ in one.values()), sum(n for _, n in one.values())) for one in counts])]
+    for ability in ABILITIES:
+        pairs = [(right, n) for run in counts for name, (right, n) in run.items() if name == ability]
+        if pairs:
+            rows.append(_line(ability, pairs))
+    kept = [(run["instruction"]["kept"], run["instruction"]["asked"]) for run in runs]
+    return [*rows, _line(INSTRUCTION, kept)] if any(n for _, n in kept) else rows
 
 
 def _line(ability: str, worlds: Sequence[tuple[int, int]]) -> dict[str, Any]:

@@ -124,6 +124,8 @@ def key_of(cell: Cell) -> str:
 
 def _distinct(suite: Suite, control: bool | None) -> Iterator[tuple[str, Cell]]:
     """Yield the first cell of each control, in the suite's order."""
+    if control is False:
+        return
     seen: set[str] = set()
     asked: dict[str, bool] = {}
     for cell, _ in suite.plan():

@@ -22,7 +22,7 @@ from eirkit.findings.fates import FATES, diagnose, pool_fates
 from eirkit.findings.floor import pool_floors
 from eirkit.findings.statistics import pool
 from eirkit.findings.validity import check_validity
-from eirkit.findings.word_totals import WordTotals
+from eirkit.findings.word_totals import pool_words
 from eirkit.records import write_document
 from eirkit.runs.cells import Cell, coordinates
 from eirkit.runs.control import ControlVerdict, key_of, open_failures, read_verdicts
@@ -175,7 +175,7 @@ class _CellTotals:
     behaviour: Counter[str] = field(default_factory=Counter)
     constants: set[tuple[int, ...] | None] = field(default_factory=set)
     memory: MemoryTotals = field(default_factory=MemoryTotals)
-    words: WordTotals = field(default_factory=WordTotals)
+    words: list[Mapping[str, Any]] = field(default_factory=list)  # of runs whose task is told in words
     unconfirmed: Decimal = NOTHING
     max_tokens: int = 0  # largest limit on the tokens of a reply
 
@@ -186,7 +186,7 @@ class _CellTotals:
         self.refusals.update(record["refusals"])
         self.behaviour.update(record["behaviour"])
         self.memory.add(record.get("memory"), record["usage"].get("attempt", 0))
-        self.words.add(record.get("words"))
+        self.words += [record["words"]] if "words" in record else []
         self.constants.add(None if record["constant"] is None else tuple(record["constant"]))
 
     def spend(self, usage: Mapping[str, Any]) -> None:
@@ -223,7 +223,7 @@ class _CellTotals:
             "attempted": len(self.scores) + len(failed),
             "failures": dict(sorted(kinds.items())),
             "memory_system": self.memory.row(failed.values()),
-            **({} if (words := self.words.row()) is None else {"words": words}),
+            **({"words": pool_words(self.words)} if self.words else {}),
         }
 
     def _suspect(self, accuracy: float | None) -> str | None:
@@ -235,7 +235,7 @@ class _CellTotals:
             (kind,) = self.faults or ("unreached",)
             most = self.refusals.most_common(1)
             return f"every answer failed in the same way ({kind}{f', most often {most[0][0]}' if most else ''})"
-        (only,) = self.constants if len(self.constants) == 1 and not self.words.runs else (None,)
+        (only,) = self.constants if len(self.constants) == 1 and not self.words else (None,)
         if only is not None and steps >= FEWEST_ANSWERS and accuracy < 0.5:
             return f"every answer is {' '.join(map(str, only))}"
         return None
@@ -292,6 +292,11 @@ def _rows_of(suite: Suite) -> tuple[dict[str, str], Counter[str]]:
         rows_of[cell.id] = cell.first.id
         planned[cell.first.id] += len(seeds)
     return rows_of, planned
+
+
+def in_words(rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether rows are of a workload in words."""
+    return any("words" in row for row in rows)
 
 
 _SILENT_WORDS = {

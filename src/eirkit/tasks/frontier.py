@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from eirkit.eir.step_bounds import StepBound
+from eirkit.eir.demand import StepBound
 from eirkit.errors import SpecError
 from eirkit.tasks.generation import graph_of, prepare
 from eirkit.tasks.task import TaskInstance

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from eirkit.tasks.task import ASKING, Kind, Step, TaskInstance, TaskSpec, finger
 from eirkit.tasks.workload import Graph, References, Telling, Values, Workload, as_tuples, conversations, workloads
 
 BATCH = 1024  # tasks generated together when iterating, as long as they are small; the arrays then stay in cache
+_KEPT_CELLS = 1 << 14  # values or references of a batch that is kept: 128 tasks of 64 steps, 200 kB
 BATCH_CELLS = 1 << 22  # values or references a batch; bounds memory whatever the size of a task
 
 
@@ -62,9 +64,26 @@ def generate_batch(spec: TaskSpec, seeds: Sequence[int] | NDArray[Any]) -> TaskB
 def batch_of(workload: Workload, spec: TaskSpec, seeds: Sequence[int] | NDArray[Any]) -> TaskBatch:
     """Return the tasks of a given workload object, registered or not, that has accepted the parameters."""
     keys = _as_keys(spec, seeds)
-    batch = _fill(workload, spec, keys, workload.references(spec, keys))
-    if len(keys) and not type(workload).__module__.startswith("eirkit."):
-        _refuse_moods(workload, batch)
+    if not type(workload).__module__.startswith("eirkit."):
+        batch = _drawn(workload, spec, keys)
+        if len(keys):
+            _refuse_moods(workload, batch)
+        return batch
+    if len(keys) * spec.n * max(workload.width(spec), spec.fan_in) > _KEPT_CELLS:
+        return _drawn(workload, spec, keys)
+    return kept_batches(type(workload), spec, tuple(keys.tolist()))
+
+
+def _drawn(workload: Workload, spec: TaskSpec, keys: NDArray[np.uint64]) -> TaskBatch:
+    return _fill(workload, spec, keys, workload.references(spec, keys))
+
+
+@lru_cache(maxsize=32)  # the cells of a sweep, its control and its prompts are made of the same few tasks
+def kept_batches(workload: type[Workload], spec: TaskSpec, seeds: tuple[int, ...]) -> TaskBatch:
+    """Return a small batch of one of our own workloads, the same one for the same arguments."""
+    batch = _drawn(workload(), spec, np.array(seeds, dtype=np.uint64))
+    for array in (batch.seeds, batch.references, batch.inputs, batch.answers):
+        array.flags.writeable = False  # the cache hands the same arrays to everyone
     return batch
 
 

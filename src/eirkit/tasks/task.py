@@ -134,13 +134,13 @@ def fingerprint(spec: TaskSpec, references: tuple[tuple[int, ...], ...]) -> str:
 
 def show_label(spec: TaskSpec, t: int) -> str:
     """Return the label of step t's answer, such as A_07 of 64; all labels of a task have the same width."""
-    return f"A_{t:0{len(str(spec.n))}d}"
+    return _labels(spec.n)[t]
 
 
 def show_labels(spec: TaskSpec, steps: Iterable[int]) -> list[str]:
     """Return many labels, each as `show_label` does."""
-    width = len(str(spec.n))
-    return ["A_" + str(t).zfill(width) for t in steps]
+    labels = _labels(spec.n)
+    return [labels[t] for t in steps]
 
 
 def show_record(spec: TaskSpec, t: int, values: Payload) -> str:
@@ -152,6 +152,17 @@ def show_records(spec: TaskSpec, records: Iterable[tuple[int, Payload]]) -> list
     """Return many records, each as `show_record` does."""
     texts = _texts(spec.n, spec.digits)
     return [texts[record] for record in records]
+
+
+class _Labels(dict[int, str]):
+    """The labels of a task's answers, made once."""
+
+    def __init__(self, n: int) -> None:
+        self.width = len(str(n))
+
+    def __missing__(self, t: int) -> str:
+        self[t] = text = "A_" + str(t).zfill(self.width)
+        return text
 
 
 class _RecordTexts(dict[tuple[int, Payload], str]):
@@ -169,6 +180,7 @@ class _RecordTexts(dict[tuple[int, Payload], str]):
 
 
 _texts = lru_cache(maxsize=16)(_RecordTexts)
+_labels = lru_cache(maxsize=16)(_Labels)
 
 
 def show_values(digits: int, values: Payload) -> str:

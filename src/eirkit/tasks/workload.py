@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.eir.demand import ClassCount, DemandCurve, select_cuts
-from eirkit.eir.step_bounds import StepBound
+from eirkit.eir.demand import ClassCount, DemandCurve, StepBound, select_cuts
 from eirkit.errors import ContractError, InputFileError, UsageError
 from eirkit.registry import Registry, guard_verbs
 from eirkit.seeds import below, words

@@ -12,9 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.eir.demand import DemandCurve, full_lookup, recallable, running_maximum, stepwise_sum, store_recall
+from eirkit.eir.demand import (
+    DemandCurve,
+    StepBound,
+    full_lookup,
+    recallable,
+    running_maximum,
+    stepwise_sum,
+    store_recall,
+)
 from eirkit.eir.frontier import demand_of_frontiers
-from eirkit.eir.step_bounds import ChainedMaximum, LocalMaximum, StepBound, UniformRecords, WeightedRecords
+from eirkit.eir.step_bounds import ChainedMaximum, LocalMaximum, UniformRecords, WeightedRecords
 from eirkit.errors import SpecError, UnknownNameError
 from eirkit.seeds import below, words
 from eirkit.tasks.online import Draw
@@ -156,6 +164,8 @@ class StepwiseSum(Workload):
         return f"The answer is the input plus all referenced answers, modulo {spec.q}, value by value."
 
     def operate(self, spec: TaskSpec, fresh: Payload | None, operands: Sequence[Payload]) -> Payload:
+        if fresh is not None and len(fresh) == 1:  # as in most tasks
+            return ((fresh[0] + sum([value for (value,) in operands])) % spec.q,)
         q = spec.q
         return tuple([sum(column) % q for column in zip(fresh or (), *operands, strict=True)])
 

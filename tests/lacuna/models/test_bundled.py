@@ -16,7 +16,8 @@ from eirkit.agents.prompt import render, render_compact
 from eirkit.agents.protocol import read_answers
 from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.errors import InputFileError, MissingExtraError, UnknownNameError, UsageError
-from eirkit.experiments.rescue import RescueSetup, rescue
+from eirkit.experiments.arms import RescueSetup
+from eirkit.experiments.rescue import rescue
 from eirkit.runs.cells import Access
 from eirkit.runs.sessions import make_session
 from eirkit.tasks.generation import generate, generate_many, prepare

@@ -161,7 +161,8 @@ class Reader:
 
 def _read_step(text: str, start: int) -> tuple[int, bool, list[str], list[str]] | None:
     """Return a step's number, whether it is answered, its input and its labels; None if there is no step."""
-    if found := _STEP.search(text, start):
+    at = text.find("STEP ", start)  # to begin there spares the pattern the records before it
+    if at >= 0 and (found := _STEP.search(text, at)):
         t, answered, fresh, refs = found.groups()
     elif found := _EXPRESSION.search(text, start):
         t, fresh, refs, answered = found.groups()
@@ -178,12 +179,15 @@ def read_records(text: str, best_first: bool = False) -> dict[int, Payload]:
 
 def _referenced(text: str, labels: list[str]) -> dict[int, Payload]:
     """Return the records with these labels, each on its own line, as under Controlled Retention."""
-    found, lines = {}, f"\n{text}\n"
+    found: dict[int, Payload] = {}
     for label in labels:
         before = f"\n{label} = "
-        if (at := lines.rfind(before)) >= 0:
-            at += len(before)
-            found[int(label[2:])] = tuple(map(int, lines[at : lines.index("\n", at)].split()))
+        at = text.rfind(before) + 1  # where its line begins
+        if at or text.startswith(before[1:]):
+            start = at + len(before) - 1
+            end = text.find("\n", start)
+            values = text[start:] if end < 0 else text[start:end]
+            found[int(label[2:])] = (int(values),) if values.isdigit() else tuple(map(int, values.split()))
     return found
 
 

@@ -29,7 +29,7 @@ from eirkit.tasks.task import Payload, show_label, show_record
 
 
 def answer_line(prompt: StepPrompt, values: Payload) -> str:
-    return f"ANSWER {prompt.t} {' '.join(map(str, values))}"
+    return f"ANSWER {prompt.t} {values[0] if len(values) == 1 else ' '.join(map(str, values))}"
 
 
 def _lines(actions: list[str]) -> str:

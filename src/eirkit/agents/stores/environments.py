@@ -49,7 +49,7 @@ def reason_not_installed(name: str, needed: Requirements) -> str | None:
 
 def reason_without_node_packages(name: str, needed: Requirements) -> str | None:
     """Return which npm packages a system lacks and how to install them; None if there are none."""
-    if not _lacking_node(node_folder(name), needed):
+    if not needed.node or not _lacking_node(node_folder(name), needed):
         return None
     packages = ", ".join(needed.node)
     if shutil.which("npm") is None:

@@ -30,8 +30,8 @@ from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, Section, facts
 from eirkit.show.logs.advice import advice_lines, advice_rows
 from eirkit.show.logs.coverage import coverage_facts, coverage_warnings, is_silent, split_facts, sub_agent_facts
-from eirkit.show.logs.needs import SIGNATURES
 from eirkit.show.logs.sentences import (
+    SIGNATURES,
     break_columns,
     break_counts,
     goal_is_known,

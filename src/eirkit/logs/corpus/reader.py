@@ -6,7 +6,7 @@ but cannot be read is yielded as skipped with the reason. One document is in mem
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +22,9 @@ from eirkit.logs.corpus.outcomes import (
     outcomes_within,
     read_outcomes,
 )
-from eirkit.logs.sources.documents import NAMED, ReadLimits, Skipped, StoredDocument, find_documents
+from eirkit.logs.formats import FILES_BESIDE, SIGNS
+from eirkit.logs.sources.documents import HEAD_BYTES, NAMED, ReadLimits, Skipped, StoredDocument, find_documents
+from eirkit.logs.sources.json_lines import shows_an_object
 from eirkit.logs.sources.remote import Location, Remote
 from eirkit.logs.sources.streams import as_label
 from eirkit.logs.tables import FILE, is_analysis
@@ -86,9 +88,8 @@ class CorpusReader:
     """
 
     def __init__(self, *, outcomes: Path | None, format: str | None, limits: ReadLimits) -> None:
-        readers = {name: call("format", formats.get(name)) for name in ([format] if format else formats.names())}
         self.limits = limits
-        self._reading = _Reading(readers, forced=format)
+        self._reading = _Reading([format] if format else formats.names(), forced=format)
         self._given_at = outcomes
         self._given = read_outcomes(outcomes) if outcomes else Outcomes()
         self._results: dict[Location, _Results] = {}
@@ -209,18 +210,30 @@ class _Results:
 
 
 class _Reading:
-    """Detects the format of a document and reads it."""
+    """Detects the format of a document and reads it; a reader is imported when it may be needed."""
 
-    def __init__(self, readers: Mapping[str, Format], forced: str | None) -> None:
-        self.readers, self.forced = readers, forced
-        self.folder_readers = [reader for reader in readers.values() if isinstance(reader, FolderFormat)]
+    def __init__(self, names: Sequence[str], forced: str | None) -> None:
+        self.names, self.forced = names, forced
+        self._readers: dict[str, Format] = {}
+        if forced:
+            self.reader(forced)  # an unknown name is an error before anything is read
+
+    def reader(self, name: str) -> Format:
+        """Return the reader of a format."""
+        if name not in self._readers:
+            self._readers[name] = call("format", formats.get(name))
+        return self._readers[name]
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
         """Return the names in a folder that are read with another document there, or are tables of an analysis."""
-        own = OWN_NAMES.intersection(names) if is_analysis(folder) else frozenset()
-        return own.union(
-            name for reader in self.folder_readers for name in call("format", reader.claims, folder, names)
-        )
+        claimed = set(OWN_NAMES.intersection(names) if is_analysis(folder) else ())
+        for format in self.names:
+            beside = FILES_BESIDE.get(format, () if format in SIGNS else ("",))
+            if any(sign in name for sign in beside for name in names):
+                reader = self.reader(format)
+                if isinstance(reader, FolderFormat):
+                    claimed.update(call("format", reader.claims, folder, names))
+        return claimed
 
     def read(
         self,
@@ -235,7 +248,7 @@ class _Reading:
         try:
             name = known or self.format_of(document, is_given)
             if name is not None:
-                yield from _runs(document, name, self.readers[name], tally)
+                yield from _runs(document, name, self.reader(name), tally)
             elif document.is_archive and not within:
                 for member in document.members():
                     yield from self.read(member, is_given=False, within=True)
@@ -253,12 +266,21 @@ class _Reading:
         if self.forced and not document.is_archive:
             is_log = is_given or (document.name.lower().endswith(LOG_ENDINGS) and not _is_companion(document))
             return self.forced if is_log else None
-        sure = {name: int(call("format", reader.recognises, document)) for name, reader in self.readers.items()}
+        asked = [name for name in self.names if may_be(name, document)]
+        sure = {name: int(call("format", self.reader(name).recognises, document)) for name in asked}
         most = max(sure.values(), default=0)
         best = [name for name, certainty in sure.items() if certainty == most]
         if most and len(best) > 1:
             raise InputFileError(f"looks like {' and like '.join(best)}; choose one with --log-format")
         return best[0] if most else None
+
+
+def may_be(name: str, document: StoredDocument) -> bool:
+    """Return whether a document may be of a format: a sign of it occurs, or may do so beyond the document's head."""
+    head, signs = document.head, SIGNS.get(name)
+    if signs is None or (len(head) >= HEAD_BYTES and not shows_an_object(head)):
+        return True
+    return any(sign in head if isinstance(sign, bytes) else sign in document.name for sign in signs)
 
 
 def _runs(

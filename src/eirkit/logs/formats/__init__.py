@@ -1,4 +1,9 @@
-"""The built-in log formats: name and module of each, imported when the name is first used."""
+"""The built-in log formats: module and signs of each; a module is imported when a log shows a sign of its format.
+
+A format without signs, such as one of another package, is asked about every log.
+"""
+
+_ZIP, _PARQUET, _DATABASE = (b"PK\x03\x04", b"PK\x05\x06"), b"PAR1", b"SQLite format 3\0"
 
 PLUGINS = {
     "aider": "eirkit.logs.formats.sessions.aider",
@@ -32,4 +37,58 @@ PLUGINS = {
     "tau-bench": "eirkit.logs.formats.tau_bench",
     "tau2-bench": "eirkit.logs.formats.tau_bench",
     "trae-agent": "eirkit.logs.formats.sessions.trae",
+}
+
+# A log of the format has at least one of these in its head or, if the sign is a text and not bytes, in its name. A sign
+# may occur in other logs as well: it only decides whether the format is asked.
+SIGNS: dict[str, tuple[bytes | str, ...]] = {
+    "aider": (b"# aider chat started at ",),
+    "amp": (b'"T-',),
+    "atif": (b'"ATIF-v',),
+    "claude-code": (b'"parentUuid"', b'"leafUuid"'),
+    "cline": (b'"origin"', b"<environment_details>", "api_conversation_history.json"),
+    "codex": (b'"payload"', b'"instructions"', b'"git"'),
+    "codex-exec": (b'"thread.started"',),
+    "copilot-cli": (
+        *(b'"copilot-agent"', b'"session.start"', b'"assistant.message"', b'"assistant.turn_start"'),
+        *(b'"tool.execution_start"', b'"user.message"'),
+    ),
+    "cursor": (b'"message"',),
+    "droid": (b'"session_start"', b'"toolCallId"'),
+    "gemini-cli": (b'"projectHash"',),
+    "goose": (_DATABASE, b'"working_dir"'),
+    "harbor": ("result.json",),
+    "inspect": (*_ZIP, b'"eval"'),
+    "kimi-code": (
+        *(b'"context.append_', b'"context.apply_compaction"', b'"profile.bind"', b'"TurnBegin"', b'"StepBegin"'),
+        *(b'"ToolCall"', b'"ToolResult"', b'"ContentPart"', b'"StatusUpdate"'),
+    ),
+    "lacuna": (b'{"schema":"run/1","run":',),
+    "langfuse": (b'"parentObservationId"', b'"parent_observation_id"'),
+    "langsmith": (b'"dotted_order"',),
+    "message-rows": (_PARQUET, b'"trajectory"', b'"messages"', b'"conversations"'),
+    "mini-swe-agent": (b'"mini_version":', b'"minisweagent.', b'"submission":', b'"model_stats":'),
+    "opencode": (_DATABASE, b'"projectID"'),
+    "openhands-completions": (b'"messages"',),
+    "openhands-events": (b'"test_result":', b'"args":', b'Event"', "base_state.json"),
+    "otlp": (b'"resourceSpans"', b'"resource_spans"', b'"resourcespans"', b'"resource_Spans"'),
+    "plain": (b'"turns"',),
+    "qwen-code": (b'"parentUuid"',),
+    "stream-json": (b'"subtype"',),
+    "swe-agent": (b'"trajectory"', b'"history"'),
+    "tau-bench": (b'"traj"',),
+    "tau2-bench": (b'"num_trials"', b'"simulations"'),
+    "trae-agent": (b'"llm_interactions"',),
+}
+# The formats whose runs consist of several files: what the name of one of these files contains.
+FILES_BESIDE: dict[str, tuple[str, ...]] = {
+    "atif": (".cont-1.json",),
+    "cline": (".messages.json", "api_conversation_history.json"),
+    "goose": ("-wal", "-shm"),
+    "harbor": ("result.json",),
+    "kimi-code": ("state.json", "wire.jsonl"),
+    "lacuna": ("runs.jsonl",),
+    "opencode": ("session", "-wal", "-shm"),
+    "openhands-completions": (".json",),
+    "openhands-events": ("base_state.json",),
 }

@@ -36,9 +36,14 @@ def first_records(
     lines = head.split(b"\n")
     if not is_whole:
         lines.pop()  # it is cut
-        if not any(map(_is_object, lines)) and head.count(b"{"):
+        if not shows_an_object(head) and head.count(b"{"):
             lines = _beyond(open_document, line_bytes)
     return tuple(islice(_objects(lines), _MOST))
+
+
+def shows_an_object(head: bytes) -> bool:
+    """Return whether a line with an object ends in the beginning of a longer document."""
+    return any(map(_is_object, head.split(b"\n")[:-1]))
 
 
 def _beyond(open_document: Callable[[], AbstractContextManager[BufferedReader]], line_bytes: int) -> list[bytes]:

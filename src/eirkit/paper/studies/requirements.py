@@ -13,7 +13,8 @@ from eirkit.eir.bisimulation import count_process
 from eirkit.eir.contract import count_contract, count_signatures
 from eirkit.eir.demand import full_lookup, running_maximum, stepwise_sum, store_recall
 from eirkit.errors import InfrastructureError
-from eirkit.experiments.rescue import RescueSetup, rescue
+from eirkit.experiments.arms import RescueSetup
+from eirkit.experiments.rescue import rescue
 from eirkit.paper.studies.agents import StudyAgent, reference, study_plan
 from eirkit.paper.studies.comparison import THREE, compare, exact, in_section, listed, numbers, sectioned
 from eirkit.paper.study import Findings, Setting, StudyRow

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from eirkit.experiments.rescue import ArmRow, RescueSetup, measure_rescue
+from eirkit.experiments.arms import RescueSetup
+from eirkit.experiments.rescue import ArmRow, measure_rescue
 from eirkit.paper.studies.agents import (
     GPT,
     HAIKU,

@@ -9,7 +9,7 @@ from typing import Any
 from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Section, Series
 from eirkit.show.logs.analysed import Analysed, RunOutcome
-from eirkit.show.logs.sentences import break_columns, break_words, goal_is_known, instruction_words
+from eirkit.show.logs.sentences import SIGNATURES, break_columns, break_words, goal_is_known, instruction_words
 from eirkit.show.table import Column, Table, counted, number, share
 
 GOALS = {
@@ -120,13 +120,6 @@ def goal_section(found: Analysed) -> Section | None:
 
 
 Document = Mapping[str, Any]
-SIGNATURES = (
-    "edit_failures",
-    "repeated_commands",
-    "repeated_edits",
-    "submits_after_failed_test",
-    "overflow_errors",
-)
 CLIPPING = (
     "clipped_views",
     "clipped_goal_views",

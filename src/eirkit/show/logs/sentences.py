@@ -9,6 +9,7 @@ from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES
 from eirkit.show.table import Column, counted
 
 CHANCE = 0.5
+SIGNATURES = ("edit_failures", "repeated_commands", "repeated_edits", "submits_after_failed_test", "overflow_errors")
 UNCOVERED = "touched no goal file, so what they needed is not known"
 
 _GOAL, _PEAK = LOG_MEASURES["goal_accessed"], LOG_MEASURES["peak_demand_tokens"]

@@ -11,7 +11,7 @@ from eirkit.findings.measures import FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURE
 from eirkit.findings.validity import doubt_of
 from eirkit.runs.cells import CONTROLLED
 from eirkit.runs.store import RUNS, scan_runs
-from eirkit.runs.summary import silences
+from eirkit.runs.summary import in_words, silences
 from eirkit.show.document import Axis, Chart, Listing, Page, Section, Series
 from eirkit.show.folders import pages
 from eirkit.show.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
@@ -22,7 +22,7 @@ from eirkit.show.runs.demand import demand_section
 from eirkit.show.runs.evidence import SECTIONS
 from eirkit.show.runs.folder import Coordinates, Evidence, SweepFolder, condition_of, read_sweep
 from eirkit.show.runs.ranking import choice_section, ranked_headline
-from eirkit.show.runs.words import in_words, word_headline, words_section
+from eirkit.show.runs.words import word_headline, words_section
 from eirkit.show.table import Column, Table, counted, listed, share
 from eirkit.tasks.task import without_seed
 

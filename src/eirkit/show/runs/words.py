@@ -16,11 +16,6 @@ EACH_FATE = 1  # examples of each fate and memory
 INTERVAL = "95% interval: the wider of the exact one over questions and the t interval over worlds"
 
 
-def in_words(rows: Sequence[Row]) -> bool:
-    """Return True if the rows are of a workload in words."""
-    return any("words" in row for row in rows)
-
-
 def word_tables(rows: Sequence[Row]) -> Iterator[Table]:
     """Yield the tables of the scored rows: accuracy, abilities, fates, and what was stored."""
     scored = [row for row in rows if "words" in row]

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import IO, Any
 
 from eirkit.errors import EirkitError, InputFileError
-from eirkit.experiments.rescue import RescueSetup
+from eirkit.experiments.arms import RescueSetup
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.measures import (
     ARM_MEASURES,
