@@ -16,8 +16,9 @@ from typing import Any
 
 from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.findings.word_measures import WORD_FATES
-from eirkit.records import read_document
 from eirkit.runs.store import scan_runs
+from eirkit.runs.summary import summarise
+from eirkit.runs.sweep import recorded_suite
 from eirkit.show.runs.words import intervals_table, word_tables
 from eirkit.show.table import Table
 from eirkit.show.viewer.lacuna_run import LacunaRun
@@ -40,8 +41,8 @@ def run_system(name: str, folder: Path, seeds: str) -> None:
 
 
 def rows_of(folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return the rows of finished sweeps."""
-    return [row for folder in folders for row in read_document(folder / "summary.json", "summary/1")["rows"]]
+    """Return the rows of sweeps, of the runs so far where one is not finished."""
+    return [row for folder in folders for row in summarise(recorded_suite(folder), folder).rows]
 
 
 def examples(folder: Path) -> Iterator[str]:
@@ -68,7 +69,7 @@ def _example(run: LacunaRun, task: ToldWorld, t: int, fate: str, evidence: str) 
 
 
 def study(folders: Sequence[Path]) -> list[Table]:
-    """Return the tables of finished sweeps."""
+    """Return the tables of some sweeps."""
     rows = rows_of(folders)
     return [*word_tables(rows), intervals_table(rows)]
 

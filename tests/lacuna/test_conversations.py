@@ -384,6 +384,15 @@ def test_the_door_of_an_earlier_seat_is_an_old_value_where_the_rule_of_the_prese
         assert judge.judge(asked, doors[place].casefold(), seen).fate == fate
 
 
+def test_what_is_held_under_a_nickname_is_held():
+    """World 6: Memik Zeskoday is called Mirzy, and the team was told of Mirzy."""
+    (task,) = tasks("small", range(6, 7))
+    judge = ConversationJudge(task)
+    (team,) = [one for one in task.said if one.statement[1:] == ("team", "Memik Zeskoday", "Deskix")]
+    assert judge.has("[2031-01-27] Mirzy is on the Deskix team.", team)
+    assert not judge.has("[2031-01-27] Memik Barnaker is on the Deskix team.", team)
+
+
 def test_what_an_answer_rests_on_is_what_was_shown_and_decides_it():
     (task,) = tasks("small", range(1))
     judge = ConversationJudge(task)

@@ -259,8 +259,10 @@ class ConversationJudge:
         return one.statement in self._statements(text)
 
     def _statements(self, text: str) -> set[Saying]:
+        """Return what a text says, with full names, as somebody understands it who knows everybody."""
         everybody = [name for name in self.names if " " in name]
-        return {one.statement for one in hear_passages(self.task.language, [text], self.task.today, everybody)}
+        heard = hear_passages(self.task.language, [text], self.task.today, everybody)
+        return {self._named_fully(one.statement) for one in heard}
 
     def cut(self, one: Heard, texts: Sequence[str]) -> str | None:
         """Return a text that begins as the turn of a statement does and ends before it is over."""
