@@ -89,7 +89,7 @@ test-memories-quick: $(TOOLS)
 AGENTS := $(CURDIR)/$(VENV)/agents
 test-agents: $(TOOLS)
 	$(BIN)/python -m tests.agents_bench.install $(AGENTS)
-	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rs tests/agents_bench
+	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rsP tests/agents_bench
 
 # Claude Code and Codex, for every push.
 test-agents-quick: $(TOOLS)

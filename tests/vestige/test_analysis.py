@@ -113,6 +113,31 @@ def test_shown_again_is_what_was_seen_of_the_same_version():
     }
 
 
+def repeats(*turns) -> list[int]:
+    return [one or 0 for one in analyze(of_turns(list(turns)), None, OPTIONS, COUNT).tables["actions"]["repeat_tokens"]]
+
+
+def test_lines_with_another_text_are_not_shown_again():
+    # Another branch was checked out between the views: the same numbers, other lines.
+    before = FileRead("a", content="x" * 8 + "\n" + "y" * 8, lines={1: "x" * 8, 2: "y" * 8})
+    after = FileRead("a", content="n" * 8 + "\n" + "y" * 8, lines={1: "n" * 8, 2: "y" * 8})
+    assert repeats(turn(1, [before]), turn(2, [after]), turn(3, [after])) == [0, 2, 5]
+
+
+def test_files_printed_together_are_not_known_to_be_shown_again():
+    part = FileRead("a", tokens=10, undivided=True)
+    assert repeats(turn(1, [part]), turn(2, [part])) == [0, 0]
+
+
+def test_what_a_turn_shows_of_a_file_that_it_wrote_is_the_new_version():
+    seen = FileRead("a", content="x" * 8, lines={1: "x" * 8})
+    changed = turn(2, [FileRead("a", content="x" * 8, lines={1: "x" * 8}, rewritten=True)], [FileWrite("a")])
+    assert repeats(turn(1, [seen]), changed, turn(3, [seen])) == [0, 0, 0, 2]
+    text = FileRead("a", content="x" * 8)
+    changed = turn(2, [FileRead("a", content="x" * 8, rewritten=True)], [FileWrite("a")])
+    assert repeats(turn(1, [text]), changed, turn(3, [text])) == [0, 0, 0, 2]
+
+
 def test_a_break_says_what_was_still_needed():
     broken = RecordedTurn(broken="compaction", carried="")
     turns = [turn(1, [FileRead("a", content="a" * 400)]), turn(2), turn(3, [], [FileWrite("g", content="g" * 40)])]

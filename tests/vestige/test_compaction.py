@@ -291,6 +291,13 @@ def test_one_grep_hit_is_not_a_reading_of_the_file() -> None:
     assert (state.fate, state.reread_tokens) == ("reread", words(LINES[3]))
 
 
+def test_a_file_edited_and_then_shown_by_one_turn_was_edited_unread() -> None:
+    # As `sed -i … a.py && cat a.py` does it.
+    shown = FileRead("a.py", content=FILE, rewritten=True)
+    state, cost = after(None, turn(3, (shown,), (FileWrite("a.py"),)))
+    assert (state.fate, cost.overwritten_tokens, cost.reread_tokens) == ("overwritten", 100, 0)
+
+
 def test_sizes_that_the_log_states_are_kept() -> None:
     _, cost = after(KeptContext("size", tokens_before=900, tokens_after=150))
     assert (cost.shrunk_tokens, cost.evidence) == (750, "summary")

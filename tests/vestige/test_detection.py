@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eirkit.logs.actions.touches import interpret
 from eirkit.logs.corpus.reader import CorpusReader, may_be, read_corpus
 from eirkit.logs.formats import FILES_BESIDE, PLUGINS
 from eirkit.logs.sources.documents import (
@@ -111,6 +113,40 @@ def test_the_surest_wins_and_a_tie_names_both(tmp_path: Path) -> None:
     (tie,) = reader_of(first=_Sure(MARKED), second=_Sure(MARKED)).read(open_document(path), path)
     assert isinstance(tie, Skipped)
     assert tie.reason == "looks like first and like second; choose one with --log-format"
+
+
+TEXTS = (".jsonl", ".json", ".md", ".traj")
+SEALED = "lacuna"  # its records have checksums: one byte more is a change
+
+
+def contents(paths: list[Path]) -> list[tuple[str, list[str], list[str]]]:
+    """Return what is read from paths: for each run its format and the files that it read and wrote."""
+    runs = [item for item in read_corpus(paths) if isinstance(item, Recording)]
+    turns = [(run.format, interpret(run, len).turns) for run in runs]
+    return sorted(
+        (name, [read.path for turn in told for read in turn.reads], [one.path for turn in told for one in turn.writes])
+        for name, told in turns
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(formats.names()) - {SEALED}))
+def test_marks_and_line_ends_of_windows_change_nothing(name: str, tmp_path: Path) -> None:
+    write_sample(name, tmp_path)
+    before = contents([tmp_path])
+    assert before
+    for path in (path for path in tmp_path.rglob("*") if path.suffix in TEXTS):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert contents([tmp_path]) == before
+
+
+def test_a_database_in_an_archive_is_named(tmp_path: Path) -> None:
+    for path in write_sample("goose", tmp_path / "goose"):
+        if path.suffix == ".db":
+            with zipfile.ZipFile(tmp_path / "logs.zip", "w") as archive:
+                archive.write(path, path.name)
+    [skipped] = read_corpus([tmp_path / "logs.zip"])
+    assert isinstance(skipped, Skipped)
+    assert skipped.reason == "is a database inside an archive; unpack the archive"
 
 
 def test_signs_never_leave_out_a_format_that_would_recognise_a_log_or_claim_a_file(tmp_path: Path) -> None:

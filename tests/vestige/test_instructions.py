@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eirkit.logs.audits.instructions import InstructionFate, instruction_fates
+from eirkit.logs.audits.instructions import InstructionFate, instruction_fates, instructions_in
 from eirkit.logs.trajectory import Call, FileWrite, KeptContext, RecordedTurn, Trajectory, Turn
 from tests.vestige.runs import of_turns
 
@@ -98,3 +98,31 @@ def test_quoted_code_and_runs_without_breaks_give_nothing() -> None:
 def test_decisions_are_followed() -> None:
     found = only(session(asked="Let's use SQLite for the store", carried="We use SQLite as the store."))
     assert (found.kind, found.survival) == ("decision", "substance")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_rule"),
+    [
+        ("Also don't give it a number and it needs no date or status in the file", True),
+        ("no don't set it, let's see if it keeps happening", True),
+        ("yes, but we don't need to commit", True),
+        ("Update the documentation make sure there's no redundant parts in there", True),
+        ("pre-prompt state must be re-captured after each checkpoint", True),
+        ("- Do not include extra whitespace", True),
+        ("You should not rename it.", True),
+        ("From now on, always run the linter.", True),
+        ("The stop hook currently never writes to stdout.", False),
+        ("but I don't see anything in the logs", False),
+        ("This causes the estimate to always return 0, resulting in wrong sums.", False),
+        ("it also always seems to be this same hash, I think?", False),
+        ("I don't think there's a hook we can tap into for this", False),
+        ("Since this is the fallback, and we don't have metadata here, it is simple.", False),
+        ("But why do you think session logs shouldn't be overwritten?", False),
+        ("can you review the change in this branch, where we use `git add` but don't change the folder", False),
+        ("finalization_test.go:808: Second commit should NOT have a trailer", False),
+        ("Add other languages to ensure the trivial patterns don't cause false negatives", False),
+        ("It is always possible to wait again.", False),
+    ],
+)
+def test_what_tells_or_asks_is_no_rule(sentence: str, is_rule: bool) -> None:
+    assert [one.kind for one in instructions_in(sentence, 1)] == (["rule"] if is_rule else [])

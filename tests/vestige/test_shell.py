@@ -33,6 +33,12 @@ def touch(command: str, output: str = "text\n", exit_code: int = 0, place: Shell
     return shell_touches(command, output, exit_code, place or ShellState(roots=("/repo",), folder="/repo"))
 
 
+def test_the_commit_that_a_search_names_is_no_file() -> None:
+    command = "grep -r 914e --include='*.json' . 2>/dev/null || git grep 914e origin/main/sessions 2>/dev/null"
+    shown = 'origin/main/sessions:a/full.json:  "id": 914e\norigin/main/sessions:b/full.json:  "id": 914e\n'
+    assert {read.path for read in touch(command, shown).reads} == {"a/full.json", "b/full.json"}
+
+
 @given(st.one_of(st.text(), st.lists(WORDS, max_size=40).map(" ".join)), st.text(max_size=200), st.integers(-1, 2))
 @settings(max_examples=300, deadline=None)
 def test_no_text_is_too_strange(command: str, output: str, exit_code: int) -> None:

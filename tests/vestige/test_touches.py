@@ -37,6 +37,17 @@ def paths(trajectory: Trajectory) -> list[str]:
     return [read.path for turn in trajectory.turns for read in turn.reads]
 
 
+def test_a_file_that_a_turn_shows_after_it_wrote_it_is_the_new_version() -> None:
+    def rewritten(*commands: str) -> list[bool]:
+        calls = tuple(Call("bash", {"command": command}, "x = 1\n", 0) for command in commands)
+        return [read.rewritten for read in run(RecordedTurn(calls), root="/repo").turns[0].reads]
+
+    assert rewritten("sed -i 1d a.py && cat a.py") == [True]
+    assert rewritten("cat a.py; sed -i 1d a.py") == [False]
+    assert rewritten("sed -i 1d b.py && cat a.py") == [False]
+    assert rewritten("cat a.py", "sed -i 1d a.py", "cat a.py") == [False, True]
+
+
 def test_turns_are_counted_from_one_with_the_tokens_of_what_was_said_and_shown() -> None:
     first = RecordedTurn((Call("bash", {"command": "cat a"}, "12345"),), text="abc")
     trajectory = run(first, RecordedTurn(text="x", tokens=7))

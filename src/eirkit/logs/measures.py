@@ -93,11 +93,17 @@ READING_MEASURES = MeasureGroup(
     "reading",
     "What recorded runs read",
     (
-        Measure("read_tokens", "tokens read", "tokens of file content that reads showed", "tokens", pooled="sum"),
+        Measure(
+            "read_tokens",
+            "tokens read",
+            "tokens that views of files showed, with the line numbers that some print",
+            "tokens",
+            pooled="sum",
+        ),
         Measure(
             "repeat_tokens",
             "tokens read again",
-            "tokens shown again though unchanged and shown before",
+            "tokens known to have been shown before, of files unchanged since",
             "tokens",
             better="less",
             pooled="sum",
@@ -105,7 +111,7 @@ READING_MEASURES = MeasureGroup(
         Measure(
             "repeat_share",
             "read again",
-            "shown again though unchanged and shown before",
+            "known to have been shown before, of files unchanged since",
             "share",
             "tokens read",
             better="less",
@@ -114,7 +120,7 @@ READING_MEASURES = MeasureGroup(
         Measure(
             "dead_read_tokens",
             "tokens read in vain",
-            "tokens read and used by nothing that leads to the goal, where the goal is known",
+            "tokens read that no later edit towards the goal can have used, where the goal is known",
             "tokens",
             better="less",
             pooled="sum",
@@ -122,7 +128,7 @@ READING_MEASURES = MeasureGroup(
         Measure(
             "dead_read_share",
             "read in vain",
-            "read and used by nothing that leads to the goal",
+            "read, and no later edit towards the goal can have used it",
             "share",
             "tokens read where the goal is known",
             better="less",

@@ -81,6 +81,7 @@ class FileRead:
     requested: Lines | None = None  # the requested range; None: the whole file
     clipped: bool = False  # the scaffold truncated the output
     undivided: bool = False  # printed with other files without a mark between them: its tokens are an equal part
+    rewritten: bool = False  # the turn had written the file before, so that this is the new version
 
 
 @fact

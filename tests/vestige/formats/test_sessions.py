@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.logs.actions.touches import interpret
+from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.formats.sessions.codex_scripts import CodexScript, ScriptCall, calls_in
 from eirkit.logs.tables import read_table
 from eirkit.logs.trajectory import KeptContext, Lines, LoggedUsage, Recording
@@ -224,6 +225,32 @@ def test_messages_of_blocks_tell_what_was_read_and_written(
     assert run.prompt == "Mend a.py"
     assert [(read.path, read.content) for turn in turns for read in turn.reads] == [("a.py", "x = 1")]
     assert [write.path for turn in turns for write in turn.writes] == writes
+
+
+def test_a_transcript_of_cursor_may_say_how_its_turns_ended(tmp_path: Path) -> None:
+    [path] = write_sample("cursor", tmp_path)
+    path.write_text(path.read_text() + '{"type":"turn_ended","status":"success"}\n')
+    assert format_of(path) == "cursor"
+
+
+def test_droids_stream_is_known_by_its_calls(tmp_path: Path) -> None:
+    named = {"sessionId": "s1", "timestamp": 1}
+    start = {"type": "system", "subtype": "init", **named, "model": "m", "cwd": "/repo", "tools": ["Execute"]}
+    ask = {"type": "tool_call", **named, "id": "c1", "toolName": "Execute", "parameters": {"command": "cat a.py"}}
+    told = {"type": "tool_result", **named, "id": "c1", "isError": False, "value": "x = 1"}
+    path = as_lines(tmp_path / "stream.jsonl", [start, ask, told])
+    assert format_of(path) == "droid"
+    run = only_run("droid", path)
+    assert (run.run_id, run.root) == ("s1", "/repo")
+    assert [(read.path, read.content) for turn in interpret(run, len).turns for read in turn.reads] == [
+        ("a.py", "x = 1")
+    ]
+
+
+def format_of(path: Path) -> str:
+    """Return the format that reads a file."""
+    [run] = [item for item in read_corpus([path]) if isinstance(item, Recording)]
+    return run.format
 
 
 def test_sub_agents_of_kimi_code_have_files_of_their_own(tmp_path: Path) -> None:

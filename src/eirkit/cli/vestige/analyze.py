@@ -258,8 +258,8 @@ def _lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tu
         said = f"{shares} {unit}, over {long}" if found["peak_p99"] else f"nothing that {long} had seen"
         yield LOG_MEASURES["later_used_peak"].label, said
     if document["read_tokens"]:
-        again = READING_MEASURES["repeat_share"]
-        yield READING_MEASURES["read_tokens"].label, f"{document['read_tokens']:,}, of file content"
+        read, again = READING_MEASURES["read_tokens"], READING_MEASURES["repeat_share"]
+        yield read.label, f"{document['read_tokens']:,}: {read.meaning}"
         yield (
             again.label,
             f"{document['repeat_share']:.1%} ({document['repeat_tokens']:,} tokens): {again.meaning}",

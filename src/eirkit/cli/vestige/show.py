@@ -128,7 +128,8 @@ def _peak_line(run: Mapping[str, Any]) -> str:
         drawn = f"; {label}: {used:,} tokens at cut {run['later_used_peak_cut']}" if used else ""
         return f"no goal file was read or written: no coverage, which is not the same as no need{drawn}"
     context = "unknown" if run["peak_context_tokens"] is None else f"{run['peak_context_tokens']:,} tokens"
-    peak = f"{LOG_MEASURES['peak_demand_tokens'].label}: {run['peak_demand_tokens']:,} tokens at cut {run['peak_cut']}"
+    where = f" at cut {run['peak_cut']}" if run["peak_cut"] is not None else ""
+    peak = f"{LOG_MEASURES['peak_demand_tokens'].label}: {run['peak_demand_tokens']:,} tokens{where}"
     later = f"{LOG_MEASURES['later_used_peak'].label}: {run['later_used_peak']:,} tokens"
     return f"{peak} ({run['visibility']}); {later}; {LOG_MEASURES['peak_context_tokens'].label}: {context}"
 

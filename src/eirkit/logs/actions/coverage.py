@@ -22,7 +22,8 @@ croncreate crondelete cronlist delegate_to_agent directory_tree enter_plan_mode 
 exit_plan_mode exitplanmode exitworktree fetch fetch_webpage file_search find_by_name find_file finish
 get_allowed_directories glob google_web_search kill_shell killbash killshell list list_agents
 list_allowed_directories list_dir list_directory list_files list_mcp_resource_templates list_mcp_resources
-listmcpresourcestool ls monitor new_task noop plan_exit plan_mode_respond question read_lints report_intent
+listmcpresourcestool ls mark_task_complete monitor new_task noop plan_exit plan_mode_respond question read_lints
+report_intent
 request_user_input resume_agent save_memory schedulewakeup send_input send_message sendmessage skill slashcommand
 sleep spawn_agent stop_bash structuredoutput submit switch_mode task task_done taskcreate taskget tasklist
 taskoutput taskstop taskupdate think todo todo_read todo_write todoread todowrite tool_search toolsearch update_plan

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter as Tally
 from collections.abc import Callable
+from dataclasses import replace
 
 from eirkit.logs.actions.tools import tool_named
 from eirkit.logs.actions.view_tools import NOTHING_TOUCHED
@@ -16,7 +17,7 @@ from eirkit.logs.shell.effects import remember, shell_touches
 from eirkit.logs.shell.state import ShellState
 from eirkit.logs.time_limits import check_time
 from eirkit.logs.tokens import CachedCounter
-from eirkit.logs.trajectory import Call, RecordedTurn, Recording, Touches, Trajectory, Turn
+from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches, Trajectory, Turn
 
 SHELLS = frozenset(
     {"bash", "powershell", "execute_bash", "run_shell_command", "shell", "terminal", "run_command", "execute_command"}
@@ -133,10 +134,12 @@ def _turn_touches(turn: RecordedTurn, state: ShellState) -> Touches:
         return NOTHING_TOUCHED
     if len(turn.calls) == 1:
         return touches_of(turn.calls[0], state)
-    parts = [touches_of(call, state) for call in turn.calls]
-    return Touches(
-        tuple(read for part in parts for read in part.reads), tuple(write for part in parts for write in part.writes)
-    )
+    reads, writes = list[FileRead](), list[FileWrite]()
+    for part in (touches_of(call, state) for call in turn.calls):
+        written = {write.path for write in writes} if writes and part.reads else ()
+        reads += (replace(read, rewritten=True) if read.path in written else read for read in part.reads)
+        writes += part.writes
+    return Touches(tuple(reads), tuple(writes))
 
 
 def _tokens(turn: RecordedTurn, touches: Touches, count: CachedCounter) -> int:

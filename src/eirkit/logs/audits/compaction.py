@@ -299,8 +299,9 @@ def _follow(turn: Turn, open_by_path: dict[str, list[_Lost]], count: Counter) ->
         return
     for read in turn.reads:
         for lost in open_by_path.get(read.path, ()):
-            is_recorded = read.lines is not None or read.content is not None
-            lost.read(turn.number, shown_lines(read) if is_recorded else None, read_tokens(read, count))
+            if lost.first_turn is not None or not read.rewritten:  # else it was edited before it was read
+                is_recorded = read.lines is not None or read.content is not None
+                lost.read(turn.number, shown_lines(read) if is_recorded else None, read_tokens(read, count))
     for write in turn.writes:
         for lost in open_by_path.get(write.path, ()):
             if lost.first_turn is None and write.kind != "delete":

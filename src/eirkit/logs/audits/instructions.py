@@ -24,8 +24,20 @@ _SHORTEST, _LONGEST = 8, 300  # characters of a sentence that can be an instruct
 _IN_SUBSTANCE = 0.6  # share of an instruction's telling words that one passage must have
 _PASSAGE = 3  # sentences of a passage
 _SENTENCE = re.compile(r"(?<=[.!?;])\s|\n")
-_FORBIDS = re.compile(r"\b(?:never|do not|don't|don’t|must not|mustn't|should not|shouldn't|avoid)\b", re.IGNORECASE)
-_DEMANDS = re.compile(r"\b(?:always|from now on|make sure|must|remember to|only ever)\b", re.IGNORECASE)
+# What an imperative begins with: "I don't think so" and "it never returns" tell, and rule nothing.
+_BEGINS = r"(?:\A|[,:(–—-] ?|\b(?:also|and|but|no|ok|okay|please|so|then|yes|you) )"
+_FORBIDS = re.compile(
+    rf"{_BEGINS}(?:never|do not|don't|don’t|avoid)\b|\b(?:must|should) not\b|\b(?:must|should)n['’]t\b|"
+    r"\bwe (?:never|don['’]t (?:need|want))\b",
+    re.IGNORECASE,
+)
+_DEMANDS = re.compile(
+    rf"{_BEGINS}always\b|\b(?:from now on|must|remember to|only ever)\b|(?<!\bto )\bmake sure\b", re.IGNORECASE
+)
+_ASKS = re.compile(
+    r"\A(?:can|could|would|will|do(?! not)|does|did|is|are|why|what|how|where|who|which)\b|\?\W{0,3}\Z", re.IGNORECASE
+)
+_LOGGED = re.compile(r"\A\S{1,200}:\d{1,7}:")  # a line of a compiler or a test
 _DECIDES = re.compile(
     r"\b(?:let's (?:use|go with|keep)|we(?:'ll| will) (?:use|keep)|use \S{1,40} instead of|go with option)\b",
     re.IGNORECASE,
@@ -145,9 +157,10 @@ def instructions_in(asked: str, turn: int) -> Iterator[Instruction]:
             is_code = not is_code
         if is_code or not _SHORTEST <= len(sentence) <= _LONGEST or sentence.startswith(("<", "|", "    ")):
             continue
-        if _FORBIDS.search(sentence):
+        rules = not _ASKS.search(sentence) and not _LOGGED.match(sentence)
+        if rules and _FORBIDS.search(sentence):
             yield Instruction("rule", sentence, turn, *_forbidden(sentence))
-        elif _DEMANDS.search(sentence):
+        elif rules and _DEMANDS.search(sentence):
             yield Instruction("rule", sentence, turn)
         elif _DECIDES.search(sentence):
             yield Instruction("decision", sentence, turn)

@@ -30,7 +30,7 @@ def _is_longer_before(text: str, start: int) -> bool:
 def note_lines(turn: Turn, wanted: Container[str], seen: dict[str, set[str]]) -> None:
     """Record what the agent saw of each path's current version; an edit keeps most of it, any other write none."""
     for read in turn.reads:
-        if read.path in wanted:
+        if read.path in wanted and not read.rewritten:
             seen.setdefault(read.path, set()).update(shown_lines(read))
     for write in turn.writes:
         if write.path in wanted:
@@ -38,6 +38,9 @@ def note_lines(turn: Turn, wanted: Container[str], seen: dict[str, set[str]]) ->
                 seen[write.path] = set()
             text = write.content if write.content is not None else write.added
             seen.setdefault(write.path, set()).update(map(normalized_line, (text or "").splitlines()))
+    for read in turn.reads:
+        if read.rewritten and read.path in wanted:
+            seen.setdefault(read.path, set()).update(shown_lines(read))
 
 
 def shown_lines(read: FileRead) -> set[str]:

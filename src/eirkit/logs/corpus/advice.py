@@ -79,7 +79,7 @@ class CorpusAdvice:
         self._clips = _largest(self._clips)
 
     def as_json(self, repeated: Sequence[RepeatedFile]) -> list[dict[str, Any]]:
-        """Return what to act on: broken rules first, then the rest by tokens."""
+        """Return what to act on: broken rules first, then the rest by tokens, and clipped views last."""
         files = [
             {
                 **dict(zip(("run_id", "turn", "model"), file.place, strict=True)),
@@ -93,7 +93,12 @@ class CorpusAdvice:
             if file.tokens >= LEAST_TOKENS and file.reads >= LEAST_REPEATS
         ]
         rest = [*files[:EACH], *self._compactions, *self._clips]
-        return [*self._broken, *sorted(rest, key=lambda one: (-one["tokens"], one["kind"], one["subject"]))]
+        return [*self._broken, *sorted(rest, key=_rank)]
+
+
+def _rank(one: dict[str, Any]) -> tuple[bool, int, str, str]:
+    """Return the key by which things are listed: most tokens first; those that a cut output hid were not spent."""
+    return one["kind"] == "clip", -one["tokens"], one["kind"], one["subject"]
 
 
 def _rows(analysis: Analysis, table: str, names: tuple[str, ...]) -> Iterator[dict[str, Any]]:

@@ -23,6 +23,7 @@ from eirkit.logs.corpus.outcomes import (
     read_outcomes,
 )
 from eirkit.logs.formats import FILES_BESIDE, SIGNS
+from eirkit.logs.sources.databases import MAGIC
 from eirkit.logs.sources.documents import HEAD_BYTES, NAMED, ReadLimits, Skipped, StoredDocument, find_documents
 from eirkit.logs.sources.json_lines import shows_an_object
 from eirkit.logs.sources.remote import Location, Remote
@@ -252,6 +253,8 @@ class _Reading:
             elif document.is_archive and not within:
                 for member in document.members():
                     yield from self.read(member, is_given=False, within=True)
+            elif within and document.head.startswith(MAGIC):
+                yield Skipped(document.source, "is a database inside an archive; unpack the archive")
             elif is_given or document.name.lower().endswith(LOG_ENDINGS):
                 yield from _explain(document)
         except (MissingExtraError, PluginError):

@@ -58,6 +58,10 @@ def observe(
         for write, state in zip(turn.writes, graph.writes[place], strict=True):
             ledger.write(state, current.get(write.path), write)
             current[write.path] = state
+        if turn.writes:
+            for read in turn.reads:
+                if read.rewritten:
+                    ledger.note(current[read.path], read)
     return ObservedCosts([ledger.cost(state) for state in range(len(graph.paths))], tokens, repeated, at_breaks)
 
 
@@ -75,38 +79,53 @@ class _Ledger:
         self._observed: list[int | None] = [None] * states  # tokens of the largest content
         self._derived = [0] * states  # of edited states: tokens derived from the version before and the edits
         self._inherited = [0] * states  # the same, from all that was known of the version before
-        self._lines: dict[int, set[int]] = {}  # line numbers seen, where they are known
+        self._lines: dict[int, dict[int, str]] = {}  # lines seen by number, where that is known
+        self._noted: dict[int, dict[int, str]] = {}  # lines that the turn which wrote the state showed
         self._united: dict[int, int] = {}  # tokens of those lines
-        self._texts: dict[int, set[str | None]] = {}  # lines seen, where they have no numbers
+        self._texts: dict[int, set[str | int]] = {}  # texts seen that have no numbers, or their tokens if not recorded
 
     def see(self, state: int, read: FileRead, tokens: int) -> float:
-        """Record a read; return the share of it that was shown before."""
+        """Record a read; return the share of it that is known to have been shown before."""
         if read.lines:
             # The first view of the whole file is measured by its lines, unless the scaffold cut it.
             seen = read.clipped or state in self._lines
             if read.tokens is not None or (seen and _is_unnumbered(read.content, read.lines)):
                 self._observe(state, self._uncut_tokens(read) if read.clipped else tokens)
-            return self._see_lines(state, read, read.lines)
+            again = self._see_lines(state, read, read.lines)
+            return 0.0 if read.rewritten else again / len(read.lines)
         if read.tokens is not None or read.content is not None:
             self._observe(state, self._uncut_tokens(read) if read.clipped else tokens)
-        known = self._texts.get(state)
-        if known is None:
-            self._texts[state] = {read.content}
-            return 0.0
-        if read.content in known:
-            return 1.0
-        known.add(read.content)
-        return 0.0
+        return float(not read.rewritten and self._is_known_text(state, read, tokens))
 
-    def _see_lines(self, state: int, read: FileRead, lines: Mapping[int, str]) -> float:
-        """Add the lines that no earlier view of the state showed, each counted in the view that first showed it."""
-        known = self._lines.get(state)
+    def note(self, state: int, read: FileRead) -> None:
+        """Record that the turn which wrote a state showed it: another view of it shows the same again."""
+        if read.lines:
+            self._noted.setdefault(state, {}).update(read.lines)
+        else:
+            self._is_known_text(state, read, read.tokens or 0)
+
+    def _is_known_text(self, state: int, read: FileRead, tokens: int) -> bool:
+        """Record a text without line numbers; return whether the very same was shown before."""
+        if read.undivided:
+            return False  # which part of the output is this file is not known
+        shown = read.content if read.content is not None else tokens
+        known = self._texts.setdefault(state, set())
+        is_known = shown in known
+        known.add(shown)
+        return is_known
+
+    def _see_lines(self, state: int, read: FileRead, lines: Mapping[int, str]) -> int:
+        """Count the lines that no earlier view of the state showed; return how many were shown with the same text."""
+        known, noted = self._lines.get(state), self._noted.get(state)
+        shown = {**noted, **(known or {})} if noted else known
+        # A line with another text was changed by something that the log does not show, such as another branch.
+        again = len(lines.items() & shown.items()) if shown else 0
         if known is None:
-            self._lines[state] = set(lines)
+            self._lines[state] = dict(lines)
             new, text = len(lines), "\n".join(lines.values())
         else:
-            fresh = lines.keys() - known
-            known |= fresh
+            fresh = lines.keys() - known.keys()
+            known.update(lines)
             new, text = len(fresh), "\n".join([line for number, line in lines.items() if number in fresh])
         if new and read.tokens is None:
             whole = read.content
@@ -114,7 +133,7 @@ class _Ledger:
             if whole is not None and len(text) <= len(whole) <= len(text) + 1 and whole.startswith(text):
                 text = whole
             self._united[state] = self._united.get(state, 0) + self._count(text)
-        return 1 - new / len(lines)
+        return again
 
     def _uncut_tokens(self, read: FileRead) -> int:
         """Return the tokens of a clipped view without the scaffold's truncation notices, piece by piece."""

@@ -54,7 +54,7 @@ SIGNS: dict[str, tuple[bytes | str, ...]] = {
         *(b'"tool.execution_start"', b'"user.message"'),
     ),
     "cursor": (b'"message"',),
-    "droid": (b'"session_start"', b'"toolCallId"'),
+    "droid": (b'"session_start"', b'"toolName"'),
     "gemini-cli": (b'"projectHash"',),
     "goose": (_DATABASE, b'"working_dir"'),
     "harbor": ("result.json",),

@@ -73,7 +73,7 @@ def _complaint(output: str, *words: str) -> str:
 
 
 def _note(walk: Walk, call: Invocation, write: FileWrite, word: str) -> None:
-    walk.written.append(ShellWrite(write, call.step, call.name, word))
+    walk.record(ShellWrite(write, call.step, call.name, word))
 
 
 def _pairs(walk: Walk, options: ParsedOptions, word: str, goal: str, into: bool) -> Iterator[tuple[str, str]]:

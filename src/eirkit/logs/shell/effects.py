@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from eirkit.logs.shell.git_commands import git
 from eirkit.logs.shell.grammar import parse
@@ -82,6 +83,9 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
     # Reads are recorded last: a file that this call created and showed did not exist before.
     for write in writes:
         remember(state, write)
+    if writes and reads:
+        new = {write.path for write in writes if walk.is_new.get(write.path)}
+        reads = tuple(replace(read, rewritten=True) if read.path in new else read for read in reads)
     gone = {write.path for write in writes if write.kind == "delete"} if writes else ()
     for read in reads:
         if read.path not in gone:

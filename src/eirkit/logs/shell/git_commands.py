@@ -279,7 +279,7 @@ def _merging(walk: Walk, call: Invocation) -> Flow:
         # A long name is cut in the summary, and that of a renamed file holds both.
         if name.startswith(".../") or " => " in name or (path := walk.state.resolve(name, _top(walk))) is None:
             continue
-        walk.written.append(ShellWrite(FileWrite(path), call.step, call.name, path, firm=False))
+        walk.record(ShellWrite(FileWrite(path), call.step, call.name, path, firm=False))
     return OTHER
 
 

@@ -204,7 +204,8 @@ def _shared(region: _Region, state: ShellState) -> Iterator[FileRead]:
     """Yield the reads of streams that cannot be separated, those with names in their text first."""
     told: dict[str, FileRead] = {}
     telling = 0
-    for flow in region.flows:
+    revisions = tuple(revision for flow in region.flows for revision in flow.revisions)
+    for flow in (flow._replace(revisions=revisions) if revisions else flow for flow in region.flows):
         if flow.kind in ("search", "diff") or flow.headed:
             reads = [read for read in _flow_reads(flow, region.text, state) if read.content is not None]
             telling += bool(reads)

@@ -33,7 +33,7 @@ def edit_in_place(walk: Walk, call: Invocation, operands: Sequence[str]) -> None
     for word in operands if suffix else ():
         for path in walk.paths([word]):
             kept = FileWrite(path + suffix, "whole", content=walk.state.texts.get(path))
-            walk.written.append(ShellWrite(kept, call.step, call.name, word))
+            walk.record(ShellWrite(kept, call.step, call.name, word))
 
 
 def sed_files(walk: Walk, call: Invocation, script: str) -> None:

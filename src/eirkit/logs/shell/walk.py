@@ -64,6 +64,8 @@ class Walk:
         self.functions: dict[str, Node] = {}
         self.shown: list[Flow] = []
         self.written: list[ShellWrite] = []
+        self.targets: set[str] = set()  # files that were written
+        self.is_new: dict[str, bool] = {}  # of each file that was shown: whether it had been written before
         self.steps = 0
         self.rounds = 0  # iterations of loops
         self.last_step = 0  # the command that determines the call's exit code
@@ -98,10 +100,10 @@ class Walk:
 
     def show(self, flow: Flow) -> None:
         """Let a stream reach the agent."""
-        if flow.kind == "mixed":
-            self.shown.extend(flow.parts)
-        elif flow.kind != "none":
-            self.shown.append(flow)
+        flows = flow.parts if flow.kind == "mixed" else (flow,) if flow.kind != "none" else ()
+        self.shown.extend(flows)
+        for path in (path for one in flows for path in one.files):
+            self.is_new[path] = path in self.targets and self.is_new.get(path, True)
 
     def capture(self, node: Node, stdin: Flow = NOTHING) -> Flow:
         """Interpret a node and return its output instead of showing it."""
@@ -164,7 +166,7 @@ class Walk:
             paths = self.state.resolve_all([word], self.folder)
             for path in paths:
                 change = FileWrite(path, kind, content=content, added=added)
-                self.written.append(ShellWrite(change, call.step, call.name, word, firm, line))
+                self.record(ShellWrite(change, call.step, call.name, word, firm, line))
 
     def write_path(
         self,
@@ -177,7 +179,12 @@ class Walk:
     ) -> None:
         """Record that a command writes a file with a known path, or puts its committed content back."""
         change = FileWrite(path, kind, content=content, restored=restored)
-        self.written.append(ShellWrite(change, call.step, call.name, path))
+        self.record(ShellWrite(change, call.step, call.name, path))
+
+    def record(self, done: ShellWrite) -> None:
+        """Record a write."""
+        self.written.append(done)
+        self.targets.add(done.write.path)
 
     def paths(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the files that words name."""
@@ -294,6 +301,8 @@ class Walk:
         after = self.shown[before:]
         if held is None:
             held = not any(flow.shows_files for flow in after)
+        # Names with a commit before them are those of a search in that commit.
+        held = held and not any(f"\n{one}:" in f"\n{self.output}" for flow in after for one in flow.revisions)
         # A text that may not have been printed still separates two files if it is found.
         self.shown[before:] = [flow._replace(optional=True) for flow in after if not held or flow.kind == "text"]
 

@@ -17,7 +17,7 @@ from typing import IO, Any, Protocol, TypeAlias
 from eirkit.errors import InputFileError
 from eirkit.folders import DEEPEST_FOLDER
 from eirkit.logs.sources.json_lines import finds_next_line, first_records, parse_line, pass_blank_lines
-from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_json
+from eirkit.logs.sources.json_parser import BYTE_ORDER_MARK, PARSER_NESTING, parse_json
 from eirkit.logs.sources.parquet import read_rows
 from eirkit.logs.sources.remote import Location, Remote
 from eirkit.logs.sources.streams import (
@@ -168,7 +168,8 @@ class StoredDocument:
         """Its first 64 KiB, decompressed; of an archive or a Parquet file only its magic bytes."""
         if self._head is None:
             with self._open() as stream:
-                beginning = stream.read(HEAD_BYTES)
+                # Editors and shells of Windows put a mark before the text.
+                beginning = stream.read(HEAD_BYTES + len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK)[:HEAD_BYTES]
             # Uncompressed content of an archive must not make it look like another format.
             self._head = beginning[:_MARK_BYTES] if beginning.startswith(_MARKS) else beginning
         return self._head

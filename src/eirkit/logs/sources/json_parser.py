@@ -20,7 +20,7 @@ _SMALL_BYTES = 1 << 16  # texts for which nobody asks how much memory is left
 _MOST_GROWTH = (
     60  # bytes for a byte of text, at most: `{"":0},` becomes a dictionary of 232, beside 12 of a buffer for each
 )
-_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PAIR_OR_ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
 )
@@ -37,7 +37,7 @@ def parse_json(content: bytes, nesting: int) -> Any:
     try:
         value = _strict_parser()(content) if _is_roomy(len(content)) else _parse_in_little_memory(content)
     except ValueError as error:
-        value = _parse_leniently(content.removeprefix(_MARK), nesting, error)
+        value = _parse_leniently(content.removeprefix(BYTE_ORDER_MARK), nesting, error)
     if nesting < PARSER_NESTING and is_deeper(value, nesting):
         raise InputFileError(f"nested deeper than {nesting} levels, which no agent log is; leave it out")
     return value

@@ -138,7 +138,7 @@ def reading_section(document: Document) -> Section | None:
     again, vain = READING_MEASURES["repeat_share"], READING_MEASURES["dead_read_share"]
     wasted = f"{share(document['dead_read_share'])} (of {vain.of})" if known else "not known"
     told = (
-        f"{number(document['read_tokens'])} tokens of file content were read; {again.label}: "
+        f"{number(document['read_tokens'])} tokens of files were read; {again.label}: "
         f"{share(document['repeat_share'])}; {vain.label}: {wasted}."
     )
     kinds = {"read_tokens": "read_tokens", "repeat_tokens": "repeat_tokens"}
@@ -146,7 +146,7 @@ def reading_section(document: Document) -> Section | None:
     names = tuple(READING_MEASURES[key].label for key in kinds)
     values = tuple(float(document[key]) for key in kinds.values())
     axes = Axis("reads", "category"), Axis("tokens", low=0.0)
-    chart = Chart("reads", "Tokens of file content", told, *axes, (Series("tokens", "bars", names, values),))
+    chart = Chart("reads", "Tokens of files", told, *axes, (Series("tokens", "bars", names, values),))
     columns = (
         Column("path", "file"),
         Column("repeat_reads", "reads"),

@@ -39,7 +39,8 @@ class Aider:
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the run of each chat; one in which nothing was asked of the model is no run."""
         try:
-            chats = f"\n{document.text()}".split(f"\n{_START}")[1:]
+            text = document.text().replace("\r\n", "\n")
+            chats = f"\n{text}".split(f"\n{_START}")[1:]
         except InputFileError as error:
             yield skipped(document, error)
             return

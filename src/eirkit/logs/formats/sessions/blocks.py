@@ -22,7 +22,7 @@ class Cursor:
 
     def recognises(self, document: LogDocument) -> int:
         """Return whether the lines consist of a role and a message of blocks, a shape without any name."""
-        records = document.first_records
+        records = [record for record in document.first_records if not _is_end(record)]
         return SHAPE if records and all(map(_is_bare, records)) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
@@ -43,6 +43,11 @@ def _is_bare(record: Line) -> bool:
     return is_said and isinstance(record["message"].get("content"), list) and "sessionId" not in record
 
 
+def _is_end(record: Line) -> bool:
+    """Return whether a line says how a turn ended."""
+    return record.get("type") == "turn_ended" and "role" not in record
+
+
 @formats.add("droid")
 class Droid:
     """Sessions of Factory's Droid, and the stream that it prints."""
@@ -51,8 +56,8 @@ class Droid:
         """Return whether a session starts and messages follow, or calls are named as in its stream."""
         records = document.first_records
         is_session = any(record.get("type") == "session_start" and "cwd" in record for record in records)
-        is_stream = any(record.get("type") == "tool_call" and "toolCallId" in record for record in records)
-        return MARKED if is_session or (is_stream and any("session_id" in record for record in records)) else 0
+        is_stream = any(record.get("type") == "tool_call" and "toolName" in record for record in records)
+        return MARKED if is_session or (is_stream and any(map(_session, records))) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session's one run."""
@@ -68,15 +73,19 @@ class Droid:
         yield builder.recording(
             document,
             "droid",
-            string_of(start.get("session_id")) or string_of(start.get("id")),
+            _session(start) or string_of(start.get("id")),
             model=string_of(start.get("model")),
             root=string_of(start.get("cwd")),
             agent_version=string_of(start.get("version")),
         )
 
 
+def _session(record: Line) -> str:
+    return string_of(record.get("session_id")) or string_of(record.get("sessionId"))
+
+
 def _take_line(builder: RunBuilder, line: Line) -> None:
-    kind, id = line.get("type"), string_of(line.get("toolCallId"))
+    kind, id = line.get("type"), string_of(line.get("toolCallId")) or string_of(line.get("id"))
     if kind == "message" and "message" in line:
         message = mapping_of(line.get("message"))
         _take_message(builder, string_of(message.get("role")), message.get("content"))
