@@ -1,4 +1,4 @@
-"""Batch APIs of OpenAI and Anthropic, spoken by a loopback server to the providers' SDKs; Anthropic's needs its SDK."""
+"""Batch APIs of OpenAI, Anthropic and Google, spoken by a loopback server to the SDKs; the last two need theirs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ PRICES = '[prices]\n"openai/any" = { input = 100, output = 400, as_of = 2026-01-
 class BatchServer:
     """Keeps files and batches as the providers' documentation says; a batch ends at the second question about it."""
 
-    def __init__(self, refuse: str = "", ends: str = "completed", without: int = 0) -> None:
+    def __init__(self, refuse: str = "", ends: str = "completed", without: int = 0, busy: int = 0) -> None:
         self.refuse, self.ends, self.without = refuse, ends, without
+        self.busy = busy  # questions for a state that get a 503
         self.batches: list[list[dict[str, Any]]] = []  # requests of each
         self.direct, self.asked, self.files = 0, {}, {}
         self.answer = answers_as("calculator")
@@ -40,11 +41,15 @@ class BatchServer:
                 self.reply(server.post(self.path, self.headers, self.rfile.read(int(self.headers["Content-Length"]))))
 
             def do_GET(self) -> None:
-                self.reply(server.get(self.path))
+                if server.busy:
+                    server.busy -= 1
+                    self.reply({"error": {"message": "busy", "code": 503}}, 503)
+                else:
+                    self.reply(server.get(self.path))
 
-            def reply(self, document: Any) -> None:
+            def reply(self, document: Any, status: int = 200) -> None:
                 text = document if isinstance(document, bytes) else json.dumps(document).encode()
-                self.send_response(200)
+                self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
@@ -89,6 +94,9 @@ class BatchServer:
         if path == "/v1/messages/batches":
             self.batches.append(asked["requests"])
             return self.anthropic(len(self.batches) - 1, "in_progress")
+        if path.endswith("/models/any:batchGenerateContent"):
+            self.batches.append(asked["batch"]["inputConfig"]["requests"]["requests"])
+            return {"name": f"batches/{len(self.batches) - 1}", "metadata": {"state": "BATCH_STATE_PENDING"}}
         self.direct += 1
         return self.completion(asked)
 
@@ -106,6 +114,8 @@ class BatchServer:
         self.asked[number] = self.asked.get(number, 0) + 1
         if parts[2] == "messages":
             return self.anthropic(number, "ended" if self.asked[number] > 1 else "in_progress")
+        if path.startswith("/v1/v1"):
+            return self.google(number)
         if self.asked[number] < 2:
             return self.openai(number, "in_progress")
         results = [self.result(one) for one in self.batches[number][self.without :]]
@@ -128,6 +138,27 @@ class BatchServer:
             "processing_status": status,
             "request_counts": counts,
         } | times
+
+    def google(self, number: int) -> dict[str, Any]:
+        if self.asked[number] < 2:
+            return {"name": f"batches/{number}", "metadata": {"state": "BATCH_STATE_RUNNING"}}
+        if self.ends != "completed":
+            return {"name": f"batches/{number}", "metadata": {"state": f"BATCH_STATE_{self.ends.upper()}"}}
+        listed = list(map(self.generated, self.batches[number][self.without :]))
+        state = {"state": "BATCH_STATE_SUCCEEDED", "output": {"inlinedResponses": {"inlinedResponses": listed}}}
+        return {"name": f"batches/{number}", "metadata": state, "done": True}
+
+    def generated(self, one: dict[str, Any]) -> dict[str, Any]:
+        asked, config = one["request"], one["request"]["generationConfig"]
+        if self.refuse and self.refuse in config:
+            return {"metadata": one["metadata"], "error": {"code": 3, "message": f"{self.refuse} is not supported"}}
+        parts = [asked["systemInstruction"], *asked["contents"]] if "systemInstruction" in asked else asked["contents"]
+        roles = ["system", *["user"] * len(asked["contents"])][-len(parts) :]
+        texts = [{"role": role, "content": part["parts"][0]["text"]} for role, part in zip(roles, parts, strict=True)]
+        text = self.completion({"messages": texts})["choices"][0]["message"]["content"]
+        usage = {"promptTokenCount": 100, "candidatesTokenCount": 8, "thoughtsTokenCount": 2, "totalTokenCount": 110}
+        found = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
+        return {"metadata": one["metadata"], "response": {"candidates": [found], "usageMetadata": usage}}
 
     def result(self, one: dict[str, Any]) -> dict[str, Any]:
         if self.refuse and self.refuse in one["body"]:
@@ -180,14 +211,64 @@ def test_message_batches_are_read_like_messages(tmp_path):
     assert [one["usage"]["cost_usd"] for one in found] == pytest.approx([6 * 14_000 / 2e6] * 5)
 
 
-def ask(server: BatchServer, **more: Any) -> str:
+def is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+needs_google = pytest.mark.skipif(not is_installed("google.genai"), reason="needs Google's SDK; `make test-native`")
+
+
+@needs_google
+def test_jobs_of_google_are_read_like_its_responses(tmp_path):
+    body = '{"generationConfig": {"thinkingConfig": {"thinkingBudget": 64}}}'
+    with BatchServer() as server:
+        chosen = ("--set", "batch=0.05", "--set", "api=gemini", "--set", f"body={body}")
+        found = sweep(server, tmp_path, *chosen, model="google/any")
+        assert (server.direct, [len(one) for one in server.batches]) == (0, [5] * 6)
+    sent = server.batches[0][0]["request"]
+    assert sent["model"] == "models/any"
+    assert list(sent["generationConfig"]["thinkingConfig"].values()) == [64]  # the SDK has its own spelling of names
+    assert {one["score"]["answered"] for one in found} == {6}
+    assert [one["usage"]["cost_usd"] for one in found] == pytest.approx([6 * 14_000 / 2e6] * 5)
+    assert {one["usage"]["reasoning_tokens"] for one in found} == {12}
+
+
+@needs_google
+def test_jobs_of_google_are_split_by_size_and_adapt_to_refusals(monkeypatch):
+    monkeypatch.setattr("eirkit.agents.serving.batches._LARGEST_INLINE", 1)
+    with BatchServer(refuse="seed", busy=1) as server:
+        server.completion = lambda body: json.loads(PLAIN)  # type: ignore[method-assign]
+        assert ask(server, "google/any", times=2, api="gemini") == "ok ok"
+    assert sorted("seed" in one["request"]["generationConfig"] for (one,) in server.batches) == [False] * 2 + [True] * 2
+
+
+@needs_google
+@pytest.mark.parametrize(("ends", "without", "kind"), [("failed", 0, "rejected"), ("completed", 1, "server")])
+def test_what_google_does_not_answer_is_a_failure_with_its_kind(ends, without, kind):
+    with BatchServer(ends=ends, without=without) as server, pytest.raises(ModelError) as failure:
+        ask(server, "google/any", api="gemini")
+    assert failure.value.kind == kind
+
+
+def test_a_busy_server_does_not_lose_a_batch():
+    with BatchServer(busy=3) as server:
+        server.completion = lambda body: json.loads(PLAIN)  # type: ignore[method-assign]
+        assert ask(server) == "ok"
+    assert len(server.batches) == 1
+
+
+def ask(server: BatchServer, name: str = "openai/any", times: int = 1, **more: Any) -> str:
     options = ModelOptions(base_url=server.url, retries=0, extra={"batch": 0.02, **more})
-    model = make_metered("openai/any", options)
+    model = make_metered(name, options)
     prompt = "WORKLOAD stepwise-sum n=2 q=10\nRETAINED 0\nSTEP 01 add\nINPUT 3"
 
     async def once() -> str:
         try:
-            return (await model.reply(Request((Message("user", prompt),)))).text
+            replies = (model.reply(Request((Message("user", prompt),))) for _ in range(times))
+            return " ".join([one.text for one in await asyncio.gather(*replies)])
         finally:
             await model.close()
 

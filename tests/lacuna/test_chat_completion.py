@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from eirkit.agents.model import Message, Reply, Request, read_reply_record, reply_record
+from eirkit.agents.model import Message, Reply, Request, ToolCall, read_reply_record, reply_record
 from eirkit.agents.serving.chat_completion import read_body, read_completion, request_body
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import ModelError
@@ -74,3 +75,49 @@ def test_any_prompt_can_be_sent(contents, limit):
     body = request_body("m", request, "max_tokens", limit)
     sent = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8"))
     assert (sent["max_tokens"], len(sent["messages"])) == (limit, len(contents))
+
+
+def completion(**more):
+    message = {"role": "assistant", "content": "ANSWER 1 7", **more.pop("message", {})}
+    choice = {"index": 0, "finish_reason": "stop", "message": message, **more.pop("choice", {})}
+    return {"choices": [choice], **more}
+
+
+@pytest.mark.parametrize(
+    ("usage", "found"),
+    [
+        ({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}, (100, 10, 0)),
+        ({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 160}, (100, 60, 0)),  # 50 unexplained
+        (
+            {"prompt_tokens": 100, "completion_tokens": 10, "completion_tokens_details": {"reasoning_tokens": 50}},
+            (100, 60, 50),
+        ),
+        ({"prompt_tokens": 100}, (0, 0, 0)),  # unknown, and so without a price
+    ],
+)
+def test_tokens_that_are_billed_beyond_the_completion_are_output(usage, found):
+    usage = read_completion(completion(usage=usage), Scrubber()).usage
+    assert (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens) == found
+
+
+def test_the_first_choice_is_the_one_with_index_0():
+    document = completion()
+    document["choices"].insert(0, {"index": 1, "message": {"content": "ANSWER 1 8"}})
+    assert read_completion(document, Scrubber()).text == "ANSWER 1 7"
+
+
+def test_a_reply_that_the_server_broke_off_is_a_failure():
+    with pytest.raises(ModelError) as failure:
+        read_completion(completion(choice={"finish_reason": "error"}), Scrubber())
+    assert failure.value.kind == "dropped"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"function_call": {"name": "answer", "arguments": '{"t": 1}'}},
+        {"tool_calls": [{"function": {"name": "answer", "arguments": json.dumps('{"t": 1}')}}]},
+    ],
+)
+def test_calls_in_the_former_field_or_encoded_twice_are_read(message):
+    assert read_completion(completion(message=message), Scrubber()).calls == (ToolCall("answer", {"t": 1}),)

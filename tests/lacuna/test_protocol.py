@@ -125,8 +125,6 @@ MALFORMED = [
     ("ANSWER 7 4.5", "ANSWER"),
     ("ANSWER 7,42", "ANSWER"),
     ("ANSWER 7 ()", "ANSWER"),
-    ("ANSWER 7 ٤٢", "ANSWER"),  # digits of another alphabet
-    ("ANSWER ７ 42", "ANSWER"),
     ("ANSWER 1234567 42", "ANSWER"),
     ("READ", "READ"),
     ("READ 3 4", "READ"),
@@ -331,3 +329,17 @@ def test_reading_takes_linear_time(piece):
                 read_reply(Reply("", calls))
 
     assert cost(read_all) < LONGEST
+
+
+@pytest.mark.parametrize(
+    "text", ["ANSWER 7 \u0664\u0662", "ANSWER \uff17 42", "ANSWER 7 42 # 12 + 30", "ANSWER 7 42 because A_3 = 12"]
+)
+def test_other_digits_and_remarks_do_not_hide_an_answer(text):
+    assert read_reply(Reply(text)) == [Answer(7, (42,))]
+
+
+def test_a_call_may_be_prefixed_and_one_that_was_cut_is_truncated():
+    assert read_reply(Reply("", (ToolCall("functions.answer", {"t": 7, "values": [42]}),))) == [Answer(7, (42,))]
+    (fault,) = read_reply(Reply("", (ToolCall("answer", {"": '{"t": 7, "val'}),), finish="length"))
+    assert isinstance(fault, Fault)
+    assert fault.kind == "truncated"

@@ -185,3 +185,28 @@ def test_long_texts_take_time_in_proportion_to_their_length():
     for piece in ("A_7 ", "42 ", "A_7 = 1,", "{", "1,234,", "step "):
         short, long = (min(seconds(piece * n) for _ in range(3)) for n in (2_000, 8_000))
         assert long < 40 * short + 0.05, piece  # quadratic time would be 16 times the time of 4 times the text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("A_7 = 1 234", "A_7: 12-34", "A_7 = 1234pts", "A_7 = 1234%", "A_7 = 1.234", "A_7 = 0x4D2"),
+        *("A_7 = 1.2340e+03", "A_7 = MCCXXXIV", "A_7 changed from 12 to 1234", "A_7 was 12, now 1234"),
+        *("A_7 (importance 5): 1234", "A_7 (see A_9) is 1234", "A_7 = 12; A_7 = 1234"),
+    ],
+)
+def test_a_value_in_another_form_or_beside_another_number_is_uncertain_and_no_wrong_one_is_stated(text):
+    found = recognise((text,), {7: (1234,)}, best_first=True)
+    assert (found.present, found.uncertain, found.stated) == (frozenset(), {7}, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A_7 = \u0661\u0662\u0663\u0664", "A_\uff17 = \uff11\uff12\uff13\uff14", "A_7 = 12\u200b34", "A_7 = 1{,}234"],
+)
+def test_digits_of_other_scripts_are_values(text):
+    assert recognise((text,), {7: (1234,)}).present == {7}
+
+
+def test_a_wrong_value_is_stated_whatever_other_numbers_are_near():
+    assert recognise(("A_7 = 0012 (score 0.87, id 5)",), {7: (1234,)}).stated == {7: ("0012",)}

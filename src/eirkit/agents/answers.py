@@ -12,12 +12,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from eirkit.agents.wording import plain_digits
 from eirkit.tasks.task import Payload
 
 LONGEST_ANSWER = 65_536  # characters that are read, from the end
 _OWN, _OTHER = "\ue000", "\ue001"  # stand for labels, so that their digits are not taken for values
 _LABEL = re.compile(r"\b(?:A_?\{?|step[ _]?#?)0*([0-9]{1,6})\}?(?![0-9])", re.ASCII | re.IGNORECASE)
-_FENCE = re.compile(r"```[a-z]*\n?|\\[\[\]()]|\\text(?:bf)?\b|[*`$]", re.ASCII | re.IGNORECASE)
+_FENCE = re.compile(r"```[a-z]*\n?|\\[\[\]()]|\\(?:text(?:bf)?|math(?:bf|rm))\b|[*`$]", re.ASCII | re.IGNORECASE)
+_TAG = re.compile(r"<(/?)(?:final_?)?answer>", re.ASCII | re.IGNORECASE)
 _OBJECT = re.compile(r"\{[^{}]*\}")
 _BOXED = re.compile(r"\\boxed ?\{([^{}]*)\}")
 _OWN_RECORD = re.compile(rf"{_OWN}[ \t\"']*(?:=|:|is\b|->|\u2192)([^\n]*)")
@@ -32,6 +34,12 @@ _STATED = re.compile(
 _FOUND = re.compile(
     r"\b(?:(?:sum|total|max|maximum|largest|it|this|that)\s+(?:is|equals|=|comes to)|(?:i|we)\s+(?:get|got|find|obtain)"
     r"|gives|yields|makes|equals)\s*+(?::\s*+)?+([0-9][0-9,_']*+)(?=[.!\s]*+\Z|[.!;]\s)",
+    re.IGNORECASE,
+)
+_TAKES_BACK = re.compile(
+    r"\b(?:(?:that|this|it)(?: is|['\u2019]s| was)(?: wrong| incorrect| not right| a mistake)"
+    r"|(?:that|this|it) should (?:be|have been)|i (?:was wrong|made an? (?:mistake|error))"
+    r"|my mistake|correction|corrected|oops)\b",
     re.IGNORECASE,
 )
 _DOUBT = re.compile(r"\b(?:not|cannot|unable|unknown|missing|unsure|maybe|perhaps|if|or|either)\b|n't\b", re.IGNORECASE)
@@ -59,7 +67,7 @@ def find_answer(text: str, t: int, width: int) -> Payload | None:
     def mask(label: re.Match[str]) -> str:
         return _OWN if int(label.group(1)) == t else _OTHER
 
-    text = text[-LONGEST_ANSWER:]
+    text = _TAG.sub(lambda tag: "\n" if tag.group(1) else "\nanswer: ", plain_digits(text[-LONGEST_ANSWER:]))
     plain = _FENCE.sub("", MARK.sub("", text))
     masked = _LABEL.sub(mask, plain)
     kinds: tuple[Callable[[], Iterator[Payload | None]], ...] = (
@@ -77,6 +85,14 @@ def find_answer(text: str, t: int, width: int) -> Payload | None:
     return None
 
 
+def is_taken_back(text: str, t: int, values: Payload) -> bool:
+    """True if words after the answer of step t call it wrong, and give another number."""
+    rest = text[text.rfind("ANSWER") :]
+    if not _TAKES_BACK.search(rest):
+        return False
+    return not {t, *values}.issuperset(_numbers(_LABEL.sub("", rest)))
+
+
 def readings(digits: str) -> tuple[Payload, Payload]:
     """Return the numbers in a text: each comma separates two, and commas before three digits separate thousands."""
     grouped = _THOUSANDS.sub(lambda number: number.group().replace(",", ""), digits)
@@ -90,7 +106,7 @@ def _numbers(digits: str) -> Payload:
 
 def values_in(text: str, width: int) -> Payload | None:
     """Return the values if a text is nothing but an answer of this width."""
-    clean = re.sub(r"(?<=[0-9])\.0(?![0-9])", "", MARK.sub("", text)).strip(" \t\n\"'“”.:;!()[]{}=")
+    clean = re.sub(r"(?<=[0-9])\.0{1,2}(?![0-9])", "", MARK.sub("", text)).strip(" \t\n\"'“”.:;!()[]{}=")
     found = _VALUES.fullmatch(clean)
     return None if found is None else next((one for one in readings(found.group(1)) if len(one) == width), None)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from eirkit.agents.answers import MARK, readings
 from eirkit.agents.model import FILTER, LENGTH, REFUSAL, Reply, Tool, ToolCall
+from eirkit.agents.wording import plain_digits
 from eirkit.facts import fact
 from eirkit.tasks.task import Payload
 
@@ -123,7 +124,8 @@ _ANSWER = re.compile(
     r"(?:step ?|t ?= ?|A_)?0*([0-9]{1,6})(?: ?[:=] ?| ?, | )(?:v ?= ?)?([0-9\[(][0-9 ,;\[\]()]*)",
     re.ASCII | re.IGNORECASE,
 )
-_MARKUP = re.compile(r"\\boxed ?\{|[\"'$*`{}\u201c\u201d]|(?<=[0-9])_(?=[0-9]{3})|(?<=[0-9])\.0(?![0-9])")
+_MARKUP = re.compile(r"\\boxed ?\{|[\"'$*`{}\u201c\u201d]|(?<=[0-9])_(?=[0-9]{3})|(?<=[0-9])\.0{1,2}(?![0-9])")
+_REMARK = re.compile(r" (?:#|//|because\b|since\b).*", re.IGNORECASE)  # after an answer, on its line
 _DECORATION = " \t:*`_"
 # Tags around what a model thinks aloud; those that servers and chat templates are known to leave in the content.
 _TAG = re.compile(
@@ -206,7 +208,8 @@ def read_answers(reply: Reply) -> tuple[list[Answer], Fault | None]:
 
 def _actions(reply: Reply, lines: re.Pattern[str], part: slice) -> Iterator[Action | Fault]:
     if reply.calls:
-        yield from map(_from_call, reply.calls)
+        cut = reply.finish in _SILENT and "" in reply.calls[-1].arguments  # in the middle of its arguments
+        yield from map(_from_call, reply.calls[:-1] if cut else reply.calls)
         return
     for line in lines.finditer(spoken_part(reply)[part]):
         word = line.group(1)
@@ -217,7 +220,7 @@ def _actions(reply: Reply, lines: re.Pattern[str], part: slice) -> Iterator[Acti
 
 def _from_line(word: str, rest: str) -> Action | Fault:
     if word == "ANSWER" and not rest.isascii():
-        rest = MARK.sub("", rest)
+        rest = MARK.sub("", plain_digits(rest))
     rest = " ".join(rest.split()).strip(_DECORATION)
     if word in _TEXTUAL:
         return _textual(word, rest)
@@ -231,7 +234,7 @@ def _from_line(word: str, rest: str) -> Action | Fault:
 
 
 def _answer(rest: str) -> Answer | Fault:
-    found = _ANSWER.fullmatch(rest) or _ANSWER.fullmatch(_MARKUP.sub("", rest))
+    found = _ANSWER.fullmatch(rest) or _ANSWER.fullmatch(_MARKUP.sub("", _REMARK.sub("", rest)))
     values, grouped = readings(found.group(2)) if found else ((), ())
     if found is None or not values:
         return Fault("malformed", "write ANSWER t v with numbers, such as ANSWER 7 0042", "ANSWER")
@@ -256,7 +259,7 @@ def printable(text: str) -> str:
 
 def _from_call(call: ToolCall) -> Action | Fault:
     """Parse a tool call by the rules of its line of text, so that the two interfaces agree."""
-    word = str(call.name).upper()
+    word = re.split(r"[.:/]", str(call.name))[-1].upper()  # some models write `functions.answer`
     if word not in USAGE:
         return Fault("unknown-action", f"no action named {str(call.name)[:40]!r}")
     given = call.arguments if isinstance(call.arguments, Mapping) else {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 
 from eirkit.agents.wording import Statement, Wording, read_wording
 from eirkit.tasks.task import Payload
@@ -44,10 +43,13 @@ def recognise(texts: Iterable[str], records: Values, *, best_first: bool = False
         deciding.update(wording.statements)
     present = frozenset([t for t, said in deciding.items() if t in records and _is_sure(said, records[t])])
     lacking = [t for t in deciding if t in records and t not in present]
-    if not lacking and not any([wording.loose or wording.spelt for wording in wordings]):  # noqa: C419 - faster
+    if not lacking and not any([one.loose or one.spelt for one in wordings]):  # noqa: C419 - faster
         return Recognition(present)
-    wrong = {t: deciding[t][0] for t in lacking if not _matches(deciding[t][0], records[t])}
-    stated = {t: digits for t, one in wrong.items() if (digits := _digits(one, len(records[t])))}
+    stated = {t: digits for t in lacking if (digits := _digits(deciding[t][0], len(records[t])))}
+    for wording in wordings:  # a text that has the right value as well does not state a wrong one
+        for t in [t for t in stated if wording.statements.get(t) is deciding[t]]:
+            if _may_hold(wording, t, records[t]):
+                del stated[t]
     uncertain = _uncertain(wordings, {t: values for t, values in records.items() if t not in present})
     return Recognition(present, uncertain, stated)
 
@@ -78,12 +80,18 @@ def _digits(one: Statement, width: int) -> tuple[str, ...]:
 def _uncertain(wordings: list[Wording], lacking: Values) -> frozenset[int]:
     """Return the records that are stated somewhere, though not so that they count."""
     loose = frozenset().union(*[wording.loose for wording in wordings])
-    spelt = frozenset().union(*[wording.spelt for wording in wordings])
-    found = {t for t, values in lacking.items() if t in spelt or (loose and loose.issuperset(values))}
-    for wording in wordings:
-        for one in chain.from_iterable(wording.statements.values()):
-            if (values := lacking.get(one.label)) is None:
-                continue
-            if _matches(one, values) or (one.near | loose | {*one.ungrouped}).issuperset(values):
-                found.add(one.label)
-    return frozenset(found)
+    anywhere = {t for t, values in lacking.items() if loose and loose.issuperset(values)}
+    held = {t for wording in wordings for t, values in lacking.items() if _may_hold(wording, t, values)}
+    return frozenset(anywhere | held)
+
+
+def _may_hold(wording: Wording, t: int, values: Payload) -> bool:
+    """True if a text has a value that may be meant for step t, in whatever form."""
+    if t in wording.spelt or (wording.loose and wording.loose.issuperset(values)):
+        return True
+    if wording.joined and "".join(map(str, values)) in wording.joined:
+        return True
+    said = wording.statements.get(t, ())
+    return any(
+        _matches(one, values) or (one.near | wording.loose | {*one.ungrouped}).issuperset(values) for one in said
+    )

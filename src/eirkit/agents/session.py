@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from eirkit.agents.answers import find_answer
+from eirkit.agents.answers import find_answer, is_taken_back
 from eirkit.agents.memory import MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request
 from eirkit.agents.prompt import Renderer, render
@@ -131,6 +131,12 @@ class Session(ABC):
             return Fault("out-of-range", f"values go from 0 to {task.spec.q - 1}")
         return task.workload.canonical(values)
 
+    def standing(self, reply: Reply, answer: Answer) -> Answer | Fault:
+        """Return the last answer of a reply, unless the reply goes on to call it wrong and to give another value."""
+        if reply.calls or len(reply.text) < SHORT or not is_taken_back(spoken_part(reply), answer.t, answer.values):
+            return answer
+        return Fault("malformed", "another value follows the answer; write one ANSWER line", "ANSWER")
+
     def stated(self, reply: Reply, t: int) -> Answer | None:
         """Return the answer that a reply without a usable command states for step t in other words, if there is one."""
         values = None if reply.calls else find_answer(spoken_part(reply), t, self.task.width)
@@ -178,7 +184,8 @@ class ControlledSession(Session):
         if not answers and (fault is None or fault.kind == "malformed") and (stated := self.stated(reply, step.t)):
             answers = [stated]
         # The last answer counts: a model may think aloud and correct itself before it stops.
-        answer = self.accept(answers[-1], step.t) if answers else fault or unanswered(reply, self._missing)
+        last = self.standing(reply, answers[-1]) if answers else fault or unanswered(reply, self._missing)
+        answer = last if isinstance(last, Fault) else self.accept(last, step.t)
         if isinstance(answer, Fault) and self.reask and not self._asked_again:
             self._asked_again = True
             self._events.append(ActionTaken(0, step.t, "REASK", "refused", answer.detail, reason=answer.kind))
@@ -236,6 +243,7 @@ def unanswered(reply: Reply, missing: Iterable[int]) -> Fault:
     return Fault("malformed", "no ANSWER line")
 
 
+SHORT = 20  # characters of a reply that has no room for more than an answer
 MOST_CALCULATIONS = 4  # per step; after that the reply is final
 
 _CALCULATE = re.compile(r"^[ \t>*`_#\-]*CALCULATE\b[ \t:]*([^\n]*)$", re.ASCII | re.IGNORECASE | re.MULTILINE)

@@ -2,7 +2,8 @@
 
 A text is divided into segments (sentences, lines, JSON objects). A number belongs to the label of its segment that
 stands before it, else to the one that follows it; a segment without labels continues the one before. What is hedged,
-negated or computed (`A_7 = 3 + 4`) is stated without certainty, and a number that belongs to no label is loose.
+negated or computed (`A_7 = 3 + 4`) is stated without certainty, and a number that belongs to no label is loose. Digits
+of other scripts count as ours.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from unicodedata import decimal
 
 from eirkit.facts import fact
 
@@ -22,7 +24,8 @@ _TOKEN = re.compile(
     r"|(?P<step>(?<![A-Za-z0-9])(?i:steps? ?#?|t ?= ?)0*(?P<s>[0-9]{1,6})(?![A-Za-z0-9]))"
     r"|(?P<stamp>(?<![A-Za-z0-9])(?:[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]+Z?)?|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![A-Za-z0-9]))"
-    rf"|(?P<number>(?<![A-Za-z0-9])(?:{_NUMBER})(?:\.(?P<fraction>[0-9]{{1,20}}))?(?![A-Za-z0-9]| ?%))"
+    rf"|(?P<number>(?<![A-Za-z0-9])(?:{_NUMBER})(?:\.(?P<fraction>[0-9]{{1,20}}))?(?![A-Za-z0-9]|\.[0-9]| ?%))"
+    r"|(?P<odd>(?<![A-Za-z0-9_.])[0-9][0-9A-Za-z_.%]{0,40}+)"  # 42pts, 0x2A, 4.2e3
     r"|(?P<end>(?<![,\[({:])\n|[.!?;](?=\s|$)|\})"  # a line goes on after a comma or an open bracket
 )
 _SEPARATOR = re.compile(r"[^0-9]")
@@ -43,9 +46,12 @@ _DOUBT = re.compile(
 )
 _SPELT = re.compile(
     r"(?:=|:|\b(?:is|was|equals))[^\w=:]*\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
-    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty)\b(?! of\b)",
+    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty)\b(?! of\b)"
+    r"|(?:=|:|\bis)\s*(?-i:[IVXLCDM]{1,15})\b|[\u3007\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341]",
     re.IGNORECASE,
 )
+_JOINT = re.compile(r"[^\w=:;]{1,3}")  # between parts of one number: `1 234`, `1{,}234`, `12-34`
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _MOST_SEGMENTS = 2  # that a label without a value waits for one
 
 
@@ -68,7 +74,8 @@ class Wording:
 
     statements: Mapping[int, tuple[Statement, ...]]  # by label
     loose: frozenset[int] = frozenset()  # numbers that belong to no label
-    spelt: frozenset[int] = frozenset()  # labels whose value seems to be spelt in words
+    spelt: frozenset[int] = frozenset()  # labels whose value seems to be spelt in words, or in no plain number
+    joined: frozenset[str] = frozenset()  # digits of numbers that stand side by side and may be parts of one
 
 
 @dataclass(slots=True)
@@ -79,6 +86,21 @@ class _Token:
     gap: str  # what stands before it, back to the token before
 
 
+def plain_digits(text: str) -> str:
+    """Return a text with digits of other scripts and full-width signs in ASCII, without what is not seen."""
+    text = text.replace("{,}", ",")  # how TeX writes the comma in 1,234
+    if text.isascii():
+        return text
+    return "".join([_plain(c) if c > "\u00ff" else c for c in _INVISIBLE.sub("", text)])
+
+
+def _plain(c: str) -> str:
+    value = decimal(c, None)
+    if value is not None:
+        return str(value)
+    return chr(ord(c) - 0xFEE0) if "\uff01" <= c <= "\uff5e" else c
+
+
 @lru_cache(maxsize=1 << 12)  # notes and passages are shown again and again
 def read_wording(text: str) -> Wording:
     """Return what a text states."""
@@ -86,8 +108,9 @@ def read_wording(text: str) -> Wording:
         digits = tuple(plain.group(2).split())
         numbers = tuple(map(int, digits))
         label = int(plain.group(1))
-        return Wording({label: (Statement(label, numbers, digits, numbers, False, True, frozenset()),)})
-    return _Parser(text).wording()
+        said = (Statement(label, numbers, digits, numbers, False, True, frozenset()),)
+        return Wording({label: said}, joined=frozenset(["".join(digits).lstrip("0")] if len(digits) > 1 else ()))
+    return _Parser(plain_digits(text)).wording()
 
 
 def labels_in(text: str) -> frozenset[int]:
@@ -102,6 +125,7 @@ class _Parser:
         self.statements: list[Statement] = []
         self.loose: set[int] = set()
         self.spelt: set[int] = set()
+        self.joined: set[str] = set()
         self._waiting: list[int] = []  # labels of the last segment that had no numbers
         self._patience = 0
         for said, tokens in _segments(text):
@@ -111,12 +135,19 @@ class _Parser:
         said: dict[int, tuple[Statement, ...]] = {}
         for one in self.statements:
             said[one.label] = (*said.get(one.label, ()), one)
-        return Wording(said, frozenset(self.loose), frozenset(self.spelt))
+        return Wording(said, frozenset(self.loose), frozenset(self.spelt), frozenset(self.joined))
 
     def _take(self, said: str, tokens: list[_Token]) -> None:
         labels = [token.label for token in tokens if token.label is not None]
         numbers = [token for token in tokens if token.value is not None]
         sure = not _HEDGE.search(said)
+        if len(numbers) > 1:
+            self.joined.update(_side_by_side(tokens))
+        if len(labels) + len(numbers) < len(tokens):
+            odd = [token for token in tokens if token.label is None and token.value is None]
+            if any(_GIVES.search(one.gap) or one.gap.rstrip().endswith(":") for one in odd):
+                self.spelt.update(labels)
+            tokens = [token for token in tokens if token not in odd]
         if not labels:
             self._continue(numbers, sure)
         elif not numbers:
@@ -167,7 +198,8 @@ class _Parser:
                 self._share(group, numbers, sure)
                 group, numbers = [], []
             elif group and not _LISTED.fullmatch(token.gap):
-                group = []  # `A_9 uses A_7, which is 42` says nothing of A_9
+                group = []  # `A_9 uses A_7, which is 42` says nothing of A_9; `A_9 (see A_7) is 42` does
+                self.loose.update(_values([one for one in tokens if one.value is not None]))
             group.append(token.label)
         if numbers:
             self._share(group, numbers, sure)
@@ -221,11 +253,27 @@ def _segments(text: str) -> Iterator[tuple[str, list[_Token]]]:
         elif found.group("number") and not (found.group("fraction") or "").strip("0"):
             written = found.group("number").partition(".")[0]
             tokens.append(_Token(None, int(_SEPARATOR.sub("", written)), written, gap))
+        elif found.group("number") or found.group("odd"):
+            tokens.append(_Token(None, None, found.group(), gap))
         else:
             continue
         end = found.end()
     if tokens:
         yield text[start:], tokens
+
+
+def _side_by_side(tokens: list[_Token]) -> Iterator[str]:
+    """Yield the digits of numbers that stand side by side, without leading zeros."""
+    digits: list[str] = []
+    for token in tokens:
+        if token.value is None or not (digits and _JOINT.fullmatch(token.gap)):
+            if len(digits) > 1:
+                yield "".join(digits).lstrip("0")
+            digits = []
+        if token.value is not None:
+            digits.append(_SEPARATOR.sub("", token.text))
+    if len(digits) > 1:
+        yield "".join(digits).lstrip("0")
 
 
 def _computes(one: _Token, other: _Token) -> bool:

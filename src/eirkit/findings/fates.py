@@ -72,12 +72,15 @@ class Lookups:
             else:
                 self.searches.setdefault(one.t, []).append(one)
         self._follows = {verdict.t: verdict.self_consistent for verdict in verdicts}
+        # Steps whose answer follows from a record that was not seen to come back.
+        self._in_doubt = {v.t for v in verdicts if v.blind and v.self_consistent and (v.unexplained or not v.correct)}
         self.own = {decision.t: decision.submitted for decision in decisions if decision.submitted is not None}
 
     def fate(self, r: int, decision: Decision) -> Fate:
         """Return the fate of a missing reference of a step."""
         searches, follows = self.searches.get(decision.t, ()), self._follows.get(decision.t, False)
-        return _fate(r, decision, self.writes, searches, self.own, follows)
+        found = _fate(r, decision, self.writes, searches, self.own, follows)
+        return "unclear" if decision.t in self._in_doubt and found not in (*RETURNED, *NOT_ASKED) else found
 
 
 def count_fates(
@@ -223,7 +226,7 @@ def diagnose(
         "swapped_value": "returns another label's value",
         "cut_value": "returns a cut value",
         "stale_value": "returns an old value",
-        "unclear": "returns a value that cannot be told from others",
+        "unclear": "leaves it unclear whether the value was returned",
     }
     found = [f"{words} ({fates[fate]} of {sought} lookups)" for fate, words in said.items() if fates[fate]]
     if flooded:

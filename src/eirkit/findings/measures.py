@@ -180,7 +180,8 @@ FATE_MEASURES = MeasureGroup(
         Measure(
             "unclear",
             "returned unclearly",
-            "a search returned the value away from its label, hedged or beside another one",
+            "it is not known whether a search returned the value: it came away from its label, hedged or beside "
+            "another one, or the answer follows from it although it was not recognised",
             "share",
             _NEEDED,
             better="less",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 from urllib.request import Request, urlopen
@@ -12,7 +13,7 @@ from urllib.request import Request, urlopen
 from eirkit.agents.memory import Item, Requirements
 from eirkit.errors import UsageError
 from eirkit.selftest.behaviour import FATES_COMPARED, Check, Observed, PlantedBehaviour
-from eirkit.selftest.models import PERFECT, accuracy, says, silent_on
+from eirkit.selftest.models import OTHER_DIGITS, PERFECT, accuracy, says, silent_on
 from eirkit.selftest.planted import Lookup, Traits
 
 Stored = dict[str, str]
@@ -44,6 +45,12 @@ _STORES: dict[str, Callable[[str], str | None]] = {
     "bare": _reword(lambda label, value: f"{label} = {int(value)}"),
     "table": _reword(lambda label, value: f"| {label} | {value} |"),
     "thousands": _reword(lambda label, value: f"{label}: {int(value):,}"),
+    "other-digits": _reword(lambda label, value: f"{label} = {value.translate(OTHER_DIGITS)}"),
+    "spaced": _reword(lambda label, value: f"{label} = {int(value):,}".replace(",", " ")),
+    "units": _reword(lambda label, value: f"{label} = {value}pts"),
+    "changed": _reword(lambda label, value: f"{label} changed from 0001 to {value}"),
+    "ranked": _reword(lambda label, value: f"{label} (importance 5): {value}"),
+    "encoded": lambda text: b64encode(text.encode()).decode(),
     "truncating": lambda text: text[:-2],
     "digit": _reword(_other_digit),
     "constant": _reword(lambda label, value: f"{label} = 0007"),
@@ -176,6 +183,12 @@ BEHAVIOURS = (
     _memory("bare", "A_7 = 42, without zeros", *PERFECT),
     _memory("table", "| A_7 | 0042 |", *PERFECT),
     _memory("thousands", "A_7: 1,234", *PERFECT),
+    _memory("other-digits", "A_7 = \u0660\u0660\u0664\u0662, digits of another script", *PERFECT),
+    _memory("spaced", "A_7 = 1 234", *PERFECT),
+    _memory("units", "A_7 = 0042pts", *PERFECT),
+    _memory("changed", "A_7 changed from 0001 to 0042", *PERFECT),
+    _memory("ranked", "A_7 (importance 5): 0042", *PERFECT),
+    _memory("encoded", "a form that the agent alone can read", *PERFECT, says("contradiction")),
     _memory("truncating", "cuts the last two digits of each value", silent_on("returns another label's value"), case=8),
     _memory("digit", "changes one digit", silent_on("returns another label's value"), case=8),
     _memory("constant", "returns one value for every label", silent_on("returns another label's value"), case=8),

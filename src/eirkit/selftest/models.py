@@ -94,7 +94,30 @@ def silent_on(pattern: str) -> Check:
     return check
 
 
+OTHER_DIGITS = str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
+
+
+def _taken_back(turn: PlantedTurn, lines: list[str]) -> tuple[Said, Form]:
+    if not lines[0].startswith("ANSWER") or turn.chance("speech") >= 0.1:
+        return Said("\n".join(lines)), "plain"
+    return Said(f"ANSWER {turn.t} 0001\nNo, that is wrong. The correct answer is 0002."), "garbled"
+
+
 PERFECT = (accuracy(1.0),)
+_LONG = "I add the values. " * 240
+
+
+def _cut_unsaid(turn: PlantedTurn, lines: list[str]) -> tuple[Said, Form]:
+    """Stop at 1,024 tokens, in the middle of the answer, in a share of all turns, and call it a stop."""
+    if turn.chance("speech") >= 0.14:
+        return Said(lines[0]), "plain"
+    return Said(f"{_LONG[: 4 * 1024 - len(lines[0])]}\n{lines[0][:-1]}"), "cut"
+
+
+def _broken_off(number: int, body: Mapping[str, Any]) -> Said | None:
+    return Said("ANSWER 1 0", "error") if number in (3, 20) else None
+
+
 _THOUGHT = "I add the values.\nNEXT\nDONE\nANSWER 1 0001\nThat was a draft."
 
 BEHAVIOURS = (
@@ -120,6 +143,9 @@ BEHAVIOURS = (
         "reasoning takes the whole limit, no text is left",
         Traits(speak=_sometimes(0.14, Said("", "length", reasoning="hm " * 99), "cut")),
         case=3,
+    ),
+    PlantedBehaviour(
+        "cut-unsaid", "14% of replies end at the token limit, called a stop", Traits(speak=_cut_unsaid), case=3
     ),
     PlantedBehaviour(
         "refuses", "10% refusals", Traits(speak=_sometimes(0.1, Said("I'm sorry, I can't help with that."), "garbled"))
@@ -182,6 +208,29 @@ BEHAVIOURS = (
         checks=PERFECT,
     ),
     PlantedBehaviour(
+        "tagged",
+        "<answer>0042</answer>",
+        Traits(speak=_worded(lambda t, v: f"<answer>{v:04d}</answer>")),
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "other-digits",
+        "ANSWER 7 \u0660\u0660\u0664\u0662, digits of another script",
+        Traits(speak=_worded(lambda t, v: f"ANSWER {t} " + f"{v:04d}".translate(OTHER_DIGITS))),
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "remark",
+        "ANSWER 7 0042 because A_3 = 12",
+        Traits(speak=_worded(lambda t, v: f"ANSWER {t} {v:04d} because A_{t} = 12 + {v}")),
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "takes-back",
+        "10% answers that are taken back for another value",
+        Traits(speak=_taken_back),
+    ),
+    PlantedBehaviour(
         "quotes", 'ANSWER 7 "0042"', Traits(speak=_worded(lambda t, v: f'ANSWER {t} "{v:04d}"')), checks=PERFECT
     ),
     PlantedBehaviour(
@@ -219,6 +268,12 @@ BEHAVIOURS = (
         "drips",
         "replies that drip byte by byte",
         Traits(speak=lambda turn, lines: (Said(lines[0], drip_bytes=7), "plain")),
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "broken-off",
+        "the server breaks off some replies, and says so as the finish reason",
+        Traits(serve=_broken_off),
         checks=PERFECT,
     ),
     PlantedBehaviour("storm", "storms of 429", Traits(serve=refusing(429, 3, 4, 5, 30, 31)), checks=PERFECT),

@@ -60,8 +60,9 @@ def _verbose(words: int) -> Speech:
     return lambda turn, lines: (Said("\n".join([*["I add the values one by one."] * words, *lines])), "plain")
 
 
-def _reasoning(words: int) -> Speech:
-    return lambda turn, lines: (Said("\n".join(lines), reasoning="I add. " * words), "plain")
+def _reasoning(words: int, *, apart: bool = False) -> Speech:
+    thought = "I add. " * words
+    return lambda turn, lines: (Said("\n".join(lines), reasoning=thought, reasoning_apart=apart), "plain")
 
 
 def _money(
@@ -78,6 +79,11 @@ BEHAVIOURS = (
     _money("bill", "a model that says no more than it must", estimated(0.8, 1.2), before=_DRY, case=9),
     _money("bill-verbose", "a model that explains every answer", traits=Traits(speak=_verbose(20))),
     _money("bill-reasoning", "a model that reasons, and is paid for it", traits=Traits(speak=_reasoning(60))),
+    _money(
+        "bill-reasoning-apart",
+        "a server that counts reasoning in the total alone",
+        traits=Traits(speak=_reasoning(60, apart=True)),
+    ),
     _money("bill-retries", "requests that are refused cost nothing", traits=Traits(serve=refusing(500, 3, 20))),
     _money(
         "bill-memory",

@@ -7,6 +7,7 @@ from nothing that eirkit concluded. Traits decide what it gets wrong and how it 
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -37,7 +38,9 @@ _HEAD = re.compile(r"^STEP (\d+) \w+( answered)?$", re.MULTILINE)
 _INPUT = re.compile(r"^INPUT (\d+)$", re.MULTILINE)
 _REFS = re.compile(r"^REFS (.+)$", re.MULTILINE)
 _RULES = re.compile(r"WORKLOAD stepwise-sum n=(\d+) q=(\d+)")
-_VALUE = re.compile(r"A_0*(\d+)\b[^\d\n]{1,40}?(\d[\d,]*)(?!\d)")
+_VALUE = re.compile(r"A_0*(\d+)\b[^\d\n]{1,40}?(\d{1,3}(?: \d{3})+|\d[\d,]*)(?!\d)")
+_BESIDE = re.compile(r"A_0*(\d+) (?:changed from \d+ to|\(importance \d\):) (\d+)")  # another number comes first
+_ENCODED = re.compile(r"QV8[A-Za-z0-9+/]{5,}={0,2}")  # how `A_` begins in base64
 _REVERSED = re.compile(r"(\d+) (?:is|was) the answer of A_0*(\d+)\b")
 _RESTORED = re.compile(r"^RESTORED\n(?:A_.*\n)*", re.MULTILINE)
 _LIMIT = re.compile(r"At most (\d+) characters")
@@ -102,10 +105,13 @@ def read_turn(body: Mapping[str, Any]) -> PlantedTurn | None:
 def read_values(text: str) -> dict[int, int]:
     """Return the values that a text gives for labels, in any wording of the self-test; the first of several counts."""
     found: dict[int, int] = {}
+    text = _ENCODED.sub(lambda coded: b64decode(coded[0]).decode(), text)
+    for label, value in _BESIDE.findall(text):
+        found.setdefault(int(label), int(value))
     for value, label in _REVERSED.findall(text):
         found.setdefault(int(label), int(value))
     for label, value in _VALUE.findall(text):
-        found.setdefault(int(label), int(value.replace(",", "")))
+        found.setdefault(int(label), int(re.sub("[, ]", "", value)))
     return found
 
 

@@ -21,6 +21,7 @@ class Said:
     content: str | None = ""
     finish: str = "stop"
     reasoning: str = ""  # returned apart, as `reasoning_content`
+    reasoning_apart: bool = False  # counted in the total of the tokens and not among those of the completion
     refusal: str = ""
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()  # tools called: name and arguments
     status: int = 200
@@ -56,7 +57,7 @@ class Said:
             reasoned = -(-len(self.reasoning) // CHARACTERS_PER_TOKEN)
             document["usage"] = {
                 "prompt_tokens": input_tokens,
-                "completion_tokens": self.tokens,
+                "completion_tokens": self.tokens - reasoned if self.reasoning_apart else self.tokens,
                 "total_tokens": input_tokens + self.tokens,
                 "completion_tokens_details": {"reasoning_tokens": reasoned},
             }

@@ -18,6 +18,11 @@ MOST_AT_ONCE = 1_000  # runs, and so requests of a batch; providers allow 50,000
 LARGEST_RESULTS = 1 << 30  # bytes of the results of a batch
 POLL_SECONDS = 30.0  # between two questions for the state of a batch, unless others are given
 _LONGEST_GATHERING = 2.0  # seconds without a further request
+_FAILED_POLLS = 20  # in a row, after which a batch is given up: it was paid for, so a busy server is asked again
+_LARGEST_INLINE = 15_000_000  # bytes of requests in one job of Google's, which allows 20 MB
+_GOOGLE_MILLISECONDS = 300_000  # for a request about a job, which may carry as much
+# Codes of google.rpc.Status that are no fault of the server, as HTTP statuses; all others are 500.
+_RPC_STATUSES = {3: 400, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 12: 400, 16: 401}
 
 Body = Mapping[str, Any]
 Texts = Mapping[str, "str | Exception"]  # the body of each response, by the name of its request
@@ -96,6 +101,29 @@ class BatchedCalls:
                 future.set_result(outcome)
 
 
+async def _ended(
+    job: Any, ask: Callable[[str], Awaitable[Any]], state: Callable[[Any], tuple[str, bool]], poll_seconds: float
+) -> Any:
+    """Return a job once it has ended; a question that fails is asked again.
+
+    Args:
+        job: as it was created.
+        ask: returns the job with this name.
+        state: the name of a job, and whether it has ended.
+        poll_seconds: between two questions.
+    """
+    failed = 0
+    while not (named := state(job))[1]:
+        await asyncio.sleep(poll_seconds)
+        try:
+            job, failed = await ask(named[0]), 0
+        except Exception:  # vendor code
+            failed += 1
+            if failed > _FAILED_POLLS:
+                raise
+    return job
+
+
 async def openai_batch(client: Any, path: str, asked: Mapping[str, Body], poll_seconds: float) -> Texts:
     """Send a batch to OpenAI's API, as a file, and return its results."""
     url = f"/v1{path}"
@@ -103,9 +131,8 @@ async def openai_batch(client: Any, path: str, asked: Mapping[str, Body], poll_s
     file = ("batch.jsonl", "\n".join(lines).encode(), "application/jsonl")
     uploaded = await client.files.create(file=file, purpose="batch")
     batch = await client.batches.create(input_file_id=uploaded.id, endpoint=url, completion_window="24h")
-    while batch.status not in ("completed", "failed", "expired", "cancelled"):
-        await asyncio.sleep(poll_seconds)
-        batch = await client.batches.retrieve(batch.id)
+    over = ("completed", "failed", "expired", "cancelled")
+    batch = await _ended(batch, client.batches.retrieve, lambda one: (one.id, one.status in over), poll_seconds)
     if batch.status == "failed":
         why = [one.message for one in (batch.errors.data if batch.errors else None) or ()]
         raise ModelError(f"the batch failed ({'; '.join(map(str, why))[:200]}); check the model", "rejected")
@@ -129,9 +156,8 @@ async def anthropic_batch(client: Any, asked: Mapping[str, Body], poll_seconds: 
     """Send a batch to Anthropic's API and return its results."""
     requests = [{"custom_id": name, "params": dict(body)} for name, body in asked.items()]
     batch = await client.messages.batches.create(requests=requests)
-    while batch.processing_status != "ended":
-        await asyncio.sleep(poll_seconds)
-        batch = await client.messages.batches.retrieve(batch.id)
+    ask = client.messages.batches.retrieve
+    batch = await _ended(batch, ask, lambda one: (one.id, one.processing_status == "ended"), poll_seconds)
     text = await client.get(f"/v1/messages/batches/{batch.id}/results", cast_to=str)
     return dict(map(_anthropic_result, _lines(str(text))))
 
@@ -146,6 +172,60 @@ def _anthropic_result(line: Mapping[str, Any]) -> tuple[str, str | Exception]:
         return name, ModelError("a request of the batch was not answered in time; resume", "server")
     kind = _error(error).get("type")
     return name, BatchRefusalError(400 if kind == "invalid_request_error" else 500, error)
+
+
+async def google_batch(client: Any, model: str, asked: Mapping[str, Body], poll_seconds: float) -> Texts:
+    """Send requests to Google's batch API, in as few jobs as their size allows, and return their results.
+
+    Args:
+        client: of the SDK.
+        model: its name.
+        asked: `contents` and `config` of each request.
+        poll_seconds: between two questions for the state of a job.
+    """
+    parts = list(_parts(asked))
+    jobs = (_google_job(client, model, part, poll_seconds) for part in parts)
+    found: dict[str, str | Exception] = {}
+    for part, outcome in zip(parts, await asyncio.gather(*jobs, return_exceptions=True), strict=True):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
+            raise outcome
+        found |= dict.fromkeys(part, outcome) if isinstance(outcome, Exception) else outcome
+    return found
+
+
+def _parts(asked: Mapping[str, Body]) -> Iterator[Mapping[str, Body]]:
+    part: dict[str, Body] = {}
+    size = 0
+    for name, body in asked.items():
+        more = len(json.dumps(body))
+        if part and size + more > _LARGEST_INLINE:
+            yield part
+            part, size = {}, 0
+        part[name], size = body, size + more
+    yield part
+
+
+async def _google_job(client: Any, model: str, asked: Mapping[str, Body], poll_seconds: float) -> Texts:
+    requests = [{"model": model, "metadata": {"key": name}, **body} for name, body in asked.items()]
+    ask, config = client.aio.batches.get, {"http_options": {"timeout": _GOOGLE_MILLISECONDS}}
+    job = await client.aio.batches.create(model=model, src={"inlined_requests": requests}, config=config)
+    job = await _ended(job, lambda name: ask(name=name, config=config), lambda one: (one.name, one.done), poll_seconds)
+    if job.state.name == "JOB_STATE_FAILED":
+        why = job.error.message if job.error else "without a reason"
+        raise ModelError(f"the batch failed ({str(why)[:200]}); check the model", "rejected")
+    given = (job.dest.inlined_responses if job.dest else None) or []
+    keys = [(one.metadata or {}).get("key") for one in given]
+    if None in keys and len(given) == len(asked):
+        keys = list(asked)  # they come in the order of the requests
+    return {str(key): _google_result(one) for key, one in zip(keys, given, strict=True)}
+
+
+def _google_result(one: Any) -> str | Exception:
+    if one.response is not None:
+        return str(one.response.model_dump_json(exclude_none=True, exclude={"sdk_http_response", "parsed"}))
+    if one.error is None:
+        return ModelError("a request of the batch was not answered in time; resume", "server")
+    return BatchRefusalError(_RPC_STATUSES.get(one.error.code, 500), {"error": {"message": one.error.message}})
 
 
 def _lines(text: str) -> Iterator[Mapping[str, Any]]:

@@ -18,6 +18,7 @@ from eirkit.errors import ModelError
 
 MOST_TOKENS = 10**9  # larger counts are invalid; the usage is then unknown
 LONGEST_FINISH = 40  # characters
+_BROKEN_OFF = ("error", "abort")  # finish reasons of replies that are not whole because the server failed
 COMPLETION = "a chat completion"
 
 
@@ -74,16 +75,19 @@ def read_completion(document: Any, scrub: Scrubber) -> Reply:
     choices = document.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise malformed(f"no choices{_stated_error(document, scrub)}")
-    message = choices[0].get("message")
+    first = next((one for one in choices if isinstance(one, dict) and one.get("index") == 0), choices[0])
+    message = first.get("message")
     if not isinstance(message, dict):
         raise malformed("a choice without a message")
-    finish = choices[0].get("finish_reason")
+    finish = first.get("finish_reason")
+    if finish in _BROKEN_OFF:
+        raise ModelError("the server broke off its reply; try again, or check the server's log", "dropped")
     text, refused = _text(message.get("content")), message.get("refusal")
     if refused and isinstance(refused, str) and not text:
         text, finish = refused, REFUSAL
     return Reply(
         text=scrub.text(text),
-        calls=_calls(message.get("tool_calls"), scrub),
+        calls=_calls(message.get("tool_calls") or _legacy_call(message), scrub),
         usage=_usage(document.get("usage")),
         finish=finish_of(finish, scrub),
         reasoning=scrub.text(_reasoning(message)),
@@ -131,6 +135,12 @@ def _calls(listed: Any, scrub: Scrubber) -> tuple[ToolCall, ...]:
     return tuple(_call(entry, scrub) for entry in listed)
 
 
+def _legacy_call(message: Mapping[str, Any]) -> list[Any] | None:
+    """Return the call in the field that `tool_calls` replaced, which some servers still send."""
+    called = message.get("function_call")
+    return [{"function": called}] if isinstance(called, dict) else None
+
+
 def _call(entry: Any, scrub: Scrubber) -> ToolCall:
     function = entry.get("function") if isinstance(entry, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
@@ -146,6 +156,8 @@ def read_arguments(given: Any, scrub: Scrubber) -> dict[str, Any]:
         # Objects are also parsed from text, so that one set of checks covers both.
         text = given if isinstance(given, str) else json.dumps(given)
         parsed = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        if isinstance(parsed, str):  # encoded twice
+            parsed = json.loads(parsed, parse_float=_finite, parse_constant=_finite)
         clean = scrub.value(parsed) if isinstance(parsed, dict) else None
     except (ValueError, RecursionError):
         clean = None
@@ -160,12 +172,18 @@ def _finite(literal: str) -> float:
 
 
 def _usage(stated: Any) -> Usage:
-    """Return the reported token counts; the cost is computed elsewhere."""
-    if not isinstance(stated, dict):
+    """Return the reported token counts; the cost is computed elsewhere.
+
+    Some servers leave reasoning out of the tokens of the completion, which they bill all the same: what the total has
+    beyond prompt and completion is output too.
+    """
+    if not isinstance(stated, dict) or not {"prompt_tokens", "completion_tokens"} <= stated.keys():
         return Usage(cost_usd=None)
     inputs, outputs = count_of(stated, "prompt_tokens"), count_of(stated, "completion_tokens")
     cached = count_of(stated.get("prompt_tokens_details"), "cached_tokens")
     reasoning = count_of(stated.get("completion_tokens_details"), "reasoning_tokens")
+    total = count_of(stated, "total_tokens") or inputs + outputs + (reasoning if reasoning > outputs else 0)
+    outputs = max(outputs, total - inputs)
     return Usage(inputs, outputs, min(cached, inputs), cost_usd=None, reasoning_tokens=min(reasoning, outputs))
 
 

@@ -63,7 +63,12 @@ class Endpoint:
     limit_name: str = "max_tokens"  # its name of the limit on new tokens
 
 
-_BATCHES = (("openai", "chat"), ("openai", "responses"), ("anthropic", "messages"))  # providers and APIs
+_BATCHES = (
+    ("openai", "chat"),
+    ("openai", "responses"),
+    ("anthropic", "messages"),
+    ("google", "gemini"),
+)  # providers and APIs
 
 
 class ChatServer:
@@ -291,7 +296,8 @@ async def bound_body(response: Any) -> None:
     response.encoding = "utf-8"  # JSON is UTF-8; another codec in a header could inflate the text
     # The SDK requires its HTTP package's own stream class, which depends on its version.
     base = next(kind for kind in type(response.stream).__mro__ if kind.__name__ == "AsyncByteStream")
-    is_results = response.request.url.path.endswith(("/content", "/results"))  # of a batch
+    path = response.request.url.path
+    is_results = path.endswith(("/content", "/results")) or "/batches/" in path  # of a batch
     response.stream = _bounded_kind(base)(response.stream, LARGEST_RESULTS if is_results else LARGEST_BODY)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from eirkit.agents.model import (
     LENGTH,
     RAISED_TOKENS,
+    STOP,
     USUAL_TOKENS,
     Model,
     ModelOptions,
@@ -247,9 +248,13 @@ class Metered(ModelWrapper):
             priced = self.price.cost_usd(reply.usage)
             cost = None if priced is None else float(priced)
         text, thought = set_aside(reply.text)
+        limit, finish = self.options.limit(request), reply.finish
+        if finish in ("", STOP) and reply.usage.output_tokens == limit in (self.options.max_tokens, RAISED_TOKENS):
+            finish = LENGTH  # some servers do not say that they cut a reply
         return replace(
             reply,
             text=text,
+            finish=finish,
             usage=replace(reply.usage, cost_usd=cost),
             latency_seconds=seconds,
             reasoning=f"{reply.reasoning}{thought}",

@@ -11,7 +11,7 @@ from importlib.metadata import requires
 from typing import Any
 
 from eirkit.agents.model import FILTER, LENGTH, REFUSAL, STOP, TOOLS, Message, Reply, Request, ToolCall, Usage
-from eirkit.agents.serving.batches import POLL_SECONDS, Body, Texts, anthropic_batch
+from eirkit.agents.serving.batches import POLL_SECONDS, Body, Texts, anthropic_batch, google_batch
 from eirkit.agents.serving.chat_completion import clean, count_of, finish_of, malformed, read_arguments
 from eirkit.agents.serving.chat_server import ChatServer, bound_body
 from eirkit.agents.serving.scrubber import Scrubber
@@ -192,6 +192,8 @@ class GeminiServer(ChatServer):
 
     async def close(self) -> None:
         http, self._http, self._client = self._http, None, None
+        if self._batched is not None:
+            self._batched.close()
         if http is not None:
             await http.aclose()
 
@@ -202,11 +204,23 @@ class GeminiServer(ChatServer):
         options: dict[str, Any] = {"timeout": round(1000 * seconds)}
         if self.body:
             options["extra_body"] = dict(self.body)
-        config = {**body["config"], **{name: body[name] for name in self.sampling if name in body}}
         reply = await self._client.aio.models.generate_content(
-            model=body["model"], contents=body["contents"], config={**config, "http_options": options}
+            model=body["model"], contents=body["contents"], config={**self._config(body), "http_options": options}
         )
         return str(reply.model_dump_json(exclude_none=True, exclude={"sdk_http_response", "parsed"}))
+
+    async def _submit(self, asked: Mapping[str, Body]) -> Texts:
+        # In batches the SDK takes no fields beside its own, which bear the names of the API's.
+        further = {name: value for name, value in self.body.items() if name != "generationConfig"}
+        further |= self.body.get("generationConfig", {})
+        requests = {
+            name: {"contents": body["contents"], "config": {**self._config(body), **further}}
+            for name, body in asked.items()
+        }
+        return await google_batch(self._client, self.name, requests, self._poll_seconds or POLL_SECONDS)
+
+    def _config(self, body: Body) -> dict[str, Any]:
+        return {**body["config"], **{name: body[name] for name in self.sampling if name in body}}
 
     def _encode(self, request: Request) -> dict[str, Any]:
         roles = {"assistant": "model"}
