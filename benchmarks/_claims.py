@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from time import process_time
 
@@ -67,13 +68,13 @@ MOST_REPEATS = 4  # of the peer's work in a round
 
 
 def ratio(pair: Pair, rounds: int, good: float = 0.0) -> float:
-    """Return the CPU time of our work in units of the peer's: the best of some rounds of each, taken in turns.
+    """Return the CPU time of our work in units of the peer's, taken in turns.
 
-    A peer that needs less time is measured more often, since a yardstick that other work made longer would hide that we
-    got slower.
+    It is the best of ours over the best of the peer's, or the median of the rounds if that is lower: other work can hit
+    all rounds of one side, or most rounds of both, and hardly does both at once.
 
     Args:
-        good: stop after three rounds or more once the ratio is no larger.
+        good: stop after three rounds or more once both are no larger.
     """
     seconds = _children_seconds if pair.in_children else process_time
 
@@ -82,14 +83,15 @@ def ratio(pair: Pair, rounds: int, good: float = 0.0) -> float:
         work()
         return seconds() - start
 
-    ours, peer = spent(pair.ours), spent(pair.peer)
-    repeats = max(1, min(MOST_REPEATS, int(ours / peer)))
-    for done in range(2, rounds + 1):
-        ours = min(ours, spent(pair.ours))
-        peer = min([peer, *(spent(pair.peer) for _ in range(repeats))])
-        if done >= FEWEST and ours / (peer * pair.scale) <= good:
-            break
-    return ours / (peer * pair.scale)
+    ours, peers = [spent(pair.ours)], [spent(pair.peer)]
+    repeats = max(1, min(MOST_REPEATS, int(ours[0] / peers[0])))  # a short one is hit more easily
+    while True:
+        best = min(ours) / (min(peers) * pair.scale)
+        usual = median(one / (peer * pair.scale) for one, peer in zip(ours, peers, strict=True))
+        if len(ours) >= rounds or (len(ours) >= FEWEST and max(best, usual) <= good):
+            return min(best, usual)
+        ours.append(spent(pair.ours))
+        peers.append(min(spent(pair.peer) for _ in range(repeats)))
 
 
 def _children_seconds() -> float:

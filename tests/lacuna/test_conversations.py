@@ -17,6 +17,7 @@ from eirkit.agents.model import Message, ModelOptions
 from eirkit.agents.models.reader import make_reader
 from eirkit.cli import main
 from eirkit.errors import SpecError, UsageError
+from eirkit.findings.conversations import ConversationJudge, Seen
 from eirkit.runs.cells import Access
 from eirkit.runs.conversations import WordInjection, check_told_access, judge_told, told_session
 from eirkit.runs.store import scan_runs
@@ -25,6 +26,7 @@ from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.tasks.conversations import ToldWorld, canonical_answer, read_preset, spell, unspell
 from eirkit.tasks.generation import find_workload, generate, generate_many, prepare
 from eirkit.tasks.words.reading import hear_passages, needed_statements
+from eirkit.tasks.words.world import ABILITIES
 
 WHOLE = Access("whole", None)
 FAULTS = {
@@ -59,6 +61,27 @@ def test_the_perfect_reader_answers_everything_from_the_whole_conversation(prese
         assert record["instruction"]["old"] == 0
         asked += len(task.asked)
     assert asked > 100
+
+
+@pytest.mark.slow
+def test_the_perfect_reader_answers_everything_in_a_thousand_worlds():
+    counts: dict[str, Counter[str]] = {}
+    for task in tasks("small+level=3+documents=1+updates=2", range(1000)):
+        for ability, (right, asked) in run(task, WHOLE)["abilities"].items():
+            counts.setdefault(ability, Counter()).update(right=right, asked=asked)
+    print({ability: (one["right"], one["asked"]) for ability, one in sorted(counts.items())})
+    assert set(counts) == set(ABILITIES)
+    assert all(one["right"] == one["asked"] > 100 for one in counts.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dial", FAULTS)
+def test_in_hundreds_of_worlds_a_fault_of_the_reader_is_never_named_otherwise(dial):
+    seen: Counter[str] = Counter()
+    for task in tasks("small+updates=2+level=3", range(400)):
+        seen.update(run(task, WHOLE, **{dial: 1.0})["fates"])
+    print(dial, dict(seen))
+    assert set(seen) == FAULTS[dial]
 
 
 @pytest.mark.parametrize("dial", FAULTS)
@@ -296,6 +319,19 @@ def test_a_rescue_in_words_repairs_with_the_truth_not_with_a_sham_and_misleads_w
     assert "old values" in shown
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("memory", ["bm25", "vector"])
+def test_beside_what_a_memory_returns_an_old_sentence_misleads(memory, tmp_path: Path, capsys):
+    given = ["--workload", "words", "--preset", "small+updates=2", "--memory", memory, "--model", "scripted/reader"]
+    out = ["--seeds", "0:24", "--out", str(tmp_path / "rescue"), "--json"]
+    found = json.loads(eirkit(capsys, "lacuna", "rescue", *given, *out))
+    contrasts = {(*one["arms"], one["of"]): one["difference"] for one in found["contrasts"]}
+    assert contrasts["oracle", "sham", "accuracy"]["low"] > 0.9
+    assert contrasts["sham", "control", "accuracy"]["low"] <= 0 <= contrasts["sham", "control", "accuracy"]["high"]
+    assert contrasts["stale", "control", "accuracy"]["high"] < 0.1
+    assert contrasts["stale", "control", "misled"]["low"] > 0
+
+
 def test_a_sham_is_true_of_another_and_an_old_sentence_of_the_same():
     (task,) = tasks("small+updates=2", range(1))
     arms = {arm: WordInjection(task, arm) for arm in ("oracle", "sham", "stale")}
@@ -306,6 +342,7 @@ def test_a_sham_is_true_of_another_and_an_old_sentence_of_the_same():
         assert {one.statement for one in told["oracle"]} == {one.statement for one in needed}
         assert {one.statement for found in told.values() for one in found} <= said
         assert {one.statement.subject for one in told["stale"]} <= {one.statement.subject for one in needed}
+        assert not {one.statement for one in told["stale"]} & {one.statement for one in needed}
         if len(needed) == 1:
             assert all(one.statement.subject != needed[0].statement.subject for one in told["sham"])
             lengths = [len(arms[arm](asked.t) or "") for arm in ("oracle", "sham")]
@@ -325,6 +362,45 @@ def test_the_viewer_marks_what_was_needed_stored_and_returned(tmp_path: Path, ca
         told = run.around(step["t"])["told"]
         assert told["question"] in run.task.instance.told[-1].questions
         assert all(turn["stored"] for turn in told["turns"])  # a text file keeps everything
+        assert all("".join(text for text, _ in turn["pieces"]) == turn["text"] for turn in told["turns"])
+        assert all(turn["returned"] or not turn["used"] for turn in told["turns"])
+        asked = run.task.instance.asked[step["t"] - 1]
+        if step["correct"] and asked.ability in ("fact", "update"):
+            assert [turn["needed"] for turn in told["turns"]] == [turn["used"] for turn in told["turns"]]
         if wrong.get(step["t"]) == "word_not_returned":
             assert told["fate"] == "held, not returned"
             assert any(turn["needed"] and not turn["returned"] for turn in told["turns"])
+
+
+def test_the_door_of_an_earlier_seat_is_an_old_value_where_the_rule_of_the_present_one_was_withdrawn():
+    """World 9, question 7: Gewis Hontunow moved from Doskex to Pantuf, whose door rule was withdrawn."""
+    (task,) = tasks("small", range(9, 10))
+    judge, asked = ConversationJudge(task), task.asked[6]
+    assert (asked.text, asked.answer) == ("Which door should Gewis Hontunow take?", None)
+    doors = {one.statement.subject: str(one.statement.value) for one in task.said if one.statement.op != "forget"
+             and one.statement.attribute == "door"}  # fmt: skip
+    for place, fate in (("Doskex", "word_stale"), ("Pantuf", "word_withdrawn")):
+        seen = Seen((f"[2031-01-20] user: Whoever sits in {place} uses the {doors[place]} door.",), (), True)
+        assert judge.judge(asked, doors[place].casefold(), seen).fate == fate
+
+
+def test_what_is_held_under_a_nickname_is_held():
+    """World 6: Memik Zeskoday is called Mirzy, and the team was told of Mirzy."""
+    (task,) = tasks("small", range(6, 7))
+    judge = ConversationJudge(task)
+    (team,) = [one for one in task.said if one.statement[1:] == ("team", "Memik Zeskoday", "Deskix")]
+    assert judge.has("[2031-01-27] Mirzy is on the Deskix team.", team)
+    assert not judge.has("[2031-01-27] Memik Barnaker is on the Deskix team.", team)
+
+
+def test_what_an_answer_rests_on_is_what_was_shown_and_decides_it():
+    (task,) = tasks("small", range(1))
+    judge = ConversationJudge(task)
+    asked = next(one for one in task.asked if one.ability == "update" and one.question.form == "now")
+    about = [one for one in task.said if one.statement[1:3] == asked.question[1:3]]
+    old, new = (task.turns[one.passage] for one in about[-2:])
+    right, before = (str(one.statement.value).casefold() for one in (about[-1], about[-2]))
+    assert judge.used(asked, right, [old, new]) == {about[-1].statement}
+    assert judge.used(asked, before, [old]) == {about[-2].statement}
+    assert judge.used(asked, before, [old, new]) == {about[-2].statement}, "misread: the one that states it"
+    assert judge.used(asked, "unknown", [old, new]) == set(), "nothing that was shown says so"

@@ -25,7 +25,8 @@ from tests.lacuna.running import eirkit
 from tests.memories.stories import needs, opened
 
 pytestmark = pytest.mark.slow
-SYSTEMS = ("mem0", "mcp", "langmem")
+SYSTEMS = ("mem0", "mcp", "langmem", "letta", "graphiti", "amem")
+EXTRACTING = ("mem0", "mcp", "langmem", "letta")  # they hold what their model says and nothing else
 READER = "scripted/reader+language=english"
 each = pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name)) for name in SYSTEMS])
 
@@ -90,10 +91,32 @@ def test_what_is_said_is_kept_with_its_day_and_its_person(name):
     assert "Hudrim" in "\n".join(found)
 
 
-@each
+@pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name)) for name in EXTRACTING])
 def test_a_model_that_misses_everything_leaves_nothing_in_the_store(name):
     held, found = kept(name, SESSIONS, "Where does Mira Zorneb work?", model=f"{READER}+misses=1")
     assert (held, found) == ([], [])
+
+
+@needs("graphiti")
+def test_graphiti_keeps_episodes_and_ends_facts_that_later_ones_replace():
+    held, found = kept("graphiti", SESSIONS, "Where does Mira Zorneb work?")
+    old = "[2031-01-06] Mira Zorneb works for Kalvex. (until 2031-01-13)"
+    assert old in held
+    assert "[2031-01-13] Mira Zorneb now works for Hudrim." in found
+    assert "[2031-01-13] user: Mira Zorneb now works at Hudrim." in held, "the session itself"
+    held, found = kept("graphiti", SESSIONS, "Where does Mira Zorneb work?", model=f"{READER}+misses=1")
+    assert (len(held), found) == (2, []), "only the sessions themselves"
+
+
+@needs("letta")
+def test_letta_cannot_take_back_what_its_agent_archived():
+    said = (
+        told("2031-01-06", "Mira Zorneb's phone number is 4174-2663."),
+        told("2031-01-13", "Please forget Mira Zorneb's phone number."),
+    )
+    held, _ = kept("letta", said, "What is Mira Zorneb's phone number?")
+    assert any("4174-2663" in text for text in held)
+    assert any(text.startswith("[2031-01-13]") for text in held), "the withdrawal is a passage of its own"
 
 
 BY_HAND = """

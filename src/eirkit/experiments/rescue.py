@@ -26,6 +26,7 @@ from eirkit.runs.cells import (
     Unrecovered,
     unrecovered_in,
 )
+from eirkit.runs.conversations import WordInjection
 from eirkit.runs.results import Results
 from eirkit.runs.runner import Runner, runner_or_temporary
 from eirkit.tasks.conversations import ToldWorld
@@ -120,6 +121,7 @@ class _Run:
     unrecovered: Unrecovered
     fates: Mapping[Fate, int] | None  # of an external memory
     old: frozenset[int] = frozenset()  # questions of a conversation that were answered with an old value
+    outdated: frozenset[int] = frozenset()  # questions about something that was said differently before
 
 
 _BLIND = ("blind", "unexplained")
@@ -154,10 +156,12 @@ def measure_rescue(
         made = (_row(model, arm, runs[arm], len(seeds), chosen, setup.told) for arm in setup.arms)
         rows += [replace(row, memory=memory) for row in made]
         pairs: tuple[tuple[Arm, Arm], ...] = (("oracle", "sham"), ("oracle", "control"), ("sham", "control"))
-        for first, second in (*pairs, ("stale", "control")) if setup.told else pairs:
+        for first, second in pairs:
             contrasts += _contrast(model, (first, second), runs[first], runs[second], chosen)
         if setup.told:
-            contrasts += _contrast(model, ("stale", "control"), runs["stale"], runs["control"], chosen, "misled")
+            outdated = {seed: run.outdated for seed, run in runs["control"].items()}
+            for of in ("accuracy", "misled"):
+                contrasts += _contrast(model, ("stale", "control"), runs["stale"], runs["control"], outdated, of)
     return Rescue(tuple(rows), tuple(contrasts), tuple(failures), validity)
 
 
@@ -195,8 +199,10 @@ def _read_run(task: TaskInstance, cell: Cell, results: Results) -> _Run | None:
         return None
     if isinstance(task, ToldWorld):
         told = recorded_verdicts(task, record)
-        old = {t for t, fate, _ in record["words"]["wrong"] if fate == "word_stale"}
-        return _Run(tuple(told), read_score(record["score"]), {}, None, frozenset(old))
+        old = {t for t, fate, _ in record["words"]["wrong"] if fate in ("word_stale", "word_withdrawn")}
+        stale = WordInjection(task, "stale")
+        outdated = {one.t for one in task.asked if stale(one.t) is not None}
+        return _Run(tuple(told), read_score(record["score"]), {}, None, frozenset(old), frozenset(outdated))
     verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
     fates = record["memory"]["fates"] if "memory" in record else None
     return _Run(verdicts, read_score(record["score"]), unrecovered_in(trace.decisions), fates)

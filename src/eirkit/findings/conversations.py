@@ -32,6 +32,7 @@ from eirkit.tasks.words.reading import (
     plain_sentence,
     without_last,
 )
+from eirkit.tasks.words.truth import Key
 from eirkit.tasks.words.world import ATTRIBUTES, USER, Answer, Saying
 
 LONGEST_EVIDENCE = 300  # characters of the passage in a record
@@ -84,6 +85,18 @@ class ConversationJudge:
         subjects = {one.statement.subject for one in self.task.said}
         return frozenset(subjects | {str(one.statement.value) for one in self.task.said})
 
+    @cached_property
+    def everybody(self) -> Listener:
+        """Somebody who knows all people and nicknames of the world."""
+        listener = Listener()
+        for name in self.names:
+            if " " in name:
+                listener.mention(name)
+        for one in self.task.said:
+            if one.statement.attribute == "nickname":
+                listener.nicknames[str(one.statement.value)] = one.statement.subject
+        return listener
+
     def judge(self, asked: Asked, submitted: str | None, seen: Seen) -> WordVerdict:
         """Return the verdict on one answer, in its canonical form; None if it could not be read."""
         missed = not self.tells(asked, seen)
@@ -98,14 +111,7 @@ class ConversationJudge:
         """Return the right answer, and of a person every name that can mean nobody else."""
         right = {unspell(self.task.step(asked.t).answer)}
         if asked.question.attribute == "lead" and isinstance(asked.answer, str):
-            listener = Listener()
-            for name in self.names:
-                if " " in name:
-                    listener.mention(name)
-            for one in self.task.said:
-                if one.statement.attribute == "nickname":
-                    listener.nicknames[str(one.statement.value)] = one.statement.subject
-            right |= {name.casefold() for name in listener.names(asked.answer)}
+            right |= {name.casefold() for name in self.everybody.names(asked.answer)}
         return right
 
     def fate(self, asked: Asked, submitted: str, seen: Seen) -> tuple[str, str]:
@@ -115,7 +121,7 @@ class ConversationJudge:
         lacking = lacking or self.unnamed(needed, seen.passages)
         unknown = self.task.language.table["unknown"].casefold()
         if submitted != unknown and (found := self.by_answer(asked, submitted, seen, lacking)) is not None:
-            return found, self.showing(submitted, seen)
+            return found, self.showing(asked, submitted, seen)
         if lacking is not None:
             return self.by_store(lacking, seen)
         if needed and not self.tells(asked, seen):
@@ -124,7 +130,7 @@ class ConversationJudge:
             return "word_not_used", self.text_of(needed[0]) if needed else ""
         shown = "\n".join(seen.passages).casefold()
         invented = [word for word in re.findall(r"(?<!\w)\w*[^\W\d_]\w*", submitted) if word not in shown]
-        return ("word_invented" if invented else "word_misread"), self.showing(submitted, seen)
+        return ("word_invented" if invented else "word_misread"), self.showing(asked, submitted, seen)
 
     def tells(self, asked: Asked, seen: Seen) -> bool:
         """True if what was shown gives the right answer to somebody who reads it without fault."""
@@ -134,22 +140,45 @@ class ConversationJudge:
 
     def by_answer(self, asked: Asked, submitted: str, seen: Seen, lacking: Heard | None) -> str | None:
         """Return the fate that the answer itself tells: a withdrawn, an old, or another's value."""
-        old = {self.shown(asked, one) for one in self.old_answers(asked)}
-        if asked.answer is None and submitted in old:
+        facts = [key for one, key in self.old_answers(asked) if self.shown(asked, one) == submitted]
+        if asked.answer is None and self.task.truth.withdrawn.intersection(facts):
             return "word_withdrawn"
         # A list or a total that lacks one statement equals an older one by chance; the statement tells more.
-        if submitted in old and not (lacking is not None and ATTRIBUTES[asked.question.attribute] in ("set", "count")):
+        if facts and not (lacking is not None and ATTRIBUTES[asked.question.attribute] in ("set", "count")):
             return "word_stale"
         if submitted in {self.shown(asked, one) for one in self.others(asked)}:
             return "word_entity"
         return None
 
-    def old_answers(self, asked: Asked) -> Iterable[Answer]:
-        """Yield the answers that were right before the last changes of the facts that the question depends on."""
+    def used(self, asked: Asked, submitted: str, passages: Sequence[str]) -> set[Saying]:
+        """Return the statements in passages that an answer rests on.
+
+        If the answer is what the passages tell, these are the statements without which they would tell another; if it
+        is not, those that state it.
+        """
+        question = asked.question
+        heard = hear_passages(self.task.language, passages, self.task.today, people_in(question))
+        if self.shown(asked, learn(heard).answer(question)) != submitted:
+            parts = submitted.split(", ")
+            found = [one.statement for one in heard if str(one.statement.value).casefold() in parts]
+        else:
+            without = ((one.statement, learn([other for other in heard if other is not one])) for one in heard)
+            found = [one for one, rest in without if self.shown(asked, rest.answer(question)) != submitted]
+        return set(map(self._named_fully, found))
+
+    def _named_fully(self, said: Saying) -> Saying:
+        """Return a statement with full names, which what was shown may not tell."""
+        whose, value = self.everybody.resolve(said.subject) or said.subject, said.value
+        if said.attribute == "lead":
+            value = self.everybody.resolve(str(value)) or value
+        return said._replace(subject=whose, value=value)
+
+    def old_answers(self, asked: Asked) -> Iterable[tuple[Answer, Key]]:
+        """Yield the answers that were right before the last changes, each with the fact that changed."""
         for key in keys_of(asked.question, self.task.truth):
             for before in without_last(self.task.said, key):
                 if (answer := learn(before).answer(asked.question)) is not None:
-                    yield answer
+                    yield answer, key
 
     def others(self, asked: Asked) -> Iterable[Answer]:
         """Yield the present answers to the same question about others."""
@@ -230,8 +259,10 @@ class ConversationJudge:
         return one.statement in self._statements(text)
 
     def _statements(self, text: str) -> set[Saying]:
+        """Return what a text says, with full names, as somebody understands it who knows everybody."""
         everybody = [name for name in self.names if " " in name]
-        return {one.statement for one in hear_passages(self.task.language, [text], self.task.today, everybody)}
+        heard = hear_passages(self.task.language, [text], self.task.today, everybody)
+        return {self._named_fully(one.statement) for one in heard}
 
     def cut(self, one: Heard, texts: Sequence[str]) -> str | None:
         """Return a text that begins as the turn of a statement does and ends before it is over."""
@@ -260,13 +291,22 @@ class ConversationJudge:
         language = self.task.language
         return canonical_answer(language, asked.question, show_answer(language, asked.question, answer))
 
-    def showing(self, submitted: str, seen: Seen) -> str:
-        """Return the first shown passage that has the answer, or else the first one."""
+    def showing(self, asked: Asked, submitted: str, seen: Seen) -> str:
+        """Return the shown text that states the answer: of what was asked about, else of others, else in any way."""
         parts = [part for part in submitted.split(", ") if part]
-        for text in seen.passages:
-            if seen.memory and any(part in text.casefold() for part in parts):
-                return text
-        return next((turn for turn in self.task.turns if any(part in turn.casefold() for part in parts)), "")
+        texts = [text for text in (seen.passages if seen.memory else self.task.turns) if _has_any(text, parts)]
+        keys = keys_of(asked.question, self.task.truth)
+        stated = [(text, one) for text in texts for one in self._statements(text)]
+        stated = [
+            (text, one) for text, one in stated if str(one.value).casefold() in parts and one.attribute in dict(keys)
+        ]
+        own = [text for text, one in stated if (one.attribute, one.subject) in keys]
+        texts = [*own, *(text for text, _ in stated), *texts]
+        return next(iter(texts), next((turn for turn in self.task.turns if _has_any(turn, parts)), ""))
+
+
+def _has_any(text: str, parts: Sequence[str]) -> bool:
+    return any(part in text.casefold() for part in parts)
 
 
 def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Sequence[str]) -> list[WordVerdict]:

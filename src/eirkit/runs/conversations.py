@@ -85,8 +85,10 @@ class WordInjection:
         needed = needed_statements(self.task.asked[t - 1].question, self.task.said, self.task.truth)
         if self.arm == "oracle":
             chosen: list[Heard | None] = list(needed)
+        elif self.arm == "sham":
+            chosen = [self._other(one) for one in needed]
         else:
-            chosen = [self._other(one) if self.arm == "sham" else self._older(one) for one in needed]
+            chosen = [one for one in map(self._older, needed) if one not in needed]
         return "\n".join(self._text(one) for one in chosen if one is not None) or None
 
     def _text(self, one: Heard) -> str:

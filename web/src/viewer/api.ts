@@ -273,6 +273,8 @@ export interface ToldTurn {
   needed: boolean;
   stored: boolean | null; // null: unknown
   returned: boolean | null;
+  used: boolean | null;
+  pieces: [string, "used" | "returned" | "stored" | "lost" | null][]; // the text, its values with what became of them
 }
 
 export interface Told {

@@ -54,7 +54,16 @@ function ToldTurns({ told }: { told: Told }) {
       <ul class="told">
         {told.turns.map((turn) => (
           <li class={turn.needed ? "needed" : ""}>
-            <Inert text={turn.text} /> {marks(turn).map((mark) => <em>{mark}</em>)}
+            {turn.pieces.map(([text, state]) =>
+              state === null ? (
+                <Inert text={text} />
+              ) : (
+                <mark class={state} title={STATES[state]}>
+                  <Inert text={text} />
+                </mark>
+              ),
+            )}{" "}
+            {marks(turn).map((mark) => <em>{mark}</em>)}
           </li>
         ))}
       </ul>
@@ -62,10 +71,18 @@ function ToldTurns({ told }: { told: Told }) {
   );
 }
 
+const STATES = {
+  used: "used in the answer",
+  returned: "returned for this question",
+  stored: "kept by the memory",
+  lost: "the memory does not have it",
+};
+
 function marks(turn: ToldTurn): string[] {
   const found = turn.needed ? ["needed"] : [];
   if (turn.stored !== null) found.push(turn.stored ? "stored" : "not stored");
   if (turn.returned !== null && (turn.returned || turn.needed)) found.push(turn.returned ? "returned" : "not returned");
+  if (turn.used !== null && (turn.used || turn.needed)) found.push(turn.used ? "used" : "not used");
   return found;
 }
 

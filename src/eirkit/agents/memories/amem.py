@@ -1,20 +1,30 @@
 """`amem`: A-MEM (package a-mem) with its own notes, embeddings and Chroma store, in a separate process.
 
-Every write asks the model twice: once for keywords, context and tags, which are embedded with the note, and once, with
-the notes nearest to it, whether any of them should change.
+Every note asks the model twice: once for keywords, context and tags, which are embedded with it, and once, with the
+notes nearest to it, whether any of them should change. In conversations each message is a note.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
+from eirkit.agents.memory import (
+    AS_DOCUMENTED,
+    Item,
+    MemorySystem,
+    MemoryUsage,
+    Profile,
+    Requirements,
+    check_profile,
+    memories,
+)
+from eirkit.agents.model import Message
 from eirkit.agents.stores.embeddings import weights_folder
-from eirkit.agents.stores.memory_adapter import WorkerThread
+from eirkit.agents.stores.memory_adapter import VendorWarnings, WorkerThread
 from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
 
 # No downloads and no usage reports.
@@ -35,6 +45,7 @@ class AMem(MemorySystem):
 
     Args:
         endpoint: the address of an OpenAI-compatible server for its model.
+        profile: how conversations are used; as-documented is the only way.
     """
 
     requirements = Requirements(
@@ -44,10 +55,18 @@ class AMem(MemorySystem):
         ),  # in one call, or pip would also install CUDA
         endpoint=("model",),  # it embeds with its own weights
     )
+    profiles: ClassVar[Mapping[str, Profile]] = {
+        AS_DOCUMENTED: Profile(
+            "each message is a note with its time; its own analysis, links and evolution (two model calls a note), and "
+            "its search along links",
+            "nothing",
+        ),
+    }
 
-    def __init__(self, *, endpoint: str) -> None:
-        self.endpoint = endpoint
+    def __init__(self, *, endpoint: str, profile: str = AS_DOCUMENTED) -> None:
+        self.endpoint, self.profile = endpoint, check_profile(AMem, profile)
         self._thread = WorkerThread("amem")
+        self._warnings = VendorWarnings("agentic_memory")
         self._directory = StoreDirectory("amem")
         self._system: Any = None
         self._scopes = 0
@@ -57,6 +76,7 @@ class AMem(MemorySystem):
         folder = self._directory.create()
         own = {"OPENAI_BASE_URL": self.endpoint, "TORCHINDUCTOR_CACHE_DIR": str(folder / "torch")}
         os.environ.update({**_QUIET, **own})
+        self._warnings.listen()
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # for short texts, more threads only wait for each other
         await self._thread.run(self._open)  # importing it takes half a minute, which must not count as latency of a run
 
@@ -93,6 +113,23 @@ class AMem(MemorySystem):
         notes = [self._system.read(one["id"]) for one in found]
         return [str(note.content) for note in notes if note is not None][:limit]
 
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        time = f"{at.replace('-', '')}0000"
+        for one in messages:
+            await self._thread.run(self._system.add_note, f"{one.role}: {one.content}", time=time)
+
+    async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        return await self._thread.run(self._recall, question, limit)
+
+    def _recall(self, question: str, limit: int) -> list[str]:
+        found = self._system.search_agentic(question, k=limit)
+        notes = [self._system.read(one["id"]) for one in found]
+        return [_dated(note.content, note.timestamp) for note in notes if note is not None]
+
+    async def contents(self) -> Sequence[str]:
+        kept = await self._thread.run(self._system.retriever.collection.get)
+        return [_dated(one["content"], one["timestamp"]) for one in kept["metadatas"]]
+
     async def read(self, label: str) -> str | None:
         note = self._ids.get(label)
         return None if note is None else await self._thread.run(self._stored, note)
@@ -110,10 +147,17 @@ class AMem(MemorySystem):
         return await self._thread.run(self._weigh)
 
     def _weigh(self) -> MemoryUsage:
-        return MemoryUsage(self._system.retriever.count(), size_of(self._scope_folder()))
+        held = self._system.retriever.count(), size_of(self._scope_folder())
+        return MemoryUsage(*held, warnings=self._warnings.heard)
 
     async def teardown(self) -> None:
         if self._system is not None:
             await self._thread.run(self._close)
         self._thread.stop()
         self._directory.remove()
+
+
+def _dated(content: str, time: str) -> str:
+    """Return a note with its day, from a time such as 203101060000."""
+    digits = str(time)
+    return f"[{digits[:4]}-{digits[4:6]}-{digits[6:8]}] {content}"

@@ -1,21 +1,34 @@
 """`graphiti`: Graphiti (package graphiti-core), a temporal knowledge graph, in a separate process.
 
-Every record is one episode, from which Graphiti extracts entities and facts with a model. The graph is stored in an
-embedded Kuzu database, a new one for each scope; `url` takes a Neo4j or FalkorDB server instead.
+Every record is one episode, and so is every session of a conversation; Graphiti extracts entities and facts from it
+with a model. The graph is stored in an embedded Kuzu database, a new one for each scope; `url` takes a Neo4j or
+FalkorDB server instead.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
+from eirkit.agents.memory import (
+    AS_DOCUMENTED,
+    Item,
+    MemorySystem,
+    MemoryUsage,
+    Profile,
+    Requirements,
+    check_profile,
+    memories,
+)
+from eirkit.agents.model import Message
+from eirkit.agents.stores.memory_adapter import VendorWarnings
 from eirkit.agents.stores.temporary_directory import StoreDirectory
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 
@@ -25,6 +38,7 @@ FALKORDB_PORT = 6379
 RETURNS = ("facts", "episodes")
 NEO4J, FALKORDB = ("bolt", "neo4j", "bolt+s", "neo4j+s"), ("falkor", "redis")  # URL schemes of servers
 USER, PASSWORD = "GRAPHITI_USER", "GRAPHITI_PASSWORD"  # environment variables with the credentials of such a server
+_SPEAKER = re.compile(r"^(?=(?:user|assistant): )", re.MULTILINE)
 
 
 @memories.add("graphiti")
@@ -38,6 +52,7 @@ class Graphiti(MemorySystem):
         url: bolt://HOST:7687 (Neo4j) or falkor://HOST:6379 (FalkorDB); its user and password are taken from
             GRAPHITI_USER and GRAPHITI_PASSWORD.
         dimensions: size of the embeddings from the endpoint.
+        profile: how conversations are used; as-documented is the only way.
     """
 
     requirements = Requirements(
@@ -47,6 +62,13 @@ class Graphiti(MemorySystem):
         variables=(USER, PASSWORD),
         services=("a Neo4j or FalkorDB server, only where url names one",),
     )
+    profiles: ClassVar[Mapping[str, Profile]] = {
+        AS_DOCUMENTED: Profile(
+            "each session is an episode of messages; its own extraction, deduplication and invalidation of facts, and "
+            "its search, which returns facts with the days on which they began and ended",
+            "other search recipes: node summaries, communities, and a cross-encoder, which needs a model with logprobs",
+        ),
+    }
 
     def __init__(
         self,
@@ -56,7 +78,9 @@ class Graphiti(MemorySystem):
         returns: str = "facts",
         url: str | None = None,
         dimensions: int = DIMENSIONS,
+        profile: str = AS_DOCUMENTED,
     ) -> None:
+        self.profile = check_profile(Graphiti, profile)
         if returns not in RETURNS:
             raise UnknownNameError("way of returning", returns, RETURNS)
         if url is not None:
@@ -64,6 +88,7 @@ class Graphiti(MemorySystem):
         self.endpoint, self.min_score, self.returns = endpoint, min_score, returns
         self.url, self.dimensions = url, dimensions
         self._directory = StoreDirectory("graphiti")
+        self._warnings = VendorWarnings("graphiti_core")
         self._graph: Any = None
         self._group = ""
         self._episodes: dict[str, list[str]] = {}  # label → its episodes, oldest first
@@ -72,6 +97,7 @@ class Graphiti(MemorySystem):
     async def setup(self) -> None:
         os.environ.update({"GRAPHITI_TELEMETRY_ENABLED": "false", "EMBEDDING_DIM": str(self.dimensions)})
         self._directory.create()
+        self._warnings.listen()
         import graphiti_core  # noqa: F401 - slow to import, which must not count as latency of a run
 
     async def reset(self, scope: str) -> None:
@@ -131,6 +157,32 @@ class Graphiti(MemorySystem):
         )
         self._episodes.setdefault(item.label, []).append(made.episode.uuid)
 
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        from graphiti_core.nodes import EpisodeType
+
+        await self._graph.add_episode(
+            name=session,
+            episode_body="\n".join(f"{one.role}: {one.content}" for one in messages),
+            source_description="a conversation",
+            reference_time=datetime.fromisoformat(at).replace(tzinfo=UTC),
+            source=EpisodeType.message,
+            group_id=self._group,
+        )
+
+    async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        found = await self._graph.search(question, group_ids=[self._group], num_results=limit)
+        return [_dated(edge) for edge in found]
+
+    async def contents(self) -> Sequence[str]:
+        """Return the facts, then the episodes, which Graphiti keeps word for word."""
+        from graphiti_core.nodes import EpisodicNode
+
+        query = "MATCH (e:Episodic {group_id: $group_id}) RETURN e.uuid AS uuid"
+        rows, _, _ = await self._graph.driver.execute_query(query, group_id=self._group)
+        episodes = await EpisodicNode.get_by_uuids(self._graph.driver, [row["uuid"] for row in rows])
+        said = [_SPEAKER.sub(f"[{one.valid_at:%Y-%m-%d}] ", one.content) for one in episodes]
+        return [*map(_dated, await self._facts()), *said]
+
     async def search(self, query: str, limit: int) -> Sequence[str]:
         found = await self._graph.search_(
             query, config=self._config(limit), group_ids=[self._group], search_filter=_still_true()
@@ -165,7 +217,7 @@ class Graphiti(MemorySystem):
         size = None
         if self.url is None:
             size = sum(path.stat().st_size for path in self._path().parent.glob(f"{self._group}*") if path.is_file())
-        return MemoryUsage(records=await self._count(), bytes=size)
+        return MemoryUsage(records=await self._count(), bytes=size, warnings=self._warnings.heard)
 
     async def _facts(self) -> list[Any]:
         from graphiti_core.edges import EntityEdge
@@ -205,6 +257,12 @@ class Graphiti(MemorySystem):
 
             await Node.delete_by_group_id(graph.driver, self._group)
             await graph.close()
+
+
+def _dated(edge: Any) -> str:
+    """Return a fact with the days on which it began and ended, as far as Graphiti knows them."""
+    began = "" if edge.valid_at is None else f"[{edge.valid_at:%Y-%m-%d}] "
+    return f"{began}{edge.fact}" + ("" if edge.invalid_at is None else f" (until {edge.invalid_at:%Y-%m-%d})")
 
 
 def _still_true() -> Any:

@@ -1,7 +1,7 @@
-"""`letta`: archival memory of Letta (package letta), on its own server with its own PostgreSQL.
+"""`letta`: Letta (package letta) on its own server with its own PostgreSQL.
 
-A scope is one archive; a record is one passage with its label as a tag. Letta embeds passages and queries through the
-endpoint and calls no language model.
+Records are passages of an archive, each with its label as a tag, and need no language model. In conversations an agent
+of Letta decides what to keep in its memory blocks and its archival memory, and what to look up.
 """
 
 from __future__ import annotations
@@ -12,12 +12,25 @@ import os
 import secrets
 import shutil
 import sys
+from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
+from eirkit.agents.memories.mcp_client import CONSULT
+from eirkit.agents.memory import (
+    AS_DOCUMENTED,
+    STORE_ONLY,
+    Item,
+    MemorySystem,
+    MemoryUsage,
+    Profile,
+    Requirements,
+    check_profile,
+    memories,
+)
+from eirkit.agents.model import Message
 from eirkit.agents.stores.letta_server import PASSWORD, WITH_PARENT
 from eirkit.agents.stores.temporary_directory import size_of
 from eirkit.errors import StoreError, UsageError
@@ -26,17 +39,21 @@ DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 START_SECONDS = 300.0  # importing Letta alone can take a minute on a busy machine
 STOP_SECONDS = 4.0  # twice this is less than the parent process waits
 MOST = 100  # passages that Letta lists at once
+CONTEXT_TOKENS = 128_000  # context window of the agent
+ARCHIVAL_TOOLS = ("archival_memory_insert", "archival_memory_search")
+BLOCKS = {"persona": "I keep what the user tells me, and look it up when I am asked.", "human": ""}
 
 
 @memories.add("letta")
 class Letta(MemorySystem):
-    """Letta's archival memory, on a server that `setup` starts and `teardown` stops.
+    """Letta on a server that `setup` starts and `teardown` stops.
 
     Args:
-        endpoint: base URL of an OpenAI-compatible server for its embeddings.
+        endpoint: base URL of an OpenAI-compatible server for its model and its embeddings.
         url: a running Letta server, such as http://127.0.0.1:8283; its password is taken from
             LETTA_SERVER_PASSWORD. None to start one.
         dimensions: size of the embeddings from the endpoint.
+        profile: how conversations are used: as-documented or store-only.
     """
 
     requirements = Requirements(
@@ -52,12 +69,28 @@ class Letta(MemorySystem):
             ),
         ),
         python=">=3.11,<3.14",
-        endpoint=("embedding",),
+        endpoint=("model", "embedding"),
         variables=(PASSWORD,),
         services=("a Letta server, only where url names one; otherwise it starts its own",),
     )
+    profiles: ClassVar[Mapping[str, Profile]] = {
+        AS_DOCUMENTED: Profile(
+            "an agent with two memory blocks and archival memory, which its own model calls write and search",
+            "messages of earlier sessions: they are cleared after each, or all of a short conversation would simply "
+            "stay in the agent's context",
+        ),
+        STORE_ONLY: Profile("each turn is a passage, and the question is the search", "the agent: no model"),
+    }
 
-    def __init__(self, *, endpoint: str, url: str | None = None, dimensions: int = DIMENSIONS) -> None:
+    def __init__(
+        self,
+        *,
+        endpoint: str,
+        url: str | None = None,
+        dimensions: int = DIMENSIONS,
+        profile: str = AS_DOCUMENTED,
+    ) -> None:
+        self.profile = check_profile(Letta, profile)
         if url is not None and not url.startswith(("http://", "https://")):
             raise UsageError("its url is not the URL of a server; give one such as http://127.0.0.1:8283")
         self.endpoint, self.url, self.dimensions = endpoint, url, dimensions
@@ -65,6 +98,7 @@ class Letta(MemorySystem):
         self._client: Any = None
         self._folder: str | None = None
         self._archive = ""
+        self._agent = ""  # made by the first session
         self._ids: dict[str, str] = {}  # label → id of its passage
 
     async def setup(self) -> None:
@@ -93,15 +127,71 @@ class Letta(MemorySystem):
 
     async def reset(self, scope: str) -> None:
         await self._leave()
-        embedding = {
+        name = f"eirkit-{secrets.token_hex(8)}"
+        made = await self._ask("POST", "archives/", {"name": name, "embedding_config": self._embedding()})
+        self._archive = made["id"]
+
+    def _embedding(self) -> dict[str, Any]:
+        return {
             "embedding_endpoint_type": "openai",
             "embedding_endpoint": self.endpoint,
             "embedding_model": "eirkit",
             "embedding_dim": self.dimensions,
         }
-        name = f"eirkit-{secrets.token_hex(8)}"
-        made = await self._ask("POST", "archives/", {"name": name, "embedding_config": embedding})
-        self._archive = made["id"]
+
+    async def _make_agent(self) -> str:
+        """Return the id of a new agent, which keeps its archival memory in the archive of the scope."""
+        model = {
+            "model": "eirkit",
+            "model_endpoint_type": "openai",
+            "model_endpoint": self.endpoint,
+            "context_window": CONTEXT_TOKENS,
+            "parallel_tool_calls": True,  # several notes in one reply
+        }
+        made = await self._ask(
+            "POST",
+            "agents/",
+            {
+                "llm_config": model,
+                "embedding_config": self._embedding(),
+                "memory_blocks": [{"label": label, "value": value} for label, value in BLOCKS.items()],
+                "tools": list(ARCHIVAL_TOOLS),
+                "include_base_tool_rules": False,
+            },
+        )
+        await self._ask("PATCH", f"agents/{made['id']}/archives/attach/{self._archive}")
+        return str(made["id"])
+
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        if self.profile == STORE_ONLY:
+            await super().observe(messages, session, at)
+            return
+        self._agent = self._agent or await self._make_agent()
+        await self._tell([{"role": one.role, "content": one.content} for one in messages], at)
+
+    async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        """Return what the agent reads when it is asked: its block about the user, and what its searches return."""
+        if self.profile == STORE_ONLY:
+            return await self.search(question, limit)
+        answered = await self._tell([{"role": "user", "content": f"{CONSULT}\n\nQuestion: {question}"}], at)
+        found = [text for one in answered if one["message_type"] == "tool_return_message" for text in _results(one)]
+        return list(dict.fromkeys([*await self._block(), *found]))[:limit]
+
+    async def _tell(self, messages: Sequence[Mapping[str, str]], at: str) -> list[dict[str, Any]]:
+        """Return what the agent did with some messages, and clear them from its context."""
+        said = [{"role": "system", "content": f"Today is {at}."}, *messages]
+        done = await self._ask("POST", f"agents/{self._agent}/messages", {"messages": said})
+        await self._ask("PATCH", f"agents/{self._agent}/reset-messages", {"add_default_initial_messages": False})
+        return list(done["messages"])
+
+    async def _block(self) -> list[str]:
+        if not self._agent:
+            return []
+        block = await self._ask("GET", f"agents/{self._agent}/core-memory/blocks/human")
+        return [str(block["value"]).strip()] if str(block["value"]).strip() else []
+
+    async def contents(self) -> Sequence[str]:
+        return [*await self._block(), *(str(one["text"]) for one in await self._everything())]
 
     async def write(self, item: Item) -> None:
         await self.forget(item.label)
@@ -135,12 +225,14 @@ class Letta(MemorySystem):
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)  # left over if the server was killed
         self._client = self._server = self._folder = None
-        self._archive, self._ids = "", {}
+        self._archive, self._agent, self._ids = "", "", {}
 
     async def _leave(self) -> None:
+        if self._agent:
+            await self._ask("DELETE", f"agents/{self._agent}")
         if self._archive:
             await self._ask("DELETE", f"archives/{self._archive}")
-        self._archive, self._ids = "", {}
+        self._archive, self._agent, self._ids = "", "", {}
 
     async def _everything(self) -> list[dict[str, Any]]:
         """Return all passages, page by page; Letta's filter by tag covers the first page only."""
@@ -174,6 +266,15 @@ class Letta(MemorySystem):
                 f"Letta's server refused {verb} {path} ({answer.status_code}: {answer.text[:200]}); see its log"
             )
         return answer.json() if answer.content else None
+
+
+def _results(returned: Mapping[str, Any]) -> list[str]:
+    """Return the passages that a search of the agent returned."""
+    try:
+        found = literal_eval(str(returned["tool_return"]))
+    except (ValueError, SyntaxError):
+        return []
+    return [str(one["content"]) for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 async def _end(server: asyncio.subprocess.Process) -> None:

@@ -171,7 +171,10 @@ def _keep_old(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) -
 def _return_withdrawn(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) -> Answer:
     if answer is not None:
         return answer
-    return next((old for old in old_answers(question, heard) if old is not None), answer)
+    knowledge = learn(heard)
+    withdrawn = [key for key in keys_of(question, knowledge) if key in knowledge.withdrawn]
+    old = (learn(before).answer(question) for key in withdrawn for before in without_last(heard, key))
+    return next((one for one in old if one is not None), answer)
 
 
 def _invent(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) -> Answer:

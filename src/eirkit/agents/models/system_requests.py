@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 Answer = dict[str, Any]
 _CURRENT = ("CURRENT_MESSAGE", "CURRENT MESSAGE", "TEXT", "JSON")  # names that graph systems use for the current text
+_ANY_DAY = "2000-01-01T00:00:00Z"  # who and what is mentioned does not depend on the day
 _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})?")
 
 
@@ -76,14 +77,15 @@ def graph_answer(reader: FactReader, schema: Mapping[str, Any], prompt: str) -> 
     return None
 
 
-def _facts(reader: FactReader, prompt: str) -> list[GraphFact]:
+def _facts(reader: FactReader, prompt: str, otherwise: str | None = None) -> list[GraphFact]:
+    """Return what the current text states; `otherwise` is its time if the request tells none."""
     before = [str(one.get("content", "")) for one in listed(tagged(prompt, "PREVIOUS MESSAGES", "PREVIOUS_MESSAGES"))]
-    since = stamp(tagged(prompt, "REFERENCE_TIME", "REFERENCE TIME"))
+    since = stamp(tagged(prompt, "REFERENCE_TIME", "REFERENCE TIME")) or otherwise
     return reader.new_facts(tagged(prompt, *_CURRENT), before, since)
 
 
 def _entities(reader: FactReader, prompt: str) -> Answer:
-    names = [name for fact in _facts(reader, prompt) for name in (fact.source, fact.target)]
+    names = [name for fact in _facts(reader, prompt, _ANY_DAY) for name in (fact.source, fact.target)]
     return {"extracted_entities": [{"name": name, "entity_type_id": 0} for name in dict.fromkeys(names)]}
 
 

@@ -90,7 +90,7 @@ LEFT_OUT: tuple[tuple[str, Callable[[Saying], bool]], ...] = (
 
 
 class WordFacts:
-    """Reads statements as facts between their subject and their value."""
+    """Reads statements as facts between their subject and their value; dates and amounts are no entities."""
 
     def __init__(self, taker: StatementReader) -> None:
         self.taker = taker
@@ -109,7 +109,8 @@ class WordFacts:
         # A member of a set is a topic of its own, and an amount that is added contradicts no other.
         topic: tuple[object, ...] = (attribute, subject, value if form == "set" or op in ("raise", "lower") else None)
         text = plain_sentence(self.taker.language, said)
-        return GraphFact(subject or "user", str(value or "user"), attribute.upper(), text, topic)
+        target = attribute if value is None or form in ("date", "count") else str(value)
+        return GraphFact(subject or "user", target, attribute.upper(), text, topic)
 
 
 def answer_system(taker: StatementReader, last: str, prompt: str) -> Answer | None:

@@ -21,6 +21,8 @@ from eirkit.tasks.words.world import ATTRIBUTES, Saying, WorldQuestion
 GRAPH_TOOLS = frozenset({"search_nodes", "open_nodes", "create_entities", "add_observations", "delete_observations"})
 USER_NODE = "default_user"
 INSERT, UPDATE, DELETE = "Memory", "PatchDoc", "RemoveDoc"  # tools of LangMem's store manager
+ARCHIVE, SEEK = "archival_memory_insert", "archival_memory_search"  # tools of an agent of Letta
+WRITES = (ARCHIVE, BLOCK := "memory_insert", CHANGE := "memory_replace")
 _TYPES = {"p": "person", "t": "team", "l": "place", "j": "project", "": "user"}
 _TODAY = re.compile(r"Today is (\d{4}-\d\d-\d\d)\.")
 _SPEAKER = re.compile(r"^=+ (Human|Ai|System) Message =+$", re.MULTILINE)
@@ -33,6 +35,8 @@ def use_tools(taker: StatementReader, request: Request) -> tuple[ToolCall, ...] 
     names = {tool.name for tool in request.tools}
     if INSERT in names:
         return manage_documents(taker, request)
+    if ARCHIVE in names:
+        return ArchiveUser.of(taker, request).next_calls()
     if not names >= GRAPH_TOOLS:
         return None
     today = _TODAY.search(request.messages[0].content)
@@ -57,10 +61,11 @@ def manage_documents(taker: StatementReader, request: Request) -> tuple[ToolCall
     known = {found[1]: _content(part[found.end() :]) for found, part in opened}
     day = _TODAY.search(session)
     today = 0 if day is None else date.fromisoformat(day[1]).toordinal()
+    may_delete = any(tool.name == DELETE for tool in request.tools)  # otherwise the withdrawal replaces the document
     calls: list[ToolCall] = []
     for one in taker.notes(said, list(known.values()), today):
         old = [name for name, text in known.items() if _replaces(taker, one, text)]
-        if one.statement.op == "forget" and old:
+        if one.statement.op == "forget" and old and may_delete:
             calls += [ToolCall(DELETE, {"json_doc_id": name}) for name in old]
         elif old:
             patch = {"op": "replace", "path": "/content", "value": one.text}
@@ -180,3 +185,108 @@ def _graph(results: Sequence[str]) -> dict[str, list[str]]:
         for one in entities if isinstance(entities, list) else ():
             found[str(one["name"])] = [str(observation) for observation in one["observations"]]
     return found
+
+
+class ArchiveUser:
+    """Keeps facts in archival memory, where nothing can be changed, and standing instructions in the block `human`.
+
+    Args:
+        block: the block about the user.
+        said: what the user says now.
+        results: what searches have returned since then.
+        rounds: how often it has searched since then.
+    """
+
+    def __init__(
+        self,
+        taker: StatementReader,
+        today: int,
+        block: str,
+        said: Sequence[str],
+        results: Sequence[str],
+        rounds: int,
+    ) -> None:
+        self.taker, self.today, self.block = taker, today, block
+        self.said, self.results, self.rounds = said, results, rounds
+
+    @classmethod
+    def of(cls, taker: StatementReader, request: Request) -> ArchiveUser:
+        """Return the user of the tools that a request is addressed to; a day is stated before each conversation."""
+        first = request.messages[0].content
+        start = max((at for at, one in enumerate(request.messages) if _TODAY.match(one.content)), default=0)
+        stated = _TODAY.match(request.messages[start].content)
+        _, _, opened = first.partition("<human>")[2].partition("<value>\n")
+        block, closed, _ = opened.partition("</value>")
+        said: list[str] = []
+        results: list[str] = []
+        rounds = 0
+        for one in request.messages[start + 1 :]:
+            if one.role == "user":
+                (results if rounds else said).append(one.content)
+            elif any(f'"{name}"' in one.content for name in WRITES):
+                return cls(taker, 0, "", (), (), 0)  # it has written, and is done
+            else:
+                rounds += f'"{SEEK}"' in one.content
+        today = 0 if stated is None else date.fromisoformat(stated[1]).toordinal()
+        return cls(taker, today, block.removesuffix("\n") if closed else "", said, results, rounds)
+
+    def next_calls(self) -> tuple[ToolCall, ...]:
+        """Return the next calls; none if the work is done."""
+        asked = _QUESTION.search(self.said[-1]) if self.said else None
+        return self.consult(asked[1].strip()) if asked is not None else self.keep()
+
+    @property
+    def seen(self) -> list[str]:
+        """The texts that searches returned."""
+        return [text for result in self.results for text in _found(result)]
+
+    def keep(self) -> tuple[ToolCall, ...]:
+        """Search for people who are only half named, then write."""
+        turns = [show_turn(self.today, "user", text) for text in self.said]
+        heard = [one.statement for one in hear_passages(self.taker.language, turns, self.today)]
+        people = [name for one in heard for name in _people(one) if " " not in name]
+        if people and not self.rounds:
+            return tuple(ToolCall(SEEK, {"query": name}) for name in dict.fromkeys(people))
+        return tuple(map(self.write, self.taker.notes(turns, self.seen, self.today)))
+
+    def write(self, note: NotedStatement) -> ToolCall:
+        """Return the call that keeps a statement."""
+        line = f"[{date.fromordinal(self.today).isoformat()}] {note.text}"
+        if note.statement.subject:
+            return ToolCall(ARCHIVE, {"content": line, "tags": [note.statement.subject]})
+        old = [one for one in self.block.splitlines() if _replaces(self.taker, note, one)]
+        if not old:
+            return ToolCall(BLOCK, {"label": "human", "new_string": line})
+        new = "" if note.statement.op == "forget" else line
+        return ToolCall(CHANGE, {"label": "human", "old_string": old[0], "new_string": new})
+
+    def consult(self, asked: str) -> tuple[ToolCall, ...]:
+        """Search for the question, then for what the results lead to."""
+        if not self.rounds:
+            return (ToolCall(SEEK, {"query": asked}),)
+        if self.rounds > 1:
+            return ()
+        question = next(
+            one for one in read_turn(self.taker.language, asked, self.today) if isinstance(one, WorldQuestion)
+        )
+        heard = hear_passages(self.taker.language, self.seen, self.today, people_in(question))
+        further = [key for key in keys_of(question, learn(heard)) if key[1] not in (question.subject, question.other)]
+        sought = {one.statement[1:3] for one in heard}
+        return tuple(
+            ToolCall(SEEK, {"query": f"{what} {whose}"}) for what, whose in further if (what, whose) not in sought
+        )
+
+
+def _found(result: str) -> list[str]:
+    """Return the texts in the result of a search, a list that is printed inside a JSON object."""
+    try:
+        rows = literal_eval(json.loads(result)["message"])
+    except (ValueError, SyntaxError, KeyError, TypeError):
+        return []
+    return [str(one["content"]) for one in rows if isinstance(one, dict)] if isinstance(rows, list) else []
+
+
+def _people(statement: Saying) -> list[str]:
+    """Return the people whom a statement names."""
+    named = [statement.subject] if subject_slot(statement.attribute) == "p" else []
+    return [*named, str(statement.value)] if statement.attribute == "lead" else named

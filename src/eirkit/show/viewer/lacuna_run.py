@@ -193,8 +193,13 @@ class LacunaRun:
         return {
             "spread": asdict(spread_of(self.graph, self.verdicts, t)),
             "cone": self._cone(missing, resident) if missing else None,
-            **({"told": told_document(task, self.record, self.events, t)} if isinstance(task, ToldWorld) else {}),
+            **({"told": self._told(task, t)} if isinstance(task, ToldWorld) else {}),
         }
+
+    def _told(self, task: ToldWorld, t: int) -> dict[str, Any]:
+        decision, shown = self.decisions.get(t), shown_part(Access(**self.record["access"]), task)
+        submitted = None if decision is None else decision.submitted
+        return told_document(task, self.record, self.events, t, submitted, shown)
 
     def _sought(self, t: int) -> tuple[int, ...] | None:
         """Return the missing result of a probe at its own step; None at every other step."""

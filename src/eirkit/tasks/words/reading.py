@@ -1,7 +1,8 @@
 """Reads passages of conversations as somebody who was not there: in any order, with gaps, and with names half known.
 
-A turn is `[2031-01-06] user: …`. What a passage does not say stays unknown: a first name that fits several people, a
-nickname whose owner was not mentioned, an amount added to a stock that was never counted.
+A turn is `[2031-01-06] user: …`; what no longer holds may end in `(until 2031-01-13)`. What a passage does not say
+stays unknown: a first name that fits several people, a nickname whose owner was not mentioned, an amount added to a
+stock that was never counted.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from eirkit.tasks.words.truth import Key, Knowledge
 from eirkit.tasks.words.world import ATTRIBUTES, Saying, WorldQuestion
 
 _TURN = re.compile(r"^\[(\d{4}-\d\d-\d\d)\] (?:(user|assistant): )?", re.MULTILINE)
+_UNTIL = re.compile(r" \(until (\d{4}-\d\d-\d\d)\)\Z")
 
 
 class DatedTurn(NamedTuple):
@@ -25,6 +27,7 @@ class DatedTurn(NamedTuple):
 
     day: int | None  # None where the passage does not say
     text: str
+    until: int | None = None  # the day on which what it says ended; None where it still holds, as far as is said
 
 
 class Heard(NamedTuple):
@@ -33,6 +36,7 @@ class Heard(NamedTuple):
     statement: Saying
     day: int
     passage: int  # from 0
+    until: int | None = None  # the day on which it ended, where the passage says so
 
 
 def show_turn(day: int, role: str, text: str) -> str:
@@ -49,8 +53,10 @@ def split_turns(passage: str) -> list[DatedTurn]:
     found = [DatedTurn(None, head)] if head else []
     for mark, after in zip(marks, [*marks[1:], None], strict=True):
         text = passage[mark.end() : None if after is None else after.start()].strip()
+        ended = _UNTIL.search(text)
         if mark[2] != "assistant":
-            found.append(DatedTurn(date.fromisoformat(mark[1]).toordinal(), text))
+            until = None if ended is None else date.fromisoformat(ended[1]).toordinal()
+            found.append(DatedTurn(date.fromisoformat(mark[1]).toordinal(), _UNTIL.sub("", text), until))
     return found
 
 
@@ -86,20 +92,20 @@ def hear_passages(language: Language, passages: Sequence[str], today: int, known
     turns = [(turn, number) for number, text in enumerate(passages) for turn in split_turns(text)]
     turns.sort(key=lambda pair: pair[0].day or 0)
     raw = [
-        (one, turn.day or 0, number)
+        (one, turn.day or 0, number, turn.until)
         for turn, number in turns
         for one in read_turn(language, turn.text, turn.day or today)
         if isinstance(one, Saying)
     ]
     everybody = Listener()
-    for person in (*known, *(one.subject for one, _, _ in raw), *(str(one.value) for one, _, _ in raw)):
+    for person in (*known, *(one.subject for one, *_ in raw), *(str(one.value) for one, *_ in raw)):
         if " " in person:
             everybody.mention(person)
-    for one, _, _ in raw:
+    for one, *_ in raw:
         if one.attribute == "nickname":
             everybody.nicknames[str(one.value)] = one.subject
     so_far = Listener()
-    found = [Heard(_resolved(one, so_far, everybody), day, number) for one, day, number in raw]
+    found = [Heard(_resolved(one, so_far, everybody), day, at, until) for one, day, at, until in raw]
     return list({(one.statement, one.day): one for one in reversed(found)}.values())[::-1]
 
 
@@ -128,12 +134,26 @@ class PartialKnowledge(Knowledge):
             return  # the stock was never counted, so the total stays unknown
         Knowledge.hear(self, statement, day)
 
+    def end(self, statement: Saying, day: int) -> None:
+        """Take into account that a statement held until a day; what has held since is not known from it."""
+        key = statement.attribute, statement.subject
+        told = self.versions.get(key)
+        if told and told[-1][1] == statement.value:
+            told.append((day, None))
+        elif key in self.sets and statement.op == "add":
+            self.sets[key].pop(str(statement.value), None)
+        elif statement.op in ("set", "replace") and self.counts.get(key) == statement.value:
+            del self.counts[key]
 
-def learn(heard: Iterable[Heard]) -> PartialKnowledge:
+
+def learn(heard: Sequence[Heard]) -> PartialKnowledge:
     """Return what somebody knows who has heard this."""
     knowledge = PartialKnowledge()
-    for one in heard:
-        knowledge.hear(one.statement, one.day)
+    events = [(one.day, False, one.statement) for one in heard]
+    if ended := [(one.until, True, one.statement) for one in heard if one.until is not None]:
+        events = sorted([*events, *ended], key=lambda event: event[:2])  # a new value on that day comes first
+    for day, is_end, statement in events:
+        (knowledge.end if is_end else knowledge.hear)(statement, day)
     return knowledge
 
 
