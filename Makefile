@@ -19,7 +19,7 @@ demo: $(PACKAGE)
 # one process, so that what its tests share is made once.
 WORKERS := $(shell expr $$(nproc 2> /dev/null || echo 2) + 1)
 test: $(TOOLS)
-	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m "not slow"
+	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m "not slow and not check"
 
 test-slow: $(TOOLS)
 	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m slow

@@ -19,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the server is that of the tests
 
-from tests.faults.money import HERE, SERVER  # noqa: E402
+from tests.faults.money import HERE, MEMORY, SERVER  # noqa: E402
 from tests.lacuna.servers import Answer, ModelServer, Received, as_json, document, fails  # noqa: E402
 
 from eirkit.agents.driver import wait_for  # noqa: E402
@@ -52,7 +52,7 @@ class Behaviour:
     tasks: dict[str, Any] = field(default_factory=dict)
 
 
-MEMORY, ASKS = f"{HERE}:Thinking", {"model": f"{HERE}:served/any"}
+ASKS = {"model": f"{HERE}:served/any"}
 
 
 def _uneven(prompt: str) -> int:

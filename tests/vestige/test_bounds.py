@@ -22,6 +22,9 @@ from eirkit.logs.trajectory import Recording
 from tests.fuzz_slow import OPTIONS, SLOWEST_CPU_SECONDS, SlowCase, cpu_seconds, drawn, units
 from tests.timing import UNITS_IN_A_SECOND, cost
 
+# An interrupt that arrives in a callback of the garbage collector, as Hypothesis has one, is lost there and sent again.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 SLOW = {
     "lines of a search": SlowCase(1, "grep -rn x .", "", "a{n}.py:{n}:x\n", 0.99),
     "context of a search": SlowCase(1, "grep -rn -A9 x .", "", "a{n}.py-{n}-x\n", 0.99),

@@ -252,7 +252,7 @@ def _contrast_table(found: Rescue, allowed: set[str]) -> Table:
         Column("low", "from", signed=True, meaning="95% interval"),
         Column("high", "to", signed=True),
         Column("mcnemar_p", "McNemar p", 2, least=0.001, priority=1),
-        Column("permutation_p", "p", 2, least=0.001, meaning="permutation test"),
+        Column("permutation_p", "p", 3, least=0.001, meaning="permutation test"),
     )
     rows: list[dict[str, Cell]] = [
         {
