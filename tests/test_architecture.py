@@ -28,7 +28,7 @@ FORBIDDEN = {
     "runs": ("experiments", "logs", "show", "paper", "cli"),
     "experiments": ("logs", "show", "paper", "cli"),
     "logs": ("tasks", "agents", "runs", "findings", "experiments", "show", "cli"),  # reads run folders as files
-    "live": ("runs", "show", "cli"),
+    "live": ("runs", "cli"),  # of show it needs only how a text is cleaned
     "show": ("paper", "bridges", "cli"),
     "bridges": ("show", "cli"),
 }

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from eirkit.show.document import Axis, Chart, Figure, Headline, Listing, Page, Section, Series
 from eirkit.show.html import policy, render
-from eirkit.show.table import Column, Table
-from eirkit.steering import clean
+from eirkit.show.table import Column, Table, clean
 from tests.report.reading_pages import cells, data_of, faults, read, saved
 
 HOSTILE = (

@@ -17,7 +17,7 @@ from click.shell_completion import CompletionItem
 
 from eirkit import __version__
 from eirkit.errors import EirkitError
-from eirkit.steering import clean
+from eirkit.show.table import clean
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from eirkit.live.guard import LIKELY
 from eirkit.live.working_set import WorkingFile, WorkingSet
-from eirkit.steering import clean
+from eirkit.show.table import clean
 
 MOST_BYTES = 2_000  # agents show more only as a preview
 FEWEST = 3  # files that are named even if none of them is likely to be used again

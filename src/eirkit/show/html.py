@@ -19,8 +19,7 @@ from urllib.parse import quote
 
 from eirkit import __version__
 from eirkit.show.document import Chart, Figure, Headline, Item, Listing, Page, Section
-from eirkit.show.table import Table
-from eirkit.steering import clean
+from eirkit.show.table import Table, clean
 
 _CODE = re.compile(r"`([^`]+)`")
 _IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})

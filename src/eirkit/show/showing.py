@@ -12,9 +12,8 @@ from typing import Any, Literal
 
 from eirkit.show.document import Chart, Document, Figure, Item, Listing
 from eirkit.show.html import render
-from eirkit.show.table import Table, markdown_text, one_line
+from eirkit.show.table import Table, clean, markdown_text, one_line
 from eirkit.show.terminal import document_lines
-from eirkit.steering import clean
 
 Form = Literal["text", "json", "csv", "markdown", "latex", "html"]
 

@@ -14,6 +14,11 @@ from eirkit.measures import Measure, Unit
 
 FEWEST = 0.005  # shares up to this would be rounded to 0%, which is reserved for exactly 0
 
+# Characters that steer a terminal, a parser or the direction of writing: nothing that is shown needs them.
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
+
 
 def share(value: float | None) -> str:
     """Return a share as a whole percentage; only exactly 0 is shown as 0% and only exactly 1 as 100%."""
@@ -57,6 +62,11 @@ LATEX = {
 DIGITS: Mapping[Unit, int] = {"milliseconds": 2, "dollars": 4, "bits": 0, "tokens": 0, "amount": 0, "bytes": 0}
 MARKDOWN = {**{mark: f"\\{mark}" for mark in "\\|`*_[]~"}, "<": "&lt;"}
 _ENTITY = re.compile(r"&(?=#?\w+;)")  # elsewhere an ampersand is itself
+
+
+def clean(text: str) -> str:
+    """Return a text with control characters replaced by the replacement character."""
+    return _STEERING.sub("\ufffd", text)
 
 
 @dataclass(frozen=True, slots=True)

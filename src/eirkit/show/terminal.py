@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple
 from rich.cells import cell_len
 
 from eirkit.show.document import Chart, Document, Figure, Item, Listing, Section, Series
-from eirkit.show.table import Column, Table, one_line
-from eirkit.steering import clean
+from eirkit.show.table import Column, Table, clean, one_line
 
 Style = Literal["", "bold", "dim"]
 
