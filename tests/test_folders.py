@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from eirkit.folders import replace_file
+from tests.processes import completed
 
 
 def test_a_link_at_the_name_of_the_unfinished_file_is_not_followed(tmp_path: Path) -> None:
@@ -26,3 +28,12 @@ def test_after_a_failure_the_old_file_is_there_and_nothing_else(tmp_path: Path) 
     with pytest.raises(OSError, match="page"):
         replace_file(tmp_path / "page", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["page"]
+
+
+def test_what_a_killed_process_left_unfinished_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    ended = completed([sys.executable, "-c", "import os; print(os.getpid())"]).stdout.strip()
+    others = [f".page.{os.getppid()}.unfinished", ".page.x.unfinished", f".other.{ended}.unfinished", "page.1"]
+    for name in (*others, f".page.{ended}.unfinished"):
+        (tmp_path / name).touch()
+    replace_file(tmp_path / "page", b"new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "page"])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+_UNFINISHED = ".unfinished"
 DEEPEST_FOLDER = 200  # levels below the given folder; deeper ones are skipped
 
 
@@ -62,9 +63,9 @@ def replace_file(path: Path, content: bytes, *, is_durable: bool = False) -> Non
     """Replace a file: a reader sees the old one or the whole new one, and after a failure the old one is still there.
 
     A link at the name of the unfinished file is not followed: in a folder that others can write to, it would lead
-    anywhere.
+    anywhere. What a process that was killed left unfinished is removed.
     """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}{_UNFINISHED}")
     unfinished.unlink(missing_ok=True)
     try:
         with unfinished.open("xb") as stream:
@@ -73,7 +74,30 @@ def replace_file(path: Path, content: bytes, *, is_durable: bool = False) -> Non
                 stream.flush()
                 os.fsync(stream.fileno())
         unfinished.replace(path)
+        for other in _entries(str(path.parent)):
+            if is_unfinished(other.name, path.name) and not _is_running(int(other.name.split(".")[-2])):
+                with suppress(OSError):
+                    Path(other.path).unlink()
     except BaseException:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
         raise
+
+
+def is_unfinished(name: str, finished: str) -> bool:
+    """Return whether a file is what `replace_file` writes before it takes the name of the finished one."""
+    start = f".{finished}."
+    inner = name.removeprefix(start).removesuffix(_UNFINISHED)
+    return name.startswith(start) and name.endswith(_UNFINISHED) and inner.isascii() and inner.isdigit()
+
+
+def _is_running(process: int) -> bool:
+    if os.name != "posix":
+        return True  # there is no harmless way to ask
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True

@@ -404,3 +404,11 @@ def test_a_file_without_permission_is_named(tmp_path: Path) -> None:
     path.chmod(0)
     with pytest.raises(InputFileError, match=r"a\.json: cannot be read \(permission denied\)"):
         open_document(path).json()
+
+
+def test_a_large_text_of_little_but_commas_is_refused_before_it_is_parsed() -> None:
+    """Its objects would take many times its size; prose of the same size is read."""
+    with pytest.raises(InputFileError, match="17,825,794 values in 35,651,588 bytes, which no agent log does"):
+        parse_json(b"[" + b"0," * (17 * 2**20 + 1) + b"]", 9)
+    prose = b'["' + b"a word, and another one. " * (1_400_000) + b'"]'
+    assert len(parse_json(prose, 9)[0]) == len(prose) - 4

@@ -66,7 +66,7 @@ def test_rows_leave_in_groups(tmp_path):
 
 
 def test_a_claim_that_was_killed_does_not_stand_in_the_way(tmp_path):
-    (tmp_path / ".analysis.json.unfinished").write_text("{")
+    (tmp_path / ".analysis.json.99999999.unfinished").write_text("{")
     assert tables.claim(tmp_path)
     (tmp_path / "analysis.json").unlink()
     (tmp_path / "notes.txt").write_text("mine")

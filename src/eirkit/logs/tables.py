@@ -17,6 +17,7 @@ from types import NoneType, TracebackType
 from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from eirkit.errors import InputFileError, MissingExtraError, UsageError
+from eirkit.folders import is_unfinished
 from eirkit.records import read_document, sync_folder, write_document
 
 try:
@@ -201,7 +202,9 @@ def claim(folder: Path, logs: LogSources | None = None) -> bool:
         _refuse_others(folder, read_document(folder / FILE, SCHEMA).get("logs"), logs)
         return False
     # An interrupted claim leaves only its unfinished document.
-    if folder.is_dir() and any(path.name not in (f".{FILE}.unfinished", LOCK, PARTS) for path in folder.iterdir()):
+    if folder.is_dir() and not all(
+        path.name in (LOCK, PARTS) or is_unfinished(path.name, FILE) for path in folder.iterdir()
+    ):
         raise UsageError(f"{folder} holds files that are not an analysis; give a new or empty folder with --out")
     folder.mkdir(parents=True, exist_ok=True)
     write_document(folder / FILE, SCHEMA, {"complete": False, **_about(logs)})

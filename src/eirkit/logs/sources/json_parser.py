@@ -20,6 +20,9 @@ _SMALL_BYTES = 1 << 16  # texts for which nobody asks how much memory is left
 _MOST_GROWTH = (
     60  # bytes for a byte of text, at most: `{"":0},` becomes a dictionary of 232, beside 12 of a buffer for each
 )
+_LARGE_BYTES = 1 << 25  # of a text whose commas and brackets are counted before it is parsed
+_MOST_VALUES = 1 << 23  # their objects take up to 2 GB
+_FEWEST_BYTES = 25  # for each comma and bracket of a text with more values; prose and logs have 60 and more
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PAIR_OR_ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
@@ -34,6 +37,8 @@ def parse_json(content: bytes, nesting: int) -> Any:
     Raises:
         InputFileError: its text is the reason alone, without the file.
     """
+    if len(content) > _LARGE_BYTES:
+        _refuse_hollow(content)
     try:
         value = _strict_parser()(content) if _is_roomy(len(content)) else _parse_in_little_memory(content)
     except ValueError as error:
@@ -41,6 +46,14 @@ def parse_json(content: bytes, nesting: int) -> Any:
     if nesting < PARSER_NESTING and is_deeper(value, nesting):
         raise InputFileError(f"nested deeper than {nesting} levels, which no agent log is; leave it out")
     return value
+
+
+def _refuse_hollow(content: bytes) -> None:
+    """Raise InputFileError if a text is little but commas and brackets: its objects would take many times its size."""
+    values = sum(map(content.count, (b",", b"[", b"{")))
+    if values > _MOST_VALUES and values * _FEWEST_BYTES > len(content):
+        reason = f"holds {values:,} values in {len(content):,} bytes, which no agent log does; leave it out"
+        raise InputFileError(reason)
 
 
 @cache
