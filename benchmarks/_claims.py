@@ -6,15 +6,15 @@ A claim is a ratio of CPU times and so means the same on any machine. `benchmark
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from time import process_time
 
@@ -64,34 +64,64 @@ class Claim:
 
 
 FEWEST = 3  # rounds
-MOST_REPEATS = 4  # of the peer's work in a round
+NEAR = 1.1  # times the least: another measurement within it, and the least is no stroke of luck
+SHORT_SECONDS = 0.1  # a shorter work is repeated in its turn, since more of it is spent in other work's caches
+MOST_REPEATS = 8
+LONG_SECONDS = 4.0  # of CPU time in all: no side is given more, once it has been measured twice
 
 
-def ratio(pair: Pair, rounds: int, good: float = 0.0) -> float:
-    """Return the CPU time of our work in units of the peer's, taken in turns.
+@dataclass(slots=True)
+class Samples:
+    """What both sides took, in seconds of CPU time; `scale` as in Pair."""
 
-    It is the best of ours over the best of the peer's, or the median of the rounds if that is lower: other work can hit
-    all rounds of one side, or most rounds of both, and hardly does both at once.
+    ours: list[float] = field(default_factory=list)
+    peer: list[float] = field(default_factory=list)
+    scale: float = 1.0
+
+    @property
+    def ratio(self) -> float:
+        """The least of ours in units of the least of the peer's.
+
+        Other work on the machine only ever adds to a measurement, so each side's least tends to what it takes alone. A
+        mean or a median keeps what was added, and adds more to the side that needs the caches more.
+        """
+        return min(self.ours) / (min(self.peer) * self.scale)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the least of the peer's was met twice: one that is too high would flatter us."""
+        return _is_met_twice(self.peer)
+
+
+def sample(pair: Pair, rounds: int, good: float = 0.0) -> Samples:
+    """Measure both sides in turns.
 
     Args:
-        good: stop after three rounds or more once both are no larger.
+        good: stop as soon as the ratio is settled and no larger, after three rounds or more.
     """
+    found = Samples(scale=pair.scale)
     seconds = _children_seconds if pair.in_children else process_time
+    for number in range(1, rounds + 1):
+        for work, taken in ((pair.ours, found.ours), (pair.peer, found.peer)):
+            _take_turn(work, taken, seconds)
+        if number >= FEWEST and found.is_settled and found.ratio <= good:
+            break
+    return found
 
-    def spent(work: Work) -> float:
+
+def _take_turn(work: Work, taken: list[float], seconds: Callable[[], float]) -> None:
+    if len(taken) > 1 and sum(taken) > LONG_SECONDS and _is_met_twice(taken):
+        return
+    for _ in range(min(MOST_REPEATS, 1 + int(SHORT_SECONDS / max(taken[-1], 1e-4))) if taken else 1):
+        gc.collect()  # what earlier work has left is not ours to clear away
         start = seconds()
         work()
-        return seconds() - start
+        taken.append(seconds() - start)
 
-    ours, peers = [spent(pair.ours)], [spent(pair.peer)]
-    repeats = max(1, min(MOST_REPEATS, int(ours[0] / peers[0])))  # a short one is hit more easily
-    while True:
-        best = min(ours) / (min(peers) * pair.scale)
-        usual = median(one / (peer * pair.scale) for one, peer in zip(ours, peers, strict=True))
-        if len(ours) >= rounds or (len(ours) >= FEWEST and max(best, usual) <= good):
-            return min(best, usual)
-        ours.append(spent(pair.ours))
-        peers.append(min(spent(pair.peer) for _ in range(repeats)))
+
+def _is_met_twice(taken: list[float]) -> bool:
+    least = sorted(taken)[:2]
+    return len(least) > 1 and least[1] <= NEAR * least[0]
 
 
 def _children_seconds() -> float:

@@ -13,9 +13,11 @@ from sphinx.application import Sphinx
 project = "eirkit"
 author = "the eirkit authors"
 project_copyright = author
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_copybutton"]
+copybutton_prompt_text = "$ "  # is not copied
+copybutton_only_copy_prompt_lines = True
 root_doc = "docs/index"
-include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**.md"]
+include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**.md", "build/reference/*.md"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "eirkit"
@@ -27,15 +29,25 @@ nitpicky = True
 
 INDICES = ("docs/index", "docs/design/README")
 LINK = re.compile(r"^\| \[[^\]]+\]\(([^)#\s]+\.md)\) \|", re.MULTILINE)
+SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+# Made by tools/reference.py before the build, so no page of the repository links to them.
+REFERENCE = ("Reference", ["../build/reference/commands.md", "../build/reference/api.md"])
 
 
 def add_order(app: Sphinx, page: str, source: list[str]) -> None:
-    """Give an index a hidden table of contents: the pages in its first column, in their order."""
-    if page in INDICES:
-        pages = LINK.findall(source[0])
-        if not pages:
-            raise ValueError(f"{page}.md links to no page in the first column of its table; add `| [Name](page.md) |`")
-        source[0] += "\n\n```{toctree}\n:hidden:\n\n" + "\n".join(pages) + "\n```\n"
+    """Give an index hidden tables of contents, one for each section: the pages in the first column, in their order."""
+    if page not in INDICES:
+        return
+    first, *parts = SECTION.split(source[0])
+    named = zip(parts[::2], parts[1::2], strict=True)
+    sections = [("", LINK.findall(first)), *((name, LINK.findall(text)) for name, text in named)]
+    if not any(pages for _, pages in sections):
+        raise ValueError(f"{page}.md links to no page in the first column of its table; add `| [Name](page.md) |`")
+    sections += [REFERENCE] if page == root_doc else []
+    for name, pages in sections:
+        if pages:
+            caption = f":caption: {name}\n" if name and page == root_doc else ""
+            source[0] += f"\n\n```{{toctree}}\n:hidden:\n{caption}\n" + "\n".join(pages) + "\n```\n"
 
 
 def setup(app: Sphinx) -> None:

@@ -1,7 +1,6 @@
 """Measures the capability of bundled/lacuna-tiny with no missing inputs, by workload, window and other parameters.
 
-python -m studies.bundled_figures FOLDER; writes FOLDER/figures.json. The paper's studies on it are those of
-`eirkit reproduce --all --model bundled/lacuna-tiny --seeds 0:102 --out FOLDER`.
+python -m studies.bundled_figures FOLDER; writes FOLDER/figures.json.
 """
 
 from __future__ import annotations

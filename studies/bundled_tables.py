@@ -15,14 +15,15 @@ from typing import Any
 
 from eirkit.findings.statistics import bootstrap_mean
 from eirkit.paper import page as reproduction_page
-from eirkit.paper.studies.comparison import THREE, TOLERANCE
+from eirkit.paper.studies.comparison import THREE
 from eirkit.records import read_document
 from studies import bundled_figures
 from studies.bundled_figures import SEEDS
 
 CSV = Path(__file__).with_name("bundled_figures.csv")
-COLUMNS = ("study", "section", "figure", "published", "ours", "low", "high", "verdict")
+COLUMNS = ("study", "section", "figure", "published", "ours", "low", "high")
 FULL = "full-information"  # no study of the paper's
+TOLERANCE = 3.0  # standard deviations of three-seed means in a span
 THREES = SEEDS // THREE  # repetitions of the published experiments
 SHOWN = (
     "pressure-grid",
@@ -66,18 +67,23 @@ def variations(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
 def compared(study: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """Yield each row of a study; rows that differ in nothing but whether reads were allowed are one."""
     rows = (row for row in study["rows"] if row["ours"] is not None)
-    lines = ((row["label"], f"{row['published']:.3f}", _mean(row), _span(row), row["verdict"]) for row in rows)
+    lines = ((row["label"], f"{row['published']:.3f}", _mean(row), _span(row)) for row in rows)
     yield from dict.fromkeys(lines)
 
 
 def _mean(row: Mapping[str, Any]) -> str:
     """Return the mean over all seeds with half of its own 95% interval: a span is of threes, and these are many."""
-    deviation = (row["high"] - row["low"]) / (2 * TOLERANCE)
-    return f"{row['ours'] + 0.0:.3f} ± {1.96 * deviation / math.sqrt(THREES):.3f}"
+    return f"{row['ours'] + 0.0:.3f} ± {1.96 * (row['spread'] or 0.0) / math.sqrt(THREES):.3f}"
 
 
 def _span(row: Mapping[str, Any]) -> str:
-    return f"{row['low'] + 0.0:.3f} … {row['high'] + 0.0:.3f}"
+    low, high = _ends(row)
+    return f"{low:.3f} … {high:.3f}"
+
+
+def _ends(row: Mapping[str, Any]) -> tuple[float, float]:
+    half = TOLERANCE * (row["spread"] or 0.0)
+    return row["ours"] - half + 0.0, row["ours"] + half + 0.0
 
 
 def markdown(title: str, columns: Sequence[str], lines: Iterator[tuple[str, ...]]) -> str:
@@ -92,12 +98,12 @@ def write_csv(cells: Sequence[Mapping[str, Any]], studies: Mapping[str, Mapping[
         writer.writerow(COLUMNS)
         for workload, m, accuracy, interval, _ in capability(cells):
             low, high = interval.split(" … ")
-            writer.writerow([FULL, "full information", f"{workload}, m = {m}", "", accuracy, low, high, ""])
+            writer.writerow([FULL, "full information", f"{workload}, m = {m}", "", accuracy, low, high])
         for name, study in studies.items():
             for row in study["rows"]:
                 if row["ours"] is not None:
-                    figures = [round(row[key], 4) for key in ("published", "ours", "low", "high")]
-                    writer.writerow([name, row["section"], row["label"], *figures, row["verdict"]])
+                    figures = [round(value, 4) for value in (row["published"], row["ours"], *_ends(row))]
+                    writer.writerow([name, row["section"], row["label"], *figures])
 
 
 def main() -> None:
@@ -111,7 +117,7 @@ def main() -> None:
     columns = ("workload", "but", "accuracy", "95% interval", "runs")
     print(markdown("Variations", columns, variations(own["variations"])))
     for name in SHOWN:
-        columns = ("figure", "published", "lacuna-tiny", "three seeds span", "verdict")
+        columns = ("figure", "published", "lacuna-tiny", "three seeds span")
         print(markdown(name, columns, compared(studies[name])))
 
 

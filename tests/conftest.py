@@ -21,6 +21,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 processes.adopt_orphans()
+pytest_plugins = ["tests.costs"] if "EIRKIT_COSTS" in os.environ else []  # a file that takes what each test costs
 
 
 @pytest.fixture(scope="module", autouse=True)

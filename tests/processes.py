@@ -6,6 +6,7 @@ whoever interrupts one of them waits for ever. Everything started here hears sig
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import select
@@ -25,6 +26,7 @@ PATIENCE_SECONDS = 300.0  # a hundred times what anything here takes on a quiet 
 LOOK_SECONDS = 0.02
 _HEARD = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _SET_CHILD_SUBREAPER = 36  # of prctl(2)
+KEPT: set[int] = set()  # processes that end with this one
 
 
 @contextmanager
@@ -40,6 +42,22 @@ def running(command: Sequence[object], **options: Any) -> Iterator[subprocess.Po
             yield process
         finally:
             kill_group(process)
+
+
+def kept(command: Sequence[object], **options: Any) -> subprocess.Popen[Any]:
+    """Start a server that modules of tests share: it must end when its stdin is closed, as it is with this process."""
+    with _signals_heard():
+        server = subprocess.Popen(
+            [str(word) for word in command], start_new_session=True, stdin=subprocess.PIPE, **options
+        )
+    KEPT.add(server.pid)
+
+    def end() -> None:
+        server.stdin.close()
+        server.wait(PATIENCE_SECONDS)
+
+    atexit.register(end)
+    return server
 
 
 def completed(
@@ -147,7 +165,7 @@ def _living_children() -> dict[int, str]:
     tracker = resource_tracker._resource_tracker._pid  # there is no public name
     alive = {}
     for pid in _children(os.getpid()):
-        if pid == tracker:
+        if pid == tracker or pid in KEPT:
             continue
         with suppress(ChildProcessError):
             if os.waitpid(pid, os.WNOHANG) == (0, 0):

@@ -73,14 +73,12 @@ def test_wrong_steps_are_counted_from_accuracies():
 
 
 def test_rows_that_differ_in_nothing_shown_are_one():
-    row = {"label": "x", "published": 0.5, "ours": 0.5, "low": 0.5, "high": 0.5, "verdict": "reproduced"}
-    assert list(compared({"rows": [row, dict(row)]})) == [
-        ("x", "0.500", "0.500 ± 0.000", "0.500 … 0.500", "reproduced")
-    ]
+    row = {"label": "x", "published": 0.5, "ours": 0.5, "spread": 0.01}
+    assert list(compared({"rows": [row, dict(row)]})) == [("x", "0.500", "0.500 ± 0.003", "0.470 … 0.530")]
 
 
 def test_the_card_says_what_the_figures_say():
-    """Every row of four studies stands on the page with its figure, its span and its verdict."""
+    """Every row of four studies stands on the page with its figure and its span."""
     with CSV.open(encoding="utf-8") as stream:
         found = list(csv.DictReader(stream))
     lines = CARD.splitlines()
@@ -88,9 +86,9 @@ def test_the_card_says_what_the_figures_say():
         if row["study"] in ("pressure-grid", "full-lookup-sweep", "rescue", "cascade-gap"):
             published, ours = f"{float(row['published']):.3f}", float(row["ours"])
             begin = f"| {row['figure']} | {published} | "
-            (line,) = {line for line in lines if line.startswith(begin) and row["verdict"] in line}
+            shown = [float(line.removeprefix(begin).split()[0]) for line in lines if line.startswith(begin)]
             rounding = 0.001  # of two roundings, to four digits and to three
-            assert abs(float(line.removeprefix(begin).split()[0]) - ours) <= rounding
+            assert any(abs(value - ours) <= rounding for value in shown), row
     cells = [row for row in found if row["study"] == FULL]
     assert len(cells) == 18
     least = {"stepwise-topk": 0.95}  # what may carry claims here; all others 0.99

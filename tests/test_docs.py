@@ -16,12 +16,15 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.processes import completed, running
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # What a reader types that is not ours to try here: each needs a network, a checkout or a shell of its own.
 LEFT_ALONE = {"pip", "git", "cd", "export", "source", "eval", "python3", "pytest"}
+# The commands of these pages are processes of their own, as a reader starts them; others are forks (tests/warm.py).
+COLD = {"README.md", "docs/tutorial-vestige.md"}
 SHELL_BLOCKS = {"bash", "sh", "shell", "zsh"}
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<body>.*?)^(?P=indent)```\s*$", re.MULTILINE | re.DOTALL)
 # A page about something that `make test` does not install says so, and which target tries it.
@@ -94,8 +97,9 @@ def workshop(folder: Path) -> Path:
     return folder
 
 
-def environment() -> dict[str, str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+def environment(is_cold: bool) -> dict[str, str]:
+    places = [*([] if is_cold else [warm.programs()]), Path(sys.executable).parent, os.environ["PATH"]]
+    path = os.pathsep.join(map(str, places))
     kept = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
     return {**kept, "PATH": path, "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
 
@@ -117,10 +121,11 @@ for line in sys.stdin:
 
 def faults(page: Path, folder: Path) -> list[str]:
     """Return what does not hold on a page, taking its blocks in order."""
+    variables = environment(is_cold=page.is_relative_to(ROOT) and str(page.relative_to(ROOT)) in COLD)
     with running(
-        [sys.executable, "-W", "error", "-c", INTERPRETER],
+        ["env", "python", "-W", "error", "-c", INTERPRETER],
         cwd=folder,
-        env=environment(),
+        env=variables,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -129,11 +134,13 @@ def faults(page: Path, folder: Path) -> list[str]:
         return [
             f"{page.name}:{block.line}: {fault}"
             for block in blocks(page.read_text("utf-8"))
-            for fault in _block_faults(block, folder, python)
+            for fault in _block_faults(block, folder, variables, python)
         ]
 
 
-def _block_faults(block: Block, folder: Path, python: subprocess.Popen[str]) -> Iterator[str]:
+def _block_faults(
+    block: Block, folder: Path, variables: dict[str, str], python: subprocess.Popen[str]
+) -> Iterator[str]:
     if block.language in SHELL_BLOCKS and re.search(r"\b(eirkit|make) ", block.body):
         yield "write it as a `console` block with `$ ` so that it is tried"
     elif block.title and ROOT in (folder / block.title).resolve().parents:
@@ -142,7 +149,7 @@ def _block_faults(block: Block, folder: Path, python: subprocess.Popen[str]) -> 
         (folder / block.title).parent.mkdir(parents=True, exist_ok=True)
         (folder / block.title).write_text(block.body, "utf-8")
     elif block.language == "console":
-        yield from _console_faults(block, folder)
+        yield from _console_faults(block, folder, variables)
     elif block.language == "python":
         # Every line keeps its number on the page, so a traceback points into the page.
         print(json.dumps("\n" * block.line + block.body), file=python.stdin, flush=True)
@@ -150,7 +157,7 @@ def _block_faults(block: Block, folder: Path, python: subprocess.Popen[str]) -> 
             yield fault.strip()[-300:]
 
 
-def _console_faults(block: Block, folder: Path) -> Iterator[str]:
+def _console_faults(block: Block, folder: Path, variables: dict[str, str]) -> Iterator[str]:
     listed = list(commands(block.body))
     if not listed:
         yield "a console block without a `$ ` line"
@@ -159,7 +166,7 @@ def _console_faults(block: Block, folder: Path) -> Iterator[str]:
         if program == "make":
             yield from _make_faults(command.text)
         elif program not in LEFT_ALONE:
-            yield from _run_faults(command, folder)
+            yield from _run_faults(command, folder, variables)
 
 
 def _make_faults(text: str) -> Iterator[str]:
@@ -169,8 +176,8 @@ def _make_faults(text: str) -> Iterator[str]:
             yield f"no target {target!r} in the Makefile"
 
 
-def _run_faults(command: Command, folder: Path) -> Iterator[str]:
-    done = completed(["bash", "-o", "pipefail", "-c", command.text], cwd=folder, env=environment())
+def _run_faults(command: Command, folder: Path, variables: dict[str, str]) -> Iterator[str]:
+    done = completed(["bash", "-o", "pipefail", "-c", command.text], cwd=folder, env=variables)
     if done.returncode != command.code:
         yield f"`{command.text}` exits with {done.returncode}: {done.stderr.strip()[-300:]}"
     elif not matches(command.shown, done.stdout if command.code == 0 else done.stderr):

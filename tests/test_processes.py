@@ -20,7 +20,16 @@ STARTING = {
     "pty.fork",
 }
 # What starts processes by itself: the module that does so for all, and programs that are no tests.
-APART = {"money.py", "hostile.py", "processes.py", "test_processes.py", "soak.py", "soak_analysis.py", "wheel.py"}
+APART = {
+    "money.py",
+    "hostile.py",
+    "processes.py",
+    "test_processes.py",
+    "soak.py",
+    "soak_analysis.py",
+    "wheel.py",
+    "warm_server.py",
+}
 WAITING = "import time; print('ready', flush=True); time.sleep(3_600)"
 
 posix = pytest.mark.skipif(os.name != "posix", reason="sends signals")

@@ -27,23 +27,13 @@ from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
 from eirkit.paper.page import row_tables
 from eirkit.paper.studies import cascades, cones, policies, pressure, recorded, requirements
 from eirkit.paper.studies import comparison as shapes
-from eirkit.paper.studies.agents import OTHER_MODEL, StudyAgent, reference, repeated, run_cell
+from eirkit.paper.studies.agents import StudyAgent, reference, repeated, run_cell
 from eirkit.paper.studies.architectures import MemoryRun, by_seed
 from eirkit.paper.studies.catalogue import BY_ID, STUDIES, find_study
-from eirkit.paper.studies.comparison import compare, spread, trait
+from eirkit.paper.studies.comparison import compare, spread, stand_in
 from eirkit.paper.studies.rescue import in_arms
-from eirkit.paper.study import (
-    DIFFERS,
-    KINDS,
-    NEEDS_MEMORY,
-    NEEDS_MODEL,
-    REPRODUCED,
-    SPREAD,
-    VERDICTS,
-    Findings,
-    Setting,
-    findings_from,
-)
+from eirkit.paper.study import KINDS, NEEDS_MEMORY, REPRODUCED, VERDICTS, Findings, Setting, findings_from
+from eirkit.paper.verdicts import AGREES, DIFFERS, NOT_SAME, TOO_WIDE
 from eirkit.registry import load_object
 from eirkit.runs.cells import Access
 from eirkit.tasks.task import TaskSpec
@@ -116,9 +106,9 @@ def test_findings_are_whole_and_survive_the_disk(identity):
 def test_what_is_not_judged_says_what_it_needs_and_how_to_get_it(identity):
     made = found(identity)
     for row in made.rows:
-        if row.verdict not in (REPRODUCED, SPREAD):
+        if row.verdict not in (AGREES, TOO_WIDE):
             assert row.why or row.published_by == "", row.label
-    if any(row.verdict not in (REPRODUCED, SPREAD, DIFFERS) for row in made.rows):
+    if any(row.verdict not in (AGREES, TOO_WIDE, DIFFERS) for row in made.rows):
         assert all(command.startswith("eirkit ") for command in made.commands)
         assert any(identity in command for command in made.commands)
 
@@ -141,7 +131,7 @@ def test_every_row_is_printed_once_and_every_chart_speaks_in_figures(identity):
 @pytest.mark.parametrize("identity", MODEL_FREE)
 def test_model_free_studies_reproduce(identity):
     made = found(identity) if identity == "channel-audit" else find_study(identity).run(Setting())  # it takes no seeds
-    assert made.verdict in (REPRODUCED, SPREAD)
+    assert made.verdict == REPRODUCED
 
 
 def test_stepwise_maximum_with_two_references_is_not_what_was_simulated():
@@ -220,8 +210,8 @@ def test_what_is_not_written_is_lost_in_text_and_kept_in_keys():
         return str(line["verdict"])
 
     for p in ("0.4", "0.0"):  # reads bring everything back
-        assert verdict("key–value above text", f"note-taker, p = {p}") == f"{REPRODUCED} / {DIFFERS}"
-    assert verdict("Scratch below LRU", "note-taker, p = 0.0").startswith(REPRODUCED)
+        assert verdict("key–value above text", f"note-taker, p = {p}") == f"{AGREES} / {DIFFERS}"
+    assert verdict("Scratch below LRU", "note-taker, p = 0.0").startswith(AGREES)
 
 
 def test_a_model_that_is_given_takes_the_place_of_reference_agents():
@@ -275,18 +265,6 @@ def test_arms_that_are_run_at_once_are_those_of_each_three():
             assert found[row.arm][number] == row
 
 
-def test_another_model_is_judged_and_not_excused(tmp_path):
-    """A model of one's own has the traits that reference agents do not claim; its rows are all judged."""
-    script = tmp_path / "mine.py"
-    script.write_text(
-        "from eirkit.agents.models.reference import make_reference\n"
-        "def Mine(name, options):\n    return make_reference('guesser', options)\n"
-    )
-    made = find_study("rescue").run(Setting(model=f"{script}:Mine/x", seeds=range(3)))
-    assert NEEDS_MODEL not in {row.verdict for row in made.rows}
-    assert {row.why for row in made.rows if row.verdict == DIFFERS} <= {OTHER_MODEL}
-
-
 def test_recorded_runs_are_judged_where_they_are_given(tmp_path):
     logs = write_logs(PlantedCorpus(60, 20, clipped=1.0), 0, tmp_path)
     corpus = Corpus((logs,), tmp_path / "gold")
@@ -314,9 +292,11 @@ def test_recorded_runs_are_judged_where_they_are_given(tmp_path):
 
 
 def test_a_range_is_counted_where_there_are_enough_repetitions():
-    few, many = [0.0, 1.0], [*([0.0] * 996), 5.0, 5.0, 5.0, 10.0]
-    assert spread(few) == (0.5, -1.0, 2.0)  # mean and three deviations of 0.5
-    assert spread(many) == (0.025, 0.0, 5.0)  # never below the least; one of a thousand lies above
+    few, many = [0.0, 1.0], [*([0.0] * 960), *([5.0] * 30), *([10.0] * 10)]
+    middle, low, high = spread(few)
+    assert (middle, high - middle) == (0.5, middle - low)
+    assert high == pytest.approx(0.5 + 12.7062 * math.sqrt(0.5 * 1.5), abs=1e-3)  # t with one degree of freedom
+    assert spread(many) == (0.25, 0.0, 5.0)  # never below the least; 2.5% lie above
 
 
 def test_without_a_repetition_there_is_no_figure_and_no_agreement():
@@ -326,8 +306,8 @@ def test_without_a_repetition_there_is_no_figure_and_no_agreement():
     assert (nothing.ours, nothing.low, nothing.high) == (None, None, None)
     assert (nothing.verdict, nothing.published_by, nothing.ours_by) == (DIFFERS, *by)
     assert nothing.why
-    unjudged = trait("x", 0.5, [], by, "why")
-    assert (unjudged.ours, unjudged.verdict) == (None, NEEDS_MODEL)
+    unjudged = stand_in("x", 0.5, [], by, "why")
+    assert (unjudged.ours, unjudged.verdict) == (None, NOT_SAME)
 
 
 @pytest.mark.parametrize("seeds", [[], [7], [3, 4]])
@@ -337,20 +317,26 @@ def test_too_few_seeds_for_one_published_mean_are_refused(study, seeds):
         study.run(Setting(seeds=seeds))
 
 
-def test_an_estimate_is_judged_by_its_interval_and_says_so():
+def test_an_estimate_is_judged_by_both_intervals():
     ratio = recorded.Published("c", "t", "ratio", 1.20)
-    near = recorded.estimate(ratio, 1.20, 1.10, 1.30)
-    assert (near.verdict, near.basis, near.why) == (SPREAD, recorded.INSIDE, "")  # equal, and yet not *reproduced*
+    near = recorded.estimate(ratio, 1.20, 1.15, 1.25)
+    assert (near.verdict, near.why) == (AGREES, "")
     wide = recorded.estimate(ratio, 1.20, 0.40, 3.00)
-    assert wide.verdict == SPREAD
+    assert wide.verdict == TOO_WIDE
     assert "also holds 1, no association" in wide.why
-    off = recorded.estimate(ratio, 2.0, 1.5, 2.5)
-    assert (off.verdict, off.basis, off.why) == (DIFFERS, recorded.OUTSIDE, recorded.FEWER)
-    plain = recorded.estimate(ratio, 1.20, None, None)
-    assert (plain.verdict, plain.basis) == (REPRODUCED, "")
-    (table,) = row_tables("x", Findings((near, wide, off, plain)))
-    assert [row["basis"] for row in table.rows] == [recorded.INSIDE, recorded.INSIDE, recorded.OUTSIDE, ""]
+    off = recorded.estimate(ratio, 2.0, 1.8, 2.2)
+    assert (off.verdict, off.why) == (DIFFERS, recorded.FEWER)
+    assert recorded.estimate(ratio, 1.20, None, None).verdict == AGREES
+    (table,) = row_tables("x", Findings((near, wide, off)))
     assert "judged by" in table.markdown()
+
+
+def test_other_runs_than_the_papers_are_not_judged():
+    row = recorded.estimate(recorded.Published("openhands", "t", "ratio", 1.20), 1.20, 1.15, 1.25)
+    assert recorded.same_cohort("openhands", 67_000, row).verdict == AGREES
+    other = recorded.same_cohort("openhands", 60, row)
+    assert other.verdict == NOT_SAME
+    assert "67,074 in the paper" in other.why
 
 
 def test_capacities_are_pooled_before_seeds_are_compared():
@@ -378,12 +364,9 @@ def test_a_run_without_an_error_has_no_first_error():
     assert rows["h = 4: first error, pilot"].ours is None
 
 
-def test_all_agents_are_judged_or_none():
-    for identity in ("alignment-and-rescue", "store-recall-theory", "pressure-grid"):
-        verdicts: dict[str, list[bool]] = {}
-        for row in found(identity).rows:
-            verdicts.setdefault(row.label, []).append(row.verdict == NEEDS_MODEL)
-        assert all(len(set(unjudged)) == 1 for unjudged in verdicts.values()), identity
+def test_reference_agents_stand_in_and_are_not_judged():
+    for identity in ("alignment-and-rescue", "store-recall-theory", "pressure-grid", "rescue", "read-traces"):
+        assert {row.verdict for row in found(identity).rows if row.published_by} == {NOT_SAME}, identity
 
 
 def test_one_three_of_seeds_spreads_like_means_of_three_draws():
@@ -395,27 +378,26 @@ def test_one_three_of_seeds_spreads_like_means_of_three_draws():
     assert repeated([*values, *values]) == pytest.approx([0.4, 0.4])
 
 
-def test_verdicts_by_hand():
-    by, threes = ("theirs", "ours"), [0.4, 0.6]  # mean 0.5, standard deviation 0.1
-    assert compare("x", 0.5, threes, by).verdict == REPRODUCED
-    assert compare("x", 0.79, threes, by, "why").verdict == SPREAD
-    assert compare("x", 0.81, threes, by, "why").verdict == DIFFERS
-    assert compare("x", 0.79, threes, by, "why").why == ""
-    assert compare("x", 0.81, threes, by, "why").why == "why"
-    assert compare("x", 4.4e4, [43_600.0], digits=-3).verdict == REPRODUCED  # printed in thousands
+def test_rows_by_hand():
+    by, threes = ("theirs", "ours"), [0.48, 0.5, 0.52, 0.49, 0.51] * 4  # mean 0.5, standard deviation 0.014
+    assert compare("x", 0.5, threes, by).verdict == AGREES
+    assert compare("x", 0.52, threes, by, "why").why == ""
+    assert compare("x", 0.56, threes, by, "why").verdict == DIFFERS
+    assert compare("x", 0.56, threes, by, "why").why == "why"
+    assert compare("x", 4.4e4, [43_600.0], digits=-3).verdict == AGREES  # printed in thousands
     assert compare("x", 4.4e4, [43_400.0], digits=-3).verdict == DIFFERS
-    assert trait("x", 0.5, threes, by, "why").verdict == NEEDS_MODEL
+    assert stand_in("x", 0.56, threes, by, "why").verdict == NOT_SAME
 
 
 def test_signs_orders_and_places_by_hand():
     up, down = [0.5, 0.7], [0.4, 0.3]
     assert shapes.above(up, down) == shapes.Judged("+0.250 ± 0.150", 2, 2, True)
     assert shapes.below(up, down).verdict == DIFFERS
-    assert shapes.below(down, up).verdict == shapes.above(up, down).verdict == REPRODUCED
-    assert shapes.above([0.9, 0.4, 0.4], [0.5, 0.5, 0.5]).verdict == SPREAD  # in 1 of 3, and on average
-    assert shapes.ordered({"a": up, "b": down}).verdict == REPRODUCED
+    assert shapes.below(down, up).verdict == shapes.above(up, down).verdict == AGREES
+    assert shapes.above([0.9, 0.4, 0.4], [0.5, 0.5, 0.5]).verdict == TOO_WIDE  # in 1 of 3, and on average
+    assert shapes.ordered({"a": up, "b": down}).verdict == AGREES
     assert shapes.ordered({"a": up, "b": up}).verdict == DIFFERS
-    assert shapes.never_rises({"a": up, "b": up}).verdict == REPRODUCED
+    assert shapes.never_rises({"a": up, "b": up}).verdict == AGREES
     floor = {4: [0.6, 0.6], 2: [0.5, 0.5]}
     assert shapes.lowest_at(4, {4: [0.4, 0.5], 2: [0.5, 0.5]}, floor) == shapes.Judged(
         "-0.150 ± 0.050 at h = 4", 2, 2, True

@@ -1,16 +1,18 @@
 """Build the distributions, install the wheel into a clean environment and run the demo there, outside the repository.
 
-`make wheel-test` runs it. It is no part of the test suite because it needs a package index.
+`make wheel-test` runs it with one interpreter; `make wheel-test-all` names several and also resolves all extras
+together (`--extras`). It is no part of the test suite because it needs a package index.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import venv
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -34,14 +36,25 @@ FEWEST_STUDIES = 25  # tables and figures
 LARGEST_WHEEL_BYTES = 6_000_000  # the weights of bundled/lacuna-tiny are most of it
 
 
+# Extras that need hardware or gigabytes that few have; each has a target of its own.
+APART = {"gpu", "training"}
+
+
 def main() -> int:
     """Return 0 if the wheel does its work on its own; say what fell short otherwise."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("interpreters", nargs="*", default=[sys.executable])
+    parser.add_argument("--extras", action="store_true", help="also resolve all extras together")
+    wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         call(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", ROOT, cwd=folder)
         (wheel,) = (folder / "dist").glob("*.whl")
-        python = install(wheel, folder)
-        faults = [*content_faults(wheel), *dependency_faults(python, folder), *demo_faults(python, folder)]
+        faults = content_faults(wheel)
+        for number, interpreter in enumerate(wanted.interpreters):
+            faults += interpreter_faults(interpreter, wheel, folder / str(number))
+        if wanted.extras:
+            faults += extras_faults(folder / "0" / "venv" / "bin" / "python", wheel, folder)
         for fault in faults:
             print(f"FALLS SHORT {wheel.name}: {fault}", file=sys.stderr)
         if not faults:
@@ -49,12 +62,31 @@ def main() -> int:
         return 1 if faults else 0
 
 
-def install(wheel: Path, folder: Path) -> Path:
+def interpreter_faults(interpreter: str, wheel: Path, folder: Path) -> list[str]:
+    """Return what falls short with one Python."""
+    folder.mkdir()
+    version = call(interpreter, "-c", "import platform; print(platform.python_version())", cwd=folder).strip()
+    python = install(interpreter, wheel, folder)
+    found = [*dependency_faults(python, folder), *demo_faults(python, folder)]
+    print(f"Python {version}: {'falls short' if found else 'ok'}")
+    return [f"Python {version}: {fault}" for fault in found]
+
+
+def install(interpreter: str, wheel: Path, folder: Path) -> Path:
     """Install the wheel, with the tested versions, into an environment that has nothing else."""
-    venv.create(folder / "venv", with_pip=True)
+    call(interpreter, "-m", "venv", folder / "venv", cwd=folder)
     python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
     call(python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel, cwd=folder)
     return python
+
+
+def extras_faults(python: Path, wheel: Path, folder: Path) -> list[str]:
+    """Return why the extras cannot be installed together, with the versions of the tools of development."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = ",".join(sorted(set(project["optional-dependencies"]) - APART))
+    options = ["--dry-run", "--quiet", "-c", ROOT / "constraints.txt", "-r", ROOT / "requirements-dev.txt"]
+    done = run(python, "-m", "pip", "install", *options, f"{wheel}[{extras}]", cwd=folder)
+    return [f"the extras {extras} cannot be installed together: {done.stderr.strip()}"] if done.returncode else []
 
 
 def content_faults(wheel: Path) -> list[str]:
@@ -101,13 +133,17 @@ def demo_faults(python: Path, folder: Path) -> list[str]:
 
 def call(*command: object, cwd: Path) -> str:
     """Run a command away from the repository and return what it prints; leave with its message if it fails."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    done = subprocess.run(
-        list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, check=False
-    )
+    done = run(*command, cwd=cwd)
     if done.returncode:
         sys.exit(f"`{' '.join(map(str, command))}` exits with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def run(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in an environment that knows nothing of this Python."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    words = list(map(str, command))
+    return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
 if __name__ == "__main__":

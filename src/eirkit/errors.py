@@ -23,8 +23,10 @@ import json
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 
 def install_command(extra: str) -> str:
@@ -34,6 +36,8 @@ def install_command(extra: str) -> str:
 
 @cache
 def _runs_from_checkout() -> bool:
+    from importlib.metadata import PackageNotFoundError, distribution  # takes as long to load as all else here
+
     try:
         return is_of_folder(distribution("eirkit"))
     except PackageNotFoundError:
@@ -46,7 +50,9 @@ def is_of_folder(installed: Distribution) -> bool:
     return note is not None and "dir_info" in json.loads(note)
 
 
-Side = Literal["memory", "model", "policy", "workload", "format"]  # the families of plug-ins that can fail in a run
+Side = Literal[
+    "memory", "model", "policy", "workload", "format", "compactor"
+]  # the families of plug-ins that can fail in a run
 
 
 class EirkitError(Exception):

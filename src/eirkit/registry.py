@@ -13,12 +13,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout
-from functools import wraps
+from functools import cache, wraps
 from hashlib import sha256
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
 
 from eirkit.errors import (
     InputFileError,
@@ -31,6 +30,9 @@ from eirkit.errors import (
     UsageError,
     describe,
 )
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
 
 T = TypeVar("T")
 
@@ -130,7 +132,7 @@ class Registry(Generic[T]):
 
     def __contains__(self, name: str) -> bool:
         """True if a plug-in has this name; the installed packages are searched only for names that are not built in."""
-        return self.is_at_hand(name) or bool(entry_points(group=self.group, name=name))
+        return self.is_at_hand(name) or bool(_entry_points(group=self.group, name=name))
 
     def is_at_hand(self, name: str) -> bool:
         """True if a plug-in of this name is built in or loaded; installed packages are not searched."""
@@ -138,14 +140,14 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """All names, sorted; no plug-in is loaded."""
-        return sorted({*self._built_in(), *self._known, *(point.name for point in entry_points(group=self.group))})
+        return sorted({*self._built_in(), *self._known, *(point.name for point in _entry_points(group=self.group))})
 
     def is_foreign(self, name: str) -> bool:
         """True if a plug-in comes from a user's file or another package, and not from here or the running program."""
         module, colon, _ = name.rpartition(":")
         if colon:
             return module.split(".")[0] != self.package.split(".")[0]
-        return name not in self._built_in() and bool(entry_points(group=self.group, name=name))
+        return name not in self._built_in() and bool(_entry_points(group=self.group, name=name))
 
     def loaded(self) -> list[str]:
         """The names of the plug-ins that are already loaded, sorted."""
@@ -168,7 +170,7 @@ class Registry(Generic[T]):
         return plugins
 
     def _from_entry_point(self, name: str) -> T:
-        points = {point.value: point for point in entry_points(group=self.group, name=name)}
+        points = {point.value: point for point in _entry_points(group=self.group, name=name)}
         if not points:
             raise UnknownNameError(self.family, name, self.names())
         if len(points) > 1:
@@ -192,6 +194,20 @@ def _defined_at(plugin: object) -> tuple[str, str]:
     if module.startswith(USER_MODULE):
         module = module.rpartition("_")[0]  # without the digest of the file's content
     return module, str(getattr(plugin, "__qualname__", id(plugin)))
+
+
+def _entry_points(group: str, name: str | None = None) -> EntryPoints:
+    points = _installed(tuple(sys.path))
+    return points.select(group=group) if name is None else points.select(group=group, name=name)
+
+
+@cache
+def _installed(path: tuple[str, ...]) -> EntryPoints:
+    """Return the entry points of all packages on a path, which are hundreds of files to read."""
+    from importlib.metadata import EntryPoints, distributions  # as slow to load as all else here, and rarely needed
+
+    found = {package.name: package for package in reversed(list(distributions(path=list(path))))}
+    return EntryPoints(point for package in found.values() for point in package.entry_points)
 
 
 def _origin(point: EntryPoint) -> str:

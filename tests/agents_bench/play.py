@@ -1,6 +1,6 @@
 """Plays the session with one agent: `python -m tests.agents_bench.play AGENT PACKAGES FOLDER [GUARD [TIMES]]`.
 
-GUARD is `guard` or `trial`: the live guard is installed first. TIMES is how often the agent compacts and goes on.
+GUARD is `guard` or `trial`: the live guard is installed first. TIMES is how many sessions are played.
 
 It starts itself again in a network namespace in which only loopback exists, so that an agent reaches the scripted
 server and nothing else.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.agents_bench.agents import AGENTS, Agent, Place
 from tests.agents_bench.server import Script, serve
-from tests.agents_bench.session import make_project
+from tests.agents_bench.session import make_project, write_files
 from tests.processes import completed, running
 
 SECONDS = 120  # for one process of an agent
@@ -79,8 +79,10 @@ def _play_inside(agent: Agent, packages: Path, folder: Path, guard: str, times: 
     }
     start = [str(packages / agent.runtime)] if agent.runtime else []
     with (folder / TRANSCRIPT).open("wb") as transcript:
-        first, *again = agent.commands(place)
-        for words in [first, *again * times]:
+        for words in agent.commands(place) * times:
+            if words == agent.commands(place)[0]:
+                write_files(project)
+                script.given = 0
             command = [*start, packages / agent.program, *words]
             streams = {"stdin": subprocess.DEVNULL, "stdout": transcript, "stderr": subprocess.STDOUT}
             with running(command, cwd=project, env=environment, **streams) as process:

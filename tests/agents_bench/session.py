@@ -62,11 +62,16 @@ PHASE_TWO = (
 )
 
 
+def write_files(folder: Path) -> None:
+    """Write the files as they are at the beginning."""
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+
+
 def make_project(folder: Path) -> None:
     """Write the project and commit it."""
     folder.mkdir(parents=True)
-    for name, text in FILES.items():
-        (folder / name).write_text(text)
+    write_files(folder)
     own = ["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "commit.gpgsign=false"]
     for words in (["init", "-q"], ["add", "-A"], [*own, "commit", "-qm", "Begin"]):
         completed(["git", *words], cwd=folder, check=True, env={**os.environ, "HOME": str(folder)})

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eirkit.live.outcomes import QUIET_SECONDS, measure
+from eirkit.live.trial import ARMS, read_draws
 from tests.agents_bench.agents import AGENTS, Agent
 from tests.agents_bench.install import packages_of
 from tests.agents_bench.play import REQUESTS, can_play, play
@@ -18,7 +23,14 @@ from tests.vestige.test_guard_hook import tree
 
 INSTALLED = os.environ.get("EIRKIT_AGENTS", "")
 MARK = "a note of eirkit guard"
-NAMES = {"claude-code": "claude", "codex": "codex", "codex-classic": "codex"}
+NAMES = {
+    "claude-code": "claude",
+    "codex": "codex",
+    "codex-classic": "codex",
+    "gemini-cli": "gemini",
+    "opencode": "opencode",
+}
+OURS = (".claude/skills", ".codex/hooks.json", ".gemini/extensions", ".config/opencode/plugin")
 
 pytestmark = [
     pytest.mark.slow,
@@ -44,43 +56,71 @@ def _packages(agent: Agent) -> Path:
     return packages
 
 
-def after_compactions(requests: list[dict[str, Any]]) -> list[str]:
-    """Return the first request of the agent after each compaction."""
-    found, is_waiting = [], False
+def after_compactions(requests: list[dict[str, Any]], late: int = 0) -> list[str]:
+    """Return the first request of the agent after each compaction, or a later one."""
+    found: list[str] = []
+    waiting: int | None = None
     for one in requests:
-        if one["kind"] == "step" and is_waiting:
-            found.append(json.dumps(one["body"]))
-        is_waiting = one["kind"] == "summary" or (is_waiting and one["kind"] != "step")
+        if one["kind"] == "summary":
+            waiting = late
+        elif one["kind"] == "step" and waiting is not None:
+            if waiting == 0:
+                found.append(json.dumps(one["body"], ensure_ascii=False))
+            waiting = waiting - 1 if waiting else None
     return found
+
+
+def run_eirkit(home: Path, *words: str) -> str:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    return completed([sys.executable, "-m", "eirkit", *words], check=True, env=environment).stdout
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_next_request_has_what_was_restored(name: str, tmp_path: Path) -> None:
     requests = played(name, tmp_path / name, "guard")
-    (request,) = after_compactions(requests)
+    # Gemini CLI has no event after a compaction: what is restored comes with the result of the next call.
+    (request,) = after_compactions(requests, late=int(name == "gemini-cli"))
     assert MARK in request
-    assert "- calc.py, lines 1\\u201360: edited" in request
+    assert "- calc.py, lines 1–60: edited" in request
+    assert request.count("- calc.py") == 1
     home = tmp_path / name / "home"
     assert not (home / ".cache/eirkit/guard/guard.log").exists()
     before = tree(home)
-    words = [sys.executable, "-m", "eirkit", "guard", "uninstall", NAMES[name]]
-    completed(words, check=True, env={"PATH": os.environ["PATH"], "HOME": str(home)})
+    run_eirkit(home, "guard", "uninstall", NAMES[name])
     gone = {path for path in before if path not in tree(home) and ".cache/eirkit" not in path}
-    ours = (".claude/skills", ".codex/hooks.json")
     assert gone
-    assert all(path.startswith(ours) for path in gone)
-    assert not any(path.startswith(ours) for path in tree(home))
+    assert all(path.startswith(OURS) for path in gone)
+    assert not any(path.startswith(OURS) for path in tree(home))
 
 
-def test_a_trial_draws_all_arms(tmp_path: Path) -> None:
-    requests = played("claude-code", tmp_path / "trial", "trial", 3)
-    drawn = (tmp_path / "trial/home/.cache/eirkit/guard/draws.jsonl").read_text().splitlines()
-    arms = [json.loads(line)["arm"] for line in drawn]
-    assert sorted(arms) == ["nothing", "restore", "sham"]
-    told = dict(zip(arms, after_compactions(requests), strict=True))
-    assert MARK not in told["nothing"].rpartition('"role": "user"')[0] or arms[0] != "nothing"
-    assert "calc.py: edited" in told["restore"] or "calc.py, lines" in told["restore"]
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli", "opencode"])
+def test_a_trial_draws_all_arms(name: str, tmp_path: Path) -> None:
+    requests = played(name, tmp_path / "trial", "trial", 3)
+    home = tmp_path / "trial/home"
+    drawn = [json.loads(line) for line in (home / ".cache/eirkit/guard/draws.jsonl").read_text().splitlines()]
+    assert sorted(one["arm"] for one in drawn) == ["nothing", "restore", "sham"]
+    assert len({one["session"] for one in drawn}) == 3
+    told = dict(zip((one["arm"] for one in drawn), after_compactions(requests, int(name == "gemini-cli")), strict=True))
+    assert MARK not in told["nothing"]
+    assert "- calc.py, lines 1–60: edited" in told["restore"]
     assert "part of the project" in told["sham"]
+    assert "edited, used in" not in told["sham"]
+    # The sessions ended a moment ago; twelve hours later they count.
+    log = home / ".cache/eirkit/guard/draws.jsonl"
+    found = json.loads(run_eirkit(home, "guard", "results", "--json"))
+    lost = {one["session"] for one in found["lost"]}
+    assert (found["drawn"], found["measured"], found["open"]) == (3, 0, 3 - len(lost))
+    assert not lost or name == "gemini-cli"  # which may remove a session's file when another begins
+    outcomes = measure(read_draws(log.parent), log.parent, time.time() + QUIET_SECONDS + 1).outcomes
+    assert len(outcomes) == 3 - len(lost) > 0
+    # As scripted, it reads calc.py and edits it; Gemini CLI hears the note with the result of that read.
+    is_late = name == "gemini-cli"
+    assert {one.turns_to_edit for one in outcomes.values()} == {1 if is_late else 2}
+    assert all((one.reread_tokens > 300) != is_late for one in outcomes.values())
+    found = json.loads(run_eirkit(home, "guard", "results", "--json"))
+    counts = Counter(one["arm"] for one in drawn if one["session"] not in lost)
+    assert [(one["arm"], one["measured"]) for one in found["arms"]] == [(arm, counts[arm]) for arm in ARMS]
+    assert found["is_over"] is False
 
 
 def test_claude_code_accepts_the_plug_in(tmp_path: Path) -> None:
@@ -92,3 +132,13 @@ def test_claude_code_accepts_the_plug_in(tmp_path: Path) -> None:
     done = completed(["unshare", "--map-root-user", "--net", *words], env=environment)
     assert done.returncode == 0, done.stdout
     assert "Found 1 problem" not in done.stdout
+    # The same folder as an entry of a marketplace.
+    market = tmp_path / "market"
+    shutil.copytree(tmp_path / ".claude/skills/eirkit-guard", market / "eirkit-guard")
+    entry = {"name": "eirkit-guard", "source": "./eirkit-guard", "description": "Restores what a compaction drops."}
+    (market / ".claude-plugin").mkdir()
+    listed = {"name": "eirkit", "owner": {"name": "eirkit"}, "plugins": [entry]}
+    (market / ".claude-plugin/marketplace.json").write_text(json.dumps(listed))
+    for words in (["marketplace", "add", str(market)], ["install", "eirkit-guard@eirkit"]):
+        done = completed(["unshare", "--map-root-user", "--net", str(program), "plugin", *words], env=environment)
+        assert done.returncode == 0, done.stdout

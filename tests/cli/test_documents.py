@@ -58,9 +58,11 @@ ELSEWHERE = {
     "vestige guard": "tests/bridges/test_guard_proxy.py",
     "show": "tests/cli/test_show.py",
     "vestige week": "tests/vestige/test_week.py",
+    "vestige compact": "tests/compactors/test_command.py",
     "week": "tests/vestige/test_week.py",
     **dict.fromkeys(("guard install", "guard uninstall", "guard status"), "tests/vestige/test_guard_hook.py"),
     "guard hook": "tests/vestige/test_guard_hook.py",
+    "guard results": "tests/vestige/test_guard_trial.py",
     "selftest": "tests/selftest/test_selftest.py",  # takes a minute
     "completion": "tests/cli/test_main.py",  # its text is a script, which a shell evaluates
 }

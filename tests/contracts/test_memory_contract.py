@@ -26,7 +26,9 @@ EXCUSED = {
     "broken-labels": "no record was found by its label",
 }
 USERS_OWN = f"{Path(__file__).parents[2] / 'examples' / 'notebook_memory.py'}:Notebook"
-HEAVY = ("mem0", "amem", "graphiti", "letta", "langmem", "mcp")  # `make test-memories` runs these
+HEAVY = tuple(
+    name for name in memories.names() if memories.get(name).requirements.packages
+)  # `make test-memories` runs these
 SECONDS = 20.0  # far above what any built-in takes, below what the late one does
 
 IN_PROCESS = [name for name in memories.names() if name not in HEAVY]

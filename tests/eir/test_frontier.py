@@ -16,7 +16,7 @@ from eirkit.eir import counting as backends
 from eirkit.eir import windows as thresholds
 from eirkit.eir.bisimulation import count_process
 from eirkit.eir.counting import binomial_coefficients, count_chains, valid_vectors
-from eirkit.eir.frontier import BOUNDED, EXACT, REFINED, _bounds, count_cut, demand_of_frontiers
+from eirkit.eir.frontier import BOUNDED, EXACT, NARROW, REFINED, _bounds, count_cut, demand_of_frontiers
 from eirkit.eir.windows import count_reachable, count_visible, parts, window_at
 from eirkit.errors import UnknownNameError
 from eirkit.tasks.generation import generate, graph_of
@@ -184,13 +184,15 @@ PINNED = [0.0, 25.575569, 362.609771, 351.464849, 0.0]
 
 def test_methods_are_named_and_large_frontiers_are_bounded() -> None:
     graph = graph_of(generate(TaskSpec("stepwise-topk", n=20, m=8, seed=0)))
-    curve = demand_of_frontiers(graph, 8, 2, 5, 10**4)
+    curve = demand_of_frontiers(graph, 8, 2, 5, 10**4, [0, 8])
     assert not curve.certified
-    assert BOUNDED in curve.method
+    assert NARROW in curve.method
+    wide = demand_of_frontiers(graph, 8, 3, 4, 10**4, [0, 12])
+    assert BOUNDED in wide.method
     with pytest.raises(ValueError, match="lower_bits"):
         _ = curve.bits
     assert all(low <= high for low, high in zip(curve.lower_bits, curve.upper_bits, strict=True) if low and high)
-    small = demand_of_frontiers(graph, 3, 2, 3, 10**4)
+    small = demand_of_frontiers(graph, 3, 3, 3, 10**4)
     assert small.certified
     assert REFINED in small.method
 

@@ -127,12 +127,12 @@ def answers_as(name: str) -> Callable[[Received], Answer]:
 
     def answer(received: Received) -> Answer:
         messages = tuple(Message(m["role"], m["content"]) for m in received.body["messages"])
-        return says(_now(agent, Request(messages)))
+        return says(now(agent, Request(messages)))
 
     return answer
 
 
-def _now(agent: Any, request: Request) -> str:
+def now(agent: Any, request: Request) -> str:
     """Return the reply of an agent that never waits."""
     try:
         agent.reply(request).send(None)

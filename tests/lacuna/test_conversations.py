@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.conversing import ConversationSession, read_answer, words_below
+from eirkit.agents.conversing import ConversationSession, read_answer, without_marker
 from eirkit.agents.driver import drive, wait_for
 from eirkit.agents.memories.in_process import Bm25
 from eirkit.agents.memory import memories
@@ -58,7 +58,7 @@ def test_the_perfect_reader_answers_everything_from_the_whole_conversation(prese
         assert record["wrong"] == []
         assert all(right == n for right, n in record["abilities"].values())
         assert record["instruction"]["kept"] == record["instruction"]["asked"]
-        assert record["instruction"]["old"] == 0
+        assert record["instruction"]["came_back"] == record["instruction"]["overridden"] == 0
         asked += len(task.asked)
     assert asked > 100
 
@@ -210,19 +210,19 @@ def test_a_seed_gives_the_same_conversation_alone_and_among_others():
 
 
 @pytest.mark.parametrize(
-    ("reply", "answer", "below"),
+    ("reply", "answer", "said"),
     [
-        ("ANSWER: Ternax", "Ternax", ""),
-        ("I think so.\nANSWER: Ternax\nNutosket", "Ternax", "Nutosket"),
-        ("**ANSWER:** Ternax.", "Ternax.", ""),
-        ("ANSWER: a\nANSWER: b", "b", ""),
-        ("Ternax", None, ""),
+        ("ANSWER: Ternax", "Ternax", "Ternax"),
+        ("Dunkelv,\nANSWER: Ternax\nNutosket", "Ternax", "Dunkelv,\nTernax\nNutosket"),
+        ("**ANSWER:** Ternax.", "Ternax.", "Ternax."),
+        ("ANSWER: a\nANSWER: b", "b", "a\nb"),
+        ("Ternax", None, "Ternax"),
         ("ANSWER:", None, ""),
     ],
 )
-def test_answers_are_read_from_replies(reply, answer, below):
+def test_answers_are_read_from_replies(reply, answer, said):
     assert read_answer(reply) == answer
-    assert words_below(reply) == below
+    assert without_marker(reply) == said
 
 
 def test_answers_are_compared_by_what_they_say():
@@ -336,8 +336,8 @@ def test_a_sham_is_true_of_another_and_an_old_sentence_of_the_same():
     (task,) = tasks("small+updates=2", range(1))
     arms = {arm: WordInjection(task, arm) for arm in ("oracle", "sham", "stale")}
     for asked in task.asked:
-        needed = needed_statements(asked.question, task.said, task.truth)
-        told = {arm: hear_passages(task.language, [add(asked.t) or ""], task.today) for arm, add in arms.items()}
+        needed = needed_statements(asked.question, task.said_before(asked), task.truth_at(asked))
+        told = {arm: hear_passages(task.language, [add(asked.t) or ""], asked.day) for arm, add in arms.items()}
         said = {one.statement for one in task.said}
         assert {one.statement for one in told["oracle"]} == {one.statement for one in needed}
         assert {one.statement for found in told.values() for one in found} <= said

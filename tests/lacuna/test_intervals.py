@@ -12,6 +12,7 @@ from eirkit.findings.intervals import (
     beta_cdf,
     binomial_tail,
     half_width,
+    mean_difference,
     mean_share,
     paired,
     proportion,
@@ -125,3 +126,19 @@ def test_a_mean_share_covers_where_every_task_is_all_right_or_all_wrong(tasks, c
         if found.low <= chance <= found.high:
             covered += math.comb(tasks, right) * chance**right * (1 - chance) ** (tasks - right)
     assert covered >= (0.95 if tasks < FEWEST_CLUSTERS else 0.9)  # t is approximate where they differ
+
+
+@pytest.mark.parametrize("n", [6, 12, 30])
+@pytest.mark.parametrize("rate", [0.01, 0.1, 0.22, 0.5])
+def test_equal_differences_do_not_hide_a_rare_one(n, rate):
+    """Tasks lose everything with this probability: the interval of a sample without a loss rarely misses the mean."""
+    none_lost = (1 - rate) ** n
+    found = mean_difference([0.0] * n, range(n))
+    assert found.low < 0 < found.high
+    assert none_lost <= 0.05 + ROUNDING or found.low <= -rate
+
+
+def test_differing_differences_have_the_t_interval():
+    values = [0.1, 0.2, 0.0, 0.3, 0.1, 0.2]
+    found = mean_difference(values, range(6))
+    assert found.high - found.estimate == pytest.approx(half_width(values, range(6)))

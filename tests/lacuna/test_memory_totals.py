@@ -156,9 +156,9 @@ def test_a_row_without_a_scored_run_is_no_proof_of_anything():
 @pytest.mark.parametrize(
     ("name", "settings", "calls", "said"),
     [
-        ("mem0", {"infer": True}, 4, 1),
-        ("mem0", {"infer": True, "model": "openai/m"}, 4, 0),
-        ("mem0", {}, 0, 0),
+        ("mem0", {}, 4, 1),
+        ("mem0", {"model": "openai/m"}, 4, 0),
+        ("mem0", {"profile": "store-only"}, 0, 0),
         ("langmem", {}, 4, 1),
         ("langmem", {}, 0, 0),  # embeddings are not calls of a model
         ("bm25", {}, 4, 0),  # whatever it asked, it asked elsewhere

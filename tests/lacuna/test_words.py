@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from eirkit import count_contract
 from eirkit.errors import SpecError
 from eirkit.tasks.generation import find_workload, generate
-from eirkit.tasks.words.conversation import tell
+from eirkit.tasks.words.conversation import tell, tell_many
 from eirkit.tasks.words.floor import Askable, WorldContract, classes, declared, floor_bits, floor_bytes, requirements
 from eirkit.tasks.words.language import load_language
 from eirkit.tasks.words.truth import answers
@@ -356,7 +356,7 @@ def test_dials_out_of_range_are_refused(name, value):
 DIGEST = """
 import hashlib
 from eirkit.tasks.generation import find_workload, generate
-from eirkit.tasks.words.conversation import tell
+from eirkit.tasks.words.conversation import tell, tell_many
 from eirkit.tasks.words.floor import floor_bits
 from eirkit.tasks.words.language import load_language
 from eirkit.tasks.words.truth import answers
@@ -423,3 +423,10 @@ def test_the_floor_of_a_run_counts_sessions_in_which_nothing_is_said():
     task = generate(find_workload("words").specify({"workload": "words", "preset": preset}).with_seed(1))
     assert len(task.sessions) < 9
     assert task.floor_bits() == floor_bits(task.world, 9) > floor_bits(task.world, len(task.sessions))
+
+
+def test_conversations_are_told_the_same_alone_and_among_others():
+    for preset, language in (("small", "english"), ("standard", "german"), ("small", "german")):
+        worlds = list(generate_worlds(PRESETS[preset], range(70 if preset == "small" else 3)))
+        spoken = load_language(language)
+        assert list(tell_many(worlds, spoken)) == [tell(world, spoken) for world in worlds]

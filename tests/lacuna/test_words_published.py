@@ -10,7 +10,7 @@ import pytest
 
 from eirkit.errors import InputFileError
 from eirkit.tasks.words.language import load_language
-from eirkit.tasks.words.published import label_world, read_published
+from eirkit.tasks.words.published import PublishedFile, label_world
 from eirkit.tasks.words.truth import answers
 from eirkit.tasks.words.world import PERSONAL, PRESETS, generate_worlds
 from tests.processes import completed
@@ -100,7 +100,7 @@ def written(path, content):
 
 
 def test_longmemeval(tmp_path):
-    first, second = read_published(written(tmp_path / "l.json", LONGMEMEVAL))
+    first, second = PublishedFile(written(tmp_path / "l.json", LONGMEMEVAL))
     assert [session.messages[0].text for session in first.sessions] == ["It is in shed 3.", "It is in shed 12 now."]
     assert [session.day for session in first.sessions] == [date(2031, 1, 5).toordinal(), date(2031, 2, 5).toordinal()]
     (asked,) = first.questions
@@ -112,7 +112,7 @@ def test_longmemeval(tmp_path):
 
 
 def test_meme(tmp_path):
-    (episode,) = read_published(written(tmp_path / "m.json", MEME))
+    (episode,) = PublishedFile(written(tmp_path / "m.json", MEME))
     assert [len(session.messages) for session in episode.sessions] == [2, 2, 2]
     early, home, both = episode.questions
     assert (early.answer, early.after, early.sessions, early.turns) == ("Milvek", 2, (0,), None)
@@ -124,7 +124,7 @@ def test_meme(tmp_path):
 def test_another_file_is_refused(tmp_path, content):
     path = written(tmp_path / "other.json", content)
     with pytest.raises(InputFileError, match=r"other.json is no file of LongMemEval or MEME .*; download it again"):
-        list(read_published(path))
+        list(PublishedFile(path))
 
 
 def test_evidence_of_a_world_is_where_the_answer_was_said():

@@ -43,7 +43,7 @@ def server() -> Iterator[dict[str, Any]]:
 
 def test_it_conforms_on_a_server_that_already_runs(server, monkeypatch):
     monkeypatch.setenv(PASSWORD, server["password"])
-    plan = MemoryPlan("letta", {"url": server["url"]})
+    plan = MemoryPlan("letta", {"url": server["url"], "profile": "store-only"})
     assert len(check_memory(lambda: make_memory(plan), seconds=VERB_SECONDS).held) == 18
 
 

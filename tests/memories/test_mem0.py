@@ -13,27 +13,28 @@ from eirkit.errors import ModelError
 from tests.memories.stories import WORKLOADS, held, needs, opened, run
 
 pytestmark = [needs("mem0"), pytest.mark.slow]
+STORE = ("--memory-set", "mem0.profile=store-only")
 PROMPT_TOKENS = 5_000  # Mem0's instructions are far longer than this; a record is four
 
 
 def test_it_conforms():
-    assert held("mem0") == 18
+    assert held("mem0", profile="store-only") == 18
 
 
 def test_where_a_model_that_never_updates_says_what_to_keep_old_values_stay_and_long_texts_go():
     with pytest.raises(AssertionError) as found:
-        held("mem0", infer=True)
+        held("mem0")
     stale, lost = str(found.value).split("; Long, ")
     assert "stale value: search('A_01') returned 'A_01 = 1007' first, after 'A_01 = 4001'" in stale
     assert "long text cut or changed: read('A_51') returned nothing" in lost
 
 
 def test_it_conforms_over_faiss():
-    assert held("mem0", store="faiss") == 18
+    assert held("mem0", store="faiss", profile="store-only") == 18
 
 
 def test_whole_tasks_are_recalled_without_a_model(tmp_path, capsys):
-    rows = run(tmp_path, capsys, "mem0")
+    rows = run(tmp_path, capsys, "mem0", *STORE)
     assert [(row["workload"], row["accuracy"]) for row in rows] == [(workload, 1) for workload in WORKLOADS]
     for row in rows:
         used = row["memory_system"]
@@ -41,7 +42,7 @@ def test_whole_tasks_are_recalled_without_a_model(tmp_path, capsys):
 
 
 def test_whole_tasks_are_recalled_with_a_model_and_each_write_asks_it_once(tmp_path, capsys):
-    rows = run(tmp_path, capsys, "mem0", "--memory-set", "mem0.infer=true")
+    rows = run(tmp_path, capsys, "mem0")
     assert [row["accuracy"] for row in rows] == [1, 1, 1]
     for row in rows:
         used = row["memory_system"]
@@ -50,7 +51,7 @@ def test_whole_tasks_are_recalled_with_a_model_and_each_write_asks_it_once(tmp_p
 
 
 def test_held_to_h_records_it_loses_the_oldest_and_is_not_blamed_for_a_wrong_search(tmp_path, capsys):
-    rows = run(tmp_path, capsys, "mem0", "--panel", "strict")
+    rows = run(tmp_path, capsys, "mem0", *STORE, "--panel", "strict")
     for row in rows:
         fates = row["memory_system"]["fates"]
         assert row["panel"] == "strict"
@@ -65,7 +66,7 @@ def test_the_same_record_twice_is_kept_once_and_another_value_replaces_it():
             await memory.write(Item("A_1", text))
         return await memory.usage(), await memory.read("A_1")
 
-    used, kept = opened(work, "mem0")
+    used, kept = opened(work, "mem0", profile="store-only")
     assert (used.records, kept) == (1, "A_1 = 0006")
 
 
@@ -75,8 +76,21 @@ def test_where_it_infers_both_values_stay_and_the_newest_is_the_last():
             await memory.write(Item("A_1", text))
         return await memory.usage(), await memory.read("A_1")
 
-    used, kept = opened(work, "mem0", infer=True)
+    used, kept = opened(work, "mem0")
     assert (used.records, kept) == (2, "A_1 = 0005\nA_1 = 0006")
+
+
+def test_keywords_find_what_vectors_confuse_and_the_missing_model_is_told():
+    async def work(memory: MemorySystem) -> tuple[list[str], MemoryUsage]:
+        for number in range(50, 70):
+            await memory.write(Item(f"A_{number}", f"A_0{number} = {7 * number:04}"))
+        found = list(await memory.search("A_055", 5))
+        return found, await memory.usage()
+
+    found, used = opened(work, "mem0", profile="store-only")
+    assert found[0] == "A_055 = 0385"
+    assert not any("BM25" in said for said in used.warnings), "keyword search is on"
+    assert any("spaCy is not installed" in said for said in used.warnings)
 
 
 class Silent(Reference):
@@ -101,8 +115,7 @@ MODEL = f"{__file__}:make"
 
 
 def test_what_the_model_does_not_extract_is_not_stored(tmp_path, capsys):
-    settings = ("--memory-set", "mem0.infer=true", "--memory-set", f"mem0.model={MODEL}/silent")
-    for row in run(tmp_path, capsys, "mem0", *settings):
+    for row in run(tmp_path, capsys, "mem0", "--memory-set", f"mem0.model={MODEL}/silent"):
         fates = row["memory_system"]["fates"]
         assert fates["not_stored"] == sum(fates.values()) > 0
         assert row["memory_system"]["diagnosis"][0].startswith("loses what is written")
@@ -113,5 +126,5 @@ def test_a_model_that_is_down_is_the_reason_that_is_given():
         await memory.write(Item("A_1", "A_1 = 0005"))
 
     with pytest.raises(ModelError, match="the model that the memory system asks: nobody answers") as caught:
-        opened(work, "mem0", infer=True, model=f"{MODEL}/away")
+        opened(work, "mem0", model=f"{MODEL}/away")
     assert caught.value.kind == "unreachable"

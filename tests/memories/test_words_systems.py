@@ -100,9 +100,9 @@ def test_a_model_that_misses_everything_leaves_nothing_in_the_store(name):
 @needs("graphiti")
 def test_graphiti_keeps_episodes_and_ends_facts_that_later_ones_replace():
     held, found = kept("graphiti", SESSIONS, "Where does Mira Zorneb work?")
-    old = "[2031-01-06] Mira Zorneb works for Kalvex. (until 2031-01-13)"
+    old = "[2031-01-06] Mira Zorneb works at Kalvex. (until 2031-01-13)"
     assert old in held
-    assert "[2031-01-13] Mira Zorneb now works for Hudrim." in found
+    assert "[2031-01-13] Mira Zorneb now works at Hudrim." in found
     assert "[2031-01-13] user: Mira Zorneb now works at Hudrim." in held, "the session itself"
     held, found = kept("graphiti", SESSIONS, "Where does Mira Zorneb work?", model=f"{READER}+misses=1")
     assert (len(held), found) == (2, []), "only the sessions themselves"
@@ -121,8 +121,11 @@ def test_letta_cannot_take_back_what_its_agent_archived():
 
 BY_HAND = """
 import json, os, sys
-from mem0 import Memory
+from pathlib import Path
+from eirkit.agents.memories.mem0 import stop_words
 url, folder, sessions, question = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), sys.argv[4]
+os.environ["FASTEMBED_CACHE_PATH"] = str(stop_words(Path(folder) / "keywords"))
+from mem0 import Memory
 own = {"model": "any", "openai_base_url": url}
 memory = Memory.from_config({
     "llm": {"provider": "openai", "config": own},
@@ -157,6 +160,8 @@ def test_mem0_called_by_hand_with_the_same_messages_returns_the_same_list(tmp_pa
                 "MEM0_DIR": str(tmp_path),
                 "OPENAI_API_KEY": "none",
                 "HOME": str(tmp_path),
+                "HF_HUB_OFFLINE": "1",
+                "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
             }
             done = await asyncio.to_thread(subprocess.run, command, env=own, capture_output=True, text=True, check=True)
             return done.stdout

@@ -147,7 +147,7 @@ def test_folders_are_ranked_on_the_tasks_they_share(folder, tmp_path):
     how = ("--h", 4, "--m", 8, "--n", 24, "--seeds", "4:14", "--model", "reference/recoverer", "--no-control")
     other = tmp_path / "other"
     command("lacuna", "run", "--memory", "bm25", "--workload", "stepwise-sum", *how, "--out", other, "--json")
-    found = choose_folders([folder, other], None, "accuracy")
+    found, _ = choose_folders([folder, other], None, "accuracy")
     assert {one.name for one in found.ranking.standings} == {"null", "key-value", "text", "bm25"}
     assert (found.ranking.cases, found.ranking.tasks) == (4, 4)
     assert any("left out" in warning for warning in found.warnings)

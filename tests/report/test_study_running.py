@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,19 +22,8 @@ from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
 from eirkit.paper.page import DOCUMENT, SCHEMA, overview, reproduction_page, write_overview, write_study
 from eirkit.paper.runner import StudyOutcome, StudyStore, deciding_files, key_of, run_studies
 from eirkit.paper.studies.catalogue import find_study, perform
-from eirkit.paper.study import (
-    DIFFERS,
-    NEEDS_MEMORY,
-    NEEDS_MODEL,
-    NEEDS_RUNS,
-    REPRODUCED,
-    SPREAD,
-    Findings,
-    Setting,
-    StudyRow,
-    overall,
-    verdict_of,
-)
+from eirkit.paper.study import NEEDS_MEMORY, NEEDS_MODEL, NEEDS_RUNS, REPRODUCED, Findings, Setting, StudyRow, overall
+from eirkit.paper.verdicts import AGREES, DIFFERS, NOT_SAME, TOO_WIDE
 from eirkit.records import read_document
 from tests.processes import completed, running, wait_until
 
@@ -49,17 +39,18 @@ def refuse(piece):
     raise AssertionError(f"{piece[0]} was to be read back")
 
 
-def test_the_verdict_of_many_is_the_worst_that_was_judged():
-    assert overall([REPRODUCED, SPREAD, NEEDS_MODEL]) == SPREAD
-    assert overall([REPRODUCED, DIFFERS, SPREAD]) == DIFFERS
-    assert overall([NEEDS_RUNS, NEEDS_MODEL]) == NEEDS_MODEL
-    assert overall([REPRODUCED, NEEDS_RUNS]) == REPRODUCED
+def test_the_verdict_of_many_is_that_of_those_that_were_judged():
+    assert overall([row_with(AGREES), row_with(TOO_WIDE), row_with(NEEDS_MODEL)]) == REPRODUCED
+    assert overall([row_with(AGREES), row_with(DIFFERS)]) == DIFFERS
+    assert overall([row_with(NEEDS_RUNS), row_with(NEEDS_MODEL)]) == NEEDS_MODEL
+    assert overall([row_with(NOT_SAME), row_with(TOO_WIDE)]) == TOO_WIDE
 
 
-def test_rounding_belongs_to_the_published_figure():
-    assert verdict_of(0.500, 0.5004, 0.5004, 0.5004) == REPRODUCED
-    assert verdict_of(0.500, 0.5006, 0.5006, 0.5006) == DIFFERS
-    assert verdict_of(0.500, 0.6, 0.5004, 0.7) == SPREAD
+def test_one_of_many_figures_may_differ_by_chance():
+    """p = 0.03 is nothing among twenty figures, and p = 0.001 is."""
+    others = [row_with(AGREES)] * 19
+    assert overall([replace(row_with(DIFFERS), p=0.03), *others]) == REPRODUCED
+    assert overall([replace(row_with(DIFFERS), p=0.001), *others]) == DIFFERS
 
 
 def test_what_was_computed_is_read_back_and_equal(tmp_path):
@@ -128,7 +119,7 @@ def test_analysing_what_was_asked_for_and_running_again_is_enough(tmp_path):
 @pytest.mark.parametrize(("verdict", "is_kept"), [(NEEDS_RUNS, False), (NEEDS_MEMORY, False), (NEEDS_MODEL, True)])
 def test_what_lacks_something_that_may_come_is_not_kept(tmp_path, verdict, is_kept):
     store, (study,) = StudyStore(tmp_path), studies("eir-histories")
-    found = Findings((row_with(REPRODUCED), row_with(verdict)))
+    found = Findings((row_with(AGREES), row_with(verdict)))
     store.keep(study, SETTING, found.as_json())
     assert (store.find(study, SETTING) is not None) is is_kept
 
@@ -144,17 +135,18 @@ def row_with(verdict: str) -> StudyRow:
     return StudyRow("x", 1.0, 1.0, 1.0, 1.0, verdict)
 
 
-def test_a_study_says_how_much_of_it_was_judged_and_little_of_it_does_not_count():
+def test_a_study_says_how_much_of_it_was_judged_and_a_figure_is_counted_once():
     half, less = studies("eir-histories", "framework")
+    named = [replace(row_with(AGREES), figure="a"), replace(row_with(NEEDS_MODEL), figure="b")]
     outcomes = [
-        StudyOutcome(half, Findings((row_with(REPRODUCED), row_with(NEEDS_MODEL)))),
-        StudyOutcome(less, Findings((row_with(REPRODUCED), row_with(NEEDS_MODEL), row_with(NEEDS_MODEL)))),
+        StudyOutcome(half, Findings((*named, replace(row_with(DIFFERS), figure="a", same_as="framework")))),
+        StudyOutcome(less, Findings((replace(row_with(NOT_SAME), figure="a"), replace(row_with(DIFFERS), figure="c")))),
     ]
-    assert [row["extent"] for row in overview(outcomes).rows] == ["1 of 2", "1 of 3"]
+    assert [row["extent"] for row in overview(outcomes).rows] == ["2 of 3", "1 of 2"]
     page = reproduction_page(outcomes)
-    assert page.headline.number == "1 of 1"
-    assert any("less than half" in sentence for sentence in page.headline.sentences)
-    assert "1 of 3 figures judged" in page.sections[2].words[0]
+    assert page.headline.number == "1 of 2"
+    assert page.headline.sentences[0].startswith("3 distinct published figures: 1 agree, 1 differ")
+    assert "1 of 2 figures judged" in page.sections[2].words[0]
 
 
 def test_processes_find_the_same(tmp_path):
@@ -198,7 +190,7 @@ def test_the_page_holds_every_study_and_its_files_are_beside_it(tmp_path):
 
 def test_a_page_can_be_read_while_studies_are_awaited(tmp_path):
     done, later = studies("eir-histories", "framework")
-    found = Findings((row_with(REPRODUCED),))
+    found = Findings((row_with(AGREES),))
     page = write_overview([StudyOutcome(done, found), StudyOutcome(later, None, is_awaited=True)], tmp_path)
     shown = page.read_text("utf-8")
     assert "Still awaited: 1 study;" in shown
@@ -266,6 +258,12 @@ def test_the_command_lists_studies(capsys):
         (["reproduce", "rescu"], "did you mean 'rescue'"),
         (["reproduce", "rescue", "--set", "p=1"], "--model"),
         (["reproduce", "rescue", "--model", "nobody/x"], "nobody"),
+        (["reproduce", "rescue", "--model", "reference/calculator", "--model", "reference/calculator"], "once"),
+        (["reproduce", "rescue", "--model", "reference/calculator", "--from", "."], "leave one of them out"),
+        (["reproduce", "rescue", "--from", "."], "no runs"),
+        (["reproduce", "error-heat-map", "--model", "reference/calculator"], "those of other studies"),
+        (["reproduce", "rescue", "--dry-run"], "--model"),
+        (["reproduce", "--verify", "."], "archive.json"),
         (["reproduce", "vestige-cohorts", "--data", "no-such-folder"], "no-such-folder"),
         (["reproduce", "cross-family-policies", "--seeds", "0:2", "--workers", "1"], "give --seeds 0:3 or more"),
         (["reproduce", "recovery-cones", "--seeds", "4,5", "--workers", "1"], "give --seeds 0:3 or more"),

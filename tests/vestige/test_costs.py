@@ -75,3 +75,25 @@ def test_a_later_clipped_view_may_cost_more_than_the_lines_that_are_known() -> N
     calls = [("sed -n '299,301p' a.py", "a b\na b\nx\n"), ("cat a.py", head + MARK + tail)]
     # Known lines: 300 of two words and one of one. The second view alone shows more.
     assert cost_of(calls) == max(300 * 2 + 1, 300 * 2 + 50 * 3)
+
+
+def repeated_in(calls: list[tuple[str, str]]) -> list[float]:
+    place = ShellState(roots=("/repo",), folder="/repo", count=counted_words)
+    touches = [shell_touches(command, output, 0, place) for command, output in calls]
+    turns = [Turn(number, touch.reads, touch.writes, 0, RecordedTurn()) for number, touch in enumerate(touches, 1)]
+    accesses = [([read.path for read in turn.reads], [write.path for write in turn.writes]) for turn in turns]
+    return [share for shares in observe(build(accesses), turns, counted_words).repeated for share in shares]
+
+
+LINES = ["auth sufficient pam_u2f.so", "auth include system-auth", "account include system-auth"]
+
+
+def test_lines_after_a_prompt_of_another_program_are_the_same_lines_again() -> None:
+    shown = "Password:\n" + "".join(f"{line}\n" for line in LINES)
+    numbered = "".join(f"{number:6}  {line}\n" for number, line in enumerate(LINES, 1))  # a terminal draws the tab
+    assert repeated_in([("sudo cat /etc/a", shown), ("cat -n /etc/a", numbered)]) == [0.0, 1.0]
+
+
+def test_similar_lines_far_away_in_a_file_were_not_shown_before() -> None:
+    numbered = "".join(f"{number:6}\t{line}\n" for number, line in enumerate(LINES, 40))
+    assert repeated_in([("cat a.py | head -3", "\n".join(LINES)), ("nl -ba a.py | sed -n '40,42p'", numbered)])[1] == 0

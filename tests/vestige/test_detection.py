@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from eirkit.logs.actions.touches import interpret
-from eirkit.logs.corpus.reader import CorpusReader, may_be, read_corpus
+from eirkit.logs.corpus.reader import CorpusReader, possible_formats, read_corpus
 from eirkit.logs.formats import FILES_BESIDE, PLUGINS
 from eirkit.logs.sources.documents import (
     LogDocument,
@@ -154,7 +154,7 @@ def test_signs_never_leave_out_a_format_that_would_recognise_a_log_or_claim_a_fi
     for sample in readers:
         write_sample(sample, tmp_path / sample)
     documents = [one for one in find_documents([tmp_path]) if isinstance(one, StoredDocument)]
-    left_out = [(name, one.source) for one in documents for name in PLUGINS if not may_be(name, one)]
+    left_out = [(name, one.source) for one in documents for name in PLUGINS if not possible_formats([name], one)]
     assert len(left_out) > len(documents) * len(PLUGINS) / 2  # most formats are not asked about most logs
     by_source = {one.source: one for one in documents}
     assert not [pair for pair in left_out if readers[pair[0]].recognises(by_source[pair[1]])]
@@ -167,11 +167,11 @@ def test_signs_never_leave_out_a_format_that_would_recognise_a_log_or_claim_a_fi
 
 
 def test_a_format_of_another_package_is_asked_about_every_log(tmp_path: Path) -> None:
-    assert may_be("of-another-package", open_document(as_json(tmp_path / "a.json", {})))
+    assert possible_formats(["of-another-package"], open_document(as_json(tmp_path / "a.json", {})))
 
 
 def test_a_log_whose_first_record_is_longer_than_its_head_is_shown_to_every_format(tmp_path: Path) -> None:
     lines = [{"type": "queue-operation", "content": LONG}, *session("Go")]
     document = open_document(as_lines(tmp_path / "a.jsonl", lines))
     assert b"parentUuid" not in document.head
-    assert may_be("claude-code", document)
+    assert possible_formats(["claude-code"], document)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
-from contextlib import ExitStack
+from collections import Counter
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,12 @@ from click.testing import CliRunner
 from eirkit.cli import ROOT
 from eirkit.errors import InputFileError
 from eirkit.live import hook
-from eirkit.live.hook import HookEvent, Sessions, guard_folder, respond
+from eirkit.live.hook import HookEvent, Sessions, guard_folder, keep_newest, respond
 from eirkit.live.installing import AGENTS, Installer
 from eirkit.live.restoring import MOST_BYTES, restored_text
-from eirkit.live.trial import ARMS, DRAWS, arm_at, begin_trial, end_trial
+from eirkit.live.trial import ARMS, DRAWS, arm_at, begin_trial, draw_arm, end_trial, read_draws
 from eirkit.live.working_set import WorkingFile, WorkingSet, joined
+from eirkit.logs.trajectory import FileRead, Lines
 from tests.processes import completed, running
 from tests.vestige.week_home import RULE, ClaudeSession, source_text
 
@@ -152,9 +155,88 @@ def test_what_does_not_fit_is_in_the_file_it_names(folder: Path, tmp_path: Path)
     assert len(said.encode()) <= MOST_BYTES
 
 
+def test_matches_of_a_search_are_no_range() -> None:
+    file = WorkingFile("a.py")
+    file.show(FileRead("a.py", content="x", requested=Lines(70, 90)), 5)
+    file.show(FileRead("a.py", content="x", requested=Lines(1, 0)), 5)
+    assert file.lines() == "lines 70–90"
+
+
 def test_ranges_are_joined() -> None:
     assert joined([(5, 9), (1, 4), (20, 30), (25, 26)]) == [(1, 9), (20, 30)]
     assert joined([(n * 10, n * 10 + 1) for n in range(1, 40)]) == [(10, 391)]
+
+
+def gemini_message(id: str, kind: str, **more: Any) -> dict[str, Any]:
+    return {"id": id, "timestamp": "2026-11-17T07:00:00.000Z", "type": kind, **more}
+
+
+def test_gemini_is_told_once_after_a_summary(folder: Path, tmp_path: Path) -> None:
+    read = {"id": "c1", "name": "read_file", "args": {"file_path": "/work/shop/parser.py"}, "status": "success"}
+    read["result"] = [{"functionResponse": {"id": "c1", "name": "read_file", "response": {"output": TEXT}}}]
+    told = gemini_message("m2", "gemini", content="", model="gemini-2.5-pro")
+    summary = [gemini_message("m9", "user", content=[{"text": "<state_snapshot>Mend it.</state_snapshot>"}])]
+    lines = [
+        {"sessionId": "s1", "projectHash": "x", "startTime": "2026-11-17T07:00:00.000Z", "kind": "main"},
+        gemini_message("m1", "user", content=[{"text": f"Mend parser.py. {RULE}"}]),
+        told,
+        {**told, "toolCalls": [read]},
+    ]
+    path = tmp_path / "session-1.jsonl"
+
+    def heard(name: str) -> str:
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        answer = respond(HookEvent.read("gemini", name, payload(path)), folder, AT)
+        return "" if answer is None else str(answer["hookSpecificOutput"]["additionalContext"])
+
+    assert heard("AfterTool") == ""
+    assert not folder.exists()
+    lines.append({"$set": {"messages": summary}})
+    said = heard("AfterTool")
+    assert RULE in said
+    assert "- parser.py: read, used in 1 turn, last in the last turn;" in said
+    assert heard("BeforeAgent") == ""
+    lines += [lines[0], {"$set": {"messages": summary}}, gemini_message("m10", "user", content=[{"text": "Go on."}])]
+    assert heard("BeforeAgent") == ""  # a resumed session tells its history again
+    lines.append({"$set": {"messages": [{**summary[0], "id": "m20"}]}})
+    assert RULE in heard("AfterTool")
+
+
+def test_sessions_are_kept_up_to_a_number(tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / str(number)).write_text("x")
+        os.utime(tmp_path / str(number), (AT + number, AT + number))
+    keep_newest(tmp_path, 3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["6", "7", "8"]
+
+
+def test_opencode_is_read_from_its_database(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(
+            "CREATE TABLE session (id, directory, version); CREATE TABLE message (id, session_id, data);"
+            "CREATE TABLE part (id, message_id, data); INSERT INTO session VALUES ('s1', '/work/shop', '1.18.33');"
+        )
+        state = {"status": "completed", "input": {"filePath": "/work/shop/parser.py"}, "output": TEXT}
+        for id, info, part in (
+            ("m1", {"role": "user", "time": {"created": 1}}, {"type": "text", "text": f"Mend it. {RULE}"}),
+            (
+                "m2",
+                {"role": "assistant", "time": {"created": 2, "completed": 3}},
+                {"type": "tool", "tool": "read", "callID": "c1", "state": state},
+            ),
+            ("m3", {"role": "assistant", "time": {"created": 4}}, {"type": "text", "text": "unfinished"}),
+        ):
+            database.execute("INSERT INTO message VALUES (?, 's1', ?)", (id, json.dumps(info)))
+            database.execute("INSERT INTO part VALUES (?, ?, ?)", (f"p{id}", id, json.dumps(part)))
+        database.commit()
+    respond(HookEvent.read("opencode", "PreCompact", payload(path)), folder, AT)
+    assert Sessions(folder / "sessions").load("opencode", "s1").offset == 2
+    start = HookEvent.read("opencode", "SessionStart", payload(path, source="compact"))
+    said = respond(start, folder, AT)
+    assert RULE in json.dumps(said)
+    assert "- parser.py: read, used in 1 turn" in json.dumps(said)
+    assert respond(HookEvent.read("opencode", "Resume", payload(path)), folder, AT) == said
 
 
 def run_main(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], text: bytes) -> str:
@@ -202,6 +284,20 @@ def test_a_broken_transcript_gets_no_answer_and_no_error(
         assert run_main(monkeypatch, capsys, ["claude", name], text) == ""
 
 
+def test_damaged_lines_are_left_out_and_logged_once(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = session().save(tmp_path / "t.jsonl")
+    path.write_bytes(path.read_bytes() + b'{"type": "user"\n\0\xff\n')
+    said = [
+        run_main(monkeypatch, capsys, ["claude", name], json.dumps(payload(path, source="compact")).encode())
+        for name in ("PreCompact", "SessionStart")
+    ]
+    assert RULE in said[1]
+    (line,) = (folder / "guard.log").read_text().splitlines()
+    assert "damaged lines left out: 2; the first is not JSON" in line
+
+
 def started(words: list[str], own: Path, *, is_full: bool = False) -> tuple[list[object], dict[str, Any]]:
     """Return the command and environment of the hook as agents start it; on a full disk no file can grow."""
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); " if is_full else ""
@@ -247,24 +343,35 @@ def test_sessions_at_the_same_time_do_not_meet(tmp_path: Path) -> None:
 
 def test_arms_are_drawn_in_blocks() -> None:
     for project in ("/a", "/b"):
-        places = [arm_at(3, project, place) for place in range(30)]
-        assert all(set(places[block : block + 3]) == set(ARMS) for block in range(0, 30, 3))
-    firsts = [arm_at(seed, "/a", 0) for seed in range(600)]
+        for ordinal in range(3):
+            places = [arm_at(3, project, ordinal, place) for place in range(30)]
+            assert all(set(places[block : block + 3]) == set(ARMS) for block in range(0, 30, 3))
+    firsts = [arm_at(seed, "/a", 0, 0) for seed in range(600)]
     assert all(150 < firsts.count(arm) < 250 for arm in ARMS)  # 200 expected, with a standard deviation of 12
+
+
+def test_arms_of_one_session_are_independent(tmp_path: Path) -> None:
+    pairs = Counter((arm_at(seed, "/a", 0, 0), arm_at(seed, "/a", 1, 0)) for seed in range(1_800))
+    assert len(pairs) == 9
+    assert all(140 < count < 260 for count in pairs.values())  # 200 expected, with a standard deviation of 13
+    begin_trial(tmp_path, seed=1)
+    for _ in range(4):
+        draw_arm(tmp_path, "/a", {"at": AT, "agent": "claude", "session": "s", "transcript": "t"})
+    assert [(one.ordinal, one.place) for one in read_draws(tmp_path)] == [(0, 0), (1, 0), (2, 0), (3, 0)]
 
 
 def test_a_trial_decides_what_is_said(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "unused.py").write_text("x = 1\n")
-    seed = begin_trial(folder, seed=11)
-    assert begin_trial(folder) == seed
+    seed = begin_trial(folder, seed=11).seed
+    assert begin_trial(folder).seed == seed
     said = {}
     for place in range(3):
         path = session(f"s{place}").save(tmp_path / f"{place}.jsonl")
         event = {**payload(path, f"s{place}", source="compact"), "cwd": str(tmp_path / "shop")}
         respond(HookEvent.read("claude", "PreCompact", event), folder, AT)
         answer = respond(HookEvent.read("claude", "SessionStart", event), folder, AT)
-        said[arm_at(seed, str(tmp_path / "shop"), place)] = json.dumps(answer)
+        said[arm_at(seed, str(tmp_path / "shop"), 0, place)] = json.dumps(answer)
     assert RULE in said["restore"]
     assert "unused.py" in said["sham"]
     assert RULE not in said["sham"]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.shell.effects import shell_touches
 from eirkit.logs.shell.grammar import parse, parse_with_grammar
+from eirkit.logs.shell.outputs import reads_of
 from eirkit.logs.shell.state import ShellState
 from eirkit.logs.shell.syntax import extract_long_texts, parse_plain
 from eirkit.logs.shell.words import Glob, expand, open_word
@@ -272,3 +273,7 @@ def test_content_of_a_written_file_is_kept() -> None:
     assert (write.kind, write.content) == ("whole", "x = 1\n")
     write = touch("echo y >> a.py", "").writes[0]
     assert (write.kind, write.added) == ("edit", "y\n")
+
+
+def test_an_output_of_no_stream_shows_no_file():
+    assert list(reads_of((), "shown\n", ShellState())) == []

@@ -412,3 +412,9 @@ def test_a_large_text_of_little_but_commas_is_refused_before_it_is_parsed() -> N
         parse_json(b"[" + b"0," * (17 * 2**20 + 1) + b"]", 9)
     prose = b'["' + b"a word, and another one. " * (1_400_000) + b'"]'
     assert len(parse_json(prose, 9)[0]) == len(prose) - 4
+
+
+def test_a_history_of_aider_in_a_folder_is_found_though_its_name_begins_with_a_dot(tmp_path: Path) -> None:
+    for name in (".aider.chat.history.md", ".hidden.jsonl"):
+        (tmp_path / name).write_text("{}")
+    assert [document.source for document in find_documents([tmp_path])] == [f"{tmp_path.name}/.aider.chat.history.md"]

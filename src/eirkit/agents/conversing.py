@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from eirkit.agents.memory import MemoryCall, MemoryResult
 from eirkit.agents.model import LENGTH, Message, Reply, Request
@@ -20,20 +21,39 @@ from eirkit.tasks.view import PublicTask
 from eirkit.tasks.words.conversation import Told
 from eirkit.tasks.words.reading import show_turn
 
-CHARACTERS_PER_TOKEN = 4  # stated rather than measured, as in the compaction condition
-WHOLE, TRUNCATED, MEMORY = "whole", "truncated", "external"
+CHARACTERS_PER_TOKEN = 4  # stated rather than measured, as in the compaction condition of other workloads
+WHOLE, TRUNCATED, COMPACTION, MEMORY = "whole", "truncated", "compaction", "external"
 RULES = """\
 You answer questions about conversations between a user and an assistant.
 Go by what is shown below and by nothing else. Later statements replace earlier ones.
 If what is shown does not tell, or the user asked to forget it, answer: unknown
 A list has commas between its items, and an empty one is: none
 A date is written like 8 January 2031, and a number in digits.
-Reply with one line: ANSWER: and the bare answer. If the user gave a standing instruction for every answer, follow it
-on the lines below."""
+Reply with one line: ANSWER: and the bare answer. Standing instructions that the user gave for every answer hold for
+your whole reply: what they demand goes on lines above or below that one."""
+SUMMARY_RULES = """\
+You sum up conversations between a user and an assistant. Your summary takes their place: later questions are answered
+from it, and what it leaves out is lost. Put the day in front of what was said on it, as in [2031-01-06]."""
+_SPACE = "Write at most {characters} characters."
+SUMMARY_PROMPTS = {
+    "plain": f"Summarise what is shown above. {_SPACE}",
+    "facts": f"List the facts that were stated above. {_SPACE}",
+    "instructions": "Begin with every standing instruction of the user that is in force, word for word. Then "
+    f"summarise the rest of what is shown above. {_SPACE}",
+}
 _ANSWER = re.compile(r"^[ \t>*`_#\-]*ANSWER\b[ \t*_`]*:?[ \t*_`]*(.*)$", re.IGNORECASE | re.MULTILINE)
 PASSAGE, PASSAGE_END = "<passage>", "</passage>"
+SO_FAR, ALSO = "The conversations so far:\n\n", "\n\nAlso known:\n\n"
 
 Addition = Callable[[int], str | None]  # from a question's number to a sentence that is shown with it
+
+
+class PutQuestion(NamedTuple):
+    """One question, put after a number of sessions."""
+
+    text: str
+    after: int
+    day: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +62,22 @@ class PublicTalk:
 
     task: PublicTask
     told: tuple[Told, ...]  # sessions in which something is said
-    today: int
-    questions: tuple[str, ...]
+    questions: tuple[PutQuestion, ...]
     canonical: Callable[[int, str], str]  # the form of an answer that is compared, for question t
+
+
+@dataclass(frozen=True, slots=True)
+class TalkView:
+    """How much of a conversation is in view.
+
+    Args:
+        characters: that are in view when the conversation is truncated, the last ones; under compaction, the most.
+        summary_prompt: under compaction, what the model is asked for; {characters} stands for the room.
+    """
+
+    condition: str = WHOLE
+    characters: int = 0
+    summary_prompt: str = SUMMARY_PROMPTS["plain"]
 
 
 def add_nothing(t: int) -> str | None:
@@ -56,34 +89,45 @@ class ConversationSession(Session):
     """Puts every question of a conversation under one condition.
 
     Args:
-        condition: whole, truncated or external.
-        characters: of the conversation that are shown when it is truncated, the last ones.
         add: what an intervention shows with a question.
     """
 
-    def __init__(self, talk: PublicTalk, condition: str, characters: int = 0, add: Addition = add_nothing) -> None:
+    def __init__(self, talk: PublicTalk, view: TalkView, add: Addition = add_nothing) -> None:
         super().__init__(talk.task)
-        self.talk, self.condition, self.characters, self.add = talk, condition, characters, add
-        self._observed = 0 if condition == MEMORY else len(talk.told)
+        self.talk, self.view, self.add = talk, view, add
+        self._heard = 0  # sessions that were told to the end
         self._t = 1
         self._passages: tuple[str, ...] | None = None  # that the memory returned for the current question
-        self._context = "" if condition == MEMORY else self._shown_context()
+        self._turns: list[str] = []  # of the session that is being told, the next one last
+        self._said: list[str] = []  # turns in view; under compaction after a summary, which is then the first
+        self._summary_due = False
+        if not talk.questions:
+            self.ending = "finished"
 
     @property
     def position(self) -> int:
-        return self._t if self._observed == len(self.talk.told) else 0
+        return self._t if not self._is_telling else 0
+
+    @property
+    def _is_telling(self) -> bool:
+        return self.ending is None and self._heard < self.talk.questions[self._t - 1].after
 
     def request(self) -> Request | MemoryCall | None:
         if self.ending is not None:
             return None
-        if self._observed < len(self.talk.told):
-            return self._observation(self._observed)
-        question, at = self.talk.questions[self._t - 1], _iso(self.talk.today)
-        if self.condition == MEMORY and self._passages is None:
-            return MemoryCall("recall", question, at=at)
+        if self._is_telling and self.view.condition == MEMORY:
+            return self._observation(self._heard)
+        while self._is_telling:
+            self._hear()
+            if self._summary_due:
+                return self._summary_request()
+        question = self.talk.questions[self._t - 1]
+        if self.view.condition == MEMORY and self._passages is None:
+            return MemoryCall("recall", question.text, at=_iso(question.day))
         added = self.add(self._t)
-        extra = "" if added is None else f"\n\nAlso known:\n\n{PASSAGE}\n{added}\n{PASSAGE_END}"
-        text = f"Today is {at}.\n\n{self._context or self._recalled()}{extra}\n\nQuestion: {question}"
+        extra = "" if added is None else f"{ALSO}{PASSAGE}\n{added}\n{PASSAGE_END}"
+        shown = self._recalled() if self.view.condition == MEMORY else self._shown_context()
+        text = f"Today is {_iso(question.day)}.\n\n{shown}{extra}\n\nQuestion: {question.text}"
         return Request((Message("system", RULES), Message("user", text)))
 
     def _observation(self, number: int) -> MemoryCall:
@@ -92,23 +136,50 @@ class ConversationSession(Session):
         text = "\n".join(f"{message.role}: {message.content}" for message in messages)
         return MemoryCall("observe", text, messages=messages, session=f"session-{number + 1}", at=_iso(told.day))
 
+    def _hear(self) -> None:
+        """Take in the next session, under compaction up to the turn at which a summary is due."""
+        if not self._turns:
+            told = self.talk.told[self._heard]
+            self._turns = [show_turn(told.day, one.role, one.text) for one in reversed(told.messages)]
+        while self._turns and not self._summary_due:
+            self._said.append(self._turns.pop())
+            if self.view.condition == COMPACTION:
+                self._summary_due = sum(len(one) + 1 for one in self._said) - 1 > self.view.characters
+        if not self._turns and not self._summary_due:
+            self._heard += 1
+
+    def _summary_request(self) -> Request:
+        prompt = self.view.summary_prompt.replace("{characters}", str(self._room))
+        return Request((Message("user", f"{SUMMARY_RULES}\n\n{self._shown_context()}\n\n{prompt}"),))
+
+    @property
+    def _room(self) -> int:
+        """Characters of a summary: at most half of what is in view, so that there is room to go on."""
+        return self.view.characters // 2
+
     def _shown_context(self) -> str:
-        said = transcript(self.talk.told)
-        if self.condition == TRUNCATED:
-            said = said[-self.characters :] if self.characters else ""
-        return f"The conversations so far:\n\n{PASSAGE}\n{said}\n{PASSAGE_END}"
+        said = "\n".join(self._said)
+        if self.view.condition == TRUNCATED:
+            said = said[-self.view.characters :] if self.view.characters else ""
+        return f"{SO_FAR}{PASSAGE}\n{said}\n{PASSAGE_END}"
 
     def _recalled(self) -> str:
         shown = "\n".join(f"{PASSAGE}\n{text}\n{PASSAGE_END}" for text in self._passages or ())
         return f"What your memory returned:\n\n{shown or 'nothing'}"
 
     def receive_memory(self, result: MemoryResult) -> None:
-        if self._observed < len(self.talk.told):
-            self._observed += 1
+        if self._is_telling:
+            self._heard += 1
         else:
             self._passages = result.passages
 
     def receive(self, reply: Reply) -> None:
+        if self._summary_due:
+            self._said = [*filter(None, [reply.text.strip()[: self._room]])]
+            self._summary_due = False
+            if not self._turns:
+                self._heard += 1
+            return
         text = read_answer(reply.text)
         submitted: Payload | None = None if text is None else spell(self.talk.canonical(self._t, text))
         fault = None if text is not None else "truncated" if reply.finish == LENGTH else "malformed"
@@ -122,6 +193,13 @@ class ConversationSession(Session):
             self.ending = "finished"
 
 
+def shown_context(request: str) -> str:
+    """Return what of the conversations a request shows, apart from what an intervention added."""
+    _, _, shown = request.partition(f"{SO_FAR}{PASSAGE}\n")
+    shown = shown.rpartition("\n\nQuestion: ")[0]
+    return shown.partition(f"\n{PASSAGE_END}{ALSO}")[0].removesuffix(f"\n{PASSAGE_END}")
+
+
 def transcript(told: Sequence[Told]) -> str:
     """Return everything that was said, one turn below the other."""
     return "\n".join(show_turn(one.day, message.role, message.text) for one in told for message in one.messages)
@@ -133,10 +211,9 @@ def read_answer(reply: str) -> str | None:
     return found[-1].strip() if found and found[-1].strip() else None
 
 
-def words_below(reply: str) -> str:
-    """Return what a reply says below its answer."""
-    found = list(_ANSWER.finditer(reply))
-    return reply[found[-1].end() :].strip() if found else ""
+def without_marker(reply: str) -> str:
+    """Return a reply without the words that mark its answer, so that it begins and ends with what was said."""
+    return _ANSWER.sub(lambda found: found[1], reply).strip()
 
 
 def _iso(day: int) -> str:

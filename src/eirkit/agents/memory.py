@@ -9,7 +9,7 @@ import ast
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
@@ -71,7 +71,7 @@ AS_DOCUMENTED, STORE_ONLY = "as-documented", "store-only"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One way to use a system in conversations: what of it is in use, and what is not, with the reason."""
+    """One way to use a system: what of it is in use, and what is not, with the reason."""
 
     on: str
     off: str
@@ -122,6 +122,11 @@ class MemorySystem(ABC):
     def requirements_for(cls, settings: Mapping[str, Any]) -> Requirements:
         """Return what it needs with these settings, for systems whose requirements depend on them."""
         return cls.requirements
+
+    @classmethod
+    def profile_for(cls, settings: Mapping[str, Any]) -> str | None:
+        """Return the name of the profile that these settings select, by default the first; None if it has none."""
+        return str(settings.get("profile") or next(iter(cls.profiles))) if cls.profiles else None
 
     async def setup(self) -> None:  # noqa: B027 - optional
         """Open the store and start its servers; called once, before anything else."""
@@ -271,6 +276,12 @@ def requirements_of(kind: type, settings: Mapping[str, Any] | None = None) -> Re
         return declared
     needed: Requirements = kind.requirements_for(settings)
     return needed
+
+
+def profile_of(kind: type, settings: Mapping[str, Any]) -> str | None:
+    """Return the name of the profile in which a system is used; None for a system without profiles."""
+    chosen: Callable[[Mapping[str, Any]], str | None] | None = getattr(kind, "profile_for", None)
+    return None if chosen is None or not getattr(kind, "profiles", None) else chosen(settings)
 
 
 def check_profile(kind: type[MemorySystem], profile: str) -> str:

@@ -15,7 +15,8 @@ from typing import Any
 
 from eirkit.agents.stores.memory_factory import check_plan, make_memory
 from eirkit.errors import InputFileError, UsageError
-from eirkit.findings.statistics import LARGEST_EXACT_SIGNS, Interval, bootstrap_mean, sign_flip
+from eirkit.findings.intervals import mean_difference, mean_share
+from eirkit.findings.statistics import LARGEST_EXACT_SIGNS, Interval, sign_flip
 from eirkit.records import read_document, write_document
 from eirkit.runs.attempt import cause_of
 from eirkit.runs.budget import SpendingLimits
@@ -60,7 +61,8 @@ class CaseChange:
 
 def accuracy_of(case: RegressionCase) -> Interval:
     """Return the mean accuracy with an interval over seeds."""
-    return bootstrap_mean(list(case.runs.values()), list(case.runs))
+    steps = case.conditions.get("task", {}).get("n", 1)
+    return mean_share(list(case.runs.values()), list(case.runs), steps * len(case.runs))
 
 
 def compare(now: Accuracies, then: Accuracies, alpha: float) -> CaseChange:
@@ -80,7 +82,7 @@ def compare(now: Accuracies, then: Accuracies, alpha: float) -> CaseChange:
             "give more --eirkit-seeds and record again"
         )
     differences = [now[seed] - then[seed] for seed in seeds]
-    test, interval = sign_flip(differences), bootstrap_mean(differences, seeds)
+    test, interval = sign_flip(differences), mean_difference(differences, seeds)
     return CaseChange(
         now=sum(now[seed] for seed in seeds) / len(seeds),
         then=sum(then[seed] for seed in seeds) / len(seeds),

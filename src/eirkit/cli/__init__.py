@@ -161,6 +161,7 @@ VESTIGE = LazyGroup(
         "analyze": ("eirkit.cli.vestige.analyze:analyze", "Read logs and write tables of what each run needed."),
         "show": ("eirkit.cli.vestige.show:show", "One analysed run: its demand, live files and losses."),
         "cohort": ("eirkit.cli.vestige.cohort:cohort", "Statistics: did failed runs need more than resolved ones?"),
+        "compact": ("eirkit.cli.vestige.compact:compact", "What compactors keep of what recorded runs needed."),
         "query": ("eirkit.cli.vestige.cohort:run_query", "SQL over the tables of an analysis."),
         "week": (
             "eirkit.cli.own_agents.week:vestige_week",
@@ -194,6 +195,7 @@ GUARD = LazyGroup(
         "install": ("eirkit.cli.own_agents.guard:install", "Install the guard into an agent."),
         "uninstall": ("eirkit.cli.own_agents.guard:uninstall", "Remove it without a trace."),
         "status": ("eirkit.cli.own_agents.guard:status", "Where it is installed, and what it could not do."),
+        "results": ("eirkit.cli.own_agents.guard_results:results", "What the trial shows so far, and what it cannot."),
         "hook": ("eirkit.cli.own_agents.guard:hook", "Answer one event of an agent; what the hooks call."),
     },
 )

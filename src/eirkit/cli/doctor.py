@@ -22,6 +22,7 @@ from eirkit.agents.stores.environments import install as install_memory
 from eirkit.agents.stores.environments import reason_without_node_packages
 from eirkit.agents.stores.memory_factory import kind_of, reason_absent
 from eirkit.cli.command import Show, command, document_options, option, say
+from eirkit.compactors.compactor import compactors, find_compactor
 from eirkit.errors import EirkitError, UsageError, install_command
 from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, Listing, Section
@@ -52,7 +53,7 @@ class Availability:
     usable: bool
     reason: str  # what is missing and how to install it; a description if nothing is
     requirements: Mapping[str, Any] | None = None  # of a memory system, met or not
-    profiles: Mapping[str, Mapping[str, str]] | None = None  # of a memory system, in conversations
+    profiles: Mapping[str, Mapping[str, str]] | None = None  # of a memory system
 
 
 def list_availability() -> dict[str, list[dict[str, Any]]]:
@@ -142,7 +143,9 @@ COLUMNS = (
 def doctor(install: tuple[str, ...], show: Show) -> None:
     """List the memory systems, models, log formats and engines that are usable here, and how to get the others."""
     for name in filter(None, ",".join(install).split(",")):
-        install_memory(name.strip(), say)
+        is_compactor = compactors.is_at_hand(name.strip())
+        needed = find_compactor(name.strip()).requirements if is_compactor else None
+        install_memory(name.strip(), say, needed)
     show(_document({"python": platform.python_version(), "eirkit": eirkit.__version__, **list_availability()}))
 
 
@@ -169,7 +172,7 @@ def _profiles(memories: Sequence[Mapping[str, Any]]) -> Table:
         Column("on", "what is used", role="text"),
         Column("off", "what is not, and why", role="text"),
     )
-    return Table("profiles", "Profiles of memory systems in conversations; the first is the default", columns, lines)
+    return Table("profiles", "Profiles of memory systems; the first is the default", columns, lines)
 
 
 PLAIN = """\

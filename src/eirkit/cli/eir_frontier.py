@@ -16,9 +16,9 @@ from eirkit.registry import load_object
 from eirkit.show.drawing import save
 from eirkit.show.frontier import frontier_document, task_frontier_document
 from eirkit.tasks.frontier import frontier_of
-from eirkit.tasks.generation import generate
+from eirkit.tasks.generation import find_workload, generate
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import Workload, workloads
+from eirkit.tasks.workload import Workload, conversations, workloads
 
 
 @command(example="eirkit eir frontier examples/timezone.py:timezone --capacity 1")
@@ -28,10 +28,18 @@ from eirkit.tasks.workload import Workload, workloads
 @option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help=LIMIT_HELP)
 @option("--groups", is_flag=True, help="With --capacity, list which histories the encoder gives the same code.")
 @option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the frontier as .svg, .png or .pdf.")
+@option("--preset", help="Size of worlds (words only), as small+level=3.")
 @task_options
 @document_options
 def frontier(
-    spec: TaskSpec, capacity: float | None, error: float, limit: int, groups: bool, plot: Path | None, show: Show
+    spec: TaskSpec,
+    preset: str | None,
+    capacity: float | None,
+    error: float,
+    limit: int,
+    groups: bool,
+    plot: Path | None,
+    show: Show,
 ) -> None:
     """Compute how often the best memory with a given number of bits is right about a contract or a WORKLOAD.
 
@@ -40,6 +48,11 @@ def frontier(
     move_weight(state, move). The inputs of a workload are uniform, and its references are drawn as it says.
     """
     name = spec.workload
+    if name in conversations:
+        given = {} if preset is None else {"preset": preset}
+        spec = find_workload(name).specify({"workload": name, **given}).with_seed(spec.seed)
+    elif preset is not None:
+        raise UsageError(f"{name} has no presets; leave out --preset, or use the workload words")
     if groups and (capacity is None or _is_workload(name)):
         raise UsageError("--groups lists the codes of one encoder; give a contract and a size with --capacity BITS")
     if _is_workload(name):
@@ -53,6 +66,8 @@ def frontier(
 
 
 def _is_workload(name: str) -> bool:
+    if name in conversations:
+        return True
     if ":" not in name:
         workloads.get(name)  # raises UnknownNameError with the names that are known
         return True

@@ -26,7 +26,7 @@ from eirkit.cli.runner_options import (
 from eirkit.errors import UsageError
 from eirkit.findings.fates import NOT_ASKED, RETURNED
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
-from eirkit.findings.validity import doubt_of, is_withheld
+from eirkit.findings.validity import doubt_of, is_withheld, system_remarks
 from eirkit.runs.capability import NO_CONTROL
 from eirkit.runs.control import FOLDER as CONTROL
 from eirkit.runs.control import control_plan
@@ -36,7 +36,7 @@ from eirkit.runs.summary import RunSummary, in_words, silences
 from eirkit.runs.sweep import recorded_suite, resume_sweep, start_sweep
 from eirkit.runs.values import UNLIMITED
 from eirkit.show.document import Document, Listing, Section
-from eirkit.show.runs.words import answer_in_words, word_remarks, word_tables
+from eirkit.show.runs.words import answer_in_words, word_tables
 from eirkit.show.table import Column, Table, counted, share
 
 Row = Mapping[str, Any]
@@ -85,8 +85,7 @@ def memory_remarks(rows: Sequence[Row]) -> Iterator[str]:
     several = len({row["panel"] for row in rows}) > 1
     for row in rows:
         where = f"memory {row['memory']}, {row['workload']}, h = {row['h']}{', ' + row['panel'] if several else ''}"
-        for finding in row["memory_system"]["diagnosis"]:
-            yield f"{where}: {finding}"
+        yield from (f"{where}: {finding}" for finding in row["memory_system"]["diagnosis"])
     if any(row["memory_system"]["model_calls"] and _is_scripted(row) for row in rows):
         yield (
             f"{EXTRACTOR} answered what the systems asked of a model: a script, not a model, and its tokens are an "
@@ -261,7 +260,7 @@ def _answer(summary: RunSummary) -> str:
     rows = sorted((row for row in summary.rows if row["accuracy"] is not None), key=lambda row: -row["accuracy"])
     best, worst = rows[0], rows[-1]
     if in_words(rows):
-        return answer_in_words(best, worst)
+        return answer_in_words(rows)
     if len(rows) == 1:
         said = f"{best['model']} answered {share(best['accuracy'])} of the steps correctly"
         return f"{said} with {_condition(best)}, h = {best['h']}."
@@ -357,8 +356,8 @@ def _remarks(summary: RunSummary) -> Iterator[str]:
             yield f"suspect: {row['model']}, {_condition(row)}, h = {row['h']}: {row['suspect']}; check the adapter"
     for failure in summary.failures:
         yield f"not scored: {failure.runs} of {failure.model}, {failure.workload} ({failure.kind}): {failure.message}"
-    yield from memory_remarks([row for row in summary.rows if row["memory_system"] is not None and "words" not in row])
-    yield from word_remarks(summary.rows) if in_words(summary.rows) else ()
+    recorded = [row for row in summary.rows if row["memory_system"] is not None and "words" not in row]
+    yield from (*memory_remarks(recorded), *system_remarks(summary.rows))
     yield from (*spending_remarks(summary.spending), *(f"stopped: {line}" for line in summary.stopped))
 
 

@@ -26,9 +26,10 @@ from eirkit.show.differences import Comparison, SettingChange
 from eirkit.show.document import Document, Headline, Listing, Page, Section
 from eirkit.show.exports import FIGURES, TABLES, FigureForm, TableForm, write_page
 from eirkit.show.folders import compare as compare_folders
-from eirkit.show.folders import page_for
+from eirkit.show.folders import kind_of, page_for
 from eirkit.show.runs.choice import BY, check_measure, choose_folders
 from eirkit.show.runs.choice import FOLDER as FOLDER_AXIS
+from eirkit.show.runs.possible import possible_in, section_of
 from eirkit.show.runs.ranking import answer_of, choice_section, parts_table, ranking_table
 from eirkit.show.table import listed
 
@@ -100,7 +101,12 @@ def report(
     page = page_for(folder, others, tests=tests, plugins=plugins)
     written = write_page(page, out or folder / "report.html", figures, tables)
     data = {"out": str(written[0]), "files": [str(path) for path in written], **page.as_json()}
-    show(document_of(page, data, written, next=f"eirkit view {quote(str(folder))}"))
+    is_viewed = kind_of(folder) != "compaction-benchmark"
+    show(
+        document_of(
+            page, data, written, next=f"eirkit view {quote(str(folder))}" if is_viewed else "eirkit vestige compact -h"
+        )
+    )
 
 
 def document_of(page: Page, data: dict[str, Any], written: list[Path], *, next: str) -> Document:
@@ -172,19 +178,30 @@ def _ranked(
     tables: TableForm | None,
     plugins: bool,
 ) -> Document:
-    found = choose_folders(folders, by, measure, plugins=plugins)
-    section = choice_section(found)
+    found, sweeps = choose_folders(folders, by, measure, plugins=plugins)
+    judged, unknown = possible_in(*sweeps)
+    section, possible = choice_section(found), section_of(judged, unknown)
     names = listed([one.name for one in found.ranking.standings])
     title, answer = f"Which {found.by}: {names}", answer_of(found)
-    page = Page(title, Headline("", "", answer), (section,), "a ranking, paired by task", found.as_json(), "choice")
+    page = Page(
+        title,
+        Headline("", "", answer),
+        (section, *filter(None, [possible])),
+        "a ranking, paired by task",
+        found.as_json(),
+        "choice",
+    )
     written = [] if out is None else write_page(page, out, figures, tables)
     then = found.again or f"eirkit report {quote(str(folders[0]))}"
     sections = [
         Section("", tuple(f"note: {warning}" for warning in found.warnings), (ranking_table(found),)),
         *(Section("", (), (table,)) for table in filter(None, [parts_table(found)])),
+        *([Section("", found.systems)] if found.systems else []),
+        *([replace(possible, items=possible.items[-1:])] if possible else []),
         *([where(written)] if written else []),
     ]
-    data = {**found.as_json(), "answer": list(answer), "out": str(written[0]) if written else None}
+    cells = [{"workload": one.spec.workload, **cell.as_json()} for one in judged for cell in one.cells]
+    data = {**found.as_json(), "possible": cells, "answer": list(answer), "out": str(written[0]) if written else None}
     return Document("choose", title, answer, data, tuple(sections), next=then)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass
-from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from time import monotonic
@@ -14,20 +14,21 @@ from typing import Any
 
 import click
 
-from eirkit.agents.model import Batching, ModelOptions
-from eirkit.agents.serving.model_factory import make_model, preflight
-from eirkit.cli.agent_options import known_models, read_setting
+from eirkit.agents.model import ModelOptions
+from eirkit.cli.agent_options import known_models
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, say
 from eirkit.cli.execution import LiveLine, bounded_engine_options, is_watched
-from eirkit.cli.options import SEEDS_HELP, Dollars, NameList, SeedList
+from eirkit.cli.options import SEEDS_HELP, NameList, SeedList
+from eirkit.cli.reproduce_models import AskedModels, settings_of, show_verification
+from eirkit.cli.runner_options import funds_options, spending_remarks
 from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.interface import Engine, PieceLimits
 from eirkit.errors import UsageError
-from eirkit.paper.page import document_of_all, overview, row_tables, write_overview, write_study
+from eirkit.paper.archive import write_archive
+from eirkit.paper.page import document_of_all, overview, row_tables, summary_sentences, write_overview, write_study
 from eirkit.paper.runner import StudyOutcome, StudyStore, run_studies
 from eirkit.paper.studies.catalogue import STUDIES, find_study, perform
 from eirkit.paper.study import Findings, Setting, Study
-from eirkit.runs.budget import Budget, SpendingLimits, is_scripted
 from eirkit.show.document import Document, Listing, Section
 from eirkit.show.exports import FIGURES, FigureForm
 from eirkit.show.table import Column, Table, counted
@@ -55,35 +56,64 @@ _PATH = click.Path(path_type=Path)
     group="Studies",
     help="A folder of analyses by `vestige analyze`, for the studies of recorded runs.",
 )
-@option("--model", known=known_models, group="Agent", help="Run the studies of agents with this model: provider/name.")
+@option(
+    "--model",
+    "models",
+    multiple=True,
+    known=known_models,
+    group="Agent",
+    help="Run the paper's experiments with this model: provider/name. Give it several times for pooled figures.",
+)
 @option("--base-url", metavar="URL", group="Agent", help="An OpenAI-compatible server.")
-@option("--set", "extra", multiple=True, metavar="NAME=VALUE", group="Agent", help="A setting of the model: p=0.2.")
-@option("--cap-usd", type=Dollars(), metavar="DOLLARS", group="Spending", help="Stop before the model costs more.")
-@option("--cache", type=_PATH, metavar="FILE", group="Spending", help="Keep replies in a file and reuse them.")
+@option("--set", "extra", multiple=True, metavar="NAME=VALUE", group="Agent", help="A setting of the models: p=0.2.")
+@option(
+    "--from",
+    "source",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    group="Agent",
+    help="Compare the runs of a sweep that was made otherwise; nothing is run.",
+)
+@funds_options
+@option(
+    "--verify",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    group=OUTPUT,
+    help="Check the archive of a reproduction: files, answers, scores and figures.",
+)
 @option("--out", type=_PATH, default=OUT, show_default=True, metavar="DIR", group=OUTPUT, help="Folder for everything.")
 @option("--fresh", is_flag=True, group=OUTPUT, help="Compute studies again that the folder holds already.")
 @option("--figures", type=click.Choice(FIGURES), group=OUTPUT, help="Also draw every figure in this form.")
 @bounded_engine_options(STUDY_SECONDS, STUDY_MIB)
 @document_options
 def reproduce(
-    names: tuple[str, ...], listing: bool, everything: bool, out: Path, fresh: bool, figures: FigureForm | None,
-    engine: Engine | None, show: Show, **given: Any,
+    names: tuple[str, ...], listing: bool, everything: bool, verify: Path | None, out: Path, fresh: bool,
+    figures: FigureForm | None, engine: Engine | None, show: Show, **given: Any,
 ) -> int:  # fmt: skip
     """Compute the paper's tables and figures and compare them: published value, ours, its range and a verdict.
 
-    Reference agents stand in for the published models; --model runs one of yours instead. The HTML page in the folder
-    is updated whenever a study ends. Studies that the folder holds already are not computed again, so an interrupted
-    command continues when it is started again.
+    Reference agents stand in for the published models; --model runs yours instead, with the paper's own parameters.
+    The HTML page in the folder is updated whenever a study ends. What the folder holds already is not computed or paid
+    for again, so an interrupted command continues when it is started again.
     """
     if listing:
         show(_listing())
         return 0
-    studies = _chosen(names, everything)
-    outcomes = _run(studies, _setting(out, **given), _Folder(out, figures), engine, fresh)
+    if verify is not None:
+        return show_verification(verify, show)
+    studies, asked = _chosen(names, everything), AskedModels.read(out, given)
+    if asked is not None and given["dry_run"]:
+        show(asked.estimate(studies))
+        return 0
+    setting = Setting(None, ModelOptions(), given["data"], given["seeds"], tuple(given["memories"] or ()))
+    outcomes, stopped = _run(studies, setting, asked, _Folder(out, figures), engine, fresh)
     page = write_overview(outcomes, out)
-    data = {**document_of_all(outcomes), "page": str(page)}
-    show(_document(outcomes, data, out))
-    return 1 if data["lost"] else 0
+    more = {} if asked is None else asked.told(stopped)
+    write_archive(out, outcomes, settings_of(setting, asked, studies))
+    data = {**document_of_all(outcomes), "page": str(page), **more}
+    show(_document(outcomes, data, out, stopped))
+    return 1 if data["lost"] or stopped else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +122,6 @@ class _Folder:
 
     path: Path
     figures: FigureForm | None
-
-
-def _setting(
-    out: Path, model: str | None, base_url: str | None, extra: Sequence[str], cap_usd: Decimal | None,
-    cache: Path | None, memories: list[str] | None, data: Path | None, seeds: Sequence[int] | None,
-) -> Setting:  # fmt: skip
-    """Return what studies are computed with; a model that cannot be had is refused before any is."""
-    options = ModelOptions(base_url=base_url, extra=dict(map(read_setting, extra)))
-    if model is None:
-        if base_url or extra or cache or cap_usd is not None:
-            raise UsageError("--base-url, --set, --cap-usd and --cache need a model; add --model PROVIDER/NAME")
-        return Setting(None, options, data, seeds, tuple(memories or ()))
-    budget, made = None, make_model(model, options)
-    is_free = is_scripted(made) or (isinstance(made, Batching) and cap_usd is None and cache is None)
-    if is_free:
-        preflight(made)
-    else:
-        out.mkdir(parents=True, exist_ok=True)
-        budget = Budget(SpendingLimits(cap_usd, None, cache), out)
-        budget.make(model, options)
-        budget.open()
-    return Setting(model, options, data, seeds, tuple(memories or ()), budget)
 
 
 def _chosen(names: Sequence[str], everything: bool) -> list[Study]:
@@ -127,24 +135,46 @@ def _chosen(names: Sequence[str], everything: bool) -> list[Study]:
 
 
 def _run(
-    studies: Sequence[Study], setting: Setting, folder: _Folder, engine: Engine | None, fresh: bool
-) -> list[StudyOutcome]:
-    """Run studies on all cores, and write the page anew whenever one ends.
+    studies: Sequence[Study],
+    setting: Setting,
+    asked: AskedModels | None,
+    folder: _Folder,
+    engine: Engine | None,
+    fresh: bool,
+) -> tuple[list[StudyOutcome], tuple[str, ...]]:
+    """Run the models, then all other studies on all cores, and write the page anew whenever one ends.
 
-    With a model that has a server behind it they run here, where its spending is counted.
+    Returns the outcomes, and why runs of models were left out.
     """
-    if engine is None and setting.budget is None:
+    if engine is None:
         engine = make_engine("local", bounds=PieceLimits(STUDY_SECONDS, STUDY_MIB << 20))
+    with closing(engine):
+        stopped = () if asked is None else asked.run(studies, engine)
+        return _studied(studies, setting, asked, folder, engine, fresh), stopped
+
+
+def _studied(
+    studies: Sequence[Study],
+    setting: Setting,
+    asked: AskedModels | None,
+    folder: _Folder,
+    engine: Engine,
+    fresh: bool,
+) -> list[StudyOutcome]:
+    """Return what came of each study; with models, without those that draw the figures of others again."""
     found = {study.id: StudyOutcome(study, None, is_awaited=True) for study in studies}
-    with StudyProgress(len(studies)) as progress, closing(engine) if engine else nullcontext():
-        running = engine if setting.budget is None else None
-        for outcome in run_studies(studies, setting, StudyStore(folder.path), running, perform, fresh=fresh):
-            found[outcome.study.id] = outcome
-            write_study(outcome, folder.path, folder.figures)
+    with StudyProgress(len(studies)) as progress:
+        done = () if asked is None else asked.outcomes(studies)
+        left = [study for study in studies if asked is None or not asked.answers(study)]
+        computed = run_studies(left, setting, StudyStore(folder.path), engine, perform, fresh=fresh)
+        for outcome in chain(done, computed):
+            whole = outcome if asked is None else asked.completed(outcome)
+            found[whole.study.id] = whole
+            write_study(whole, folder.path, folder.figures)
             if not outcome.was_kept:  # those come first and at once
                 write_overview(list(found.values()), folder.path)
-            progress(outcome)
-    return list(found.values())
+            progress(whole)
+    return [one for one in found.values() if asked is None or not one.is_awaited]
 
 
 class StudyProgress(LiveLine):
@@ -181,13 +211,16 @@ def _listing() -> Document:
     return Document("reproduce-list", "Studies", (said,), data, (section,), next=then)
 
 
-def _document(outcomes: Sequence[StudyOutcome], data: dict[str, Any], out: Path) -> Document:
+def _document(outcomes: Sequence[StudyOutcome], data: dict[str, Any], out: Path, stopped: Sequence[str]) -> Document:
     verdicts = Counter(outcome.verdict for outcome in outcomes)
     told = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items())
     said = f"{counted(len(outcomes), 'study', 'studies')}: {told}."
+    told_more = summary_sentences([one.findings for one in outcomes if one.findings is not None])
     sections = [_study_section(one.study, one.findings) for one in outcomes if one.findings is not None]
     lost = tuple(f"failed: {one.study.id}: {one.reason}" for one in outcomes if one.findings is None)
-    summary = Section("", lost, (overview(outcomes),))
+    left = tuple(f"stopped: {reason}; run the same command again to continue" for reason in stopped)
+    spent = tuple(spending_remarks(data.get("spending")))
+    summary = Section("", (*lost, *left, *told_more, *spent), (overview(outcomes),))
     where = Section("", (), (Listing("page", "", f"page: {data['page']}"),))
     few = len(outcomes) <= MOST_SHOWN
     commands = [command for one in outcomes if one.findings is not None for command in one.findings.commands]

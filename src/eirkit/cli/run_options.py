@@ -63,7 +63,7 @@ def axis_options(command: Command) -> Command:
 
 
 def _axes() -> tuple[Callable[[Any], Any], ...]:
-    return (*_task_axes(), *_agent_axes(), *_memory_axes(), *_run_axes())
+    return (*_task_axes(), *_agent_axes(), *_memory_axes(), *_compaction_axes(), *_run_axes())
 
 
 def _task_axes() -> tuple[Callable[[Any], Any], ...]:
@@ -78,7 +78,7 @@ def _task_axes() -> tuple[Callable[[Any], Any], ...]:
         option("--slots", type=count, group="Task", help="Values in each record.  [default: 1]"),
         option("--k", type=count, group="Task", help="Values in each answer (stepwise-topk only).  [default: 2]"),
         option("--queries", type=NameList(), group="Task", help="Queries: uniform or zipf (full-lookup only)."),
-        option("--preset", type=NameList(), group="Task", help="Size of worlds (words only), as small+level=3."),
+        option("--preset", type=NameList(), group="Task", help="Size of worlds in words, as small+level=3; or a file."),
         option("--warm-up", type=count, group="Task", help="Steps at the start that are not scored.  [default: 0]"),
     )
 
@@ -129,13 +129,23 @@ def _memory_axes() -> tuple[Callable[[Any], Any], ...]:
             group="Memory",
             help="Steps that a run may recompute: a number or unlimited.  [default: 0]",
         ),
+    )
+
+
+def _compaction_axes() -> tuple[Callable[[Any], Any], ...]:
+    return (
         option(
-            "--context-tokens", type=IntegerList(1), group="Memory", help="Context limit of --condition compaction."
+            "--context-tokens",
+            type=IntegerList(1),
+            group="Memory",
+            help="Context limit of --condition compaction, and of truncated in conversations.",
         ),
         option(
             "--summary-prompt",
+            multiple=True,
             group="Memory",
-            help="What compaction asks the model; {characters} stands for the space that is left.",
+            help="What compaction asks the model; {characters} stands for the space that is left. In conversations "
+            "also plain, facts or instructions. Can be repeated.",
         ),
     )
 
@@ -163,6 +173,8 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: options[name] for name in (*AXES, "seeds", "repeats") if options.get(name) not in (None, (), False)}
     if "model" in given:
         given["model"] = list(dict.fromkeys(name for listed in given["model"] for name in listed))
+    if "summary_prompt" in given:
+        given["summary_prompt"] = list(given["summary_prompt"])
     if options["no_texts"]:
         given["texts"] = False
     asked = {name: options[name] for name in CALL_OPTIONS if options[name] is not None}

@@ -133,7 +133,9 @@ def _document(
     section = Section("", (), tuple(_tables(rows, streams, data)))
     h = min(row.h for row in rows)
     then = f"eirkit lacuna run {task_words(spec)} --h {h} --model reference/calculator"
-    return Document("lacuna-simulate", title, (_answer(rows), *_beyond(rows)), data, (section,), next=then)
+    return Document(
+        "lacuna-simulate", title, (_answer(rows), *_beyond(rows, data["recovery"])), data, (section,), next=then
+    )
 
 
 def _answer(rows: Sequence[PolicyRow]) -> str:
@@ -149,8 +151,8 @@ def _answer(rows: Sequence[PolicyRow]) -> str:
     return f"{said}, {_short(worst.policy)} at {share(worst.miss_rate)}."
 
 
-def _beyond(rows: Sequence[PolicyRow]) -> Iterator[str]:
-    """Yield what of the gap between FIFO and Belady no policy can close, where memory is smallest."""
+def _beyond(rows: Sequence[PolicyRow], recovery: str) -> Iterator[str]:
+    """Yield what no policy can do without knowing the future, where memory is smallest."""
     row = min(rows, key=lambda row: row.h)
     if row.hindsight is not None and row.online_miss_rate:
         part = "nearly all" if row.hindsight > 0.995 else f"at least {share(row.hindsight)}"
@@ -158,6 +160,8 @@ def _beyond(rows: Sequence[PolicyRow]) -> Iterator[str]:
             f"No policy that does not know the future misses at fewer than {share(row.online_miss_rate)} of them on "
             f"average: {part} of the gap between FIFO and Belady is hindsight."
         )
+    if recovery == "direct" and row.online_retrievals:
+        yield f"Any such policy fetches {row.online_retrievals:.1f} or more records a task, on average."
 
 
 def _tables(

@@ -36,6 +36,7 @@ from eirkit.show.runs.demand import demand_section
 from eirkit.show.runs.evidence import rescue_section
 from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.runs.page import next_control, next_rescue, rebuilding_section, repair_near
+from eirkit.show.runs.possible import possible_section
 from eirkit.show.table import Column, Table, counted, number, share
 from eirkit.tasks.generation import prepare
 from eirkit.tasks.measures import SIMULATION_MEASURES
@@ -126,7 +127,10 @@ def retention_section(rows: Sequence[Mapping[str, Any]]) -> Section:
     """Return the section on what retention policies miss at pressures of one and two."""
     policies = tuple(rows[0]["miss_rate"])
     places = tuple(f"{row['workload']}, h = {row['h']}" for row in rows)
-    series = tuple(Series(p, "bars", places, tuple(row["miss_rate"][p] for row in rows)) for p in policies)
+    online = SIMULATION_MEASURES["online_miss_rate"]
+    best = Series(online.label, "points", places, tuple(row.get(online.id) for row in rows), dashed=True)
+    bars = tuple(Series(p, "bars", places, tuple(row["miss_rate"][p] for row in rows)) for p in policies)
+    series = (*bars, best)
     worst = max(row["miss_rate"]["lru"] for row in rows if row["eir_pressure"] <= 1)
     told = (
         f"At pressure 1 the right policy misses nothing and LRU up to {share(worst)} of the steps; above 1 everybody "
@@ -135,15 +139,22 @@ def retention_section(rows: Sequence[Mapping[str, Any]]) -> Section:
     axes = Axis("task and capacity", "category"), Axis.of(RUN_MEASURES["miss_rate"])
     chart = Chart("policies", "What policies miss", told, *axes, series)
     lines = tuple(
-        {"workload": r["workload"], "h": r["h"], "eir_pressure": r["eir_pressure"], **r["miss_rate"]} for r in rows
+        {"workload": r["workload"], "h": r["h"], "eir_pressure": r["eir_pressure"], **r["miss_rate"]}
+        | {online.id: r.get(online.id)}
+        for r in rows
     )
     columns = (
         Column("workload", "workload"),
         Column.of(RUN_MEASURES["h"]),
         replace(Column.of(SIMULATION_MEASURES["eir_pressure"]), digits=2),
-        *(Column(policy, policy, 3, percent=True) for policy in policies),
+        *(Column(policy, policy, 3, percent=True) for policy in policies if policy != "belady"),
+        Column.of(online),
+        Column("belady", "belady", 3, percent=True),
     )
-    words = (f"Mean over {rows[0]['tasks']} tasks. Belady sees the future, theory what can still matter.",)
+    words = (
+        f"Mean over {rows[0]['tasks']} tasks. Belady sees the future, theory what can still matter. No policy without "
+        f"that knowledge misses less in the mean than {online.label}; what lies between it and Belady is hindsight.",
+    )
     table = Table("policies-table", "Miss rates of policies", columns, lines)
     return Section("2. Does a policy keep it?", words, (chart, table))
 
@@ -185,6 +196,7 @@ def _chain_sections(sweep: SweepFolder, document: Mapping[str, Any]) -> list[Sec
         *rescued,
         pressure_section(sweep),
         demand_section(sweep),
+        possible_section(sweep),
         first_miss_section(sweep),
     ]
 

@@ -35,6 +35,7 @@ from eirkit.show.runs.folder import SweepFolder, read_sweep
 from eirkit.show.table import listed
 from eirkit.tasks.cones import survey_cones
 from eirkit.tasks.generation import generate, graph_of, prepare
+from eirkit.tasks.online import best_online
 from eirkit.tasks.simulation.plain import simulate
 from eirkit.tasks.task import Payload, TaskSpec, show_label, show_values
 
@@ -89,7 +90,9 @@ def retention_row(workload: str, h: int) -> dict[str, Any]:
     maker = prepare(spec)
     under = pressure(maker.demand(spec, graph_of(tasks[0])), h, log2(maker.alphabet(spec)))
     rates = {policy: fmean(simulate(task, policy, h).miss_rate for task in tasks) for policy in POLICIES}
-    return {"workload": workload, "h": h, "eir_pressure": under.peak, "tasks": len(tasks), "miss_rate": rates}
+    best = best_online(maker.draws(spec), h)
+    online = {} if best is None else {"online_miss_rate": best.miss_rate}
+    return {"workload": workload, "h": h, "eir_pressure": under.peak, "tasks": len(tasks), "miss_rate": rates, **online}
 
 
 def recovery_row(fan_in: int) -> dict[str, Any]:

@@ -186,6 +186,61 @@ def count_chains(vectors: VectorSet, last: NDArray[np.bool_], backend: str = "au
     return [[_combine(row, primes) for row in residues[:, column].tolist()] for column in range(columns)]
 
 
+def count_chains_to(
+    vectors: VectorSet, labels: Sequence[NDArray[np.int64]], backend: str = "auto"
+) -> list[list[list[int]]]:
+    """Return for each labelling of the rows, and each label, the strict chains of K = 0, 1, … steps to its rows.
+
+    Chains start at the empty vector. All labels of all labellings are counted in one pass: the transpose of summing
+    over larger rows, which passes what a row has on to the rows above it.
+    """
+    primes = _primes(vectors)
+    modulus = np.array(primes, dtype=np.int64)
+    add = _pass_on if _choose(backend, vectors.raises) is with_numpy else _compiled_add()
+    groups = [_Groups.of(label) for label in labels]
+    chains = np.zeros((len(vectors), len(primes)), dtype=np.int64)
+    chains[0] = 1
+    found = [[group.sums(chains)] for group in groups]
+    for _ in range(vectors.k * vectors.fresh.shape[1]):
+        total = chains.copy()
+        for rows, above in reversed(vectors.raises):
+            add(total, above, rows)
+        total -= chains
+        total %= modulus
+        chains = total
+        for own, group in zip(found, groups, strict=True):
+            own.append(group.sums(chains))
+    return [
+        [[_combine(row[label] % modulus, primes) for row in own] for label in range(group.size)]
+        for own, group in zip(found, groups, strict=True)
+    ]
+
+
+def _pass_on(total: Counts, above: Indices, rows: Indices) -> None:
+    np.add.at(total, above, total[rows])  # several rows may have the same row above
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Rows sorted by label, so that the sums over all labels are one reduction."""
+
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    present: NDArray[np.int64]  # labels that some row has
+    size: int
+
+    @classmethod
+    def of(cls, label: NDArray[np.int64]) -> _Groups:
+        order = np.argsort(label, kind="stable")
+        present, starts = np.unique(label[order], return_index=True)
+        return cls(order, starts, present, int(present[-1]) + 1)
+
+    def sums(self, chains: Counts) -> Counts:
+        found = np.zeros((self.size, chains.shape[1]), dtype=np.int64)
+        found[self.present] = np.add.reduceat(chains[self.order], self.starts, axis=0)
+        return found
+
+
 def _primes(vectors: VectorSet) -> list[int]:
     """Return primes whose product exceeds every count and which are small enough to sum all vectors in 63 bits."""
     steps, k = vectors.fresh.shape[1], vectors.k
@@ -210,7 +265,7 @@ def binomial_coefficients(polynomial: Callable[[int], int], degree: int) -> list
 def _combine(residues: Sequence[int], primes: Sequence[int]) -> int:
     """Return the only integer in range with these residues (Chinese remainders)."""
     total = prod(primes)
-    return sum(r * (total // p) * pow(total // p, -1, p) for r, p in zip(residues, primes, strict=True)) % total
+    return sum(int(r) * (total // p) * pow(total // p, -1, p) for r, p in zip(residues, primes, strict=True)) % total
 
 
 def _previous_prime(below: int) -> int:

@@ -15,6 +15,7 @@ from math import comb
 from eirkit.eir import windows as thresholds
 from eirkit.eir.counting import Window, enumerate_vectors
 from eirkit.eir.demand import ClassCount, DemandCurve, select_cuts
+from eirkit.eir.two_references import count_two_references
 from eirkit.eir.windows import count_reachable, count_visible, parts, reachable_coefficients, window_at, without
 from eirkit.errors import TooLargeError
 
@@ -23,6 +24,7 @@ REFINED = "exact refinement of threshold vectors"
 EMPTIED_LIMIT = 12  # choices tried for the lower bound; more improve it little
 QUICK_VECTORS = 50_000  # largest part counted for a bound: about a second
 BOUNDED = "certified bounds: raised windows above, windows beside empty frontiers below"
+NARROW = "certified bounds: chains of threshold vectors, with and without those in which no frontier is empty"
 
 
 def demand_of_frontiers(
@@ -46,7 +48,7 @@ def demand_of_frontiers(
         count, method = count_cut(window, reach, fan_in, k, n - t, q, backend)
         counts[t] = count.power(copies)
         methods.add(method)
-    order = (BOUNDED, REFINED, EXACT)
+    order = (BOUNDED, NARROW, REFINED, EXACT)
     return DemandCurve(tuple(counts), "; ".join(method for method in order if method in methods))
 
 
@@ -63,9 +65,15 @@ def count_cut(
         if k == 2 and fan_in == 2:
             lost = _swapped_pairs(window, q, backend) if left == 1 else 0
             return ClassCount.exactly(count_visible(window, k, fan_in, q, backend) - lost), EXACT
+        if k == 3 and fan_in == 2:
+            return count_two_references(window, k, reach, left, q, backend), EXACT
         return ClassCount.exactly(thresholds.count_classes(window, k, fan_in, reach, left, q)), REFINED
     except TooLargeError:
-        return _bounds(window, k, fan_in, q, backend), BOUNDED
+        pass
+    with suppress(TooLargeError):
+        if k > 3 and fan_in == 2:
+            return count_two_references(window, k, reach, left, q, backend), NARROW
+    return _bounds(window, k, fan_in, q, backend), BOUNDED
 
 
 def _swapped_pairs(window: Window, q: int, backend: str) -> int:

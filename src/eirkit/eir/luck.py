@@ -57,6 +57,20 @@ def record_tails(records: int, alphabet: int) -> Tails:
     return Tails(np.full(records, 1 / records), np.array(logs))
 
 
+@lru_cache(maxsize=256)
+def different_tails(sizes: tuple[int, ...]) -> Tails:
+    """Return how many of some independent uniform values, of as many kinds as `sizes` says, a blind guess has right."""
+    ways = [1]  # lists of values with 0, 1, … right ones
+    for size in sizes:
+        wrong, right = [many * (size - 1) for many in ways], ways
+        ways = [a + b for a, b in zip([*wrong, 0], [0, *right], strict=True)]
+    every, total, logs = math.fsum(map(math.log2, sizes)), 0, []
+    for many in reversed(ways[1:]):
+        total += many
+        logs.append(min(0.0, math.log2(total) - every) if total else -math.inf)
+    return Tails(np.full(len(sizes), 1 / len(sizes)), np.array(logs))
+
+
 @lru_cache(maxsize=64)
 def weighted_tails(law: tuple[float, ...], alphabet: int) -> Tails:
     """Return the same for records that are asked for with unequal probabilities, over all sets of right guesses."""

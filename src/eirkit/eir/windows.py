@@ -41,14 +41,19 @@ def without(window: Window, dropped: Iterable[int]) -> Window:
 
 def parts(window: Window) -> list[Window]:
     """Return the connected parts of a window, smallest first."""
+    return [part for _, part in parts_with_steps(window)]
+
+
+def parts_with_steps(window: Window) -> list[tuple[tuple[int, ...], Window]]:
+    """Return the connected parts of a window, smallest first, each with the steps that it is made of."""
     leader = list(range(len(window)))
     for step, refs in enumerate(window):
         for r in refs:
             old, new = leader[r], leader[step]
             leader = [new if found == old else found for found in leader]
-    members = [[s for s in range(len(window)) if leader[s] == name] for name in sorted(set(leader))]
-    made = [without(window, set(range(len(window))) - set(steps)) for steps in members]
-    return sorted(made, key=len)
+    members = [tuple(s for s in range(len(window)) if leader[s] == name) for name in sorted(set(leader))]
+    made = [(steps, without(window, set(range(len(window))) - set(steps))) for steps in members]
+    return sorted(made, key=lambda part: len(part[0]))
 
 
 def count_reachable(window: Window, k: int, q: int, backend: str = "auto") -> int:

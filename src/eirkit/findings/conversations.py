@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from eirkit.agents.conversing import MEMORY, words_below
+from eirkit.agents.conversing import COMPACTION, MEMORY
 from eirkit.agents.memory import LONGEST_PASSAGE
 from eirkit.agents.telemetry import Trace
 from eirkit.findings.causes import Cause, Kind, Verdict
-from eirkit.tasks.conversations import Asked, ToldWorld, canonical_answer, unspell
+from eirkit.findings.standing import instruction_record
+from eirkit.tasks.conversations import Asked, ToldTask, ToldWorld, canonical_answer, unspell
 from eirkit.tasks.words.language import Listener, show_answer
 from eirkit.tasks.words.reading import (
     Heard,
@@ -33,7 +34,7 @@ from eirkit.tasks.words.reading import (
     without_last,
 )
 from eirkit.tasks.words.truth import Key
-from eirkit.tasks.words.world import ATTRIBUTES, USER, Answer, Saying
+from eirkit.tasks.words.world import ATTRIBUTES, Answer, Saying
 
 LONGEST_EVIDENCE = 300  # characters of the passage in a record
 _OWN: dict[str, tuple[Cause, Kind]] = {
@@ -42,6 +43,9 @@ _OWN: dict[str, tuple[Cause, Kind]] = {
     "word_misread": ("computation", "correct_inputs"),
     "word_unreadable": ("malformed", "protocol"),
     "word_unlisted": ("undetermined", "uncertain"),
+    "word_rewritten": ("undetermined", "uncertain"),
+    "word_unmatched": ("undetermined", "uncertain"),
+    "word_unlabelled": ("undetermined", "uncertain"),
 }
 
 
@@ -71,13 +75,15 @@ class Seen:
     passages: tuple[str, ...]
     stored: tuple[tuple[str, ...] | None, ...]  # after each session; None where the store cannot be listed
     memory: bool  # False where the conversation itself was shown
+    summarised: bool = False  # what was shown is a summary
 
 
 class ConversationJudge:
     """Judges the answers of one run."""
 
     def __init__(self, task: ToldWorld) -> None:
-        self.task = task
+        self.task, self.last_day = task, task.told[-1].day
+        self._stated: dict[str, set[Saying]] = {}  # what texts of the store say; most are looked at again and again
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -125,7 +131,7 @@ class ConversationJudge:
         if lacking is not None:
             return self.by_store(lacking, seen)
         if needed and not self.tells(asked, seen):
-            return "word_unclear" if seen.memory else "word_cut", self.text_of(needed[0])
+            return "word_unclear" if seen.memory or seen.summarised else "word_cut", self.text_of(needed[0])
         if submitted == unknown:
             return "word_not_used", self.text_of(needed[0]) if needed else ""
         shown = "\n".join(seen.passages).casefold()
@@ -135,13 +141,13 @@ class ConversationJudge:
     def tells(self, asked: Asked, seen: Seen) -> bool:
         """True if what was shown gives the right answer to somebody who reads it without fault."""
         known = people_in(asked.question)
-        answer = learn(hear_passages(self.task.language, seen.passages, self.task.today, known)).answer(asked.question)
+        answer = learn(hear_passages(self.task.language, seen.passages, asked.day, known)).answer(asked.question)
         return self.shown(asked, answer) in self.right_answers(asked)
 
     def by_answer(self, asked: Asked, submitted: str, seen: Seen, lacking: Heard | None) -> str | None:
         """Return the fate that the answer itself tells: a withdrawn, an old, or another's value."""
         facts = [key for one, key in self.old_answers(asked) if self.shown(asked, one) == submitted]
-        if asked.answer is None and self.task.truth.withdrawn.intersection(facts):
+        if asked.answer is None and self.task.truth_at(asked).withdrawn.intersection(facts):
             return "word_withdrawn"
         # A list or a total that lacks one statement equals an older one by chance; the statement tells more.
         if facts and not (lacking is not None and ATTRIBUTES[asked.question.attribute] in ("set", "count")):
@@ -157,7 +163,7 @@ class ConversationJudge:
         is not, those that state it.
         """
         question = asked.question
-        heard = hear_passages(self.task.language, passages, self.task.today, people_in(question))
+        heard = hear_passages(self.task.language, passages, asked.day, people_in(question))
         if self.shown(asked, learn(heard).answer(question)) != submitted:
             parts = submitted.split(", ")
             found = [one.statement for one in heard if str(one.statement.value).casefold() in parts]
@@ -175,19 +181,19 @@ class ConversationJudge:
 
     def old_answers(self, asked: Asked) -> Iterable[tuple[Answer, Key]]:
         """Yield the answers that were right before the last changes, each with the fact that changed."""
-        for key in keys_of(asked.question, self.task.truth):
-            for before in without_last(self.task.said, key):
+        for key in keys_of(asked.question, self.task.truth_at(asked)):
+            for before in without_last(self.task.said_before(asked), key):
                 if (answer := learn(before).answer(asked.question)) is not None:
                     yield answer, key
 
     def others(self, asked: Asked) -> Iterable[Answer]:
         """Yield the present answers to the same question about others."""
-        own = asked.question
+        own, before = asked.question, self.task.said_before(asked)
         if own.form in ("now", "before", "as_of") and ATTRIBUTES[own.attribute] != "count":
-            stated = (one.statement for one in self.task.said if one.statement.attribute == own.attribute)
+            stated = (one.statement for one in before if one.statement.attribute == own.attribute)
             yield from (one.value for one in stated if one.subject != own.subject and one.value is not None)
         attribute = {"hop": "lead", "follows": "seat"}.get(asked.question.form, asked.question.attribute)
-        about = dict.fromkeys(one.statement.subject for one in self.task.said if one.statement.attribute == attribute)
+        about = dict.fromkeys(one.statement.subject for one in before if one.statement.attribute == attribute)
         for subject in about:
             if subject != asked.question.subject and asked.question.form not in (
                 "first",
@@ -195,7 +201,7 @@ class ConversationJudge:
                 "member",
                 "how_many",
             ):
-                for said in (self.task.said, *without_last(self.task.said, (asked.question.attribute, subject))):
+                for said in (before, *without_last(before, (asked.question.attribute, subject))):
                     answer = learn(said).answer(asked.question._replace(subject=subject))
                     if answer not in (None, ()):
                         yield answer
@@ -204,7 +210,7 @@ class ConversationJudge:
         """Return what became of a statement that was needed and not shown."""
         text = self.text_of(lacking)
         if not seen.memory:
-            return "word_cut", text
+            return "word_summary" if seen.summarised else "word_cut", text
         if self.foreign(seen.passages) is not None:
             return "word_scope", self.foreign(seen.passages) or ""
         held = [stored for stored in seen.stored if stored is not None]
@@ -222,7 +228,7 @@ class ConversationJudge:
 
     def needed(self, asked: Asked) -> list[Heard]:
         """Return the statements that the answer needs."""
-        return needed_statements(asked.question, self.task.said, self.task.truth)
+        return needed_statements(asked.question, self.task.said_before(asked), self.task.truth_at(asked))
 
     def unnamed(self, needed: Sequence[Heard], passages: Sequence[str]) -> Heard | None:
         """Return the statement that tells whose nickname a needed passage has, if no passage does."""
@@ -260,9 +266,14 @@ class ConversationJudge:
 
     def _statements(self, text: str) -> set[Saying]:
         """Return what a text says, with full names, as somebody understands it who knows everybody."""
-        everybody = [name for name in self.names if " " in name]
-        heard = hear_passages(self.task.language, [text], self.task.today, everybody)
-        return {self._named_fully(one.statement) for one in heard}
+        if text not in self._stated:
+            heard = hear_passages(self.task.language, [text], self.last_day, self._people)
+            self._stated[text] = {self._named_fully(one.statement) for one in heard}
+        return self._stated[text]
+
+    @cached_property
+    def _people(self) -> list[str]:
+        return [name for name in self.names if " " in name]
 
     def cut(self, one: Heard, texts: Sequence[str]) -> str | None:
         """Return a text that begins as the turn of a statement does and ends before it is over."""
@@ -277,7 +288,7 @@ class ConversationJudge:
     def foreign(self, passages: Sequence[str]) -> str | None:
         """Return the first passage that speaks of none of this world's people and things; None if there is none."""
         for passage in passages:
-            statements = hear_passages(self.task.language, [passage], self.task.today)
+            statements = hear_passages(self.task.language, [passage], self.last_day)
             if statements and not any(self._is_ours(one.statement) for one in statements):
                 return passage
         return None
@@ -295,7 +306,7 @@ class ConversationJudge:
         """Return the shown text that states the answer: of what was asked about, else of others, else in any way."""
         parts = [part for part in submitted.split(", ") if part]
         texts = [text for text in (seen.passages if seen.memory else self.task.turns) if _has_any(text, parts)]
-        keys = keys_of(asked.question, self.task.truth)
+        keys = keys_of(asked.question, self.task.truth_at(asked))
         stated = [(text, one) for text in texts for one in self._statements(text)]
         stated = [
             (text, one) for text, one in stated if str(one.value).casefold() in parts and one.attribute in dict(keys)
@@ -309,11 +320,11 @@ def _has_any(text: str, parts: Sequence[str]) -> bool:
     return any(part in text.casefold() for part in parts)
 
 
-def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Sequence[str]) -> list[WordVerdict]:
+def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Mapping[int, str]) -> list[WordVerdict]:
     """Return the verdicts on all questions of a run.
 
     Args:
-        shown: the conversation as it was shown, where the condition shows it.
+        shown: the conversation as it was shown after a number of sessions, where the condition shows it.
     """
     judge = ConversationJudge(task)
     stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
@@ -321,25 +332,33 @@ def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Seq
     submitted = {one.t: one.submitted for one in trace.decisions}
     found = []
     for asked in task.asked:
-        passages = recalled.get(asked.t, ()) if condition == MEMORY else tuple(shown)
+        passages = recalled.get(asked.t, ()) if condition == MEMORY else (shown[asked.after],)
         given = submitted.get(asked.t)
-        seen = Seen(passages, stored, condition == MEMORY)
+        seen = Seen(passages, stored[: asked.after], condition == MEMORY, condition == COMPACTION)
         found.append(judge.judge(asked, None if given is None else unspell(given), seen))
     return found
 
 
-def recorded_verdicts(task: ToldWorld, record: Mapping[str, Any]) -> list[Verdict]:
+def recorded_verdicts(task: ToldTask, record: Mapping[str, Any]) -> list[Verdict]:
     """Return the verdicts of a recorded run, which names the fate of every wrong answer."""
     wrong = {t: (fate, evidence) for t, fate, evidence in record["words"]["wrong"]}
     missed = set(record["words"].get("missed", ()))
     return [
         WordVerdict(one.t, one.ability, one.t not in wrong, *wrong.get(one.t, (None, "")), one.t in missed).verdict()
-        for one in task.asked
+        for one in task.puts
     ]
 
 
 def word_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:
     """Return what a run record says about answers in words, as plain data."""
+    return record_of(task, trace, verdicts) | {
+        "instruction": instruction_record(task, trace),
+        "floor_bytes": task.floor_bits() / 8,
+    }
+
+
+def record_of(task: ToldTask, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:
+    """Return what the record of a run on any conversation says about its answers and its memory."""
     observed = [one for one in trace.consultations if one.call.verb == "observe"]
     last = observed[-1].stored if observed else None
     abilities: dict[str, list[int]] = {}
@@ -352,27 +371,9 @@ def word_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) 
         "fates": dict(sorted(Counter(one.fate for one in verdicts if one.fate is not None).items())),
         "wrong": [[one.t, one.fate, one.evidence] for one in verdicts if one.fate is not None],
         "missed": [one.t for one in verdicts if one.missed],
-        "instruction": instruction_record(task, trace),
         "stored_texts": None if last is None else len(last),
         "stored_bytes": None if last is None else sum(len(text.encode()) for text in last),
         "said_bytes": sum(len(turn.encode()) for turn in task.turns),
-        "floor_bytes": task.floor_bits() / 8,
         "recalls": sum(one.call.verb == "recall" for one in trace.consultations),
         "returned_bytes": sum(one.returned_characters for one in trace.consultations),
     }
-
-
-def instruction_record(task: ToldWorld, trace: Trace) -> dict[str, int]:
-    """Return how often the user's standing instruction was followed, dropped, or answered with an older one."""
-    told = [one.statement for one in task.said if one.statement.attribute == "signature"]
-    current = task.truth.current("signature", USER)
-    older = {str(one.value) for one in told if one.value not in (None, current)}
-    counts = Counter({"kept": 0, "dropped": 0, "old": 0, "asked": 0})
-    for exchange in trace.exchanges:
-        below = words_below(exchange.reply.text)
-        if current is not None:
-            counts["asked"] += 1
-            counts["kept" if str(current) in below else "old" if any(o in below for o in older) else "dropped"] += 1
-        elif any(word in below for word in older):
-            counts["old"] += 1
-    return dict(counts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 
-from eirkit.findings.statistics import Interval
+from eirkit.findings.statistics import ROUNDING, Interval
 
 LEVEL = 0.95
 FEWEST_CLUSTERS = 6  # with fewer, sign flips cannot reach p = 0.05, and t intervals depend on normality alone
@@ -64,10 +64,24 @@ def mean_share(values: Sequence[float], clusters: Sequence[Hashable], trials: in
     if len(groups) > 1:
         half = half_width(values, clusters)
         found.append((middle - half, middle + half))
-    if len(groups) < FEWEST_CLUSTERS or max(means) - min(means) < 1e-12:
+    if len(groups) < FEWEST_CLUSTERS or max(means) - min(means) <= ROUNDING:
         found.append(_beta_interval(middle * len(groups), len(groups)))
     low, high = min(low for low, _ in found), max(high for _, high in found)
     return Interval(middle, max(0.0, low), min(1.0, high), LEVEL, len(groups))
+
+
+def mean_difference(values: Sequence[float], clusters: Sequence[Hashable], level: float = LEVEL) -> Interval:
+    """Return the interval of a mean of paired differences of shares: t over clusters; exact where all are equal.
+
+    Where no two differ, nothing shows how much they vary. Then it excludes what would rarely go unseen: if other
+    differences had a probability above `unseen`, seeing none in this many clusters would be rarer than the level.
+    """
+    middle, groups = math.fsum(values) / len(values), len(set(clusters))
+    if max(values) - min(values) > ROUNDING:
+        half = half_width(values, clusters, level)
+        return Interval(middle, middle - half, middle + half, level, groups)
+    unseen = 1 - (1 - level) ** (1 / groups)
+    return Interval(middle, middle - unseen * (1 + middle), middle + unseen * (1 - middle), level, groups)
 
 
 def _beta_interval(successes: float, n: int) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from itertools import combinations
 from statistics import NormalDist, fmean
 from typing import Any
 
-from eirkit.findings.intervals import FEWEST_CLUSTERS, LEVEL, half_width, student
+from eirkit.findings.intervals import FEWEST_CLUSTERS, LEVEL, half_width, mean_difference, student
 from eirkit.findings.statistics import ROUNDING
 
 POWER = 0.8  # with which a difference is wanted to be shown
@@ -133,9 +133,8 @@ def _lead(
         return Lead(*names, middle, middle - half, middle + half, False, _wanted(middle, error, groups, outside))
     if not share:
         return Lead(*names, middle, None, None, same, None)
-    # If other differences had a probability above `unseen`, seeing none in these tasks would be rarer than the level.
-    unseen = 1 - outside ** (1 / groups)
-    return Lead(*names, middle, middle - unseen * (1 + middle), middle + unseen * (1 - middle), same, None)
+    bounds = mean_difference(found, tasks, 1 - outside)
+    return Lead(*names, middle, bounds.low, bounds.high, same, None)
 
 
 def _wanted(difference: float, error: float, groups: int, outside: float) -> int | None:

@@ -3,11 +3,12 @@
 A step whose input was lost can be right by chance only. If more of them are right, either the model has the information
 from elsewhere (a *leak*) or a record that was declared lost was there (a *contradiction* of the instrument); then
 nothing is claimed about lost information. And restoring repairs only where it does more than nothing and than a sham.
+Beside every result of a memory system stands how it was used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -107,3 +108,19 @@ def is_above(difference: Interval) -> bool:
 def repair_shown(over: Iterable[Interval], doubt: Doubt | None = None) -> bool:
     """True if restoring a record is shown to repair answers: better than a sham and than nothing, without a doubt."""
     return doubt is None and all(map(is_above, over))
+
+
+def system_remarks(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return a line for each profile in which a memory system was used, and one for each warning of a system."""
+    return tuple(dict.fromkeys(line for row in rows for line in _said(row)))
+
+
+def _said(row: Mapping[str, Any]) -> Iterator[str]:
+    system = row["memory_system"]
+    if system is None:
+        return
+    used = system.get("profile")
+    name = row["memory"] if used is None else f"{row['memory']} ({used['name']})"
+    if used is not None:
+        yield f"{name}: on: {used['on']}; off: {used['off'] or 'nothing'}"
+    yield from (f"{name} warned: {said}" for said in system.get("warnings", ()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eirkit.measures import Measure, MeasureGroup
+from eirkit.measures import Better, Measure, MeasureGroup
 
 _ASKED = "questions"
 
@@ -20,17 +20,35 @@ WORD_FATES = MeasureGroup(
         _fate("word_entity", "another's value", "the answer is right for another person, place or project"),
         _fate("word_scope", "another user's", "the memory returned texts of another user's conversations instead"),
         _fate("word_cut", "cut off", "the text with the fact was cut before the fact"),
+        _fate("word_summary", "left out of the summary", "the summary that took the place of the text lacks the fact"),
         _fate("word_never_stored", "never stored", "the memory did not hold the fact after any session"),
         _fate("word_lost", "stored, then lost", "the memory held the fact after an earlier session and no longer does"),
         _fate("word_not_returned", "held, not returned", "the memory holds the fact and did not return it"),
         _fate(
             "word_unlisted", "not returned, store unknown", "the fact was not returned, and the store cannot be listed"
         ),
+        _fate(
+            "word_rewritten",
+            "not known: other words",
+            "the store has other words than the labelled ones",
+        ),
+        _fate("word_unmatched", "shown, answered otherwise", "all labelled evidence was shown, and the answer differs"),
+        _fate("word_unlabelled", "no labelled evidence", "the question has no labels, and the answer differs"),
         _fate("word_unclear", "returned unclearly worded", "what was shown has the fact and does not tell whose it is"),
         _fate("word_not_used", "shown, not used", "everything needed was shown, and the answer was that it is unknown"),
         _fate("word_invented", "invented", "the answer has a word that occurs nowhere in what was shown"),
         _fate("word_misread", "misread", "everything needed was shown, and the answer does not follow from it"),
         _fate("word_unreadable", "no readable answer", "the reply has no answer that could be read"),
+    ),
+)
+_LABELS = "questions with labels"
+LABELLED_EVIDENCE = MeasureGroup(
+    "word_evidence",
+    "Labelled evidence in what was shown",
+    (
+        Measure("labelled", _LABELS, "questions whose evidence is labelled", pooled="sum"),
+        Measure("all_shown", "all shown", "all that is labelled was shown", "share", _LABELS, better="more"),
+        Measure("some_shown", "part shown", "some of what is labelled was shown", "share", _LABELS),
     ),
 )
 _AFTER = "after the last session"
@@ -46,13 +64,28 @@ WORD_MEASURES = MeasureGroup(
             "floor_bytes", "bytes needed", "bytes that any memory must hold to answer all questions (EIR)", "bytes"
         ),
         Measure("returned_bytes", "bytes returned", "characters returned for a question", "bytes", pooled="per_call"),
-        Measure(
-            "instruction_kept",
-            "instruction followed",
-            "answers that follow the user's standing instruction",
-            "share",
-            "answers while an instruction holds",
-            better="more",
+    ),
+)
+
+
+def _standing(id: str, label: str, meaning: str, of: str = "checks", better: Better = "less") -> Measure:
+    return Measure(id, label, meaning, "share", of, better=better)
+
+
+STANDING_INSTRUCTIONS = MeasureGroup(
+    "word_instructions",
+    "What became of standing instructions",
+    (
+        Measure("checks", "checks", "answers, once for each standing instruction that was in force", pooled="sum"),
+        _standing("kept", "followed", "the answer does as the instruction in force says", better="more"),
+        _standing("dropped", "dropped from view", "the instruction was not in what the model was shown"),
+        _standing("ignored", "shown, ignored", "the instruction was shown, and the answer does not follow it"),
+        _standing("overridden", "overridden", "the answer follows an instruction that had been replaced"),
+        _standing(
+            "came_back",
+            "withdrawn, followed still",
+            "the answer follows an instruction that had been withdrawn",
+            "answers after a withdrawal",
         ),
     ),
 )

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eirkit.findings.intervals import proportion, student
+from eirkit.findings.standing import COUNTS
 from eirkit.findings.statistics import mean
 from eirkit.findings.word_measures import WORD_FATES
 from eirkit.tasks.words.world import ABILITIES
 
 ALL = "all"
+EVIDENCE = ("all_shown", "some_shown")
 INSTRUCTION = "instruction"  # not among the questions: it is checked at every answer
 
 
@@ -27,6 +29,27 @@ def pool_words(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "fate_shares": {one.id: mean(_share(run, one.id) for run in runs) for one in WORD_FATES},
         **{name: _mean_known([run[name] for run in runs]) for name in sizes},
         "returned_bytes": _ratio(runs, "returned_bytes", "recalls"),
+        "instructions": _instructions([run["instruction"] for run in runs]),
+        **({"evidence": _evidence([run["evidence"] for run in runs])} if "evidence" in runs[0] else {}),
+    }
+
+
+def _evidence(runs: Sequence[Mapping[str, int]]) -> dict[str, float | None]:
+    """Return how many questions have labelled evidence, and for which share of them it was shown."""
+    told = [run for run in runs if run["labelled"]]
+    shares = {name: mean(run[name] / run["labelled"] for run in told) if told else None for name in EVIDENCE}
+    return {"labelled": sum(run["labelled"] for run in told), **shares}
+
+
+def _instructions(runs: Sequence[Mapping[str, int]]) -> dict[str, float | None]:
+    """Return how often standing instructions were checked, and the share of checks with each outcome."""
+    told = [run for run in runs if run["asked"]]
+    outcomes = {name: mean(run[name] / run["asked"] for run in told) for name in COUNTS[1:5]} if told else {}
+    gone = [run["came_back"] / run["withdrawn"] for run in runs if run.get("withdrawn")]
+    return {
+        "checks": sum(run["asked"] for run in told),
+        **(outcomes or dict.fromkeys(COUNTS[1:5])),
+        "came_back": mean(gone) if gone else None,
     }
 
 
@@ -34,7 +57,8 @@ def _abilities(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return right answers by ability, all of them first, each with an interval over worlds."""
     counts: list[Mapping[str, Sequence[int]]] = [run["abilities"] for run in runs]
     rows = [_line(ALL, [(sum(r for r, _ in one.values()), sum(n for _, n in one.values())) for one in counts])]
-    for ability in ABILITIES:
+    others = sorted({name for run in counts for name in run} - set(ABILITIES))
+    for ability in (*ABILITIES, *others):
         pairs = [(right, n) for run in counts for name, (right, n) in run.items() if name == ability]
         if pairs:
             rows.append(_line(ability, pairs))

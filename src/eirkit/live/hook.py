@@ -16,31 +16,33 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.folders import files_for_owner_only, own_folder, replace_file
+from eirkit.live.other_transcripts import last_snapshot, new_messages, new_rows
 from eirkit.live.restoring import RestoredText, other_files, restored_text, sham_text
 from eirkit.live.trial import Arm, draw_arm
 from eirkit.live.working_set import WorkingSet
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.formats.messages import text_of
 from eirkit.logs.formats.run_builder import mapping_of, string_of
-from eirkit.logs.sources.documents import ReadLimits, StoredDocument
+from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument
 from eirkit.logs.sources.json_lines import parse_line
 from eirkit.logs.sources.json_parser import PARSER_NESTING
 from eirkit.logs.time_limits import time_limit
 from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import Recording, formats
 
-FORMATS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli"}
+FORMATS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "opencode": "opencode"}
 SECONDS = 20  # after which a call gives up; agents wait at most twice as long
 READ_SECONDS = 10.0  # of processor time for what is new in a transcript; then only its prompts are read
 MOST_BYTES = 32 << 20  # of a transcript that are interpreted; of what lies before, only prompts are read
-LAYOUT = 1
+LAYOUT = 2
+MOST_KEPT = 200  # sessions, and texts that did not fit; the oldest are removed
 _HEAD_BYTES = 4096  # by which a transcript is recognised
 _PROMPT_BYTES = 1 << 14  # of a line that is read for its prompt alone
 _EVENT_BYTES = 1 << 20  # of an event
@@ -62,6 +64,8 @@ class SessionMemory:
     working: WorkingSet = field(default_factory=WorkingSet)
     compactions: int = 0
     arm: Arm = "restore"
+    said: str = ""  # after the last compaction
+    snapshot: str = ""  # of Gemini CLI: the id of the last summary that was answered
 
     def as_json(self) -> dict[str, Any]:
         kept = {name: getattr(self, name) for name in self.__slots__ if name != "working"}
@@ -94,7 +98,18 @@ class Sessions:
 
     def save(self, agent: str, session: str, memory: SessionMemory) -> None:
         path = self.path(agent, session)
+        is_new = not path.exists()
         write_own(path, json.dumps(memory.as_json()))
+        if is_new:
+            keep_newest(self.folder)
+
+
+def keep_newest(folder: Path, most: int = MOST_KEPT) -> None:
+    """Remove the oldest files of a folder of the guard, beyond so many."""
+    with suppress(OSError):
+        dated = sorted((path.stat().st_mtime, path) for path in folder.iterdir() if path.is_file())
+        for _, path in dated[:-most]:
+            path.unlink(missing_ok=True)
 
 
 def write_own(path: Path, text: str) -> None:
@@ -104,11 +119,15 @@ def write_own(path: Path, text: str) -> None:
         replace_file(path, text.encode("utf-8", "replace"))
 
 
-def catch_up(memory: SessionMemory, agent: str, transcript: Path) -> str:
+def catch_up(memory: SessionMemory, agent: str, transcript: Path, session: str = "", folder: str = "") -> str:
     """Read what was written to a transcript since the last time; from the beginning if it is another file.
 
-    Returns why of the new part only prompts were read; nothing if all of it was.
+    Returns what of the new part could not be read and why; nothing if all of it was.
     """
+    if agent == "opencode":
+        content, row = new_rows(transcript, session, memory.offset if memory.transcript == str(transcript) else 0)
+        memory.transcript, memory.offset = str(transcript), row
+        return _interpret(memory, agent, content, content, folder)
     if not transcript.is_file():  # a pipe would never end
         raise FileNotFoundError(f"{transcript} is not a file")
     with transcript.open("rb") as stream:
@@ -123,21 +142,31 @@ def catch_up(memory: SessionMemory, agent: str, transcript: Path) -> str:
             stream.seek(start)
             start = _hear_only(memory.working, stream, size - MOST_BYTES)
         stream.seek(0)
-        first = stream.readline(MOST_BYTES) if agent == "codex" and start else b""
+        first = stream.readline(MOST_BYTES) if agent in ("codex", "gemini") and start else b""
         stream.seek(start)
         new = stream.read(max(0, size - start))
     complete = new.rfind(b"\n") + 1
     memory.offset = start + complete
+    read = new_messages(new[:complete]) if agent == "gemini" else new[:complete]
+    return _interpret(memory, agent, first + read, read, folder)
+
+
+def _interpret(memory: SessionMemory, agent: str, content: bytes, new: bytes, folder: str) -> str:
     working = deepcopy(memory.working)  # so that an interrupt leaves nothing half done
+    damaged: list[Skipped] = []
     try:
         with time_limit(READ_SECONDS, "the transcript"):
-            for recording in _recordings(agent, first + new[:complete]):
-                working.take(interpret(recording, estimating_counter()))
+            for item in _read(agent, content):
+                if isinstance(item, Skipped):
+                    damaged += [item] if ":" in item.source else []  # a line; a new part without a reply is none
+                elif "parent_run" not in item.details:  # a sub-agent has a context of its own
+                    rooted = item if item.root else replace(item, root=folder or None)
+                    working.take(interpret(rooted, estimating_counter()))
     except InputFileError as error:
-        _hear_only(memory.working, io.BytesIO(new[:complete]), complete)
-        return str(error)
+        _hear_only(memory.working, io.BytesIO(new), len(new))
+        return f"only prompts were read: {error}"
     memory.working = working
-    return ""
+    return f"damaged lines left out: {len(damaged)}; the first is {damaged[0].reason}" if damaged else ""
 
 
 def _hear_only(working: WorkingSet, stream: IO[bytes], stop: int) -> int:
@@ -163,13 +192,12 @@ def _prompt(line: Mapping[str, Any]) -> str:
     return string_of(payload.get("message")) if payload.get("type") == "user_message" else ""
 
 
-def _recordings(agent: str, content: bytes) -> Iterator[Recording]:
-    """Yield the session's own runs in some lines of a transcript, without those of sub-agents."""
+def _read(agent: str, content: bytes) -> Iterator[Recording | Skipped]:
+    """Yield the runs in some lines of a transcript, and what of them is damaged."""
     limits = ReadLimits()
-    document = StoredDocument(lambda: io.BytesIO(content), "transcript", "transcript.jsonl", None, limits)
-    for item in formats.get(FORMATS[agent])().read(document):
-        if isinstance(item, Recording) and "parent_run" not in item.details:
-            yield item
+    name = "transcript.json" if agent == "opencode" else "transcript.jsonl"
+    document = StoredDocument(lambda: io.BytesIO(content), "transcript", name, None, limits)
+    yield from formats.get(FORMATS[agent])().read(document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,27 +227,48 @@ def respond(event: HookEvent, folder: Path, now: float) -> dict[str, Any] | None
     """
     sessions = Sessions(folder / "sessions")
     memory = sessions.load(event.agent, event.session)
-    if event.name in ("PreCompact", "PreCompress"):
+    if event.name == "PreCompact":
         _read_transcript(memory, event, folder, now)
-        if event.name == "PreCompact":
-            memory.compactions += 1
+        memory.compactions += 1
         sessions.save(event.agent, event.session, memory)
         return None
-    if event.name == "SessionStart" and event.payload.get("source") == "compact":
-        with suppress(OSError, OutOfTimeError):  # what was stored before the compaction is still known
-            _read_transcript(memory, event, folder, now)
-        said = _restore(memory, event, folder, now)
-        with suppress(OSError):  # on a full disk the answer is still good
-            sessions.save(event.agent, event.session, memory)
-        if said:
-            return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": said}}
-    return None
+    if event.name == "Resume":
+        return _answer("SessionStart", memory.said)
+    if not _follows_compaction(memory, event):
+        return None
+    with suppress(OSError, OutOfTimeError):  # what was stored before the compaction is still known
+        _read_transcript(memory, event, folder, now)
+    memory.said = _restore(memory, event, folder, now)
+    with suppress(OSError):  # on a full disk the answer is still good
+        sessions.save(event.agent, event.session, memory)
+    return _answer(event.name, memory.said)
+
+
+def _answer(name: str, said: str) -> dict[str, Any] | None:
+    return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": said}} if said else None
+
+
+def _follows_compaction(memory: SessionMemory, event: HookEvent) -> bool:
+    """Return whether this is the first event after a compaction; Gemini CLI has none of its own for that."""
+    if event.name == "SessionStart":
+        return event.payload.get("source") == "compact"
+    if event.name not in ("BeforeAgent", "AfterTool") or event.transcript is None:
+        return False
+    with event.transcript.open("rb") as stream:
+        known = memory.offset if memory.transcript == str(event.transcript) else 0
+        stream.seek(max(known, stream.seek(0, os.SEEK_END) - MOST_BYTES))
+        snapshot = last_snapshot(stream.read(MOST_BYTES))
+    if not snapshot or snapshot == memory.snapshot:
+        return False
+    memory.snapshot = snapshot
+    memory.compactions += 1
+    return True
 
 
 def _read_transcript(memory: SessionMemory, event: HookEvent, folder: Path, now: float) -> None:
     if event.transcript is None:
         raise FileNotFoundError("the event names no transcript")
-    if complaint := catch_up(memory, event.agent, event.transcript):
+    if complaint := catch_up(memory, event.agent, event.transcript, event.session, event.folder):
         log(folder, f"{event.agent} {event.name}: {event.transcript}: {complaint}", now)
 
 
@@ -239,6 +288,7 @@ def _restore(memory: SessionMemory, event: HookEvent, folder: Path, now: float) 
     if found.is_cut:
         try:
             write_own(rest, found.whole + "\n")
+            keep_newest(rest.parent)
         except OSError:  # without the file the text must not name it
             found = restored_text(memory.working, event.folder, "not stored: the disk is full or read-only") or found
     return found.text

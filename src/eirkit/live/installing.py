@@ -1,7 +1,7 @@
 """Installs the guard into coding agents, each in the layout that the agent itself defines, and takes it out again.
 
-Claude Code, Gemini CLI and opencode load a folder or a file of ours; Codex has one file of hooks for everybody, into
-which ours are written. What was there before is kept byte for byte and comes back when the guard is removed.
+Claude Code and Gemini CLI load a folder of ours, opencode a file; Codex has one file of hooks for everybody, into which
+ours are written. What was there before is kept byte for byte and comes back when the guard is removed.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ def _hooks(agent: str) -> dict[str, Any]:
     return {"PreCompact": hook("PreCompact", "*"), "SessionStart": hook("SessionStart", "compact")}
 
 
-def _readme() -> bytes:
-    return (files("eirkit.live") / "plugin" / "README.md").read_bytes()
+def _readme(name: str, title: str) -> bytes:
+    text = (files("eirkit.live") / "plugin" / "README.md").read_text("utf-8")
+    return text.replace("AGENT_TITLE", title).replace("AGENT_NAME", name).encode()
 
 
 def _licence() -> bytes:
@@ -81,9 +82,31 @@ def _claude(_place: Path) -> dict[str, bytes]:
     return {
         ".claude-plugin/plugin.json": _json(manifest),
         "hooks/hooks.json": _json({**hooks, "hooks": _hooks("claude")}),
-        "README.md": _readme(),
+        "README.md": _readme("claude", "Claude Code"),
         "LICENSE": _licence(),
     }
+
+
+def _gemini(_place: Path) -> dict[str, bytes]:
+    """Return an extension; Gemini CLI has no event after a compaction, so every event that can say something looks."""
+    manifest = {"name": NAME, "version": version("eirkit"), "description": "Restores what a compaction drops."}
+
+    def hook(event: str) -> list[dict[str, Any]]:
+        call = {"type": "command", "name": NAME, "command": _command("gemini", event)}
+        return [{"hooks": [{**call, "timeout": _TIMEOUT_SECONDS * 1000}]}]
+
+    return {
+        "gemini-extension.json": _json(manifest),
+        "hooks/hooks.json": _json({"hooks": {event: hook(event) for event in ("BeforeAgent", "AfterTool")}}),
+        "README.md": _readme("gemini", "Gemini CLI"),
+        "LICENSE": _licence(),
+    }
+
+
+def _opencode(_place: Path) -> dict[str, bytes]:
+    words = json.dumps([sys.executable, "-P", "-m", "eirkit.live.hook", "opencode"])
+    source = (files("eirkit.live") / "plugin" / "opencode.js").read_text("utf-8")
+    return {"": source.replace('"COMMAND"', words, 1).encode()}
 
 
 def _codex(place: Path) -> dict[str, bytes]:
@@ -116,6 +139,24 @@ AGENTS: Mapping[str, GuardedAgent] = {
             lambda home, environment: Path(environment.get("CODEX_HOME") or home / ".codex") / "hooks.json",
             _codex,
             "Codex runs a hook only after you have trusted it: type /hooks in the next session.",
+        ),
+        GuardedAgent(
+            "gemini",
+            "Gemini CLI",
+            lambda home, environment: (
+                Path(environment.get("GEMINI_CLI_HOME") or home) / ".gemini" / "extensions" / NAME
+            ),
+            _gemini,
+            "It is loaded by the next session.",
+        ),
+        GuardedAgent(
+            "opencode",
+            "opencode",
+            lambda home, environment: (
+                Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "opencode" / "plugin" / f"{NAME}.js"
+            ),
+            _opencode,
+            "It is loaded by the next session.",
         ),
     )
 }

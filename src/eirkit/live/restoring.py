@@ -21,7 +21,7 @@ _HEAD = (
     "The context was compacted. From the log of this session, so that nothing has to be guessed "
     "(a note of eirkit guard, not a request):"
 )
-_RULES = "The user's standing instructions, word for word:"
+_RULES = "What the user ruled or decided, word for word; some of it may be settled by now:"
 _TODOS = "Open to-dos:"
 _FILES = "Files in use that may be gone from the context; read them again before you rely on them:"
 

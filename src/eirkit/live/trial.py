@@ -1,7 +1,9 @@
 """The trial of the guard: at each compaction it restores what is needed, says as much about other files, or nothing.
 
-Arms are drawn in blocks of three, one permutation of all arms for every three compactions of a project, by a hash of a
-logged seed. So every project has nearly as many of each, and within a block every order is equally likely.
+The first compactions of a project's sessions are drawn in blocks of three, one permutation of all arms each; so are the
+second ones, and so on. So every block has one compaction of each of three sessions, and what was drawn earlier in a
+session says nothing about what is drawn later: an earlier arm may have any lasting effect. A draw is a hash of a logged
+seed.
 """
 
 from __future__ import annotations
@@ -9,11 +11,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import permutations
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from eirkit.folders import files_for_owner_only
 
@@ -25,18 +28,48 @@ except ImportError:  # pragma: no cover - Windows has no flock; two draws at onc
 Arm = Literal["restore", "sham", "nothing"]
 ARMS: tuple[Arm, ...] = ("restore", "sham", "nothing")
 PLAN, DRAWS = "trial.json", "draws.jsonl"
+PLANNED = 120  # compactions after which there is an answer: forty of each arm
 _ORDERS = tuple(permutations(ARMS))
 
 
-def begin_trial(folder: Path, seed: int | None = None) -> int:
-    """Begin a trial, unless one is under way, and return its seed."""
-    known = trial_seed(folder)
+@dataclass(frozen=True, slots=True)
+class TrialPlan:
+    """A trial that is under way."""
+
+    seed: int
+    compactions: int  # after which there is an answer
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnCompaction:
+    """One compaction of a trial."""
+
+    seed: int
+    planned: int
+    at: float
+    agent: str
+    session: str
+    transcript: str
+    project: str
+    ordinal: int  # of the compaction in its session, from 0
+    place: int  # among the compactions of the same ordinal in the project, from 0
+    arm: Arm
+
+    @property
+    def block(self) -> tuple[str, int, int]:
+        """What names the permutation that gave the arm."""
+        return self.project, self.ordinal, self.place // len(ARMS)
+
+
+def begin_trial(folder: Path, seed: int | None = None, compactions: int = PLANNED) -> TrialPlan:
+    """Begin a trial, unless one is under way, and return it."""
+    known = trial_plan(folder)
     if known is not None:
         return known
-    chosen = secrets.randbits(64) if seed is None else seed
+    chosen = TrialPlan(secrets.randbits(64) if seed is None else seed, compactions)
     with files_for_owner_only():
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / PLAN).write_text(json.dumps({"seed": chosen}) + "\n")
+        (folder / PLAN).write_text(json.dumps({"seed": chosen.seed, "compactions": compactions}) + "\n")
     return chosen
 
 
@@ -45,19 +78,21 @@ def end_trial(folder: Path) -> None:
     (folder / PLAN).unlink(missing_ok=True)
 
 
-def trial_seed(folder: Path) -> int | None:
-    """Return the seed of the trial that is under way; None without one."""
+def trial_plan(folder: Path) -> TrialPlan | None:
+    """Return the trial that is under way; None without one."""
     try:
-        return int(json.loads((folder / PLAN).read_text("utf-8"))["seed"])
-    except (OSError, ValueError, KeyError, TypeError):
+        found = json.loads((folder / PLAN).read_text("utf-8"))
+        return TrialPlan(int(found["seed"]), int(found.get("compactions", PLANNED)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def arm_at(seed: int, project: str, place: int) -> Arm:
-    """Return the arm of a project's compaction, counted from 0."""
+def arm_at(seed: int, project: str, ordinal: int, place: int) -> Arm:
+    """Return the arm of a compaction: by how many its session and its project had before, both counted from 0."""
     block, position = divmod(place, len(ARMS))
-    digest = sha256(f"eirkit/guard/1\x1f{seed}\x1f{project}\x1f{block}".encode("utf-8", "replace")).digest()
-    # Of 2^64 values, six times as many as needed for an equal share differ by less than one in 10^18.
+    named = f"eirkit/guard/2\x1f{seed}\x1f{project}\x1f{ordinal}\x1f{block}"
+    digest = sha256(named.encode("utf-8", "replace")).digest()
+    # 2^64 is no multiple of six, by which an order's probability differs from one sixth by less than 1 in 10^18.
     return _ORDERS[int.from_bytes(digest[:8], "big") % len(_ORDERS)][position]
 
 
@@ -66,17 +101,20 @@ def draw_arm(folder: Path, project: str, about: Mapping[str, Any]) -> Arm:
 
     A compaction whose arm cannot be logged is no part of the trial.
     """
-    seed = trial_seed(folder)
-    if seed is None:
+    plan = trial_plan(folder)
+    if plan is None:
         return "restore"
     try:
         with files_for_owner_only(), (folder / DRAWS).open("a+b") as stream:
             if fcntl is not None:
                 fcntl.flock(stream, fcntl.LOCK_EX)
             stream.seek(0)
-            place = sum(_is_of(line, seed, project) for line in stream)
-            arm = arm_at(seed, project, place)
-            line = {**about, "seed": seed, "project": project, "place": place, "arm": arm}
+            before = [one for one in _drawn(stream) if one.seed == plan.seed]
+            ordinal = sum((one.agent, one.session) == (about["agent"], about["session"]) for one in before)
+            place = sum((one.project, one.ordinal) == (project, ordinal) for one in before)
+            arm = arm_at(plan.seed, project, ordinal, place)
+            line = {**about, "seed": plan.seed, "planned": plan.compactions, "project": project}
+            line |= {"ordinal": ordinal, "place": place, "arm": arm}
             stream.write(json.dumps(line).encode() + b"\n")
             stream.flush()
             os.fsync(stream.fileno())
@@ -85,9 +123,20 @@ def draw_arm(folder: Path, project: str, about: Mapping[str, Any]) -> Arm:
         return "restore"
 
 
-def _is_of(line: bytes, seed: int, project: str) -> bool:
+def read_draws(folder: Path) -> list[DrawnCompaction]:
+    """Return all compactions that were drawn, in their order."""
     try:
-        drawn = json.loads(line)
-        return bool(drawn["seed"] == seed and drawn["project"] == project)
-    except (ValueError, KeyError, TypeError):
-        return False  # a torn line
+        with (folder / DRAWS).open("rb") as stream:
+            return list(_drawn(stream))
+    except OSError:
+        return []
+
+
+def _drawn(stream: IO[bytes]) -> Iterator[DrawnCompaction]:
+    names = DrawnCompaction.__slots__
+    for line in stream:
+        try:
+            found = json.loads(line)
+            yield DrawnCompaction(**{name: found[name] for name in names})
+        except (ValueError, KeyError, TypeError):
+            continue  # a torn line

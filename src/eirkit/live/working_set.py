@@ -34,6 +34,8 @@ class WorkingFile:
     def show(self, read: FileRead, tokens: int) -> None:
         """Take note of a view."""
         self.tokens = max(self.tokens, tokens)
+        if read.requested is not None and read.requested.last < read.requested.first:
+            return  # matches of a search or parts of a diff: no range that one could ask for again
         if read.requested is not None:
             self.ranges = joined([*self.ranges, (read.requested.first, read.requested.last)])
         elif read.lines and (first := min(read.lines)) > 1:

@@ -161,6 +161,38 @@ WEEK_MEASURES = MeasureGroup(
         ),
     ),
 )
+TRIAL_MEASURES = MeasureGroup(
+    "trial",
+    "What happened after a compaction in a trial of the guard",
+    (
+        Measure(
+            "reread_after_tokens",
+            "read again after it",
+            "tokens of files that the session had used before the compaction and has not written since",
+            "tokens",
+            better="less",
+        ),
+        Measure(
+            "to_edit_tokens",
+            "tokens to the next edit",
+            "tokens of turns up to the first one that wrote a file of the project, or up to the last one that counts",
+            "tokens",
+            better="less",
+        ),
+        Measure(
+            "to_edit_turns",
+            "turns to the next edit",
+            "turns up to the first one that wrote a file of the project, or up to the last one that counts",
+            better="less",
+        ),
+        Measure(
+            "broken_rules",
+            "broken instructions",
+            "instructions given before the compaction that forbid a file or a command which was then written or run",
+            better="less",
+        ),
+    ),
+)
 BREAK_MEASURES = MeasureGroup(
     "breaks",
     "What compactions and clears dropped",
@@ -233,6 +265,80 @@ COHORT_MEASURES = MeasureGroup(
             "the same with runs that reached no goal file as needing 0",
             "probability",
             pooled="cohort",
+        ),
+    ),
+)
+
+COMPACTOR_MEASURES = MeasureGroup(
+    "compactors",
+    "What compactors keep at a cut",
+    (
+        Measure(
+            "kept_share",
+            "kept",
+            "needed lines that stand in what the compactor returned, by their tokens, mean over cuts",
+            "share",
+            "the needed tokens",
+            "more",
+            pooled="none",
+        ),
+        Measure(
+            "regret_share",
+            "regret",
+            "what the best selection of lines within the budget keeps beyond it, mean over cuts",
+            "share",
+            "the needed tokens",
+            "less",
+            pooled="none",
+        ),
+        Measure(
+            "gain_share",
+            "over chance",
+            "what it keeps beyond random lines of as many tokens, mean over cuts",
+            "share",
+            "the needed tokens",
+            "more",
+            pooled="none",
+        ),
+        Measure("used_tokens_mean", "used", "tokens that it returned, mean over cuts", "tokens", pooled="none"),
+        Measure(
+            "failed_compactions", "failed", "cuts at which it gave no valid messages within the budget", better="less"
+        ),
+        Measure(
+            "read_kept", "code read", "kept of needed lines that a read showed", "share", "their tokens", "more", "none"
+        ),
+        Measure(
+            "written_kept",
+            "code written",
+            "kept of needed lines that the agent had written itself",
+            "share",
+            "their tokens",
+            "more",
+            "none",
+        ),
+        Measure(
+            "rules_verbatim", "rules, word for word", "kept word for word", "share", "the user's rules", "more", "none"
+        ),
+        Measure(
+            "rules_kept", "rules", "kept word for word or in substance", "share", "the user's rules", "more", "none"
+        ),
+        Measure(
+            "paths_kept",
+            "paths",
+            "still named",
+            "share",
+            "files that the context named and later turns used",
+            "more",
+            "none",
+        ),
+        Measure(
+            "names_kept",
+            "names in outputs",
+            "still named",
+            "share",
+            "names that only an output told and later calls used",
+            "more",
+            "none",
         ),
     ),
 )

@@ -19,23 +19,29 @@ _CONTROL = "<|"  # prefix of every control token, which in a log is ordinary tex
 
 
 class ExactCounter:
-    """Counts with the vocabulary; counts of parts add up if the text is cut at `is_token_boundary`."""
+    """Counts with the vocabulary; counts of parts add up if the text is cut at `is_token_boundary`.
 
-    __slots__ = ("_vocabulary",)
+    Args:
+        encode_flat: returns the ids of a text as bytes, and reads control tokens.
+        encode_ordinary: returns the ids of a text as a list, and takes control tokens for ordinary text.
+    """
 
-    def __init__(self, vocabulary: Counter) -> None:
-        self._vocabulary = vocabulary
+    __slots__ = ("_flat", "_ordinary")
+
+    def __init__(self, encode_flat: Callable[[str], bytes], encode_ordinary: Callable[[str], list[int]]) -> None:
+        self._flat, self._ordinary = encode_flat, encode_ordinary
 
     def __call__(self, text: str) -> int:
-        if not text:
-            return 0
         if len(text) > _PIECE:
             return sum(map(self, _pieces(text)))
         try:
-            return self._vocabulary(text)
+            # One character is found much faster than two, and most texts have none.
+            if _CONTROL[1] in text and _CONTROL in text:
+                return len(self._ordinary(text))
+            return len(self._flat(text)) // _ID_BYTES
         except UnicodeEncodeError:
             # Logs contain lone surrogates where a tool cut a text; each counts as one replacement character.
-            return self._vocabulary(text.encode("utf-8", "replace").decode())
+            return self(text.encode("utf-8", "replace").decode())
 
 
 @cache
@@ -46,17 +52,25 @@ def exact_counter() -> Counter:
     except ImportError:
         raise MissingExtraError("counting tokens", "vestige") from None
     tokenizer = Tokenizer.from_pretrained(ENCODING)
-    as_bytes, as_list = tokenizer.encode_flat, tokenizer.encode_ordinary
-
-    def count(text: str) -> int:
-        return len(as_list(text)) if _CONTROL in text else len(as_bytes(text)) // _ID_BYTES
-
-    return ExactCounter(count)
+    return ExactCounter(tokenizer.encode_flat, tokenizer.encode_ordinary)
 
 
 def estimating_counter() -> Counter:
     """Return a counter that divides characters by four, rounded up."""
     return lambda text: -(-len(text) // CHARACTERS_A_TOKEN)
+
+
+class _Counts(dict[str, int]):
+    """Tokens by text; a text that is asked for first is counted."""
+
+    __slots__ = ("_count",)
+
+    def __init__(self, count: Counter) -> None:
+        self._count = count
+
+    def __missing__(self, text: str) -> int:
+        tokens = self[text] = self._count(text)
+        return tokens
 
 
 class CachedCounter:
@@ -66,13 +80,10 @@ class CachedCounter:
 
     def __init__(self, count: Counter) -> None:
         self._count, self._adds_up = count, isinstance(count, ExactCounter)
-        self._known: dict[str, int] = {}
+        self._known = _Counts(count)
 
     def __call__(self, text: str) -> int:
-        tokens = self._known.get(text)
-        if tokens is None:
-            tokens = self._known[text] = self._count(text)
-        return tokens
+        return self._known[text]
 
     def with_parts(self, text: str, parts: Iterable[str]) -> int:
         """Return the tokens of a text; parts of it, in order, are cached too where that is free."""

@@ -11,18 +11,16 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.paper.runner import StudyOutcome
 from eirkit.paper.study import (
-    DIFFERS,
     JUDGED,
     KINDS,
     MEANINGS,
-    REPRODUCED,
-    SPREAD,
     VERDICTS,
     Findings,
     Study,
     StudyRow,
     document_of,
 )
+from eirkit.paper.verdicts import AGREES, DIFFERS, ERROR, TOO_WIDE
 from eirkit.records import write_document
 from eirkit.show.document import Headline, Listing, Page, Section, anchor
 from eirkit.show.exports import FigureForm, TableForm, write_figures, write_page, write_tables
@@ -75,16 +73,29 @@ _COMPARED = (
         "range",
         figures=True,
         priority=1,
-        meaning="where 99.7% of our means over as many seeds as the paper's lie, unless “judged by” says otherwise",
+        meaning="published figures with which ours would agree",
     ),
     Column("verdict", "verdict"),
+    Column(
+        "missed",
+        "if off",
+        figures=True,
+        meaning="probability of *agrees* if the truth differed by 0.1, or by a tenth of a figure that is no share",
+    ),
 )
 
 
 def _compared(row: StudyRow, whole: bool) -> Mapping[str, Cell]:
     spread = None if row.low is None or row.low == row.high else f"{number(row.low)} … {number(row.high)}"
     published, ours = (_cell(value, whole) for value in (row.published, row.ours))
-    return {"published": published, "ours": ours, "range": spread, "verdict": row.verdict, "basis": row.basis}
+    return {
+        "published": published,
+        "ours": ours,
+        "range": spread,
+        "verdict": row.verdict,
+        "missed": row.agrees_if_off,
+        "basis": row.basis,
+    }
 
 
 def _cell(value: float | None, whole: bool) -> Cell:
@@ -124,9 +135,7 @@ def _verdicts(of: Mapping[str, StudyRow], agents: Sequence[str]) -> str:
 def _figure(row: StudyRow | None) -> str | None:
     if row is None or row.ours is None:
         return None
-    if row.low is None or row.high is None or row.low == row.high:
-        return number(row.ours)
-    return f"{number(row.ours)} ± {number((row.high - row.low) / 6)}"
+    return f"{number(row.ours)} ± {number(row.spread)}" if row.spread else number(row.ours)
 
 
 def number(value: float | None) -> str | None:
@@ -148,17 +157,17 @@ def overview(outcomes: Sequence[StudyOutcome]) -> Table:
     for outcome in outcomes:
         study, found = outcome.study, outcome.findings
         counts = Counter(row.verdict for row in found.rows) if found else Counter[str]()
-        judged = {verdict: counts[verdict] if found else None for verdict in (REPRODUCED, SPREAD, DIFFERS)}
+        judged = {verdict: counts[verdict] if found else None for verdict in (AGREES, DIFFERS, TOO_WIDE)}
         extent = found.extent if found else None
         lines.append({"id": study.id, "kind": study.kind, "verdict": outcome.verdict, "extent": extent, **judged})
     columns = (
         Column("id", "study", role="name"),
         Column("kind", "kind", priority=1),
         Column("verdict", "verdict"),
-        Column("extent", "judged", meaning="the others need a model, recorded runs or a memory system"),
-        Column(REPRODUCED, "reproduced"),
-        Column(SPREAD, "in spread"),
+        Column("extent", "judged", meaning="the others are too wide, another experiment, or need something"),
+        Column(AGREES, "agree"),
         Column(DIFFERS, "differ"),
+        Column(TOO_WIDE, "too wide"),
     )
     return Table("studies", "Studies", columns, tuple(lines), "Numbers count published figures.")
 
@@ -180,28 +189,50 @@ def reproduction_page(outcomes: Sequence[StudyOutcome]) -> Page:
 
 
 def _headline(found: Sequence[Findings], awaited: int) -> Headline:
-    studies = Counter(findings.verdict for findings in found if findings.is_mostly_judged)
-    scarcely = sum(findings.judged > 0 and not findings.is_mostly_judged for findings in found)
-    intervals = sum(bool(row.basis) for findings in found for row in findings.rows)
-    rows = Counter(row.verdict for findings in found for row in findings.rows)
-    agree, judged = studies[REPRODUCED] + studies[SPREAD], sum(studies[verdict] for verdict in JUDGED)
-    compared = sum(rows[verdict] for verdict in JUDGED)
     sentences = (
         *(
             (f"Still awaited: {counted(awaited, 'study', 'studies')}; this page is written with each.",)
             if awaited
             else ()
         ),
-        f"{studies[REPRODUCED]} studies reproduce every published figure that could be judged, {studies[SPREAD]} lie "
-        f"within the spread of as many seeds as the paper used; in {studies[DIFFERS]} some figure differs, and the "
-        "study says why.",
-        f"{compared} comparisons were judged, several for a figure where several reference agents stand in for a "
-        f"model: {rows[REPRODUCED] + rows[SPREAD]} agree. {sum(rows.values()) - compared} more need a "
-        "model, recorded runs or a memory system.",
-        *((f"Studies judged on less than half of their figures are not counted: {scarcely}.",) if scarcely else ()),
-        *((f"Estimates judged by our 95% interval and not by a spread over seeds: {intervals}.",) if intervals else ()),
+        *summary_sentences(found),
     )
-    return Headline(f"{agree} of {judged}", "judged studies agree with the paper", sentences)
+    rows = distinct_rows(found)
+    agree, judged = (sum(row.verdict in which for row in rows) for which in ((AGREES,), JUDGED))
+    return Headline(f"{agree} of {judged}", "judged figures agree with the paper", sentences)
+
+
+def distinct_rows(found: Sequence[Findings]) -> list[StudyRow]:
+    """Return one row for each published figure: several agents or studies may have the same one."""
+    rows: dict[tuple[str, ...], StudyRow] = {}
+    for row in (row for findings in found for row in findings.rows if not row.same_as):
+        key = (row.figure,) if row.figure else (row.source, row.section, row.label, row.published_by)
+        kept = rows.get(key)
+        if kept is None or (row.verdict in JUDGED and kept.verdict not in JUDGED):
+            rows[key] = row
+    return list(rows.values())
+
+
+def summary_sentences(found: Sequence[Findings]) -> tuple[str, ...]:
+    """Return how many figures agree, how many would differ by chance, and why the others are not judged."""
+    rows = Counter(row.verdict for row in distinct_rows(found))
+    judged, tested = (
+        sum(rows[verdict] for verdict in JUDGED),
+        sum(row.p is not None for row in distinct_rows(found) if row.verdict in JUDGED),
+    )
+    others = ", ".join(f"{rows[verdict]} {verdict}" for verdict in VERDICTS if verdict not in JUDGED and rows[verdict])
+    return (
+        f"{counted(sum(rows.values()), 'distinct published figure')}: {rows[AGREES]} agree, {rows[DIFFERS]} differ"
+        f"{', ' + others if others else ''}.",
+        *(
+            (
+                f"Of the {judged} judged figures {tested} are compared by a test, of which about "
+                f"{tested * ERROR:.0f} would differ by chance if every truth were the same.",
+            )
+            if tested
+            else ()
+        ),
+    )
 
 
 def study_page(study: Study, findings: Findings) -> Page:

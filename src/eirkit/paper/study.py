@@ -5,63 +5,52 @@ Findings survive a round trip through JSON, so that a study is computed once. Th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from eirkit.agents.model import ModelOptions
 from eirkit.errors import UsageError
+from eirkit.paper.verdicts import AGREES, DIFFERS, ERROR, FEWER_SEEDS, NOT_SAME, TOO_WIDE
 from eirkit.registry import load_object
 from eirkit.runs.budget import Budget
 from eirkit.runs.runner import Runner
 from eirkit.show.document import Axis, Chart, Figure, Series
 from eirkit.show.table import Column, Table
 
-REPRODUCED = "reproduced"
-SPREAD = "within seed spread"
-DIFFERS = "differs"
 NEEDS_MODEL = "needs a model that is not configured"
 NEEDS_RUNS = "needs recorded runs that are not given"
 NEEDS_MEMORY = "needs a memory system that is not installed"
+REPRODUCED = "reproduced"  # a whole study: its judged figures agree
 
-VERDICTS = (REPRODUCED, SPREAD, DIFFERS, NEEDS_MODEL, NEEDS_RUNS, NEEDS_MEMORY)
-JUDGED = (DIFFERS, SPREAD, REPRODUCED)  # the worst first
+JUDGED = (DIFFERS, AGREES)
+VERDICTS = (AGREES, DIFFERS, TOO_WIDE, NOT_SAME, FEWER_SEEDS, NEEDS_MODEL, NEEDS_RUNS, NEEDS_MEMORY)
 MEANINGS = {
-    REPRODUCED: "ours equals the published figure to its printed digits",
-    SPREAD: "the published figure lies in the range of our means over as many seeds as the paper has; of an estimate "
-    "from recorded runs, which says so, inside our 95% interval",
-    DIFFERS: "it does not; the row says what is known of the reason",
-    NEEDS_MODEL: "the figure is a trait of the models that were tested; a reference agent's stands beside it",
+    AGREES: "both figures can come from the same truth; the test would call 5% of such pairs different",
+    DIFFERS: "they cannot, as far as the test can tell; the row says what is known of the reason",
+    TOO_WIDE: "they can, but if the truth differed by 0.1 (of a figure that is no share: by a tenth) the test would "
+    "find so in less than half of the cases",
+    NOT_SAME: "ours comes from something else than the published figure: a reference agent, another model, other runs",
+    FEWER_SEEDS: "ours has fewer seeds than the paper",
+    NEEDS_MODEL: "the figure is a trait of the models that were tested",
     NEEDS_RUNS: "the figure comes from recorded runs, which are not shipped",
     NEEDS_MEMORY: "the figure comes from a memory system that is not installed here",
 }
 
 
-def verdict_of(published: float, ours: float, low: float, high: float, digits: int = 3) -> str:
-    """Return how a published figure, printed with so many digits, stands to ours and its range."""
-    if abs(published - ours) <= _rounding(digits):
-        return REPRODUCED
-    return verdict_of_interval(published, low, high, digits)
+def overall(rows: Sequence[StudyRow]) -> str:
+    """Return the verdict of many rows: reproduced, unless those that are judged differ.
 
-
-def verdict_of_interval(published: float, low: float, high: float, digits: int = 3) -> str:
-    """Return how a published figure stands to a range alone; *reproduced* is not among the answers."""
-    rounding = _rounding(digits)
-    return SPREAD if low - rounding <= published <= high + rounding else DIFFERS
-
-
-def _rounding(digits: int) -> float:
-    return 0.5 * 10.0**-digits * (1 + 1e-9)  # a figure halfway between two printed ones may be either
-
-
-def overall(verdicts: Iterable[str]) -> str:
-    """Return the verdict of many: the worst of those that were judged; what is needed where none was."""
-    found = set(verdicts)
-    for verdict in JUDGED:
-        if verdict in found:
-            return verdict
-    return next(verdict for verdict in VERDICTS if verdict in found)
+    Of many figures with the same truth, one in twenty differs. Together they differ if one does that had so small a
+    chance that it remains below 5% when multiplied by the number of figures (Bonferroni), or that has no chance at all.
+    """
+    judged = [row for row in rows if row.verdict in JUDGED]
+    if not judged:
+        return next(verdict for verdict in VERDICTS if verdict in {row.verdict for row in rows})
+    differing = [row for row in judged if row.verdict == DIFFERS]
+    beyond = [row for row in differing if row.p is None or row.p * len(judged) < ERROR]
+    return DIFFERS if beyond else REPRODUCED
 
 
 Kind = Literal["theory", "offline", "agents", "memories", "recorded"]
@@ -76,10 +65,7 @@ KINDS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StudyRow:
-    """One published figure, ours, and the range in which ours lies over as many seeds as the paper used.
-
-    Where `basis` says something, the range is something else, and so is what the verdict rests on.
-    """
+    """One published figure, ours, and the published figures with which ours would agree."""
 
     label: str
     published: float | None  # None: the paper prints none
@@ -92,7 +78,15 @@ class StudyRow:
     published_by: str = ""  # the models behind it
     ours_by: str = ""
     source: str = ""  # where in the paper
-    basis: str = ""  # what the verdict rests on where that is not our spread over seeds
+    basis: str = ""  # what the verdict rests on
+    figure: str = ""  # the id of the published figure
+    p: float | None = None  # how often figures with the same truth lie as far apart
+    agrees_if_off: float | None = None  # probability of *agrees* if the truth differed by `off_by`
+    off_by: float | None = None
+    n: int | None = None  # runs behind the published figure
+    unit: str = ""
+    spread: float | None = None  # standard deviation of our means over three seeds
+    same_as: str = ""  # the study that has the same figure; it is counted there
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +101,7 @@ class Findings:
 
     @property
     def verdict(self) -> str:
-        return overall(row.verdict for row in self.rows)
+        return overall(self.rows)
 
     @property
     def judged(self) -> int:
@@ -177,12 +171,13 @@ class Study:
     function: str  # `module:name` below eirkit.paper.studies; it takes a Setting and returns Findings
     cost: int = 1  # seconds on one core, roughly; the longest begin first
     least_seeds: int = 1  # without which it has no repetition of the published experiment
+    repeats: str = ""  # the study whose figures it draws again
 
     def run(self, setting: Setting) -> Findings:
         """Return the findings; a row that does not say where its figure stands in the paper stands at the study's."""
         self.check(setting)
         found: Findings = load_object(f"eirkit.paper.studies.{self.function}")(setting)
-        rows = tuple(row if row.source else replace(row, source=self.place) for row in found.rows)
+        rows = tuple(replace(row, source=row.source or self.place, same_as=self.repeats) for row in found.rows)
         return replace(found, rows=rows)
 
     def check(self, setting: Setting) -> None:
@@ -226,7 +221,7 @@ def document_of(study: Study, findings: Findings) -> dict[str, Any]:
         "verdict": findings.verdict,
         "judged": findings.judged,
         "of": len(findings.rows),
-        "counts": {verdict: sum(row.verdict == verdict for row in findings.rows) for verdict in JUDGED},
+        "counts": {verdict: sum(row.verdict == verdict for row in findings.rows) for verdict in VERDICTS},
         "rows": [asdict(row) for row in findings.rows],
         "commands": list(findings.commands),
     }

@@ -28,7 +28,7 @@ from eirkit.runs.cells import Cell, RecoveryProbe, Unrecovered
 from eirkit.runs.conversations import judge_told
 from eirkit.runs.sessions import lost_answer_of, make_session
 from eirkit.runs.store import EVENT_SCHEMA, FinishedRun
-from eirkit.tasks.conversations import ToldWorld
+from eirkit.tasks.conversations import ToldTask
 from eirkit.tasks.generation import graph_of
 from eirkit.tasks.policy import Structure
 from eirkit.tasks.task import TaskInstance
@@ -110,7 +110,7 @@ def finished_run(
         return _finish_probe(context, task, trace, context.cell.intervention)
     decisions, actions, exchanges = trace.decisions, trace.actions, trace.exchanges
     words: dict[str, Any] | None = None
-    if isinstance(task, ToldWorld):
+    if isinstance(task, ToldTask):
         verdicts, words = judge_told(context.cell.access, task, trace)
     else:
         verdicts = judge(task, context.workload, decisions, actions)
@@ -137,7 +137,8 @@ def finished_run(
         lookups = FateCounts({}, 0, 0) if words else count_fates(decisions, verdicts, consultations)
         limit = None if context.cell.memory_plan is None else context.cell.memory_plan.limit
         more = {"limit": limit, "floor": _floor(context, task, trace, limit)}
-        more |= {} if words is None else {"profile": profile_record(context.cell.memory_plan)}
+        profile = profile_record(context.cell.memory_plan)
+        more |= {} if profile is None else {"profile": profile}
         record["memory"] = memory_record(used, consultations, lookups) | more
     if words is not None:
         record["words"] = words

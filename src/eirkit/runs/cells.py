@@ -27,7 +27,7 @@ from eirkit.tasks.workload import Telling
 CONTROLLED, EXTERNAL = "controlled", "external"
 READER = "scripted/reader"  # model of memory systems in conversations, by default
 NATIVE, STRICT = "native", "strict"
-_UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
+UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ def panel_of(access: Access) -> str:
     """Return `strict` if an access is limited to h records in total, else `native`, which is not comparable."""
     if access.memory is not None:
         return access.panel
-    return NATIVE if access.condition in _UNBOUNDED else STRICT
+    return NATIVE if access.condition in UNBOUNDED else STRICT
 
 
 def cell_of(record: Mapping[str, Any]) -> str:
@@ -304,6 +304,8 @@ def coordinates(cell: Cell, seeds: int, repeats: int = 1) -> dict[str, Any]:
         "memory": access.memory,
         "memory_settings": dict(access.memory_settings),
         "panel": panel_of(access),
+        **({"context_tokens": access.context_tokens} if access.context_tokens is not None else {}),
+        **({"summary_prompt": access.summary_prompt} if access.summary_prompt is not None else {}),
         "n": task.n,
         "m": task.m,
         "lookback": task.reach,

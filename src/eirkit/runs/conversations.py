@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eirkit.agents.conversing import (
     CHARACTERS_PER_TOKEN,
+    COMPACTION,
     MEMORY,
+    SUMMARY_PROMPTS,
     TRUNCATED,
     WHOLE,
     ConversationSession,
     PublicTalk,
+    PutQuestion,
+    TalkView,
+    shown_context,
     transcript,
 )
 from eirkit.agents.stores.memory_factory import check_plan, sees_truth
 from eirkit.agents.telemetry import Trace
-from eirkit.errors import UnknownNameError, UsageError
+from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.findings.causes import Verdict
 from eirkit.findings.conversations import judge_conversation, word_record
+from eirkit.findings.labelled import judge_labelled
 from eirkit.runs.cells import NATIVE, Access, Arm, Intervention, RescueArm
-from eirkit.tasks.conversations import ToldWorld, canonical_answer
+from eirkit.tasks.conversations import ToldTask, ToldWorld
+from eirkit.tasks.labelled import LabelledTalk
 from eirkit.tasks.view import publish
 from eirkit.tasks.words.reading import Heard, needed_statements, plain_sentence, show_turn
 from eirkit.tasks.workload import Workload
 
-CONDITIONS = (WHOLE, TRUNCATED, MEMORY)
-CONTEXT_TOKENS = 512  # default of the truncated context
+CONDITIONS = (WHOLE, TRUNCATED, COMPACTION, MEMORY)
+LIMITED = (TRUNCATED, COMPACTION)
+CONTEXT_TOKENS = 512  # default of a limited context
+LEAST_TOKENS = 64  # of which half is the summary
 
 
 def told_access(given: dict[str, Any]) -> Access:
@@ -34,7 +44,7 @@ def told_access(given: dict[str, Any]) -> Access:
     Raises:
         UsageError: it has a part that conversations do not have.
     """
-    known = ("condition", "memory", "memory_settings", "context_tokens", "h")
+    known = ("condition", "memory", "memory_settings", "context_tokens", "summary_prompt", "h")
     if foreign := [name for name, value in given.items() if name not in known and value]:
         raise UsageError(f"conversations have no {foreign[0]}; leave it out")
     condition = given.pop("condition", None) or (WHOLE if given.get("memory") is None else MEMORY)
@@ -51,8 +61,12 @@ def check_told_access(access: Access) -> None:
         )
     if access.panel != NATIVE or access.policy is not None or access.tool_calls:
         raise UsageError("conversations have no panels, policies and tool calls; leave them out")
-    if access.context_tokens is not None and access.condition != TRUNCATED:
-        raise UsageError(f"context_tokens apply to the condition {TRUNCATED!r} only; leave them out")
+    if access.context_tokens is not None and access.condition not in LIMITED:
+        raise UsageError(f"context_tokens apply to the conditions {' and '.join(LIMITED)} only; leave them out")
+    if access.condition == COMPACTION and characters_of(access) < CHARACTERS_PER_TOKEN * LEAST_TOKENS:
+        raise SpecError(f"a context of {access.context_tokens} tokens is too small for a summary; use {LEAST_TOKENS}")
+    if access.summary_prompt is not None and access.condition != COMPACTION:
+        raise UsageError(f"summary_prompt applies to the condition {COMPACTION!r} only; leave it out")
     if (plan := access.memory_plan) is not None:
         check_plan(plan)
         if sees_truth(plan.name):
@@ -60,17 +74,20 @@ def check_told_access(access: Access) -> None:
 
 
 def told_session(
-    access: Access, task: ToldWorld, workload: Workload, intervention: Intervention | None = None
+    access: Access, task: ToldTask, workload: Workload, intervention: Intervention | None = None
 ) -> ConversationSession:
-    """Return the session of one run."""
+    """Return the session of one run.
 
-    def canonical(t: int, text: str) -> str:
-        return canonical_answer(task.language, task.asked[t - 1].question, text)
-
-    texts = tuple(one.text for one in task.asked)
-    talk = PublicTalk(publish(task, workload), task.sessions, task.today, texts, canonical)
-    session = ConversationSession(talk, access.condition, characters_of(access))
-    if isinstance(intervention, RescueArm) and intervention.arm != "control":
+    Raises:
+        UsageError: a rescue is asked for, and nobody knows the sentence that is missing.
+    """
+    questions = tuple(PutQuestion(one.text, one.after, one.day) for one in task.puts)
+    talk = PublicTalk(publish(task, workload), task.sessions, questions, task.canonical)
+    prompt = SUMMARY_PROMPTS.get(access.summary_prompt or "plain", access.summary_prompt or "")
+    session = ConversationSession(talk, TalkView(access.condition, characters_of(access), prompt))
+    if isinstance(intervention, RescueArm) and not isinstance(task, ToldWorld):
+        raise UsageError(f"{task.spec.workload} has no sentence to restore; rescue takes the workload words")
+    if isinstance(intervention, RescueArm) and isinstance(task, ToldWorld) and intervention.arm != "control":
         session.add = WordInjection(task, intervention.arm)
     return session
 
@@ -82,11 +99,12 @@ class WordInjection:
         self.task, self.arm = task, arm
 
     def __call__(self, t: int) -> str | None:
-        needed = needed_statements(self.task.asked[t - 1].question, self.task.said, self.task.truth)
+        asked = self.task.asked[t - 1]
+        needed = needed_statements(asked.question, self.task.said_before(asked), self.task.truth_at(asked))
         if self.arm == "oracle":
             chosen: list[Heard | None] = list(needed)
         elif self.arm == "sham":
-            chosen = [self._other(one) for one in needed]
+            chosen = [self._other(one, self.task.said_before(asked)) for one in needed]
         else:
             chosen = [one for one in map(self._older, needed) if one not in needed]
         return "\n".join(self._text(one) for one in chosen if one is not None) or None
@@ -94,10 +112,10 @@ class WordInjection:
     def _text(self, one: Heard) -> str:
         return show_turn(one.day, "user", plain_sentence(self.task.language, one.statement))
 
-    def _other(self, needed: Heard) -> Heard | None:
+    def _other(self, needed: Heard, said: Sequence[Heard]) -> Heard | None:
         """Return the statement about another whose sentence is nearest in length; of several, the first."""
         length = len(self._text(needed))
-        others = [one for one in self.task.said if one.statement.subject not in ("", needed.statement.subject)]
+        others = [one for one in said if one.statement.subject not in ("", needed.statement.subject)]
         alike = [one for one in others if one.statement.value != needed.statement.value]
         return min(alike, key=lambda one: abs(len(self._text(one)) - length), default=None)
 
@@ -110,17 +128,34 @@ class WordInjection:
 
 
 def characters_of(access: Access) -> int:
-    """Return how many characters of the conversation a truncated context shows."""
+    """Return how many characters of the conversation a limited context shows."""
     return CHARACTERS_PER_TOKEN * (access.context_tokens or CONTEXT_TOKENS)
 
 
-def shown_part(access: Access, task: ToldWorld) -> str:
-    """Return what a condition without a memory system shows of a conversation."""
-    said = transcript(task.sessions)
+def shown_part(access: Access, task: ToldTask, t: int, prompts: Mapping[int, str]) -> str | None:
+    """Return what a condition without a memory system shows of a conversation; None if that is not known.
+
+    Args:
+        prompts: requests by question, where they are known; summaries are known from nothing else.
+    """
+    if access.condition == COMPACTION:
+        return shown_context(prompts[t]) if t in prompts else None
+    said = transcript(task.sessions[: task.puts[t - 1].after])
     return said[-characters_of(access) :] if access.condition == TRUNCATED else said
 
 
-def judge_told(access: Access, task: ToldWorld, trace: Trace) -> tuple[tuple[Verdict, ...], dict[str, Any]]:
+def judge_told(access: Access, task: ToldTask, trace: Trace) -> tuple[tuple[Verdict, ...], dict[str, Any]]:
     """Return the verdicts on the answers of a run, and what its record says about them in words."""
-    found = judge_conversation(task, trace, access.condition, [shown_part(access, task)])
-    return tuple(one.verdict() for one in found), word_record(task, trace, found)
+    prompts = {one.t: one.request.messages[-1].content for one in trace.exchanges if one.t}
+    shown: dict[int, str] = {}  # one text for all questions after the same session
+    for one in task.puts if access.condition != MEMORY else ():
+        if one.after not in shown:
+            shown[one.after] = shown_part(access, task, one.t, prompts) or ""
+    if isinstance(task, LabelledTalk):
+        found, record = judge_labelled(task, trace, access.condition, shown)
+    elif isinstance(task, ToldWorld):
+        found = judge_conversation(task, trace, access.condition, shown)
+        record = word_record(task, trace, found)
+    else:
+        raise UsageError(f"{task.spec.workload} is no workload in words that can be judged; use another")
+    return tuple(one.verdict() for one in found), record

@@ -13,10 +13,10 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.conversing import ConversationSession
 from eirkit.agents.driver import drive, wait_for
 from eirkit.agents.memories.in_process import Null
-from eirkit.agents.model import ModelOptions
+from eirkit.agents.model import Model, ModelOptions
+from eirkit.agents.models.quoter import Quoter
 from eirkit.agents.models.reader import make_reader
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.serving.ledger import MEMORY, NOTHING
@@ -28,8 +28,12 @@ from eirkit.runs.cells import Cell, RunPlan, Unrecovered, coordinates, unrecover
 from eirkit.runs.journal import Journal, ModelCalls, read_journal
 from eirkit.runs.sessions import make_session
 from eirkit.runs.store import RUNS, scan_runs
+from eirkit.tasks.conversations import ToldTask
 from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.labelled import LabelledTalk
+from eirkit.tasks.task import TaskInstance
 
+USUAL_ANSWER = 80  # characters of an answer in free text
 _UnrecoveredByRun = dict[str, Unrecovered]  # by run, of control arms that other arms depend on
 
 
@@ -229,11 +233,15 @@ def _exchanges(cell: Cell, seed: int, unrecovered_by_run: _UnrecoveredByRun) -> 
 async def _try(cell: Cell, seed: int, unrecovered: Unrecovered | None) -> Trace:
     """Simulate one run with an agent that recovers what it can, without the memory system of the cell."""
     spec = cell.task.with_seed(seed)
-    session = make_session(
-        cell.access, generate(spec), prepare(spec), intervention=cell.intervention, unrecovered=unrecovered
-    )
+    task = generate(spec)
+    session = make_session(cell.access, task, prepare(spec), intervention=cell.intervention, unrecovered=unrecovered)
     session.renderer = renderer_of(cell.model, cell.options)
     memory = Null() if cell.access.memory is not None else None
-    told = isinstance(session, ConversationSession)
-    agent = make_reader(ModelOptions()) if told else make_reference("recoverer", ModelOptions())
-    return await drive(session, agent, memory)
+    return await drive(session, _stand_in(task), memory)
+
+
+def _stand_in(task: TaskInstance) -> Model:
+    """Return the free model that takes the place of a paid one."""
+    if isinstance(task, LabelledTalk):
+        return Quoter(ModelOptions(), USUAL_ANSWER)
+    return make_reader(ModelOptions()) if isinstance(task, ToldTask) else make_reference("recoverer", ModelOptions())

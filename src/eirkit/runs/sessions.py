@@ -39,7 +39,7 @@ from eirkit.runs.cells import (
     injector,
 )
 from eirkit.runs.conversations import check_told_access, told_session
-from eirkit.tasks.conversations import ToldWorld
+from eirkit.tasks.conversations import ToldTask
 from eirkit.tasks.generation import graph_of
 from eirkit.tasks.policy import Outlook, Retention, Structure, find_policy, policies
 from eirkit.tasks.simulation.plain import structure_of
@@ -167,7 +167,7 @@ def make_session(
         structure: the structure of the workload, to avoid computing it for every session of a cell.
         unrecovered: what the arm of a rescue restores; by default everything that is missing.
     """
-    if isinstance(task, ToldWorld):
+    if isinstance(task, ToldTask):
         return told_session(access, task, workload, intervention)
     if isinstance(intervention, RecoveryProbe):
         return probe_session(task, lost_answer_of(access, intervention, task))

@@ -101,7 +101,7 @@ class MemoryTotals:
     costs: dict[int, float | None] = field(default_factory=dict)  # by attempt; others have negative numbers
     floors: list[Mapping[str, Any]] = field(default_factory=list)
     limited: bool = False  # limited to a number of records
-    profile: Mapping[str, str] | None = None  # in conversations
+    profile: Mapping[str, str] | None = None  # in which the system was used
     warnings: dict[str, None] = field(default_factory=dict)  # of the system's own code, each once
 
     def add(self, record: Mapping[str, Any] | None, attempt: int = 0) -> None:

@@ -2,6 +2,7 @@
 
 # Modules that build the page of each kind of folder, and those that compare two folders; imported on first use.
 PAGES = {
+    "compaction-benchmark": "eirkit.show.logs.compactors",
     "demo": "eirkit.demo.page",
     "lacuna-evidence": "eirkit.show.runs.evidence",
     "lacuna-run": "eirkit.show.runs.page",

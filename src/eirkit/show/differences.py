@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from eirkit.findings.intervals import FEWEST_CLUSTERS, half_width
+from eirkit.findings.intervals import FEWEST_CLUSTERS, mean_difference
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
 from eirkit.findings.statistics import ROUNDING, sign_flip
 from eirkit.logs.measures import LOG_MEASURES
@@ -141,14 +141,11 @@ def _interval(
         return None, None, "one task: no interval"
     if tasks < FEWEST_CLUSTERS:
         return None, None, f"too few tasks: no interval below {FEWEST_CLUSTERS}"
-    if max(found) - min(found) > ROUNDING:
-        half = half_width(found, clusters)
-        return middle - half, middle + half, "t, over tasks"
-    if not share or abs(middle) <= ROUNDING:
+    equal = max(found) - min(found) <= ROUNDING
+    if equal and (not share or abs(middle) <= ROUNDING):
         return None, None, "the same in every pair"
-    # If other differences had a probability above `unseen`, none in this many tasks would have been one below 5%.
-    unseen = 1 - 0.05 ** (1 / tasks)
-    return middle - unseen * (1 + middle), middle + unseen * (1 - middle), "exact, equal differences"
+    bounds = mean_difference(found, clusters)
+    return bounds.low, bounds.high, "exact, equal differences" if equal else "t, over tasks"
 
 
 def _means(values: Sequence[float], clusters: Sequence[str]) -> list[float]:

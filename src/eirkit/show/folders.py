@@ -41,11 +41,18 @@ def _listed(value: object) -> Iterator[object]:
     yield from value if isinstance(value, (list, tuple)) else (value,)
 
 
-Kind = Literal["lacuna-run", "lacuna-evidence", "vestige-analysis", "reproduction"]
+Kind = Literal["lacuna-run", "lacuna-evidence", "vestige-analysis", "compaction-benchmark", "reproduction"]
 
 MARKS: dict[str, dict[str, Kind]] = {
     "manifest.json": {"manifest/1": "lacuna-run", "evidence/1": "lacuna-evidence"},
     "analysis.json": {"analysis/1": "vestige-analysis"},
+    "compact.json": {"compaction-benchmark/1": "compaction-benchmark"},
+}
+_MAKERS: dict[Kind, str] = {
+    "lacuna-run": "lacuna run",
+    "vestige-analysis": "vestige analyze",
+    "compaction-benchmark": "vestige compact",
+    "reproduction": "reproduce",
 }
 STUDIES = "study/1"  # schema of the files of a reproduction, one for each study
 STUDIES_FOLDER = "studies"
@@ -85,7 +92,7 @@ def maker_of(folder: Path) -> str:
     if kind == "lacuna-evidence":
         found = _COMMAND.search(_head(folder / "manifest.json"))
         return "lacuna evidence" if found is None else f"lacuna {found[1].decode()}"
-    return {"lacuna-run": "lacuna run", "vestige-analysis": "vestige analyze", "reproduction": "reproduce"}[kind]
+    return _MAKERS[kind]
 
 
 def _schema_of(path: Path) -> str:

@@ -72,25 +72,28 @@ def task_frontier_document(
     if capacity is not None:
         point = found.point(capacity)
         data["capacity"] = asdict(point)
+        reached = "one that knew them beforehand reaches" if spec.preset else "keeping what fits reaches"
         answer.append(
-            f"With {capacity:g} bits no memory is right at more than {point.upper:.3f} of the {found.asking} steps "
-            f"that refer to earlier ones; keeping what fits reaches {point.kept:.3f}."
+            f"With {capacity:g} bits no memory is right at more than {point.upper:.3f} of the {found.asking} "
+            f"{_asking(spec)}; {reached} {point.kept:.3f}."
         )
-    answer.append(
-        f"At most {error:g} wrong answers take at least {low:.1f} bits, and {high:.1f} are enough; "
-        f"{found.enough_bits:.1f} bits are always enough."
-    )
+    enough = f", and {high:.1f} are enough; {found.enough_bits:.1f} bits are always enough"
+    answer.append(f"At most {error:g} wrong answers take at least {low:.1f} bits{'' if spec.preset else enough}.")
     chart = _task_chart(spec.workload, grid)
-    how = facts("method", "How it was computed", {"ceiling": found.method, "steps": _steps(found)})
-    then = f"eirkit eir curve {quote(spec.workload)}"
+    how = facts("method", "How it was computed", {"ceiling": found.method, "steps": _steps(spec, found)})
+    then = f"eirkit lacuna run {quote(spec.workload)}" if spec.preset else f"eirkit eir curve {quote(spec.workload)}"
     title = f"How right a memory can be: {spec.workload}"
     sections = (Section("", (), (*([chart] if len(grid) > 2 else []), _task_table(spec, grid), how)),)
     return Document("eir-frontier", title, tuple(answer), data, sections, next=then), chart
 
 
-def _steps(found: TaskFrontier) -> str:
+def _asking(spec: TaskSpec) -> str:
+    return "questions" if spec.preset else "steps that refer to earlier ones"
+
+
+def _steps(spec: TaskSpec, found: TaskFrontier) -> str:
     free = f"; {found.free} more are right without memory" if found.free else ""
-    return f"{found.asking} scored steps that refer to earlier ones{free}"
+    return f"{found.asking} scored {_asking(spec)}{free}"
 
 
 def _task_chart(workload: str, grid: list[TaskPoint]) -> Chart:
@@ -113,7 +116,12 @@ def _task_table(spec: TaskSpec, grid: list[TaskPoint]) -> Table:
         Column("upper", "at most"),
     )
     rows: list[dict[str, Cell]] = [{"records": h, **asdict(point)} for h, point in enumerate(grid)]
-    title = f"{spec.workload}: right answers at steps that refer to earlier ones"
+    title = f"{spec.workload}: right answers at {_asking(spec)}"
+    if spec.preset:
+        note = (
+            "Keeping them: answers, by a memory that knows what will be asked. At most: no memory is right more often."
+        )
+        return Table("frontier-rows", title, columns, tuple(rows), note)
     note = (
         "Keeping them: as many whole records as fit (`--memory encoder`). Some memory: at each step by itself, one "
         "exists that is right so often. "

@@ -14,8 +14,16 @@ from eirkit.findings.measures import (
     RUN_MEASURES,
     SPENDING_MEASURES,
 )
-from eirkit.findings.word_measures import WORD_FATES, WORD_MEASURES
-from eirkit.logs.measures import BREAK_MEASURES, COHORT_MEASURES, LOG_MEASURES, READING_MEASURES, WEEK_MEASURES
+from eirkit.findings.word_measures import LABELLED_EVIDENCE, STANDING_INSTRUCTIONS, WORD_FATES, WORD_MEASURES
+from eirkit.logs.measures import (
+    BREAK_MEASURES,
+    COHORT_MEASURES,
+    COMPACTOR_MEASURES,
+    LOG_MEASURES,
+    READING_MEASURES,
+    TRIAL_MEASURES,
+    WEEK_MEASURES,
+)
 from eirkit.measures import POOLED, UNITS, Glossary, Measure, MeasureGroup
 from eirkit.show.table import markdown_text
 from eirkit.tasks.measures import SIMULATION_MEASURES
@@ -32,11 +40,15 @@ GLOSSARY = Glossary(
         PROBE_MEASURES,
         WORD_FATES,
         WORD_MEASURES,
+        STANDING_INSTRUCTIONS,
+        LABELLED_EVIDENCE,
         SIMULATION_MEASURES,
         LOG_MEASURES,
         READING_MEASURES,
         BREAK_MEASURES,
         WEEK_MEASURES,
+        TRIAL_MEASURES,
+        COMPACTOR_MEASURES,
         COHORT_MEASURES,
     )
 )

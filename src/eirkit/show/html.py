@@ -43,7 +43,7 @@ def inert_json(document: Mapping[str, Any]) -> str:
 def data_link(name: str, title: str, text: str) -> str:
     """Return a link that saves a text as a CSV file."""
     address = f"data:text/csv;charset=utf-8,{quote(text, safe='', errors='replace')}"
-    return f'<a download="{inert(name)}.csv" href="{address}">CSV: {inert(title)}</a>'
+    return f'<a download="{inert(name)}.csv" href="{address}">CSV: {inert(title or name)}</a>'
 
 
 def _cleaned(value: Any) -> Any:

@@ -5,7 +5,12 @@ POLICIES = dict.fromkeys(
     ("belady", "fifo", "fixed", "learned", "lfu", "lru", "random", "theory", "unbounded", "window"),
     "eirkit.tasks.policies",
 )
-CONVERSATIONS = {"words": "eirkit.tasks.conversations"}
+CONVERSATIONS = {
+    "words": "eirkit.tasks.conversations",
+    "instructions": "eirkit.tasks.conversations",
+    "longmemeval": "eirkit.tasks.labelled",
+    "meme": "eirkit.tasks.labelled",
+}
 WORKLOADS = dict.fromkeys(
     ("full-lookup", "running-max", "stepwise-max", "stepwise-sum", "stepwise-topk", "store-recall"),
     "eirkit.tasks.workloads",

@@ -7,47 +7,55 @@ compared and resumed like those of the other workloads.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import cached_property
 from hashlib import sha256
+from itertools import accumulate, tee
 from typing import Any
 
+from eirkit.eir.demand import StepBound
 from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.tasks.task import Payload, Step, TaskInstance, TaskSpec
-from eirkit.tasks.words.conversation import Told, tell
+from eirkit.tasks.words.ceiling import asked_values
+from eirkit.tasks.words.conversation import Told, tell_many
 from eirkit.tasks.words.floor import floor_bits
 from eirkit.tasks.words.language import Language, load_language, show_answer
 from eirkit.tasks.words.reading import Heard, hear_passages, show_turn
 from eirkit.tasks.words.truth import Knowledge, answers
-from eirkit.tasks.words.world import PRESETS, Ability, Answer, Dials, World, WorldQuestion, generate_worlds
-from eirkit.tasks.workload import Telling, conversations
+from eirkit.tasks.words.world import PRESETS, Answer, Dials, World, WorldQuestion, generate_world, generate_worlds
+from eirkit.tasks.workload import Graph, Telling, conversations
 
-PRESET = "small"
 _DIALS = tuple(one.name for one in fields(Dials))
 _NUMBER = re.compile(r"-?\d[\d,]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One question of a world as it is put."""
+class Put:
+    """One question as it is put."""
 
     t: int  # from 1
     text: str
+    ability: str
+    after: int  # the sessions before it in which something was said
+    day: int  # on which it is asked
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Put):
+    """One question of a world, with its answer."""
+
     question: WorldQuestion
     answer: Answer
-    ability: Ability
 
 
 @dataclass(frozen=True)
-class ToldWorld(TaskInstance):
-    """A world that is told and then asked about."""
+class ToldTask(TaskInstance, ABC):
+    """Conversations that are told, and questions about them, each put after a number of sessions."""
 
-    world: World
-    language: Language
     told: tuple[Told, ...]
-    asked: tuple[Asked, ...]
 
     @cached_property
     def sessions(self) -> tuple[Told, ...]:
@@ -55,9 +63,9 @@ class ToldWorld(TaskInstance):
         return tuple(one for one in self.told if one.messages)
 
     @property
-    def today(self) -> int:
-        """The day on which the questions are asked."""
-        return self.told[-1].day
+    @abstractmethod
+    def puts(self) -> Sequence[Put]:
+        """The questions in the order of asking."""
 
     @cached_property
     def turns(self) -> tuple[str, ...]:
@@ -66,22 +74,64 @@ class ToldWorld(TaskInstance):
             show_turn(one.day, message.role, message.text) for one in self.sessions for message in one.messages
         )
 
+    def turns_before(self, put: Put) -> int:
+        """Return how many turns were spoken before a question."""
+        return self._ends[put.after]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return [0, *accumulate(len(one.messages) for one in self.sessions)]
+
+    @abstractmethod
+    def canonical(self, t: int, text: str) -> str:
+        """Return the form of an answer to question t that is compared."""
+
+
+@dataclass(frozen=True)
+class ToldWorld(ToldTask):
+    """A world that is told and asked about."""
+
+    world: World
+    language: Language
+    asked: tuple[Asked, ...]
+
+    @property
+    def puts(self) -> Sequence[Asked]:
+        return self.asked
+
     @cached_property
     def said(self) -> list[Heard]:
         """What was said, in order, each with the number of its turn."""
-        return hear_passages(self.language, self.turns, self.today)
+        return hear_passages(self.language, self.turns, self.told[-1].day)
+
+    def said_before(self, asked: Asked) -> list[Heard]:
+        """Return what was said before a question."""
+        return self._before(asked.after)[0]
+
+    def truth_at(self, asked: Asked) -> Knowledge:
+        """Return what holds when a question is asked."""
+        return self._before(asked.after)[1]
+
+    def _before(self, after: int) -> tuple[list[Heard], Knowledge]:
+        if after not in self._known:
+            said = [one for one in self.said if one.passage < self._ends[after]]
+            knowledge = Knowledge()
+            for one in said:
+                knowledge.hear(one.statement, one.day)
+            self._known[after] = said, knowledge
+        return self._known[after]
 
     @cached_property
-    def truth(self) -> Knowledge:
-        """What holds when the questions are asked."""
-        knowledge = Knowledge()
-        for one in self.said:
-            knowledge.hear(one.statement, one.day)
-        return knowledge
+    def _known(self) -> dict[int, tuple[list[Heard], Knowledge]]:
+        return {}
+
+    def canonical(self, t: int, text: str) -> str:
+        return canonical_answer(self.language, self.asked[t - 1].question, text)
 
     def floor_bits(self) -> float:
-        """The bits that must survive the last session."""
-        return floor_bits(self.world, len(self.told) - 1)
+        """The most bits that must survive a session: the last one, unless questions are asked on the way."""
+        last = len(self.told) - 1
+        return max(floor_bits(self.world, cut) for cut in (range(1, last + 1) if self.world.dials.probes else (last,)))
 
 
 def spell(text: str) -> Payload:
@@ -119,40 +169,67 @@ def read_preset(text: str) -> tuple[Dials, str]:
 class Words(Telling):
     """Invented people and places in dated conversations; each step is a question about what was said."""
 
+    preset = "small"
+
     def specify(self, values: Mapping[str, Any]) -> TaskSpec:
         if foreign := [name for name in values if name not in ("workload", "preset")]:
             raise UsageError(f"words takes no {foreign[0]}; set its dials in the preset, as in small+questions=12")
-        preset = str(values.get("preset", PRESET))
-        size = read_preset(preset)[0].questions
+        preset = str(values.get("preset", self.preset))
+        size = most_questions(read_preset(preset)[0])
         return TaskSpec(str(values["workload"]), n=size, m=size, preset=preset)
 
     def check(self, spec: TaskSpec) -> None:
         dials, language = read_preset(spec.preset)
         load_language(language)
-        if dials.probes:
-            raise SpecError("questions between sessions are not run yet; set probes=0")
-        if spec.n != dials.questions:
-            raise SpecError(f"n = {spec.n} does not fit the preset {spec.preset}; set its dial questions")
+        if spec.n != most_questions(dials):
+            raise SpecError(f"n = {spec.n} does not fit the preset {spec.preset}; set its dials questions and probes")
+
+    def alphabet(self, spec: TaskSpec) -> int:
+        return read_preset(spec.preset)[0].values
+
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        found = asked_values(generate_world(read_preset(spec.preset)[0], spec.seed))
+        return [found] * found.asked
 
     def tasks(self, spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]:
         dials, named = read_preset(spec.preset)
         language = load_language(named)
-        for world in generate_worlds(dials, seeds):
-            yield self._task(spec.with_seed(world.seed), world, language)
+        worlds, same = tee(generate_worlds(dials, seeds))
+        for world, told in zip(worlds, tell_many(same, language), strict=True):
+            yield self._task(spec.with_seed(world.seed), world, told, language)
 
-    def _task(self, spec: TaskSpec, world: World, language: Language) -> ToldWorld:
-        told = tell(world, language)
-        texts = [text for one in told for text in one.questions]
-        asked = tuple(
-            Asked(t, text, question, answer, ability)
-            for t, (text, (question, answer, ability)) in enumerate(zip(texts, answers(world), strict=True), 1)
-        )
+    def _task(self, spec: TaskSpec, world: World, told: tuple[Told, ...], language: Language) -> ToldWorld:
+        asked = tuple(_asked(world, told))
         steps = tuple(
             Step(one.t, "query", None, (), spell(canonical_answer(language, one.question, _shown(language, one))), True)
             for one in asked
         )
+        texts = [one.text for one in asked]
         said = "\n".join([*texts, *(message.text for one in told for message in one.messages)])
-        return ToldWorld(spec, steps, sha256(said.encode()).hexdigest(), world, language, told, asked)
+        return ToldWorld(spec, steps, sha256(said.encode()).hexdigest(), told, world, language, asked)
+
+
+@conversations.add("instructions")
+class Instructions(Words):
+    """Conversations in which the user says how every answer is to be given; each answer is checked for it."""
+
+    preset = "instructions"
+
+
+def most_questions(dials: Dials) -> int:
+    """Return how many questions a world has at most, at the end and after its sessions."""
+    return dials.questions + dials.probes * dials.sessions
+
+
+def _asked(world: World, told: Sequence[Told]) -> Iterator[Asked]:
+    """Yield the questions of a world with their answers."""
+    known, after, t = answers(world), 0, 0
+    for one in told:
+        after += bool(one.messages)
+        for text in one.questions:
+            t += 1
+            question, answer, ability = next(known)
+            yield Asked(t, text, ability, after, one.day, question, answer)
 
 
 def _shown(language: Language, asked: Asked) -> str:

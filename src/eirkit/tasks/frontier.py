@@ -37,6 +37,7 @@ class TaskFrontier:
     free: int  # scored steps that refer to nothing, and can be right without memory
     record_bits: float
     records: int  # so many, kept whole, are always enough
+    builds_on_answers: bool = False  # True if answers that are referred to depend on earlier ones
 
     @property
     def asking(self) -> int:
@@ -80,13 +81,18 @@ class TaskFrontier:
         return low, high
 
 
-def frontier_of(task: TaskInstance) -> TaskFrontier:
-    """Return what memories can reach on a task; inputs are uniform, and references are drawn as the workload says."""
-    spec, workload = task.spec, prepare(task.spec)
-    bounds = list(workload.bounds(spec, graph_of(task)))[spec.warm_up :]
+def frontier_of(*tasks: TaskInstance) -> TaskFrontier:
+    """Return what memories can reach on a task, or in the mean over tasks that differ in their seeds.
+
+    Inputs are uniform, and references are drawn as the workload says.
+    """
+    spec, workload = tasks[0].spec, prepare(tasks[0].spec)
+    bounds = [bound for task in tasks for bound in list(workload.bounds(task.spec, graph_of(task)))[spec.warm_up :]]
     asking = Counter(bound for bound in bounds if bound is not None)
     if not asking:
         raise SpecError(f"no scored step of {spec.workload} refers to an earlier one; use a larger --n")
     record_bits = math.log2(workload.alphabet(spec))
     records = next(h for h in range(spec.n + 1) if all(step.kept(h * record_bits) >= 1 for step in asking))
-    return TaskFrontier(tuple(asking.items()), len(bounds) - asking.total(), record_bits, records)
+    graphs = [graph_of(task) for task in tasks]
+    builds = any(graph[r - 1] for graph in graphs for refs in graph for r in refs)
+    return TaskFrontier(tuple(asking.items()), len(bounds) - asking.total(), record_bits, records, builds)

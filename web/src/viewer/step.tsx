@@ -13,18 +13,22 @@ export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun;
   return (
     <>
       <p class={`verdict ${verdictOf(step)}`}>
-        <strong>Step {step.t}.</strong> {sentence(step)}
+        <strong>Step {step.t}.</strong> {more?.told?.fate ? `Wrong: ${more.told.fate}; ${more.told.meaning}.` : sentence(step)}
       </p>
       <dl class="pairs">
-        <Pair name="input">{values(step.input)}</Pair>
+        {more?.told ? <Pair name="question"><Inert text={more.told.question} /></Pair> : <Pair name="input">{values(step.input)}</Pair>}
         <Pair name="true answer">{values(step.answer)}</Pair>
         <Pair name="submitted">{step.submitted === undefined ? "–" : step.submitted ? values(step.submitted) : `nothing (${step.fault ?? "no answer"})`}</Pair>
-        <Pair name="required">
-          <Required step={step} />
-        </Pair>
-        <Pair name={`retained (${step.retained?.length ?? 0}${run.capacity ? ` of ${run.capacity}` : ""})`}>
-          <Chips steps={step.retained ?? []} kind={(t) => (step.refs.includes(t) ? "available" : "idle")} />
-        </Pair>
+        {!more?.told && (
+          <>
+            <Pair name="required">
+              <Required step={step} />
+            </Pair>
+            <Pair name={`retained (${step.retained?.length ?? 0}${run.capacity ? ` of ${run.capacity}` : ""})`}>
+              <Chips steps={step.retained ?? []} kind={(t) => (step.refs.includes(t) ? "available" : "idle")} />
+            </Pair>
+          </>
+        )}
         {!!step.restored?.length && (
           <Pair name="put back">{step.restored.map(([t, payload]) => `A_${t} = ${values(payload)}`).join(", ")}</Pair>
         )}
@@ -47,9 +51,16 @@ export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun;
 function ToldTurns({ told }: { told: Told }) {
   return (
     <section>
-      <h3>The conversation</h3>
-      <p>
-        <Inert text={told.question} />
+      <h3>The conversation until then</h3>
+      <p class="told-legend">
+        {Object.entries(STATES).map(([state, meaning]) => (
+          <span>
+            <mark class={state}>value</mark> {meaning}
+          </span>
+        ))}
+        <span>
+          <strong>bold</strong> needed for the answer
+        </span>
       </p>
       <ul class="told">
         {told.turns.map((turn) => (

@@ -1,7 +1,10 @@
 """The built-in memory systems: a table of names and modules, imported on first use."""
 
 PLUGINS = {
+    "adk": "eirkit.agents.memories.adk",
     "amem": "eirkit.agents.memories.amem",
+    "anthropic-memory": "eirkit.agents.memories.anthropic_memory",
+    "autogen": "eirkit.agents.memories.autogen",
     "bm25": "eirkit.agents.memories.in_process",
     "broken-drops": "eirkit.agents.memories.in_process",
     "broken-floods": "eirkit.agents.memories.in_process",
@@ -11,12 +14,17 @@ PLUGINS = {
     "encoder": "eirkit.agents.memories.encoder",
     "graphiti": "eirkit.agents.memories.graphiti",
     "key-value": "eirkit.agents.memories.in_process",
+    "langgraph": "eirkit.agents.memories.langgraph",
     "langmem": "eirkit.agents.memories.langmem",
     "letta": "eirkit.agents.memories.letta",
+    "llamaindex": "eirkit.agents.memories.llamaindex",
     "mcp": "eirkit.agents.memories.mcp",
     "mem0": "eirkit.agents.memories.mem0",
     "null": "eirkit.agents.memories.in_process",
+    "openai-agents": "eirkit.agents.memories.openai_agents",
     "oracle": "eirkit.agents.memories.in_process",
+    "pgvector": "eirkit.agents.memories.pgvector",
+    "qdrant": "eirkit.agents.memories.qdrant",
     "text": "eirkit.agents.memories.in_process",
     "vector": "eirkit.agents.memories.in_process",
     "vector-minilm": "eirkit.agents.memories.in_process",

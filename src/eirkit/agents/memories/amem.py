@@ -1,7 +1,8 @@
 """`amem`: A-MEM (package a-mem) with its own notes, embeddings and Chroma store, in a separate process.
 
-Every note asks the model twice: once for keywords, context and tags, which are embedded with it, and once, with the
-notes nearest to it, whether any of them should change. In conversations each message is a note.
+As documented, every record and every message is a note, which asks the model twice: once for keywords, context and
+tags, which are embedded with it, and once, with the notes nearest to it, whether any of them should change. As a mere
+store, records are documents of its retriever.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from eirkit.agents.memories.in_process import find_labels, mentions
 from eirkit.agents.memory import (
     AS_DOCUMENTED,
+    STORE_ONLY,
     Item,
     MemorySystem,
     MemoryUsage,
@@ -45,7 +48,7 @@ class AMem(MemorySystem):
 
     Args:
         endpoint: the address of an OpenAI-compatible server for its model.
-        profile: how conversations are used; as-documented is the only way.
+        profile: as-documented or store-only.
     """
 
     requirements = Requirements(
@@ -60,6 +63,10 @@ class AMem(MemorySystem):
             "each message is a note with its time; its own analysis, links and evolution (two model calls a note), and "
             "its search along links",
             "nothing",
+        ),
+        STORE_ONLY: Profile(
+            "each message is a document of its retriever (Chroma and MiniLM); a record written again is deleted first",
+            "analysis, links and evolution: no model",
         ),
     }
 
@@ -102,23 +109,34 @@ class AMem(MemorySystem):
         await self._thread.run(self._open)
 
     async def write(self, item: Item) -> None:
-        await self.forget(item.label)  # its own update would keep the keywords of the old text
-        self._ids[item.label] = await self._thread.run(self._system.add_note, item.text)
+        if self.profile == AS_DOCUMENTED:
+            self._ids[item.label] = await self._thread.run(self._system.add_note, item.text)
+            return
+        await self.forget(item.label)
+        await self._thread.run(self._system.retriever.add_document, item.text, {"content": item.text}, item.label)
+        self._ids[item.label] = item.label
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         return await self._thread.run(self._search, query, limit)
 
     def _search(self, query: str, limit: int) -> list[str]:
+        if self.profile == STORE_ONLY:
+            return list(map(str, self._system.retriever.search(query, k=limit)["documents"][0]))
         found = self._system.search_agentic(query, k=limit)  # results lack the content, which is read by id
         notes = [self._system.read(one["id"]) for one in found]
         return [str(note.content) for note in notes if note is not None][:limit]
 
     async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        if self.profile == STORE_ONLY:
+            await super().observe(messages, session, at)
+            return
         time = f"{at.replace('-', '')}0000"
         for one in messages:
             await self._thread.run(self._system.add_note, f"{one.role}: {one.content}", time=time)
 
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        if self.profile == STORE_ONLY:
+            return await self.search(question, limit)
         return await self._thread.run(self._recall, question, limit)
 
     def _recall(self, question: str, limit: int) -> list[str]:
@@ -127,21 +145,32 @@ class AMem(MemorySystem):
         return [_dated(note.content, note.timestamp) for note in notes if note is not None]
 
     async def contents(self) -> Sequence[str]:
+        kept = await self._held()
+        if self.profile == STORE_ONLY:
+            return [str(one["content"]) for one in kept.values()]
+        return [_dated(one["content"], one["timestamp"]) for one in kept.values()]
+
+    async def _held(self) -> dict[str, Mapping[str, Any]]:
+        """Return what the store itself holds, past A-MEM's cache, by id."""
         kept = await self._thread.run(self._system.retriever.collection.get)
-        return [_dated(one["content"], one["timestamp"]) for one in kept["metadatas"]]
+        return dict(zip(kept["ids"], kept["metadatas"], strict=True))
 
     async def read(self, label: str) -> str | None:
-        note = self._ids.get(label)
-        return None if note is None else await self._thread.run(self._stored, note)
-
-    def _stored(self, note: str) -> str | None:
-        """Return a note's content from the store itself, past A-MEM's cache."""
-        kept = self._system.retriever.collection.get(ids=[note])["metadatas"]
-        return str(kept[0]["content"]) if kept else None
+        held = {name: str(one["content"]) for name, one in (await self._held()).items()}
+        if self.profile == STORE_ONLY:
+            return held.get(label)
+        last = self._ids.get(label)  # where a label was written several times, its newest note comes last
+        return mentions([held[name] for name in sorted(held, key=lambda name: name == last)], label)
 
     async def forget(self, label: str) -> None:
-        if (note := self._ids.pop(label, None)) is not None:
-            await self._thread.run(self._system.delete, note)
+        known = self._ids.pop(label, None)
+        if self.profile == STORE_ONLY:
+            if known is not None:
+                await self._thread.run(self._system.retriever.delete_document, known)
+            return
+        for name, one in (await self._held()).items():
+            if label in find_labels(str(one["content"])):
+                await self._thread.run(self._system.delete, name)
 
     async def usage(self) -> MemoryUsage:
         return await self._thread.run(self._weigh)

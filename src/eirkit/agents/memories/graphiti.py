@@ -1,8 +1,8 @@
 """`graphiti`: Graphiti (package graphiti-core), a temporal knowledge graph, in a separate process.
 
-Every record is one episode, and so is every session of a conversation; Graphiti extracts entities and facts from it
-with a model. The graph is stored in an embedded Kuzu database, a new one for each scope; `url` takes a Neo4j or
-FalkorDB server instead.
+As documented, every record is one episode, and so is every session of a conversation; Graphiti extracts entities and
+facts from it with a model. As a mere store, records are facts that are saved as they are. The graph is stored in an
+embedded Kuzu database, a new one for each scope; `url` takes a Neo4j or FalkorDB server instead.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from eirkit.agents.memory import (
     AS_DOCUMENTED,
+    STORE_ONLY,
     Item,
     MemorySystem,
     MemoryUsage,
@@ -52,7 +53,7 @@ class Graphiti(MemorySystem):
         url: bolt://HOST:7687 (Neo4j) or falkor://HOST:6379 (FalkorDB); its user and password are taken from
             GRAPHITI_USER and GRAPHITI_PASSWORD.
         dimensions: size of the embeddings from the endpoint.
-        profile: how conversations are used; as-documented is the only way.
+        profile: as-documented or store-only.
     """
 
     requirements = Requirements(
@@ -64,9 +65,13 @@ class Graphiti(MemorySystem):
     )
     profiles: ClassVar[Mapping[str, Profile]] = {
         AS_DOCUMENTED: Profile(
-            "each session is an episode of messages; its own extraction, deduplication and invalidation of facts, and "
-            "its search, which returns facts with the days on which they began and ended",
+            "each record or session is an episode; its own extraction, deduplication and invalidation of facts, and "
+            "its search, which returns facts, in conversations with the days on which they began and ended",
             "other search recipes: node summaries, communities, and a cross-encoder, which needs a model with logprobs",
+        ),
+        STORE_ONLY: Profile(
+            "each message is a fact saved as it is, and the same search; a record written again is deleted first",
+            "episodes, extraction, deduplication and invalidation: no model",
         ),
     }
 
@@ -92,6 +97,7 @@ class Graphiti(MemorySystem):
         self._graph: Any = None
         self._group = ""
         self._episodes: dict[str, list[str]] = {}  # label → its episodes, oldest first
+        self._saved: dict[str, Any] = {}  # label → its fact, as a mere store
         self._written = 0
 
     async def setup(self) -> None:
@@ -103,7 +109,7 @@ class Graphiti(MemorySystem):
     async def reset(self, scope: str) -> None:
         await self._close()
         self._group = f"eirkit-{secrets.token_hex(8)}"  # a scope may contain characters that are not allowed in a group
-        self._episodes, self._written = {}, 0
+        self._episodes, self._saved, self._written = {}, {}, 0
         self._graph = self._open(await self._driver())
 
     async def _driver(self) -> Any:
@@ -147,6 +153,10 @@ class Graphiti(MemorySystem):
         from graphiti_core.nodes import EpisodeType
 
         self._written += 1
+        if self.profile == STORE_ONLY:
+            await self.forget(item.label)
+            self._saved[item.label] = await self._save(item)
+            return
         made = await self._graph.add_episode(
             name=item.label,
             episode_body=item.text,
@@ -157,7 +167,29 @@ class Graphiti(MemorySystem):
         )
         self._episodes.setdefault(item.label, []).append(made.episode.uuid)
 
+    async def _save(self, item: Item) -> Any:
+        """Return the fact of a record, saved between two nodes, its label and its text."""
+        from graphiti_core.edges import EntityEdge
+        from graphiti_core.nodes import EntityNode
+
+        at, group = FIRST + timedelta(minutes=self._written), self._group
+        nodes = [
+            EntityNode(name=name, group_id=group, labels=["Entity"], created_at=at) for name in (item.label, "record")
+        ]
+        for node in nodes:
+            await node.generate_name_embedding(self._graph.embedder)
+            await node.save(self._graph.driver)
+        source, target = (node.uuid for node in nodes)
+        ends = {"source_node_uuid": source, "target_node_uuid": target}
+        edge = EntityEdge(name="HOLDS", fact=item.text, group_id=group, created_at=at, valid_at=at, **ends)
+        await edge.generate_embedding(self._graph.embedder)
+        await edge.save(self._graph.driver)
+        return edge
+
     async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        if self.profile == STORE_ONLY:
+            await super().observe(messages, session, at)
+            return
         from graphiti_core.nodes import EpisodeType
 
         await self._graph.add_episode(
@@ -170,11 +202,15 @@ class Graphiti(MemorySystem):
         )
 
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        if self.profile == STORE_ONLY:
+            return await self.search(question, limit)
         found = await self._graph.search(question, group_ids=[self._group], num_results=limit)
         return [_dated(edge) for edge in found]
 
     async def contents(self) -> Sequence[str]:
         """Return the facts, then the episodes, which Graphiti keeps word for word."""
+        if self.profile == STORE_ONLY:
+            return [edge.fact for edge in await self._facts()]
         from graphiti_core.nodes import EpisodicNode
 
         query = "MATCH (e:Episodic {group_id: $group_id}) RETURN e.uuid AS uuid"
@@ -184,11 +220,11 @@ class Graphiti(MemorySystem):
         return [*map(_dated, await self._facts()), *said]
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        found = await self._graph.search_(
-            query, config=self._config(limit), group_ids=[self._group], search_filter=_still_true()
-        )
-        if self.returns == "facts":
-            return [edge.fact for edge in found.edges][:limit]
+        found = await self._graph.search_(query, config=self._config(limit), group_ids=[self._group])
+        if self.returns == "facts" or self.profile == STORE_ONLY:
+            return [edge.fact if edge.invalid_at is None else f"{edge.fact} (no longer)" for edge in found.edges][
+                :limit
+            ]
         texts = await self._texts([edge.episodes[-1] for edge in found.edges if edge.episodes])
         return list(dict.fromkeys(texts))[:limit]
 
@@ -203,6 +239,10 @@ class Graphiti(MemorySystem):
 
     async def read(self, label: str) -> str | None:
         """Return a label's last episode and the facts extracted from it that are still valid."""
+        if self.profile == STORE_ONLY:
+            saved = self._saved.get(label)
+            held = [edge.fact for edge in await self._facts() if saved is not None and edge.uuid == saved.uuid]
+            return held[0] if held else None
         if label not in self._episodes:
             return None
         last = self._episodes[label][-1]
@@ -212,12 +252,18 @@ class Graphiti(MemorySystem):
     async def forget(self, label: str) -> None:
         for uuid in self._episodes.pop(label, ()):
             await self._graph.remove_episode(uuid)
+        if (saved := self._saved.pop(label, None)) is not None:
+            from graphiti_core.nodes import Node
+
+            await saved.delete(self._graph.driver)
+            await Node.delete_by_uuids(self._graph.driver, [saved.source_node_uuid, saved.target_node_uuid])
 
     async def usage(self) -> MemoryUsage:
         size = None
         if self.url is None:
             size = sum(path.stat().st_size for path in self._path().parent.glob(f"{self._group}*") if path.is_file())
-        return MemoryUsage(records=await self._count(), bytes=size, warnings=self._warnings.heard)
+        records = len(await self._facts()) if self.profile == STORE_ONLY else await self._count()
+        return MemoryUsage(records=records, bytes=size, warnings=self._warnings.heard)
 
     async def _facts(self) -> list[Any]:
         from graphiti_core.edges import EntityEdge
@@ -263,13 +309,6 @@ def _dated(edge: Any) -> str:
     """Return a fact with the days on which it began and ended, as far as Graphiti knows them."""
     began = "" if edge.valid_at is None else f"[{edge.valid_at:%Y-%m-%d}] "
     return f"{began}{edge.fact}" + ("" if edge.invalid_at is None else f" (until {edge.invalid_at:%Y-%m-%d})")
-
-
-def _still_true() -> Any:
-    """Return Graphiti's own filter for facts that no later one contradicts."""
-    from graphiti_core.search.search_filters import ComparisonOperator, DateFilter, SearchFilters
-
-    return SearchFilters(expired_at=[[DateFilter(comparison_operator=ComparisonOperator.is_null)]])
 
 
 def _check_address(url: str) -> None:

@@ -24,6 +24,11 @@ def find_labels(text: str) -> list[str]:
     return list(dict.fromkeys(f"A_{number}" for number in _LABEL.findall(text)))
 
 
+def mentions(texts: Sequence[str], label: str) -> str | None:
+    """Return the texts that mention a label, one a line; None if there is none."""
+    return "\n".join(text for text in texts if label in find_labels(text)) or None
+
+
 def find_words(text: str) -> list[str]:
     """Return the words of a text in lower case, labels without leading zeros."""
     return [_LABEL.sub(r"A_\1", word).lower() for word in _WORD.findall(text)]

@@ -1,8 +1,8 @@
 """`langmem`: LangMem (package langmem) over LangGraph's in-memory store, in a separate process.
 
-Records are created, updated and deleted through `manage_memory` and found through `search_memory`, as an agent with
-these tools would do, without a model. Conversations are given to its store manager, which asks a model what to insert,
-update and delete.
+As documented, records and conversations are messages to its store manager, which asks a model what to insert, update
+and delete. As a mere store, records are created, updated and deleted through `manage_memory` and found through
+`search_memory`, as an agent with these tools would do, without a model.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from eirkit.agents.memories.in_process import usage_of_texts
+from eirkit.agents.memories.in_process import find_labels, mentions, usage_of_texts
 from eirkit.agents.memory import (
     AS_DOCUMENTED,
     STORE_ONLY,
@@ -42,7 +42,7 @@ class LangMem(MemorySystem):
 
     Args:
         endpoint: base URL of an OpenAI-compatible server for its model and its embeddings.
-        profile: how conversations are used: as-documented or store-only.
+        profile: as-documented or store-only.
         dimensions: size of the embeddings from the endpoint.
     """
 
@@ -56,7 +56,10 @@ class LangMem(MemorySystem):
             "messages in, its store manager with the default settings (inserts, updates, deletes), vector search",
             "a query model, which is optional: the manager looks for what to update by the last message alone",
         ),
-        STORE_ONLY: Profile("each turn stored by its manage_memory tool, vector search", "the store manager: no model"),
+        STORE_ONLY: Profile(
+            "each message kept by its manage_memory tool, which updates a record that is written again, vector search",
+            "the store manager: no model",
+        ),
     }
 
     def __init__(self, *, endpoint: str, profile: str = AS_DOCUMENTED, dimensions: int = DIMENSIONS) -> None:
@@ -96,6 +99,9 @@ class LangMem(MemorySystem):
         await self._thread.run(self._open)
 
     async def write(self, item: Item) -> None:
+        if self.profile == AS_DOCUMENTED:
+            await self.observe([Message("user", item.text)], item.label, "")
+            return
         if (known := self._ids.get(item.label)) is not None:
             await self._thread.run(self._manage.invoke, {"content": item.text, "action": "update", "id": known})
         else:
@@ -103,16 +109,18 @@ class LangMem(MemorySystem):
             self._ids[item.label] = str(said).split()[-1]  # the tool answers "created memory" and the id
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
+        if self.profile == AS_DOCUMENTED:
+            return await self.recall(query, "", limit)
         found = json.loads(await self._thread.run(self._search.invoke, {"query": query, "limit": limit}))
         return [str(one["value"]["content"]) for one in found][:limit]
 
     async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
-        """Give a session to the store manager; its first message states the day, which LangMem takes nowhere else."""
+        """Give messages to the store manager; the first states the day, if known, which LangMem takes nowhere else."""
         if self.profile == STORE_ONLY:
             await super().observe(messages, session, at)
             return
         self._clock.begin(at)
-        said = [{"role": "system", "content": f"Today is {at}."}]
+        said = [{"role": "system", "content": f"Today is {at}."}] if at else []
         said += [{"role": one.role, "content": one.content} for one in messages]
         await self._thread.run(self._manager.invoke, {"messages": said})
 
@@ -126,16 +134,27 @@ class LangMem(MemorySystem):
         return [*kept, *self._shown(await self._thread.run(self._manager.search, limit=MOST))]
 
     def _shown(self, items: Sequence[Any]) -> list[str]:
-        """Return memories of conversations with the day on which they were last written."""
-        return [f"[{self._clock.day_of(one.updated_at)}] {one.value.content}" for one in items]
+        """Return memories with the day on which they were last written, where it is known."""
+        days = [self._clock.day_of(one.updated_at) for one in items]
+        return [
+            f"[{day}] {one.value.content}" if day else str(one.value.content)
+            for day, one in zip(days, items, strict=True)
+        ]
 
     async def read(self, label: str) -> str | None:
+        if self.profile == AS_DOCUMENTED:
+            return mentions(await self.contents(), label)
         if (known := self._ids.get(label)) is None:
             return None
         item = await self._thread.run(self._store.get, NAMESPACE, known)
         return None if item is None else str(item.value["content"])
 
     async def forget(self, label: str) -> None:
+        if self.profile == AS_DOCUMENTED:
+            held = await self._thread.run(self._manager.search, limit=MOST)
+            for one in held:
+                if label in find_labels(str(one.value.content)):
+                    await self._thread.run(self._manager.delete, one.key)
         if (known := self._ids.pop(label, None)) is not None:
             await self._thread.run(self._manage.invoke, {"action": "delete", "id": known})
 

@@ -1,7 +1,8 @@
 """`letta`: Letta (package letta) on its own server with its own PostgreSQL.
 
-Records are passages of an archive, each with its label as a tag, and need no language model. In conversations an agent
-of Letta decides what to keep in its memory blocks and its archival memory, and what to look up.
+As documented, an agent of Letta is told records and conversations, and decides what to keep in its memory blocks and
+its archival memory, and what to look up. As a mere store, records are passages of an archive, each with its label as a
+tag, and need no language model.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
+from eirkit.agents.memories.in_process import find_labels, mentions
 from eirkit.agents.memories.mcp_client import CONSULT
 from eirkit.agents.memory import (
     AS_DOCUMENTED,
@@ -53,7 +55,7 @@ class Letta(MemorySystem):
         url: a running Letta server, such as http://127.0.0.1:8283; its password is taken from
             LETTA_SERVER_PASSWORD. None to start one.
         dimensions: size of the embeddings from the endpoint.
-        profile: how conversations are used: as-documented or store-only.
+        profile: as-documented or store-only.
     """
 
     requirements = Requirements(
@@ -79,7 +81,10 @@ class Letta(MemorySystem):
             "messages of earlier sessions: they are cleared after each, or all of a short conversation would simply "
             "stay in the agent's context",
         ),
-        STORE_ONLY: Profile("each turn is a passage, and the question is the search", "the agent: no model"),
+        STORE_ONLY: Profile(
+            "each message is a passage, and the question is the search; a record written again is deleted first",
+            "the agent: no model",
+        ),
     }
 
     def __init__(
@@ -173,13 +178,14 @@ class Letta(MemorySystem):
         """Return what the agent reads when it is asked: its block about the user, and what its searches return."""
         if self.profile == STORE_ONLY:
             return await self.search(question, limit)
+        self._agent = self._agent or await self._make_agent()
         answered = await self._tell([{"role": "user", "content": f"{CONSULT}\n\nQuestion: {question}"}], at)
         found = [text for one in answered if one["message_type"] == "tool_return_message" for text in _results(one)]
         return list(dict.fromkeys([*await self._block(), *found]))[:limit]
 
     async def _tell(self, messages: Sequence[Mapping[str, str]], at: str) -> list[dict[str, Any]]:
         """Return what the agent did with some messages, and clear them from its context."""
-        said = [{"role": "system", "content": f"Today is {at}."}, *messages]
+        said = [*([{"role": "system", "content": f"Today is {at}."}] if at else []), *messages]
         done = await self._ask("POST", f"agents/{self._agent}/messages", {"messages": said})
         await self._ask("PATCH", f"agents/{self._agent}/reset-messages", {"add_default_initial_messages": False})
         return list(done["messages"])
@@ -194,20 +200,30 @@ class Letta(MemorySystem):
         return [*await self._block(), *(str(one["text"]) for one in await self._everything())]
 
     async def write(self, item: Item) -> None:
+        if self.profile == AS_DOCUMENTED:
+            await self.observe([Message("user", item.text)], item.label, "")
+            return
         await self.forget(item.label)
         record = {"text": item.text, "tags": [item.label]}
         made = await self._ask("POST", f"archives/{self._archive}/passages", record)
         self._ids[item.label] = made["id"]
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
+        if self.profile == AS_DOCUMENTED:
+            return await self.recall(query, "", limit)
         return [one["passage"]["text"] for one in await self._find(query=query.replace("\0", ""), limit=limit)][:limit]
 
     async def read(self, label: str) -> str | None:
+        if self.profile == AS_DOCUMENTED:
+            return mentions(await self.contents(), label)
         texts = [one["text"] for one in await self._everything() if label in (one.get("tags") or ())]
         return "\n".join(texts) or None
 
     async def forget(self, label: str) -> None:
-        if (passage := self._ids.pop(label, None)) is not None:
+        gone = [self._ids.pop(label)] if label in self._ids else []
+        if self.profile == AS_DOCUMENTED:
+            gone = [one["id"] for one in await self._everything() if label in find_labels(one["text"])]
+        for passage in gone:
             await self._ask("DELETE", f"archives/{self._archive}/passages/{passage}")
 
     async def usage(self) -> MemoryUsage:

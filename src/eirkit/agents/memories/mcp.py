@@ -2,7 +2,7 @@
 
 The preset `server-memory` is the reference server `@modelcontextprotocol/server-memory`; other servers are described by
 settings of the same names. Templates are JSON whose strings may contain {label}, {text}, {query}, {limit} and {scope}.
-In conversations a model is given the server's tools, unless the profile is store-only.
+As documented, a model is given the server's tools; as a mere store, records are written and sought by templates.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eirkit.agents.memories.in_process import find_labels
+from eirkit.agents.memories.in_process import find_labels, mentions
 from eirkit.agents.memories.mcp_client import McpClient, ToolAgent, nodes_of
 from eirkit.agents.memory import (
     AS_DOCUMENTED,
@@ -93,8 +93,8 @@ class Mcp(MemorySystem):
     Args:
         preset: server-memory, a package of npm, or "" to describe a server by the fields of `Server`.
         server: fields over those of the preset, such as {"command": ["my-server", "--file", "{store}"]}.
-        endpoint: base URL of an OpenAI-compatible server for the model that uses the tools in conversations.
-        profile: how conversations are used: as-documented or store-only.
+        endpoint: base URL of an OpenAI-compatible server for the model that uses the tools.
+        profile: as-documented or store-only; by default the former for the preset, the latter for a described server.
     """
 
     requirements = Requirements(
@@ -105,11 +105,12 @@ class Mcp(MemorySystem):
     )
     profiles: ClassVar[Mapping[str, Profile]] = {
         AS_DOCUMENTED: Profile(
-            "a model with the server's tools keeps what it finds worth keeping, and looks it up", ""
+            "a model with the server's tools keeps what it finds worth keeping, and looks it up",
+            "nothing",
         ),
         STORE_ONLY: Profile(
-            "each turn is a node, and the question is the search",
-            "the model; the reference server finds only what contains the whole query",
+            "each message is a node, and the question is the search; a record written again is deleted first",
+            "the model: the reference server finds only what contains the whole query, so labels are sought one by one",
         ),
     }
 
@@ -119,10 +120,10 @@ class Mcp(MemorySystem):
         preset: str = "server-memory",
         server: Mapping[str, Any] | None = None,
         endpoint: str = "",
-        profile: str = AS_DOCUMENTED,
+        profile: str = "",
     ) -> None:
         self.preset, self.server, self.endpoint = preset, server, endpoint
-        self.profile = check_profile(Mcp, profile)
+        self.profile = check_profile(Mcp, str(self.profile_for({"preset": preset, "profile": profile})))
         self._described = describe(preset, server or {})
         self._directory = StoreDirectory("mcp")
         self._client: McpClient | None = None
@@ -136,6 +137,13 @@ class Mcp(MemorySystem):
         described = describe(settings.get("preset", "server-memory"), settings.get("server") or {})
         uses_node = not described.url and any(NODE_MODULES in part for part in described.command)
         return cls.requirements if uses_node else replace(cls.requirements, node=())
+
+    @classmethod
+    def profile_for(cls, settings: Mapping[str, Any]) -> str | None:
+        """Return the profile: a server that is described by how to write to it is a store, unless said otherwise."""
+        return str(
+            settings.get("profile") or (AS_DOCUMENTED if settings.get("preset", "server-memory") else STORE_ONLY)
+        )
 
     @property
     def client(self) -> McpClient:
@@ -165,12 +173,17 @@ class Mcp(MemorySystem):
             await self._call(self._described.clear)
 
     async def write(self, item: Item) -> None:
+        if self.profile == AS_DOCUMENTED:
+            await self.observe([Message("user", item.text)], item.label, "")
+            return
         if item.label in self._written and self._described.forget is not None:
             await self._call(self._described.forget, label=item.label)
         await self._call(self._described.write, label=item.label, text=item.text)
         self._written.add(item.label)
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
+        if self.profile == AS_DOCUMENTED:
+            return await self.recall(query, "", limit)
         asked = find_labels(query) if self._described.by_label else []
         found = [await self._call(self._described.search, query=one, limit=limit) for one in asked or [query]]
         # Interleave the results by rank, so that no label is crowded out by the similar results of another.
@@ -178,6 +191,8 @@ class Mcp(MemorySystem):
         return list(merged)[:limit]
 
     async def read(self, label: str) -> str | None:
+        if self.profile == AS_DOCUMENTED:
+            return mentions(await self.contents() or (), label)
         if self._described.read is None:
             return None
         return "\n".join(await self._call(self._described.read, label=label)) or None
@@ -207,7 +222,11 @@ class Mcp(MemorySystem):
     async def forget(self, label: str) -> None:
         if self._described.forget is None:
             raise UsageError("this MCP server has no tool to remove a record; configure one as `forget`")
-        await self._call(self._described.forget, label=label)
+        about = [label]
+        if self.profile == AS_DOCUMENTED:  # the model named what it kept
+            about = [text.partition(" (")[0] for text in await self.contents() or () if label in find_labels(text)]
+        for name in about:
+            await self._call(self._described.forget, label=name)
         self._written.discard(label)
 
     async def usage(self) -> MemoryUsage:

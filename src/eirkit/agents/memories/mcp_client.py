@@ -19,7 +19,7 @@ LEAVE_SECONDS = 5.0
 ROUNDS = 12  # of calls, after which a model that does not end is stopped
 KEEP = "Keep what the user says in this conversation in your memory, by its tools."
 CONSULT = "Look up in your memory, by its tools, what helps to answer this question. Do not answer it."
-_SYSTEM = "You have a memory, which you use by tools. Today is {at}."
+_SYSTEM = "You have a memory, which you use by tools."
 
 Caller = Callable[[str, dict[str, Any]], Awaitable[list[str]]]
 
@@ -137,7 +137,7 @@ class ToolAgent:
             StoreError: it does not end.
         """
         messages: list[dict[str, Any]] = [
-            {"role": "system", "content": _SYSTEM.format(at=at)},
+            {"role": "system", "content": f"{_SYSTEM} Today is {at}." if at else _SYSTEM},
             {"role": "user", "content": task},
         ]
         found: list[str] = []

@@ -1,15 +1,18 @@
 """`mem0`: Mem0 (package mem0ai) with a local vector store, in a separate process.
 
-`infer = false` stores every record unchanged, without a model; `infer = true` lets Mem0 extract what to keep, with one
-model call per write. Conversations are always added as messages, and the profile decides whether Mem0 infers.
+As documented, records and conversations are messages, and Mem0 extracts what to keep, with one model call each. Its
+keyword search needs fastembed, whose only data is a list of stop words that it would download at run time: unless
+FASTEMBED_CACHE_PATH has it, the list of bm25s is put in its place.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
+from eirkit.agents.memories.in_process import find_labels
 from eirkit.agents.memory import (
     AS_DOCUMENTED,
     STORE_ONLY,
@@ -29,6 +32,7 @@ from eirkit.errors import UnknownNameError
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 MOST = 100_000  # records listed at once
 STORES = ("qdrant", "faiss")
+KEYWORDS = "FASTEMBED_CACHE_PATH"  # variable with the folder in which fastembed looks for its list of stop words
 
 
 @memories.add("mem0")
@@ -37,8 +41,7 @@ class Mem0(MemorySystem):
 
     Args:
         endpoint: base URL of an OpenAI-compatible server for its model and its embeddings.
-        infer: whether a model decides what to keep of a record.
-        profile: how conversations are used: as-documented or store-only.
+        profile: as-documented or store-only.
         store: qdrant or faiss.
         threshold: minimum similarity of search results; None for Mem0's default.
         dimensions: size of the embeddings from the endpoint.
@@ -46,22 +49,27 @@ class Mem0(MemorySystem):
 
     requirements = Requirements(
         packages=("mem0", "qdrant_client"),
-        installs=(("mem0ai==2.2.1", "qdrant-client>=1.12,<2", "faiss-cpu>=1.9,<2"),),
+        installs=(("mem0ai==2.2.1", "qdrant-client>=1.12,<2", "faiss-cpu>=1.9,<2", "fastembed>=0.9,<1"),),
         endpoint=("model", "embedding"),
+        variables=(KEYWORDS,),
     )
     profiles: ClassVar[Mapping[str, Profile]] = {
         AS_DOCUMENTED: Profile(
-            "messages in, Mem0's own extraction (infer=True, one model call a session), its own search",
-            "keyword search and entity boosts: fastembed and spaCy download their models at run time",
+            "messages in, Mem0's own extraction (infer=True, one model call a message or session), its hybrid search: "
+            "vectors, and keywords by fastembed's BM25 with the stop words of bm25s in place of a list it downloads",
+            "lemmas and entity boosts, unless spaCy and its en_core_web_sm, which no package index has, are added to "
+            "its environment",
         ),
-        STORE_ONLY: Profile("each message stored as it is (infer=False), its own search", "extraction: no model"),
+        STORE_ONLY: Profile(
+            "each message stored as it is (infer=False), the same search; a record written again is deleted first",
+            "extraction: no model; lemmas and entity boosts as above",
+        ),
     }
 
     def __init__(
         self,
         *,
         endpoint: str,
-        infer: bool = False,
         profile: str = AS_DOCUMENTED,
         store: str = "qdrant",
         threshold: float | None = None,
@@ -69,7 +77,7 @@ class Mem0(MemorySystem):
     ) -> None:
         if store not in STORES:
             raise UnknownNameError("store", store, STORES)
-        self.endpoint, self.infer, self.store = endpoint, infer, store
+        self.endpoint, self.store = endpoint, store
         self.profile = check_profile(Mem0, profile)
         self.threshold, self.dimensions = threshold, dimensions
         self._thread = WorkerThread("mem0")
@@ -83,6 +91,8 @@ class Mem0(MemorySystem):
     async def setup(self) -> None:
         folder = self._directory.create()
         os.environ.update({"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder), "OPENAI_API_KEY": "none"})
+        os.environ["HF_HUB_OFFLINE"] = "1"  # nothing is downloaded in a run
+        os.environ.setdefault(KEYWORDS, str(stop_words(folder / "keywords")))
         self._warnings.listen()
         self._memory = await self._thread.run(self._open)
 
@@ -112,13 +122,13 @@ class Mem0(MemorySystem):
         self._scope, self._ids = f"{scope}-{self._scopes}", {}
 
     async def write(self, item: Item) -> None:
-        if item.label in self._ids and not self.infer:
-            await self.forget(item.label)
-        said = await self._thread.run(
-            self._memory.add, item.text, user_id=self._scope, metadata={"label": item.label}, infer=self.infer
-        )
-        made = [one["id"] for one in said.get("results", ()) if one.get("event") != "DELETE"]
-        self._ids.setdefault(item.label, []).extend(made)
+        if self.profile == AS_DOCUMENTED:
+            await self.observe([Message("user", item.text)], item.label, "")
+            return
+        await self.forget(item.label)
+        add = self._memory.add
+        said = await self._thread.run(add, item.text, user_id=self._scope, metadata={"label": item.label}, infer=False)
+        self._ids[item.label] = [one["id"] for one in said["results"]]
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         return [str(one["memory"]) for one in await self._found(query, limit)][:limit]
@@ -138,9 +148,9 @@ class Mem0(MemorySystem):
         """
         said = [{"role": one.role, "content": one.content} for one in messages]
         infer = self.profile == AS_DOCUMENTED
-        more = {"prompt": f"The Observation Date is {at}."} if infer else {}
-        add = self._memory.add
-        await self._thread.run(add, said, user_id=self._scope, metadata={"date": at}, infer=infer, **more)
+        more: dict[str, Any] = {"metadata": {"date": at}} if at else {}
+        more |= {"prompt": f"The Observation Date is {at}."} if at and infer else {}
+        await self._thread.run(self._memory.add, said, user_id=self._scope, infer=infer, **more)
 
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
         return [_dated(one) for one in await self._found(question, limit)]
@@ -149,12 +159,23 @@ class Mem0(MemorySystem):
         return [_dated(one) for one in await self._all()]
 
     async def read(self, label: str) -> str | None:
-        found = [one for one in await self._all() if (one.get("metadata") or {}).get("label") == label]
-        found.sort(key=lambda one: str(one.get("created_at")))  # the newest last
+        found = await self._about(label)
         return "\n".join(str(one["memory"]) for one in found) or None
 
+    async def _about(self, label: str) -> list[dict[str, Any]]:
+        """Return what is held of a label, the newest last: by our metadata, or whatever mentions it."""
+        held = await self._all()
+        if self.profile == AS_DOCUMENTED:
+            found = [one for one in held if label in find_labels(str(one["memory"]))]
+        else:
+            found = [one for one in held if (one.get("metadata") or {}).get("label") == label]
+        return sorted(found, key=lambda one: str(one.get("created_at")))
+
     async def forget(self, label: str) -> None:
-        for memory_id in self._ids.pop(label, ()):
+        gone = self._ids.pop(label, ())
+        if self.profile == AS_DOCUMENTED:
+            gone = [one["id"] for one in await self._about(label)]
+        for memory_id in gone:
             await self._thread.run(self._memory.delete, memory_id)
 
     async def usage(self) -> MemoryUsage:
@@ -180,3 +201,22 @@ def _dated(one: Mapping[str, Any]) -> str:
     day, role = (one.get("metadata") or {}).get("date"), one.get("role")
     said = f"{role}: {one['memory']}" if role else str(one["memory"])
     return f"[{day}] {said}" if day else said
+
+
+def stop_words(folder: Path) -> Path:
+    """Return a folder in the form of fastembed's cache, with the English stop words of bm25s."""
+    from bm25s.stopwords import STOPWORDS_EN
+
+    try:
+        from fastembed.sparse.bm25 import supported_languages
+    except ImportError:  # Mem0 warns of it
+        return folder
+    kept = folder / "models--Qdrant--bm25"
+    snapshot = kept / "snapshots" / "bm25s"
+    snapshot.mkdir(parents=True)
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text("bm25s")
+    (snapshot / "config.json").write_text("{}")
+    for language in supported_languages:
+        (snapshot / f"{language}.txt").write_text("\n".join(STOPWORDS_EN) if language == "english" else "")
+    return folder

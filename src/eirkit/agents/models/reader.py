@@ -14,19 +14,24 @@ from datetime import date
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from eirkit.agents.conversing import PASSAGE, PASSAGE_END
+from eirkit.agents.conversing import PASSAGE, PASSAGE_END, SUMMARY_RULES
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage
+from eirkit.agents.models.file_tools import FILES, keep_statements
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.models.word_notes import StatementReader, answer_system
+from eirkit.agents.models.word_summary import sum_up
 from eirkit.agents.models.word_tools import use_tools
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.agents.stores.openai_dialect import JSON_WORDS, SCHEMA_WORDS
 from eirkit.errors import ModelError, SpecError
 from eirkit.tasks.words.language import Language, load_language, show_answer
 from eirkit.tasks.words.reading import Heard, hear_passages, keys_of, learn, people_in, read_turn, without_last
-from eirkit.tasks.words.world import USER, Answer, WorldQuestion
+from eirkit.tasks.words.world import INSTRUCTIONS, USER, Answer, WorldQuestion
 
-DIALS = ("misses", "confuses", "keeps_old", "returns_withdrawn", "invents")
+DIALS = (
+    *("misses", "confuses", "keeps_old", "returns_withdrawn", "invents"),  # of answers
+    *("ignores_instructions", "keeps_old_instructions"),
+)
 CHARACTERS_PER_TOKEN = 4  # an estimate, because there is no tokenizer
 _REAL_MODEL = "give it a real model with --memory-set NAME.model=PROVIDER/MODEL"
 _TODAY = re.compile(r"^Today is (\d{4}-\d\d-\d\d)\.$", re.MULTILINE)
@@ -47,7 +52,7 @@ class WordReader(Reference):
 
     misses: a fact that is there is not seen, and the answer is unknown. confuses: the answer is another's. keeps_old: a
     change is not taken into account. returns_withdrawn: a withdrawal is not. invents: what is unknown gets a made-up
-    answer.
+    answer. ignores_instructions: a standing instruction is not followed. keeps_old_instructions: an earlier one is.
     """
 
     def __init__(self, options: ModelOptions, language: str = "english") -> None:
@@ -59,7 +64,10 @@ class WordReader(Reference):
         last = request.messages[-1].content
         if request.tools:
             return self.use_tools(request)
-        text = self.note(request) if last.startswith((JSON_WORDS, SCHEMA_WORDS)) else self.respond(last)
+        if last.startswith(SUMMARY_RULES):
+            text = sum_up(StatementReader(self.language, self.dials), last)
+        else:
+            text = self.note(request) if last.startswith((JSON_WORDS, SCHEMA_WORDS)) else self.respond(last)
         seen = sum(len(message.content) for message in request.messages)
         return Reply(text, usage=Usage(_tokens(seen), _tokens(len(text))))
 
@@ -69,7 +77,9 @@ class WordReader(Reference):
         Raises:
             ModelError: the tools are none that the script knows.
         """
-        calls = use_tools(StatementReader(self.language, self.dials), request)
+        taker = StatementReader(self.language, self.dials)
+        uses_files = any(tool.name == FILES for tool in request.tools)
+        calls = keep_statements(taker, request) if uses_files else use_tools(taker, request)
         if calls is None:
             raise ModelError(
                 f"scripted/reader does not know these tools of the memory system; {_REAL_MODEL}", "rejected"
@@ -106,16 +116,31 @@ class WordReader(Reference):
                 "rejected",
             )
         heard = hear_passages(self.language, prompt.passages, prompt.today, people_in(prompt.question))
-        answer = self.conclude(prompt, heard)
-        signed = learn(heard).current("signature", USER)
-        said = show_answer(self.language, prompt.question, answer)
-        return f"ANSWER: {said}" if signed is None else f"ANSWER: {said}\n{signed}"
+        said = show_answer(self.language, prompt.question, self.conclude(prompt, heard))
+        demanded = {name: self.demanded(name, prompt, heard) for name in INSTRUCTIONS}
+        lines = (demanded["opening"], f"ANSWER: {said}", demanded["address"], demanded["signature"])
+        return "\n".join(line for line in lines if line is not None)
+
+    def demanded(self, instruction: str, prompt: Prompt, heard: Sequence[Heard]) -> str | None:
+        """Return the word that a standing instruction demands of the reply, unless a dial spoils it."""
+        if self.is_drawn("ignores_instructions", prompt):
+            return None
+        if self.is_drawn("keeps_old_instructions", prompt):
+            known = learn([one for one in heard if one.statement.op != "forget"])
+            told = known.versions.get((instruction, USER), [])[-2:]
+            return str(told[0][1]) if told else None
+        value = learn(heard).current(instruction, USER)
+        return None if value is None else str(value)
+
+    def is_drawn(self, name: str, prompt: Prompt) -> bool:
+        """True for a share of the questions as large as the dial, always the same ones."""
+        return bool(self.dials[name]) and drawn(name, prompt) < self.dials[name]
 
     def conclude(self, prompt: Prompt, heard: Sequence[Heard]) -> Answer:
         """Return the answer that follows from what was heard, unless a dial spoils it."""
         answer = learn(heard).answer(prompt.question)
         for name, spoil in FAULTS.items():
-            if self.dials[name] and drawn(name, prompt) < self.dials[name]:
+            if self.is_drawn(name, prompt):
                 spoiled = spoil(prompt.question, heard, answer)
                 if spoiled != answer:
                     return spoiled
@@ -129,7 +154,12 @@ def read_prompt(language: Language, shown: str) -> Prompt | None:
         return None
     day = date.fromisoformat(today[1]).toordinal()
     found = [one for one in read_turn(language, asked[1].strip(), day) if isinstance(one, WorldQuestion)]
-    return Prompt(day, tuple(_PASSAGE.findall(shown)), found[0]) if found else None
+    return Prompt(day, shown_passages(shown), found[0]) if found else None
+
+
+def shown_passages(prompt: str) -> tuple[str, ...]:
+    """Return the passages in a prompt."""
+    return tuple(_PASSAGE.findall(prompt))
 
 
 def drawn(name: str, prompt: Prompt) -> float:

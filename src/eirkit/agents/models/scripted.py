@@ -1,4 +1,4 @@
-"""`scripted/extractor`: answers the model calls of memory systems (Mem0, A-MEM, Graphiti) without a model.
+"""`scripted/extractor`: answers the model calls of memory systems about records without a model.
 
 A record is two entities, its label and its values, and one fact between them: the record itself. A record with another
 value contradicts the earlier one.
@@ -15,9 +15,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage, models
+from eirkit.agents.models.file_tools import FILES, keep_records
+from eirkit.agents.models.quoter import make_quoter
 from eirkit.agents.models.reader import make_reader
+from eirkit.agents.models.record_tools import use_record_tools
 from eirkit.agents.models.reference import Reference
-from eirkit.agents.models.system_requests import Answer, GraphFact, graph_answer, headed
+from eirkit.agents.models.system_requests import Answer, GraphFact, graph_answer, headed, tagged
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.agents.stores.openai_dialect import JSON_WORDS, SCHEMA_WORDS
 from eirkit.errors import ModelError, UnknownNameError
@@ -36,21 +39,30 @@ class RecordFacts:
         return next(iter(self.new_facts(text, (), None)), None)
 
 
+_UNKNOWN = (
+    "scripted/extractor does not {} of the memory system; give it a real model with "
+    "--memory-set NAME.model=PROVIDER/MODEL"
+)
 CHARACTERS_PER_TOKEN = 4  # an estimate, because there is no tokenizer
 
 _SCRIPTED_RECORD = re.compile(r"\bA_\d{1,6} = \d{1,20}(?: \d{1,20})*")
 
 
 class Extractor(Reference):
-    """Answers the requests of Mem0, A-MEM and Graphiti about records, in the requested JSON.
+    """Answers the requests of Mem0, A-MEM and Graphiti in JSON, and uses the tools of LangMem, Letta and MCP.
 
     It is scripted: it recognises records and these requests, and refuses any other. Token counts are estimated as a
     quarter of the characters.
     """
 
     async def reply(self, request: Request) -> Reply:
+        if request.tools:
+            return _use_tools(request)
         said = [message.content for message in request.messages if message.role == "user"]
-        text = respond(request.messages[-1].content, said[-1] if said else "")
+        if said and "<existing_facts>" in said[-1]:
+            text = _facts(said[:-1], tagged(said[-1], "existing_facts"), said[-1])
+        else:
+            text = respond(request.messages[-1].content, said[-1] if said else "")
         seen = sum(len(message.content) for message in request.messages)
         return Reply(text, usage=Usage(_tokens(seen), _tokens(len(text))))
 
@@ -71,12 +83,27 @@ def respond(last: str, prompt: str) -> str:
     else:
         return "\n".join(_scripted_records(prompt))
     if answer is None:
-        raise ModelError(
-            "scripted/extractor does not recognise this request of the memory system; give it a real model with "
-            "--memory-set NAME.model=PROVIDER/MODEL",
-            "rejected",
-        )
+        raise ModelError(_UNKNOWN.format("recognise this request"), "rejected")
     return json.dumps(answer)
+
+
+def _facts(said: Sequence[str], existing: str, prompt: str) -> str:
+    """Return what a block of LlamaIndex asks for: new records, or fewer than its limit of those that it has."""
+    limit = re.search(r"fewer than (\d{1,6}) facts", prompt)
+    known = _scripted_records(existing)
+    new = [record for record in _scripted_records("\n".join(said)) if record not in known]
+    kept = known[1 - int(limit[1]) :] if limit is not None and int(limit[1]) > 1 else new
+    return f"<facts>{''.join(f'<fact>{record}</fact>' for record in kept)}</facts>"
+
+
+def _use_tools(request: Request) -> Reply:
+    uses_files = any(tool.name == FILES for tool in request.tools)
+    calls = keep_records(request) if uses_files else use_record_tools(request)
+    if calls is None:
+        raise ModelError(_UNKNOWN.format("know these tools"), "rejected")
+    seen = sum(len(message.content) for message in request.messages)
+    said = sum(len(json.dumps(dict(call.arguments))) for call in calls)
+    return Reply("" if calls else "Done.", calls, Usage(_tokens(seen), _tokens(said)))
 
 
 def _extract(prompt: str) -> Answer | None:
@@ -135,7 +162,9 @@ def make_scripted(name: str, options: ModelOptions) -> Reference:
     kind, _, settings = name.partition("+")
     if kind == "reader":
         return make_reader(options, settings)
+    if name == "quoter":
+        return make_quoter(options)
     if name != "extractor":
-        raise UnknownNameError("scripted model", name, ("extractor", "reader"))
+        raise UnknownNameError("scripted model", name, ("extractor", "quoter", "reader"))
     refuse_settings("scripted", options, ())
     return Extractor(options)

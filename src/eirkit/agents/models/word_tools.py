@@ -44,7 +44,7 @@ def use_tools(taker: StatementReader, request: Request) -> tuple[ToolCall, ...] 
         return None
     task, *results = [message.content for message in request.messages if message.role == "user"]
     rounds = sum(message.role == "assistant" for message in request.messages)
-    user = GraphUser(taker, date.fromisoformat(today[1]).toordinal(), _graph(results))
+    user = GraphUser(taker, date.fromisoformat(today[1]).toordinal(), read_nodes(results))
     asked = _QUESTION.search(task)
     if asked is not None:
         return user.consult(asked[1].strip(), rounds)
@@ -53,13 +53,8 @@ def use_tools(taker: StatementReader, request: Request) -> tuple[ToolCall, ...] 
 
 def manage_documents(taker: StatementReader, request: Request) -> tuple[ToolCall, ...]:
     """Return what LangMem should insert, update and delete, given a session and the documents that it found."""
-    session = request.messages[-1].content
-    parts = _SPEAKER.split(session)
-    said = [text.strip() for role, text in zip(parts[1::2], parts[2::2], strict=True) if role == "Human"]
-    closed = request.messages[0].content.split("\n</instance>")[:-1]
-    opened = [(found, part) for part in closed if (found := _INSTANCE.search(part)) is not None]
-    known = {found[1]: _content(part[found.end() :]) for found, part in opened}
-    day = _TODAY.search(session)
+    said, known = read_documents(request)
+    day = _TODAY.search(request.messages[-1].content)
     today = 0 if day is None else date.fromisoformat(day[1]).toordinal()
     may_delete = any(tool.name == DELETE for tool in request.tools)  # otherwise the withdrawal replaces the document
     calls: list[ToolCall] = []
@@ -74,6 +69,15 @@ def manage_documents(taker: StatementReader, request: Request) -> tuple[ToolCall
         else:
             calls.append(ToolCall(INSERT, {"content": one.text}))
     return tuple(calls)
+
+
+def read_documents(request: Request) -> tuple[list[str], dict[str, str]]:
+    """Return what the user says in a request of LangMem, and the documents that it shows, by id."""
+    parts = _SPEAKER.split(request.messages[-1].content)
+    said = [text.strip() for role, text in zip(parts[1::2], parts[2::2], strict=True) if role == "Human"]
+    closed = request.messages[0].content.split("\n</instance>")[:-1]
+    opened = [(found, part) for part in closed if (found := _INSTANCE.search(part)) is not None]
+    return said, {found[1]: _content(part[found.end() :]) for found, part in opened}
 
 
 def _replaces(taker: StatementReader, note: NotedStatement, text: str) -> bool:
@@ -113,7 +117,7 @@ class GraphUser:
         turns = [show_turn(self.today, "user", text) for text in said]
         if rounds == 0:
             heard = [one.statement for one in hear_passages(self.taker.language, turns, self.today)]
-            names = dict.fromkeys(name for one in heard for name in _names(one))
+            names = dict.fromkeys(name for one in heard for name in named_in(one))
             return tuple(_search(name) for name in names)
         return () if rounds > 1 else self.write(self.taker.notes(turns, self.seen, self.today))
 
@@ -168,12 +172,13 @@ def _search(name: str) -> ToolCall:
     return ToolCall("search_nodes", {"query": name or USER_NODE})
 
 
-def _names(statement: Saying) -> list[str]:
+def named_in(statement: Saying) -> list[str]:
+    """Return the nodes that a statement names."""
     named = [statement.subject or USER_NODE]
     return [*named, str(statement.value)] if statement.attribute == "lead" else named
 
 
-def _graph(results: Sequence[str]) -> dict[str, list[str]]:
+def read_nodes(results: Sequence[str]) -> dict[str, list[str]]:
     """Return the observations of each node in the results of calls."""
     found: dict[str, list[str]] = {}
     for text in results:

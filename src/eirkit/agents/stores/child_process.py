@@ -25,9 +25,9 @@ from typing import Any
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
 from eirkit.agents.model import Message
 from eirkit.agents.serving.scrubber import Scrubber, names_secret
-from eirkit.agents.stores.keeper import GRACE_SECONDS, KILL_SECONDS, NOW, SOCKETS
+from eirkit.agents.stores.keeper import GRACE_SECONDS, HOST, KILL_SECONDS, NOW, SOCKETS
 from eirkit.agents.stores.line_socket import LineSocket
-from eirkit.errors import PluginError, StoreError, UsageError
+from eirkit.errors import PluginError, Side, StoreError, UsageError
 from eirkit.registry import locate
 
 MARK = "EIRKIT_KEEPER"  # environment variable that all processes of one memory system inherit
@@ -65,15 +65,19 @@ _SOURCE = Path(__file__).parents[3]  # added to the path of a Python that does n
 
 
 class KeptProcess:
-    """The keeper and the host of one memory system, and the connections to both.
+    """The keeper and the host of one memory system or compactor, and the connections to both.
 
     Args:
         python: the interpreter of the system's environment.
         environment: the variables that it may see.
+        side: the family of plug-ins that it belongs to.
+        host: the module that calls it.
     """
 
-    def __init__(self, name: str, python: Path, environment: Mapping[str, str]) -> None:
-        self.name = name
+    def __init__(
+        self, name: str, python: Path, environment: Mapping[str, str], side: Side = "memory", host: str = HOST
+    ) -> None:
+        self.name, self.side = name, side
         self.is_busy = False  # a call was sent and not answered
         self._mark, self._report = secrets.token_hex(16), b""
         (calls, theirs), (life, its) = socket.socketpair(), socket.socketpair()
@@ -82,7 +86,7 @@ class KeptProcess:
         safely = [] if ":" in name else ["-P"]
         try:
             self._keeper = subprocess.Popen(
-                [str(python), *safely, "-m", "eirkit.agents.stores.keeper", name],
+                [str(python), *safely, "-m", "eirkit.agents.stores.keeper", name, host],
                 env={**environment, **own},
                 pass_fds=(theirs.fileno(), its.fileno()),
                 stdin=subprocess.DEVNULL,
@@ -112,24 +116,24 @@ class KeptProcess:
             PluginError: the system raised an error.
         """
         if self.is_busy:
-            raise StoreError(f"the process of memory {self.name!r} did not finish its last call; start it again")
+            raise StoreError(f"the process of {self.side} {self.name!r} did not finish its last call; start it again")
         self.is_busy = True
         try:
             await self._lines.send(json.dumps([verb, *arguments]).encode())
             line = await self._lines.receive()
         except ValueError as error:
-            raise StoreError(f"memory {self.name!r} returned too much at {verb} ({error}); return less") from error
+            raise StoreError(f"{self.side} {self.name!r} returned too much at {verb} ({error}); return less") from error
         except OSError:
             line = b""
         if not line:
             why = await self._cause_of_death()
-            raise StoreError(f"the process of memory {self.name!r} died during {verb} ({why}); fix it and resume")
+            raise StoreError(f"the process of {self.side} {self.name!r} died during {verb} ({why}); fix it and resume")
         self.is_busy = False
         kind, *answer = json.loads(line)
         if kind in ("store", "usage"):
             raise (UsageError if kind == "usage" and verb in _BEFORE_USE else StoreError)(answer[0])
         if kind == "raised":
-            raise PluginError("memory", self.name.rpartition(":")[2], verb, *answer)
+            raise PluginError(self.side, self.name.rpartition(":")[2], verb, *answer)
         return answer[0]
 
     async def end(self) -> None:

@@ -29,7 +29,10 @@ _OURS = ("bm25s", "click", "numpy", "rich")  # packages that importing eirkit ne
 
 def is_importable(needed: Requirements) -> bool:
     """True if everything a system needs can be imported in this environment."""
-    return all(find_spec(package) is not None for package in needed.packages)
+    try:
+        return all(find_spec(package) is not None for package in needed.packages)
+    except ModuleNotFoundError:  # of the package that a module belongs to
+        return False
 
 
 def python_of(name: str) -> Path | None:
@@ -66,16 +69,19 @@ def _lacking_node(folder: Path, needed: Requirements) -> list[str]:
     return [one for one in needed.node if not (folder / "node_modules" / one).exists()]
 
 
-def install(name: str, say: Callable[[str], None] = lambda line: None) -> Path:
+def install(name: str, say: Callable[[str], None] = lambda line: None, needed: Requirements | None = None) -> Path:
     """Create the environment of a memory system and return its Python; a complete one is not changed.
+
+    Args:
+        needed: what to install for something else, such as a compactor.
 
     Raises:
         UsageError: the system needs no packages, or this version of Python is not supported.
         InfrastructureError: an installation failed; the message contains the last output of pip.
     """
-    needed = requirements_of(find_memory(name))
+    needed = requirements_of(find_memory(name)) if needed is None else needed
     if not needed.packages:
-        raise UsageError(f"memory {name!r} needs no packages; use it as it is")
+        raise UsageError(f"{name!r} needs no packages; use it as it is")
     if (ready := python_of(name)) is not None:
         _install_node(_folder(name), needed, say)  # npm may have been missing before
         return ready

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from eirkit.agents.memory import Item, MemorySystem, find_memory
 from eirkit.agents.memory_values import check_contents, check_passages, check_read, check_usage, start_call
@@ -100,14 +100,20 @@ def explain(error: BaseException) -> list[Any]:
     return ["raised", words[:LONGEST_REASON], place_in_user_file(error)]
 
 
-async def serve(host: Host, lines: LineSocket) -> None:
+class Answering(Protocol):
+    """Whoever carries out calls in such a process."""
+
+    async def answer(self, verb: str, arguments: list[Any]) -> Any: ...
+
+
+async def serve(host: Answering, lines: LineSocket) -> None:
     """Execute calls until eirkit disconnects."""
     while line := await lines.receive():
         verb, *arguments = json.loads(line)
         try:
             text = json.dumps(["done", await host.answer(verb, arguments)])
             if len(text) > LONGEST_LINE:
-                raise StoreError(f"the memory system's {verb} returned {len(text) >> 20} MiB; return less")
+                raise StoreError(f"{verb} returned {len(text) >> 20} MiB; return less")
         except BaseException as error:  # noqa: BLE001 - reported to eirkit
             text = json.dumps(explain(error))
         await lines.send(text.encode())

@@ -21,6 +21,7 @@ from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 
+HOST = "eirkit.agents.stores.host"  # the module that calls a memory system; compactors have another
 SOCKETS = "EIRKIT_BRIDGE"  # environment variable with the descriptors of the two connections to eirkit
 GRACE_SECONDS = 2.0  # for the system to close what it has open once eirkit is gone
 NOW = b"now"  # sent to the keeper of a system that hangs
@@ -156,7 +157,8 @@ def _become_host(keeper: int, life: int, errors: int) -> None:
     os.close(life)
     os.dup2(errors, sys.stderr.fileno())
     os.close(errors)
-    runpy.run_module("eirkit.agents.stores.host", run_name="__main__", alter_sys=True)
+    host = sys.argv[2] if len(sys.argv) > 2 else HOST
+    runpy.run_module(host, run_name="__main__", alter_sys=True)
 
 
 def main() -> None:

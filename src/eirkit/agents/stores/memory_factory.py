@@ -25,6 +25,7 @@ from eirkit.agents.memory import (
     find_memory,
     memories,
     missing_verbs,
+    profile_of,
     requirements_of,
 )
 from eirkit.agents.memory_calls import MEMORY_SECONDS, call_with_timeout, label_of
@@ -52,7 +53,6 @@ ModelMaker = Callable[[str, ModelOptions], Model]
 EXTRACTOR = "scripted/extractor"  # model of memory systems, by default
 
 MODEL, EMBEDDING = "model", "embedding"  # settings of a system that calls a model
-PROFILE = "profile"  # setting of a system that has profiles
 MINILM = "minilm"  # the default embedding
 RUN_MODEL = "run"  # value of MODEL that selects the model of the run
 _SPELT: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
@@ -265,11 +265,12 @@ def model_of(name: str, settings: Mapping[str, Any]) -> str | None:
 
 
 def profile_record(plan: MemoryPlan | None) -> dict[str, str] | None:
-    """Return the profile of a system in conversations as plain data; None if it has no profiles."""
-    if plan is None or not (profiles := kind_of(plan.name, _own_settings(plan)).profiles):
+    """Return the profile in which a system is used, as plain data; None if it has no profiles."""
+    if plan is None:
         return None
-    name = str(plan.settings.get(PROFILE, next(iter(profiles))))
-    return {"name": name, **asdict(profiles[name])}
+    kind = kind_of(plan.name, _own_settings(plan))
+    name = profile_of(kind, plan.settings)
+    return None if name is None else {"name": name, **asdict(kind.profiles[name])}
 
 
 def sees_truth(name: str) -> bool:

@@ -15,9 +15,11 @@ from eirkit.agents.memory import (
     OPTIONAL,
     REQUIRED,
     MemorySystem,
+    Profile,
     Requirements,
     can_forget,
     missing_verbs,
+    profile_of,
     requirements_of,
 )
 
@@ -50,6 +52,8 @@ def facts_of(kind: type[MemorySystem], settings: Mapping[str, Any]) -> dict[str,
         "declared": asdict(requirements_of(kind)),
         "needed": asdict(requirements_of(kind, settings)),
         "sees_truth": hasattr(kind, "for_task"),
+        "profile": (profile := profile_of(kind, settings)),
+        "profiles": {} if profile is None else {name: asdict(one) for name, one in kind.profiles.items()},
     }
 
 
@@ -85,6 +89,8 @@ def stand_in(facts: Mapping[str, Any]) -> type[MemorySystem]:
     namespace |= {"for_task": _unusable} if facts["sees_truth"] else {}
     namespace |= {"requirements": requirements_in(facts["declared"]), "__doc__": facts["about"]}
     needed = requirements_in(facts["needed"])
+    profiles = {name: Profile(**said) for name, said in facts["profiles"].items()}
+    namespace |= {"profiles": profiles, "profile_for": classmethod(lambda cls, settings: facts["profile"])}
     namespace |= {"requirements_for": classmethod(lambda cls, settings: needed)}
     namespace |= {"__signature__": inspect.Signature(given)}  # which inspect reads
     made: type[MemorySystem] = type(facts["class"], (MemorySystem,), namespace)

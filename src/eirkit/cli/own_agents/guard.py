@@ -16,7 +16,7 @@ from eirkit.live import hook as hooks
 from eirkit.live.guard import LIKELY, Loss
 from eirkit.live.installing import AGENTS, Installation, Installer
 from eirkit.live.proxy import GuardProxy, Telling
-from eirkit.live.trial import begin_trial, end_trial, trial_seed
+from eirkit.live.trial import PLANNED, begin_trial, end_trial, trial_plan
 from eirkit.show.document import Document, Section
 from eirkit.show.showing import json_text
 from eirkit.show.table import Cell, Column, Table
@@ -33,15 +33,23 @@ def _installer() -> Installer:
 @click.argument("agent", metavar="AGENT", type=_AGENT)
 @option("--trial", is_flag=True, help="Let chance decide at each compaction: restore, sham or nothing.")
 @option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the trial.  [default: drawn and logged]")
+@option(
+    "--compactions",
+    type=click.IntRange(3),
+    default=PLANNED,
+    show_default=True,
+    metavar="N",
+    help="After how many the trial gives an answer.",
+)
 @document_options
-def install(agent: str, trial: bool, seed: int | None, show: Show) -> None:
-    """Install the guard into AGENT: claude or codex.
+def install(agent: str, trial: bool, seed: int | None, compactions: int, show: Show) -> None:
+    """Install the guard into AGENT: claude, codex, gemini or opencode.
 
     After a compaction it says in under 2 KB what is likely gone and needed: instructions word for word, open to-dos,
     and files with line ranges. Installing again brings it up to date. It sends nothing anywhere.
     """
     if trial:
-        begin_trial(hooks.guard_folder(), seed)
+        begin_trial(hooks.guard_folder(), seed, compactions)
     found = _installer().install(agent)
     words = f"The guard of {found.agent.title} is in {found.place}. {found.agent.note}"
     show(_document("install", [found], (words, *_trial_words())))
@@ -70,9 +78,12 @@ def status(agent: str | None, show: Show) -> None:
 
 
 def _trial_words() -> Iterator[str]:
-    seed = trial_seed(hooks.guard_folder())
-    if seed is not None:
-        yield f"A trial is under way with seed {seed}: each compaction is drawn to restore, sham or nothing."
+    plan = trial_plan(hooks.guard_folder())
+    if plan is not None:
+        yield (
+            f"A trial of {plan.compactions} compactions is under way with seed {plan.seed}: "
+            "each is drawn to restore, sham or nothing."
+        )
 
 
 def _document(verb: str, found: Sequence[Installation], words: tuple[str, ...]) -> Document:
@@ -93,10 +104,12 @@ def _document(verb: str, found: Sequence[Installation], words: tuple[str, ...]) 
         Column("place", "where", role="name"),
     )
     complaints = _complaints(folder / "guard.log") if verb == "status" else []
-    data = {"agents": list(rows), "trial_seed": trial_seed(folder), "folder": str(folder), "complaints": complaints}
+    plan = trial_plan(folder)
+    data = {"agents": list(rows), "trial_seed": plan and plan.seed, "folder": str(folder), "complaints": complaints}
     sections = [Section("", (), (Table("agents", "", columns, rows),))] if verb == "status" else []
     sections += [Section("What the guard could not do lately", tuple(complaints))] if complaints else []
-    return Document(f"guard-{verb}", "The guard", words, data, tuple(sections))
+    following = "eirkit guard results" if plan is not None and verb == "status" else ""
+    return Document(f"guard-{verb}", "The guard", words, data, tuple(sections), next=following)
 
 
 def _complaints(path: Path) -> list[str]:

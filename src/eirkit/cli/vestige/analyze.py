@@ -110,7 +110,7 @@ class _Location(click.Path):
 
 
 _PATH = click.Path(path_type=Path)
-_LOCATION = _Location()
+LOCATION = _Location()
 SKIPPED_SHOWN = 10
 SMALL_BYTES = 24 << 20  # a few seconds of work: less than starting workers and merging their parts would save
 GOALS = {
@@ -137,7 +137,7 @@ def _accept_log_format(decorated: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @command(example="eirkit vestige analyze examples/two_runs.jsonl --out out/analysis")
-@click.argument("paths", metavar="PATH...", type=_LOCATION, nargs=-1, required=True)
+@click.argument("paths", metavar="PATH...", type=LOCATION, nargs=-1, required=True)
 @option("--log-format", group="Input", metavar="NAME", help="Format of all logs.  [default: found from the content]")
 @option(
     "--gold", type=_PATH, group="Input", help="Reference patches: <task>/gold.patch, or rows of instance_id, patch."

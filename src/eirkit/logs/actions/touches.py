@@ -32,6 +32,7 @@ _REFUSED = (
     *("The user rejected", "The user has specified a rule which prevents", "The user denied", "The user has declined"),
     *("Command rejected", "Operation denied", "approval denied", "Request interrupted by user", "[Request interrupted"),
 )
+_REFUSAL_STARTS = frozenset({*(words[0] for words in _REFUSED), "E"})
 _REFUSAL_CHARACTERS = 2000  # a longer output is what a command printed
 _FRESH = ("mini", "codex", "gemini")  # scaffolds that run every command in a new shell
 _CD = re.compile(r"\bcd (/[\w./@+-]{1,200})")
@@ -93,8 +94,11 @@ def touches_of(call: Call, state: ShellState) -> Touches:
 
 def _was_refused(call: Call) -> bool:
     """Return whether a person or a rule kept a call from being carried out."""
-    told = call.output[:_REFUSAL_CHARACTERS].lstrip().removeprefix("Error: ").startswith(_REFUSED)
-    return told and (call.failed or len(call.output) < _REFUSAL_CHARACTERS)
+    output, first = call.output, call.output[:1]
+    if first not in _REFUSAL_STARTS and not first.isspace():  # nearly every call
+        return False
+    told = output[:_REFUSAL_CHARACTERS].lstrip().removeprefix("Error: ").startswith(_REFUSED)
+    return told and (call.failed or len(output) < _REFUSAL_CHARACTERS)
 
 
 def command_of(call: Call) -> str | None:

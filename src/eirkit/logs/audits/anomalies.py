@@ -63,7 +63,7 @@ _NOT_APPLIED = re.compile(
     r"No replacement was performed|String to replace not found|did not appear verbatim|has been modified since read"
     r"|matches of the string to replace|Failed to find (?:expected lines|context)|Invalid Context"
     r"|could not find the string|changes have NOT been applied|edit command was not applied|0 occurrences found"
-    r"|old_str(?:ing)? not found"
+    r"|old_str(?:ing)? not found|File has not been read yet|Failed to edit, "
 )
 _PATCH_COMMAND = re.compile(r"\bgit (?:-C \S{1,200} )?apply\b|(?:^|[|;&\s])patch\s|\bapply_patch\b")
 _PATCH_FAILED = re.compile(

@@ -208,16 +208,25 @@ def _at_break(turn: Turn, turns: Sequence[Turn], given: Sequence[Instruction]) -
     text = _stayed_text(turn.recorded, turns)
     kept = turn.recorded.kept
     is_known = turn.recorded.broken == "clear" or (bool(text.strip()) and not (kept is not None and kept.is_opaque))
-    passages = _passages(text)
-    squeezed = normalized_line(text)
-    for one in given:
-        survival: Survival = "verbatim" if normalized_line(one.text) in squeezed else "gone"
-        if survival == "gone" and _in_substance(one.text, passages):
-            survival = "substance"
+    survivals = survivals_in(text, given)
+    for one, survival in zip(given, survivals, strict=True):
         if survival == "gone" and not is_known:
             survival = "unknown"
-        broken = _broken(one, turn.number, turns) if survival == "gone" else None
+        broken = broken_by(one, turn.number, turns) if survival == "gone" else None
         yield InstructionFate(turn.number, one.kind, one.text, one.turn, survival, *(broken or (None, "")))
+
+
+def survivals_in(text: str, given: Sequence[Instruction]) -> list[Survival]:
+    """Return how a text keeps each of some instructions: word for word, in substance, or not at all."""
+    squeezed, passages = normalized_line(text), list[frozenset[str]]()
+    found: list[Survival] = []
+    for one in given:
+        if normalized_line(one.text) in squeezed:
+            found.append("verbatim")
+            continue
+        passages = passages or _passages(text)
+        found.append("substance" if _in_substance(one.text, passages) else "gone")
+    return found
 
 
 def _stayed_text(recorded: RecordedTurn, turns: Sequence[Turn]) -> str:
@@ -245,7 +254,7 @@ def _in_substance(text: str, passages: Sequence[frozenset[str]]) -> bool:
     return bool(wanted) and any(len(wanted & words) >= _IN_SUBSTANCE * len(wanted) for words in passages)
 
 
-def _broken(rule: Instruction, cut: int, turns: Sequence[Turn]) -> tuple[int, str] | None:
+def broken_by(rule: Instruction, cut: int, turns: Sequence[Turn]) -> tuple[int, str] | None:
     """Return the first turn from a cut on that did what a rule forbids; none after the user named the thing again."""
     if not rule.files and not rule.commands:
         return None

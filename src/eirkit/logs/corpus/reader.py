@@ -6,7 +6,8 @@ but cannot be read is yielded as skipped with the reason. One document is in mem
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from eirkit.logs.corpus.outcomes import (
     outcomes_within,
     read_outcomes,
 )
-from eirkit.logs.formats import FILES_BESIDE, SIGNS
+from eirkit.logs.formats import BEGINNINGS, FILES_BESIDE, SIGNS
 from eirkit.logs.sources.databases import MAGIC
 from eirkit.logs.sources.documents import HEAD_BYTES, NAMED, ReadLimits, Skipped, StoredDocument, find_documents
 from eirkit.logs.sources.json_lines import shows_an_object
@@ -33,6 +34,14 @@ from eirkit.logs.time_limits import RECORD_SECONDS, limited
 from eirkit.logs.trajectory import FolderFormat, Format, Recording, formats
 from eirkit.registry import call
 
+_KEY = re.compile(rb'"([^"]*)"')
+# Most signs are keys, or contain one: of each, the text between its quotes.
+_KEYS = {
+    sign: found[1]
+    for signs in SIGNS.values()
+    for sign in signs
+    if isinstance(sign, bytes) and (found := _KEY.search(sign))
+}
 LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".zip")
 GIVEN_UP = 10_000  # damaged parts before the first run after which a document is given up
 OWN_NAMES = frozenset({FILE, *(f"{name}.parquet" for name in TABLES)})  # files of an analysis
@@ -269,21 +278,13 @@ class _Reading:
         if self.forced and not document.is_archive:
             is_log = is_given or (document.name.lower().endswith(LOG_ENDINGS) and not _is_companion(document))
             return self.forced if is_log else None
-        asked = [name for name in self.names if may_be(name, document)]
+        asked = possible_formats(self.names, document)
         sure = {name: int(call("format", self.reader(name).recognises, document)) for name in asked}
         most = max(sure.values(), default=0)
         best = [name for name, certainty in sure.items() if certainty == most]
         if most and len(best) > 1:
             raise InputFileError(f"looks like {' and like '.join(best)}; choose one with --log-format")
         return best[0] if most else None
-
-
-def may_be(name: str, document: StoredDocument) -> bool:
-    """Return whether a document may be of a format: a sign of it occurs, or may do so beyond the document's head."""
-    head, signs = document.head, SIGNS.get(name)
-    if signs is None or (len(head) >= HEAD_BYTES and not shows_an_object(head)):
-        return True
-    return any(sign in head if isinstance(sign, bytes) else sign in document.name for sign in signs)
 
 
 def _runs(
@@ -348,3 +349,23 @@ def _is_companion(document: StoredDocument) -> bool:
 
 def _without_source(reason: str, source: str) -> str:
     return reason.removeprefix(source).lstrip(": ")
+
+
+def possible_formats(names: Iterable[str], document: StoredDocument) -> list[str]:
+    """Return those formats of which a sign occurs in a document, or may do so beyond its head."""
+    head = document.head
+    if len(head) >= HEAD_BYTES and not shows_an_object(head):
+        return list(names)
+    return [name for name in names if (signs := SIGNS.get(name)) is None or any(_has(document, one) for one in signs)]
+
+
+def _has(document: StoredDocument, sign: bytes | str) -> bool:
+    if isinstance(sign, str):
+        return sign in document.name
+    if sign in BEGINNINGS:
+        return document.head.lstrip().startswith(sign)
+    key = _KEYS.get(sign)
+    if key is None:
+        return sign in document.head
+    # Searching the head for each of sixty keys took longer than all else that recognises a document.
+    return key in document.quoted and (len(sign) == len(key) + 2 or sign in document.head)

@@ -14,6 +14,9 @@ from eirkit.logs.tokens import Counter
 from eirkit.logs.trajectory import FileRead, FileWrite, Turn
 from eirkit.logs.viewer_output import clip_marks
 
+_SHIFTS = (1, -1, 2, -2, 3, -3)  # lines that another program, such as sudo, printed before a file
+_NEARLY_ALL = 0.75  # of the lines of a view
+
 
 @dataclass(frozen=True, slots=True)
 class ObservedCosts:
@@ -71,6 +74,16 @@ def _is_unnumbered(content: str | None, lines: Mapping[int, str]) -> bool:
     return content is not None and content.startswith(first) and content[len(first) : len(first) + 1] in ("\n", "")
 
 
+def _shown_shifted(lines: Mapping[int, str], shown: Mapping[int, str]) -> int:
+    """Return how many lines were shown before with numbers a little higher or lower, as after a line of a prompt.
+
+    Similar code elsewhere in the file is not the same lines: the shift is small, and nearly all lines must be equal.
+    """
+    fewest = max(2.0, _NEARLY_ALL * len(lines))
+    counts = (sum(shown.get(place + by) == line for place, line in lines.items()) for by in _SHIFTS)
+    return next((again for again in counts if again >= fewest), 0)
+
+
 class _Ledger:
     """What has been observed of every state so far."""
 
@@ -119,7 +132,7 @@ class _Ledger:
         known, noted = self._lines.get(state), self._noted.get(state)
         shown = {**noted, **(known or {})} if noted else known
         # A line with another text was changed by something that the log does not show, such as another branch.
-        again = len(lines.items() & shown.items()) if shown else 0
+        again = (len(lines.items() & shown.items()) or _shown_shifted(lines, shown)) if shown else 0
         if known is None:
             self._lines[state] = dict(lines)
             new, text = len(lines), "\n".join(lines.values())

@@ -75,10 +75,14 @@ def build(turns: Iterable[Accesses], kinds: Iterable[Sequence[WriteKind]] = ()) 
         for path in read:
             if path not in visible:
                 visible[path] = add(path, 0, 0, turn)
-        reads.append([visible[path] for path in read])
+        reads.append([visible[path] for path in read] if read else ())
         was_read.update(reads[-1])
+        if not written:
+            edits.append(())
+            writes.append(())
+            continue
         edits.append(_replaced(zip(written, kind, strict=False), visible, was_read) if kind else ())
-        for path in dict.fromkeys(written) if written else ():
+        for path in dict.fromkeys(written):
             before = visible.get(path)
             visible[path] = add(path, 1 if before is None else versions[before] + 1, turn, turn)
         writes.append([visible[path] for path in written])

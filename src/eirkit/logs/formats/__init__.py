@@ -4,6 +4,8 @@ A format without signs, such as one of another package, is asked about every log
 """
 
 _ZIP, _PARQUET, _DATABASE = (b"PK\x03\x04", b"PK\x05\x06"), b"PAR1", b"SQLite format 3\0"
+_AIDER = b"# aider chat started at "
+BEGINNINGS = frozenset({*_ZIP, _PARQUET, _DATABASE, _AIDER})  # the signs that a file begins with
 
 PLUGINS = {
     "aider": "eirkit.logs.formats.sessions.aider",
@@ -42,11 +44,11 @@ PLUGINS = {
 # A log of the format has at least one of these in its head or, if the sign is a text and not bytes, in its name. A sign
 # may occur in other logs as well: it only decides whether the format is asked.
 SIGNS: dict[str, tuple[bytes | str, ...]] = {
-    "aider": (b"# aider chat started at ",),
+    "aider": (_AIDER,),
     "amp": (b'"T-',),
-    "atif": (b'"ATIF-v',),
+    "atif": (b'"schema_version"',),
     "claude-code": (b'"parentUuid"', b'"leafUuid"'),
-    "cline": (b'"origin"', b"<environment_details>", "api_conversation_history.json"),
+    "cline": (b'"origin"', b'"role"'),
     "codex": (b'"payload"', b'"instructions"', b'"git"'),
     "codex-exec": (b'"thread.started"',),
     "copilot-cli": (
@@ -60,8 +62,9 @@ SIGNS: dict[str, tuple[bytes | str, ...]] = {
     "harbor": ("result.json",),
     "inspect": (*_ZIP, b'"eval"'),
     "kimi-code": (
-        *(b'"context.append_', b'"context.apply_compaction"', b'"profile.bind"', b'"TurnBegin"', b'"StepBegin"'),
-        *(b'"ToolCall"', b'"ToolResult"', b'"ContentPart"', b'"StatusUpdate"'),
+        *(b'"context.append_message"', b'"context.append_loop_event"', b'"context.apply_compaction"'),
+        b'"profile.bind"',
+        *(b'"TurnBegin"', b'"StepBegin"', b'"ToolCall"', b'"ToolResult"', b'"ContentPart"', b'"StatusUpdate"'),
     ),
     "lacuna": (b'{"schema":"run/1","run":',),
     "langfuse": (b'"parentObservationId"', b'"parent_observation_id"'),
@@ -70,7 +73,7 @@ SIGNS: dict[str, tuple[bytes | str, ...]] = {
     "mini-swe-agent": (b'"mini_version":', b'"minisweagent.', b'"submission":', b'"model_stats":'),
     "opencode": (_DATABASE, b'"projectID"'),
     "openhands-completions": (b'"messages"',),
-    "openhands-events": (b'"test_result":', b'"args":', b'Event"', "base_state.json"),
+    "openhands-events": (b'"test_result":', b'"args":', b'"kind"', "base_state.json"),
     "otlp": (b'"resourceSpans"', b'"resource_spans"', b'"resourcespans"', b'"resource_Spans"'),
     "plain": (b'"turns"',),
     "qwen-code": (b'"parentUuid"',),

@@ -36,7 +36,7 @@ from eirkit.logs.shell.words import ARRAY, document_word, joined, open_word
 
 if TYPE_CHECKING:
     from tree_sitter import Node as TreeNode
-    from tree_sitter import Parser
+    from tree_sitter import Parser, Tree
 
 LONGEST_COMMAND = 1 << 20  # characters of a command that are parsed
 _LONGEST_SKELETON = 1 << 15
@@ -69,11 +69,17 @@ def _parser() -> Parser:
 def parse_with_grammar(command: str) -> Node:
     """Return the syntax nodes of a command from the grammar, however simple the command is."""
     lifted = extract_long_texts(command)
-    parser, nodes = _parser(), []
+    nodes = []
     for piece in _pieces(lifted.skeleton[:_LONGEST_SKELETON].replace("\0", "")):
-        tree = parser.parse(_ascii(piece))
+        tree = _tree(_ascii(piece))
         nodes.append(_Builder(piece, lifted.bodies).sequence(tree.root_node.children, _DEEPEST))
     return nodes[0] if len(nodes) == 1 else Chain(tuple((";", node) for node in nodes))
+
+
+@lru_cache(maxsize=256)
+def _tree(piece: bytes) -> Tree:
+    # Recovering from bad syntax can take the grammar a tenth of a second, and hostile commands repeat themselves.
+    return _parser().parse(piece)
 
 
 _remembered = lru_cache(maxsize=4096)(parse_with_grammar)

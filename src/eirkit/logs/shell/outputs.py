@@ -21,6 +21,7 @@ _SHORTEST_CLIPPED = 1000  # characters: scaffolds do not truncate shorter output
 _LOOK_AHEAD = 20  # streams that are considered for the next heading
 CHOSEN = Lines(1, 0)  # an empty range: lines were selected by content and none requested by number
 _TAB_LINE = re.compile(r"(?m)^(?:\d+[:-])?[ ]*(\d{1,9})\t(.*)$")
+_SPACED_LINE = re.compile(r"(?m)^ {0,5}(\d{1,6})  (.*)$")  # a terminal that draws tabs prints blanks
 _COLON_LINE = re.compile(r"(?m)^(\d{1,9})[:-](.*)$")
 _FOUND = re.compile(r"(?m)^([^\s:][^:\n]{0,400}):(?:(\d{1,9})[:])?(.*)$")
 _FOUND_ON_WINDOWS = re.compile(r"(?m)^(?:[> ] )?((?:[A-Za-z]:)?[^:\n]{1,400}):(?:(\d{1,9}):)?(.*)$")
@@ -264,6 +265,8 @@ def _file_read(flow: Flow, path: str, text: str) -> FileRead:
     if flow.numbering:
         pattern = _TAB_LINE if flow.numbering == "tab" else _COLON_LINE
         found = pattern.findall(text)
+        if not found and flow.numbering == "tab":
+            found = _SPACED_LINE.findall(text)
         lines = {int(number) + flow.offset: line for number, line in found} or None
     elif not flow.chosen:
         lines = _counted(text, flow)

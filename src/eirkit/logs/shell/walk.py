@@ -25,6 +25,7 @@ NOT_FOUND = re.compile(
     r"|(\S{1,100}): (?:command )?not found))(?:\n|\Z)"
 )
 _NO_MATCHES = re.compile(r"(?m)^(?:zsh|\(eval\)):(?:\d{1,6}:)? no matches found: (\S{1,400})$")
+_NONE: frozenset[str] = frozenset()
 _DEEPEST = 12  # deepest nesting of functions, scripts and shells
 
 
@@ -75,12 +76,11 @@ class Walk:
         self.hushed = 0  # the last step whose errors do not reach the agent
         self.guards: dict[int, int] = {}  # steps that run only if an earlier one succeeded
         self.depth = 0
-        self.missing = (
-            frozenset(found[1] or found[2] for found in NOT_FOUND.finditer(output))
-            if "not found" in output
-            else frozenset()
-        )
-        self.unmatched = frozenset(_NO_MATCHES.findall(output)) if "no matches found" in output else frozenset()
+        self.missing: frozenset[str] = _NONE
+        self.unmatched: frozenset[str] = _NONE
+        if " found" in output:
+            self.missing = frozenset(found[1] or found[2] for found in NOT_FOUND.finditer(output))
+            self.unmatched = frozenset(_NO_MATCHES.findall(output))
         self.is_over = False
 
     def run(self, node: Node, stdin: Flow = NOTHING) -> None:
@@ -100,10 +100,13 @@ class Walk:
 
     def show(self, flow: Flow) -> None:
         """Let a stream reach the agent."""
-        flows = flow.parts if flow.kind == "mixed" else (flow,) if flow.kind != "none" else ()
+        if flow.kind == "none":
+            return
+        flows = flow.parts if flow.kind == "mixed" else (flow,)
         self.shown.extend(flows)
-        for path in (path for one in flows for path in one.files):
-            self.is_new[path] = path in self.targets and self.is_new.get(path, True)
+        for one in flows:
+            for path in one.files:
+                self.is_new[path] = path in self.targets and self.is_new.get(path, True)
 
     def capture(self, node: Node, stdin: Flow = NOTHING) -> Flow:
         """Interpret a node and return its output instead of showing it."""

@@ -39,6 +39,7 @@ from eirkit.logs.sources.streams import (
 HEAD_BYTES = 1 << 16
 _MARKS = (ZIP_MAGIC, EMPTY_ZIP_MAGIC, PARQUET_MAGIC)
 _MARK_BYTES = 4
+_AIDER_HISTORY = ".aider.chat.history.md"  # a log whose own name begins with a dot
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,8 +320,8 @@ def find_documents(
 ) -> Iterator[StoredDocument | Skipped]:
     """Yield the documents at the paths and in the folders there, in name order.
 
-    Names that begin with a dot and claimed names are left out. Links inside a folder are not followed: a link that
-    leads out of the folder is yielded as skipped, and the target of any other is read at its own path.
+    Claimed names are left out, and names that begin with a dot but for histories of aider. Links inside a folder are
+    not followed: one that leads out is yielded as skipped, and the target of any other is read at its own path.
 
     Raises:
         InputFileError: a given path is missing, a pipe, a socket or a device, or a store reports an error.
@@ -357,8 +358,12 @@ def _walk(folder: Path, limits: ReadLimits, claims: Claims) -> Iterator[StoredDo
                 yield Skipped(as_label(source), f"cannot be listed ({error.strerror}); check its permissions")
                 continue
             claimed = claims(path, names)
-            mine = (name for name in reversed(names) if not name.startswith(".") and name not in claimed)
+            mine = (name for name in reversed(names) if not _is_hidden(name) and name not in claimed)
             waiting += [(path / name, f"{source}/{name}", depth + 1) for name in mine]
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") and not name.startswith(_AIDER_HISTORY)
 
 
 def _why_not_inside(link: Path, home: Path) -> str | None:

@@ -43,7 +43,12 @@ def first_records(
 
 def shows_an_object(head: bytes) -> bool:
     """Return whether a line with an object ends in the beginning of a longer document."""
-    return any(map(_is_object, head.split(b"\n")[:-1]))
+    start = 0
+    while (end := head.find(b"\n", start)) >= 0:
+        if _is_object(head[start:end]):
+            return True
+        start = end + 1
+    return False
 
 
 def _beyond(open_document: Callable[[], AbstractContextManager[BufferedReader]], line_bytes: int) -> list[bytes]:

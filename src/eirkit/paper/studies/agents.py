@@ -15,7 +15,7 @@ from eirkit.errors import InfrastructureError
 from eirkit.findings.behaviour import Behaviour, measure_behaviour
 from eirkit.findings.causes import RunScore, Verdict, judge
 from eirkit.findings.statistics import mean
-from eirkit.paper.studies.comparison import THREE, By, compare, trait
+from eirkit.paper.studies.comparison import THREE, stand_in
 from eirkit.paper.study import Setting, StudyRow
 from eirkit.runs.cells import Access, Cell, CellPlan, Planned
 from eirkit.runs.results import Results
@@ -150,20 +150,10 @@ def accuracy(run: Run) -> float:
 
 
 def row_of(
-    agent: StudyAgent,
-    label: str,
-    published: float,
-    repetitions: Sequence[float],
-    by: str,
-    why: str,
-    *,
-    is_trait: bool = False,
+    agent: StudyAgent, label: str, published: float, repetitions: Sequence[float], by: str, why: str
 ) -> StudyRow:
-    """Return a judged row, or an unjudged one for a trait of models that reference agents do not model."""
-    names: By = (by, agent.name)
-    if is_trait and agent.is_reference:
-        return trait(label, published, repetitions, names, why)
-    return compare(label, published, repetitions, names, why if agent.is_reference else OTHER_MODEL)
+    """Return the figure of an agent beside that of the published models, for which it stands in."""
+    return stand_in(label, published, repetitions, (by, agent.name), why or STANDS_IN)
 
 
-OTHER_MODEL = "another model than the published ones"
+STANDS_IN = "a reference agent stands in for the published models; run yours with --model"

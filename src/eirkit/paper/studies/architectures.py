@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from eirkit.agents.memory import STORE_ONLY
 from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.paper.studies.agents import (
@@ -51,8 +52,13 @@ class MemoryRun:
 Cell = tuple[TaskSpec, Access]
 
 
+# Systems whose records are written and sought without their own model or agent, which would be another experiment.
+STORES = ("mem0", "letta", "langmem", "mcp")
+
+
 def external(memory: str, h: int, panel: str = "native", actions: int = MANY_ACTIONS, **settings: Any) -> Access:
     """Return access to a memory system beside the last h records; in the strict panel it holds only h records."""
+    settings |= {"profile": STORE_ONLY} if memory in STORES else {}
     return Access("external", None, memory, settings, panel, h=h, actions=actions)
 
 
@@ -220,7 +226,7 @@ def external_rows(setting: Setting, agent: StudyAgent, workloads: Sequence[str])
                 why = how_to_get(name) or (f"not asked for: --memory {name}" if runs is None else LOST)
                 yield absent(label, published, NEEDS_MEMORY, why, FOUR)
             elif published is not None:
-                yield row_of(agent, label, published, repeated(by_seed(runs)), FOUR, EXECUTES, is_trait=True)
+                yield row_of(agent, label, published, repeated(by_seed(runs)), FOUR, EXECUTES)
 
 
 def by_seed(cells: Sequence[Sequence[MemoryRun]]) -> list[float]:
@@ -277,7 +283,7 @@ def strict_mem0_rows(setting: Setting, agent: StudyAgent) -> Iterator[StudyRow]:
             yield absent(label, published, NEEDS_MEMORY, why, FOUR)
         else:
             right = repeated([run.score.accuracy for run in runs[place]])
-            yield row_of(agent, label, published, right, FOUR, EXECUTES, is_trait=True)
+            yield row_of(agent, label, published, right, FOUR, EXECUTES)
 
 
 def architecture_outcomes(setting: Setting) -> Findings:

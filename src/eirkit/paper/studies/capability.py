@@ -71,7 +71,7 @@ def _unaided(
     for model, published in TABLE.items():
         for name, accuracy in zip(WORKLOADS, published, strict=True):
             ours = of_groups([cells[name].accuracy for cells in threes], seeds)
-            yield row_of(agent, name, accuracy, ours, model, COMPUTES, is_trait=True)
+            yield row_of(agent, name, accuracy, ours, model, COMPUTES)
 
 
 def _threes(agent: StudyAgent, seeds: Sequence[int]) -> list[dict[str, CapabilityCell]]:

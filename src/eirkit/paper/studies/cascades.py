@@ -24,7 +24,7 @@ from eirkit.paper.studies.agents import (
     run_cell,
     seeds_of,
 )
-from eirkit.paper.studies.comparison import THREE, banded, compare, exact, listed, numbers, sectioned, spread
+from eirkit.paper.studies.comparison import THREE, banded, exact, listed, numbers, sectioned, spread, stand_in
 from eirkit.paper.studies.pressure import (
     AGENTS,
     CAPACITIES,
@@ -98,7 +98,7 @@ def _alignment_chart(grid: Grid, agents: Sequence[StudyAgent]) -> Chart:
         Axis("m/h"),
         Axis("share of runs with a miss", low=0, high=1, percent=True),
         tuple(series),
-        "bands: three standard deviations of three-seed means",
+        "bands hold 95% of three-seed means",
     )
 
 
@@ -251,7 +251,7 @@ def _trajectory_rows(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[Study
     for name, (h, published, figure) in TRAJECTORY.items():
         for agent in agents:
             ours = [float(value) for run in grid["Stepwise Sum", h, agent.name] if (value := figure(run)) is not None]
-            yield compare(f"h = {h}: {name}", published, ours, (UNNAMED, agent.name), ONE_GRAPH, digits=0)
+            yield stand_in(f"h = {h}: {name}", published, ours, (UNNAMED, agent.name), ONE_GRAPH)
 
 
 def _causes(grid: Grid) -> Iterator[dict[str, Any]]:

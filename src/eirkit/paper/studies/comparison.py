@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.findings.behaviour import Valley, valley
-from eirkit.paper.study import DIFFERS, NEEDS_MODEL, REPRODUCED, SPREAD, StudyRow, verdict_of
+from eirkit.paper.study import StudyRow
+from eirkit.paper.verdicts import AGREES, DIFFERS, NOT_SAME, SHIFT, TOO_WIDE, Judgement, judge_draws, judge_exact
 from eirkit.show.document import Mark, Series, Value
 from eirkit.show.table import Column, Table
 
@@ -34,9 +35,6 @@ def numbers(series: Series) -> list[float]:
 
 
 THREE = 3  # seeds behind a published mean
-TOLERANCE = 3.0  # standard deviations of three-seed means
-COUNTED = 1000  # from so many repetitions on, the range is a quantile and not a multiple of the deviation
-TAILS = (0.00135, 0.99865)  # tails beyond three standard deviations of a normal distribution
 NOTHING = "none of our runs has this figure, which the paper prints; more seeds may have it"
 
 Repetitions = Sequence[float] | NDArray[np.float64]
@@ -53,23 +51,39 @@ def compare(
         why: explanation of a difference, shown only if there is one; it never changes the verdict.
         digits: printed digits of the published figure.
     """
-    level = spread(repetitions)
-    if level is None:
+    if not len(repetitions):
         return replace(absent(label, published, DIFFERS, NOTHING, by[0]), ours_by=by[1])
-    ours, low, high = level
-    verdict = verdict_of(published, ours, low, high, digits)
-    return StudyRow(label, published, ours, low, high, verdict, why if verdict == DIFFERS else "", "", *by)
+    is_share = abs(published) <= 1 and digits > 1
+    off = SHIFT if is_share else SHIFT * abs(published)
+    judged = judge_draws(published, repetitions, 0.5 * 10.0**-digits, off)
+    return row_from(label, published, judged, by, why, float(np.std(repetitions)))
 
 
 def exact(label: str, published: float, ours: float, why: str = "", digits: int = 3, by: By = ("", "")) -> StudyRow:
     """Return a judged row of a figure that has no spread."""
-    return compare(label, published, [ours], by, why, digits)
+    return row_from(label, published, judge_exact(published, ours, 0.5 * 10.0**-digits), by, why)
 
 
-def trait(label: str, published: float, repetitions: Repetitions, by: By, why: str) -> StudyRow:
-    """Return a row that is shown and never judged, because the two figures belong to different models."""
-    ours, low, high = spread(repetitions) or (None, None, None)
-    return StudyRow(label, published, ours, low, high, NEEDS_MODEL, why, "", *by)
+def row_from(
+    label: str, published: float, judged: Judgement, by: By = ("", ""), why: str = "", spread: float | None = None
+) -> StudyRow:
+    """Return a row of a judgement, with the reason if it differs."""
+    low, high, off = judged.low, judged.high, judged.shift
+    said = why if judged.verdict == DIFFERS else ""
+    return StudyRow(
+        *(label, published, judged.ours, low, high, judged.verdict, said, "", *by),
+        basis=judged.basis,
+        p=judged.p,
+        agrees_if_off=judged.missed,
+        off_by=off,
+        spread=spread,
+    )
+
+
+def stand_in(label: str, published: float, repetitions: Repetitions, by: By, why: str) -> StudyRow:
+    """Return a row that is shown and never judged, because a reference agent stands in for the published models."""
+    row = compare(label, published, repetitions, by)
+    return replace(row, verdict=NOT_SAME, why=why)
 
 
 def absent(label: str, published: float | None, verdict: str, why: str, published_by: str = "") -> StudyRow:
@@ -78,15 +92,11 @@ def absent(label: str, published: float | None, verdict: str, why: str, publishe
 
 
 def spread(repetitions: Repetitions) -> tuple[float, float, float] | None:
-    """Return the mean and the range in which 99.7% of repetitions lie; None where there is no repetition."""
-    values = np.asarray(repetitions, dtype=float)
-    if not len(values):
+    """Return the mean and the range in which 95% of repetitions lie; None where there is no repetition."""
+    if not len(repetitions):
         return None
-    ours = float(values.mean())
-    if len(values) >= COUNTED:
-        low, high = (float(bound) for bound in np.quantile(values, TAILS))
-        return ours, low, high
-    return ours, ours - TOLERANCE * float(values.std()), ours + TOLERANCE * float(values.std())
+    judged = judge_draws(float(np.mean(repetitions)), repetitions, 0.0, 0.0)
+    return judged.ours, judged.low, judged.high
 
 
 def in_section(title: str, rows: Iterable[StudyRow], source: str = "") -> tuple[StudyRow, ...]:
@@ -116,7 +126,7 @@ class Judged:
     def verdict(self) -> str:
         if not self.in_mean:
             return DIFFERS
-        return REPRODUCED if 2 * self.holds > self.repetitions else SPREAD
+        return AGREES if 2 * self.holds > self.repetitions else TOO_WIDE
 
 
 def above(high: Threes, low: Threes) -> Judged:
@@ -189,7 +199,7 @@ def shape(
         **more,
         **{name: shown.get(name, "–") for name in columns},
         "verdict": verdicts[0] if len(set(verdicts)) == 1 else " / ".join(verdicts),
-        "why not": "" if set(verdicts) == {REPRODUCED} else why,
+        "why not": "" if set(verdicts) == {AGREES} else why,
     }
 
 

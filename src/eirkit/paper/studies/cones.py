@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from eirkit.findings.statistics import Interval, bootstrap
 from eirkit.paper.studies.comparison import THREE, compare, exact, in_section, listed, sectioned
-from eirkit.paper.study import DIFFERS, Findings, Setting, StudyRow
+from eirkit.paper.study import Findings, Setting, StudyRow
+from eirkit.paper.verdicts import DIFFERS
 from eirkit.seeds import below, words
 from eirkit.show.document import Axis, Chart, Figure, Series
 from eirkit.show.table import Table
@@ -41,9 +42,7 @@ CONVENTION = (
     "steps is 63). Steps count from 1, so that t ≥ 32 is 33 steps and three graphs give the published 99 cones. "
     "`eirkit lacuna cones` counts the result too: one more in size, naive cost and depth."
 )
-RANGE = (
-    "The range holds 99.7% of means over three graphs, counted over 3,000 of them: naive costs are too skewed for ±."
-)
+RANGE = "The range holds 95% of means over three graphs, counted over 3,000 of them: naive costs are too skewed for ±."
 
 Figures = NDArray[np.float64]  # one number a graph and cone
 Measures = tuple[Figures, Figures, Figures]  # size, naive cost, depth

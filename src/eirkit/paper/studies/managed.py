@@ -186,7 +186,7 @@ def _capacity_rows(agent: StudyAgent, cells: Cells) -> Iterator[StudyRow]:
     ):
         threes = in_threes(cells[condition, "no reads", h], accuracy)
         label = f"{NAMES.get(condition, 'Belady')}, h = {h}: accuracy"
-        yield row_of(_as(agent, "no reads"), label, published, threes, model, why, is_trait=why == LOST)
+        yield row_of(_as(agent, "no reads"), label, published, threes, model, why)
 
 
 def _valley_rows(agent: StudyAgent, cells: Cells, takers: dict[float, Cells]) -> Iterator[StudyRow]:
@@ -226,7 +226,7 @@ def _behaviour_rows(by_agent: dict[str, Cells], agent: StudyAgent) -> Iterator[S
             if threes:
                 named = agent.renamed(shown)
                 label = f"{NAMES[condition]}, h = {h}: {name}"
-                yield row_of(named, label, published, threes, model, HABITS, is_trait=True)
+                yield row_of(named, label, published, threes, model, HABITS)
 
 
 CELL: dict[str, Callable[[Run], float | None]] = {
@@ -293,7 +293,7 @@ def _panel_rows(name: str, agent: StudyAgent, budget: str, panel: Panel) -> Iter
         timely = pooled(panel[condition], lambda run: run.behaviour.just_in_time_rate)
         for model, published in by_model.items() if timely else ():
             label = f"{NAMES[condition]}: just-in-time"
-            yield row_of(named, label, published, timely, model, HABITS, is_trait=True)
+            yield row_of(named, label, published, timely, model, HABITS)
 
 
 def recovery_enabled(setting: Setting) -> Findings:

@@ -90,8 +90,8 @@ def _traversal(agent: StudyAgent, rows: Sequence[ProbeRow], seeds: Sequence[int]
     share = of_groups([row.successful / row.probes for row in rows], seeds)
     early = of_groups([float(row.early_stops) for row in rows], seeds)
     for model, (success, _, stopped) in models.items():
-        yield row_of(agent, "success rate", success, share, model, STOPS, is_trait=stops)
-        yield row_of(agent, "early stops", stopped, early, model, STOPS, is_trait=stops)
+        yield row_of(agent, "success rate", success, share, model, STOPS)
+        yield row_of(agent, "early stops", stopped, early, model, STOPS)
     if overheads := _overheads(rows, seeds):
         yield row_of(agent, "read overhead of successes", 1.0, overheads, everyone, "")
     again = of_groups([float(row.redundant) for row in rows], seeds)
@@ -133,7 +133,7 @@ def probes_by_workload(setting: Setting) -> Findings:
             own, (completed, probes) = [group[place] for group in found], COMPLETED[spec.workload]
             share = of_groups([row.successful / row.probes for row in own], seeds)
             title = TITLES[spec.workload]
-            rows.append(row_of(agent, f"{title}: completed", completed / probes, share, FOUR, STOPS, is_trait=True))
+            rows.append(row_of(agent, f"{title}: completed", completed / probes, share, FOUR, STOPS))
             if overheads := _overheads(own, seeds):
                 rows.append(row_of(agent, f"{title}: overhead of completed ones", 1.0, overheads, FOUR, ""))
             again = of_groups([float(row.redundant) for row in own], seeds)
@@ -157,7 +157,7 @@ def read_traces(setting: Setting) -> Findings:
         probes += [(agent, probe) for _, traced in found for _, _, probe in traced if probe.seed in seeds[:DRAWN]]
         own = [group[0] for group, _ in found]
         share = of_groups([row.successful / row.probes for row in own], seeds)
-        rows.append(row_of(agent, "completed probes", TRACED[0] / TRACED[1], share, FOUR, STOPS, is_trait=True))
+        rows.append(row_of(agent, "completed probes", TRACED[0] / TRACED[1], share, FOUR, STOPS))
         if overheads := _overheads(own, seeds):
             rows.append(row_of(agent, "read overhead of completed probes", 1.0, overheads, FOUR, ""))
     done = [probe for _, probe in probes if probe.success]

@@ -8,7 +8,7 @@ lines of the tasks' gold files in DIR/base-lines.json.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,11 @@ from eirkit.logs.cohorts.finding import AnalysisPlan
 from eirkit.logs.cohorts.size_failure import DEMAND_AS_SIZE
 from eirkit.logs.synthetic.validation import DISTRACTOR, known_cases, validate
 from eirkit.logs.tables import is_analysis, read_analysis, read_rows
-from eirkit.paper.studies.comparison import absent, banded, exact, in_section, listed, sectioned
-from eirkit.paper.study import DIFFERS, NEEDS_RUNS, Findings, Setting, StudyRow, verdict_of_interval
+from eirkit.paper.cohorts import SLACK, paper_cohorts
+from eirkit.paper.published import published_figures
+from eirkit.paper.studies.comparison import absent, banded, exact, in_section, listed, row_from, sectioned
+from eirkit.paper.study import NEEDS_RUNS, Findings, Setting, StudyRow
+from eirkit.paper.verdicts import DIFFERS, NOT_SAME, judge_estimates
 from eirkit.show.document import Axis, Chart, Figure, Series
 
 VERIFIED, CODERFORGE, OPENHANDS, TAU, TERMINAL = "verified", "coderforge", "openhands", "tau-bench", "terminal-bench"
@@ -31,7 +34,6 @@ COHORTS = {
     CODERFORGE: (500, 0.990, 73135.0, 0.440),
     OPENHANDS: (67074, 0.574, 4460.0, 0.527),
 }
-INSIDE, OUTSIDE = "published figure inside our 95% interval", "published figure outside our 95% interval"
 FEWER = "other runs than the published ones: a cohort's figures are its own"
 
 
@@ -92,7 +94,7 @@ ANOMALIES = {
 def needed(setting: Setting, *cohorts: str) -> tuple[str, ...]:
     """Return the commands that make what is missing; nothing where all is there."""
     lacking = [name for name in cohorts if folder_of(setting, name) is None]
-    made = [f"eirkit vestige analyze RUNS --gold GOLD --demand paper --out DATA/{name}" for name in lacking]
+    made = [paper_cohorts()[name].command for name in lacking]
     return (*made, "eirkit reproduce STUDY --data DATA") if made else ()
 
 
@@ -119,7 +121,8 @@ def _analysed(folder: Path) -> Mapping[str, Any]:
 
 
 def lacks(cohort: str) -> str:
-    return f"no analysis of the {cohort} runs in --data"
+    wanted = paper_cohorts()[cohort]
+    return f"no analysis of the {wanted.runs:,} {cohort} runs in --data ({wanted.source})"
 
 
 def _commands(setting: Setting, study: str, *cohorts: str) -> tuple[str, ...]:
@@ -138,35 +141,55 @@ def vestige_cohorts(setting: Setting) -> Findings:
                 absent(label, value, NEEDS_RUNS, lacks(cohort)) for label, value in zip(named, figures, strict=True)
             ]
         else:
-            rows += _cohort_rows(named, figures, _analysed(folder)["cohorts"][0])
+            rows += _cohort_rows(cohort, named, figures, _analysed(folder)["cohorts"][0])
     section = in_section("VESTIGE over completed software-agent runs", rows)
     return Findings(section, commands=_commands(setting, "vestige-cohorts", *COHORTS))
 
 
-def _cohort_rows(labels: Sequence[str], published: Sequence[float], found: Mapping[str, Any]) -> Iterator[StudyRow]:
-    yield exact(labels[0], published[0], found["runs"], FEWER, 0)
-    yield exact(labels[1], published[1], found["goal_access"], FEWER)
-    yield exact(labels[2], published[2], found["mean_peak_tokens"], FEWER, 0)
+def _cohort_rows(
+    cohort: str, labels: Sequence[str], published: Sequence[float], found: Mapping[str, Any]
+) -> Iterator[StudyRow]:
+    rows = [
+        exact(labels[0], published[0], found["runs"], FEWER, 0),
+        exact(labels[1], published[1], found["goal_access"], FEWER),
+        exact(labels[2], published[2], found["mean_peak_tokens"], FEWER, 0),
+    ]
     auc = found["failure_auc"]
     if auc is None:
-        yield absent(labels[3], published[3], NEEDS_RUNS, found["note"] or "no outcomes in the analysis")
+        rows.append(absent(labels[3], published[3], NEEDS_RUNS, found["note"] or "no outcomes in the analysis"))
     else:
-        one = Published("", "", labels[3], published[3], 3, 0.5)
-        yield estimate(one, auc, found["auc_low"], found["auc_high"])
+        one = Published(cohort, "", labels[3], published[3], 3, 0.5)
+        rows.append(estimate(one, auc, found["auc_low"], found["auc_high"]))
+    yield from (same_cohort(cohort, found["runs"], row) for row in rows)
+
+
+def same_cohort(cohort: str, runs: int, row: StudyRow) -> StudyRow:
+    """Return a row that is judged only if it is about as many runs as the paper's."""
+    expected = paper_cohorts()[cohort]
+    if row.ours is None or expected.is_met(runs):
+        return row
+    return replace(row, verdict=NOT_SAME, why=expected.differs(runs))
 
 
 def estimate(one: Published, ours: float, low: float | None, high: float | None) -> StudyRow:
-    """Return a row whose range is the 95% interval of our estimate, and which says so.
-
-    Inside the interval is as much agreement as an estimate can have, however near it comes. Without an interval it is
-    a plain figure.
-    """
+    """Return a row that is judged by both 95% intervals; without one of ours it is a plain figure."""
     if low is None or high is None:
         return exact(one.label, one.value, ours, FEWER, one.digits)
-    verdict = verdict_of_interval(one.value, low, high, one.digits)
-    is_outside = verdict == DIFFERS
-    why = FEWER if is_outside else _says_little(one, low, high)
-    return StudyRow(one.label, one.value, ours, low, high, verdict, why, basis=OUTSIDE if is_outside else INSIDE)
+    figure = printed_interval(one)
+    is_ratio = one.nothing == 1.0
+    judged = judge_estimates((one.value, *figure), (ours, low, high), 0.5 * 10.0**-one.digits, ratio=is_ratio)
+    row = row_from(one.label, one.value, judged, why=FEWER)
+    return row if row.verdict == DIFFERS else replace(row, why=_says_little(one, low, high))
+
+
+def printed_interval(one: Published) -> tuple[float | None, float | None]:
+    """Return the published 95% interval, where there is one."""
+    printed = [f for f in published_figures() if f.low is not None and abs(f.value - one.value) <= f.rounding * 1.001]
+    found = [f for f in printed if f.study in ESTIMATES]
+    return (found[0].low, found[0].high) if len(found) == 1 else (None, None)
+
+
+ESTIMATES = ("reread-distance", "demand-and-mediation", "pressure-and-failure")
 
 
 def _says_little(one: Published, low: float, high: float) -> str:
@@ -188,7 +211,8 @@ def tested(setting: Setting, printed: Sequence[Published]) -> Iterator[StudyRow]
         if found["estimate"] is None or DEMAND_AS_SIZE in (found["note"] or ""):
             yield absent(one.label, one.value, NEEDS_RUNS, found["note"])
         else:
-            yield estimate(one, found["estimate"], found["low"], found["high"])
+            runs = _analysed(folder)["cohorts"][0]["runs"]
+            yield same_cohort(one.cohort, runs, estimate(one, found["estimate"], found["low"], found["high"]))
 
 
 def reread_distance(setting: Setting) -> Findings:
@@ -286,7 +310,8 @@ def _clipping_rows(setting: Setting) -> Iterator[StudyRow]:
             if folder is None:
                 yield absent(label, published, NEEDS_RUNS, lacks(cohort))
             else:
-                yield exact(label, published, count(runs), f"{len(runs):,} runs of {COHORTS[cohort][0]:,}", 0)
+                why = f"{len(runs):,} runs of {COHORTS[cohort][0]:,}"
+                yield same_cohort(cohort, len(runs), exact(label, published, count(runs), why, 0))
 
 
 def _anomaly_rows(setting: Setting) -> Iterator[StudyRow]:
@@ -296,7 +321,9 @@ def _anomaly_rows(setting: Setting) -> Iterator[StudyRow]:
         if None in folders:
             yield absent(name, published, NEEDS_RUNS, "not all three cohorts are in --data")
         else:
-            yield exact(name, published, _total(column)(runs), f"{len(runs):,} runs of 72,562", 0)
+            row = exact(name, published, _total(column)(runs), f"{len(runs):,} runs of 72,562", 0)
+            is_met = abs(len(runs) - 72_562) <= SLACK * 72_562
+            yield row if is_met else replace(row, verdict=NOT_SAME, why=f"{len(runs):,} runs of 72,562")
 
 
 def domain_anchors(setting: Setting) -> Findings:

@@ -21,7 +21,7 @@ from eirkit.paper.studies.agents import (
     seeds_of,
     study_plan,
 )
-from eirkit.paper.studies.comparison import in_section, listed, trait
+from eirkit.paper.studies.comparison import in_section, listed
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.capability import assess_gate
 from eirkit.runs.cells import Arm
@@ -87,7 +87,7 @@ def store_recall_arms(agent: StudyAgent, seeds: Sequence[int]) -> Arms:
 
 
 def store_recall_rows(agent: StudyAgent, arms: Arms) -> Iterator[StudyRow]:
-    yield row_of(agent, "no injection", 0.113, arms["control"], FOUR, GUESSES, is_trait=True)
+    yield row_of(agent, "no injection", 0.113, arms["control"], FOUR, GUESSES)
     yield row_of(agent, "exact restoration", 1.0, arms["oracle"], FOUR, "")
     yield row_of(agent, "matched sham", 0.0, arms["sham"], FOUR, "")
     repair = [a - b for a, b in zip(arms["oracle"], arms["sham"], strict=True)]
@@ -99,10 +99,7 @@ def store_recall_rescue(setting: Setting) -> Findings:
     agent = agents_for(setting, "guesser")[0]
     arms = store_recall_arms(agent, seeds_of(setting, SEEDS))
     rows = list(store_recall_rows(agent, arms))
-    if agent.is_reference:
-        rows += [
-            trait("no injection", own, arms["control"], (name, agent.name), GUESSES) for name, own in CONTROL.items()
-        ]
+    rows += [row_of(agent, "no injection", own, arms["control"], name, GUESSES) for name, own in CONTROL.items()]
     section = in_section("Accuracy at missed RECALLs, m = 8, h = 4", rows)
     control, words = controlled(agent, TaskSpec("store-recall"))
     return Findings(section, (control,), words=words, commands=commands(setting, "rescue"))

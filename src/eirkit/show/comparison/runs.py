@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.findings.validity import is_withheld
+from eirkit.findings.validity import is_withheld, system_remarks
 from eirkit.show.differences import (
     COSTS,
     Comparison,
@@ -218,6 +218,7 @@ def _warnings(
     for sweep in (a, b):
         for model, workload, reason in sweep.excluded:
             yield f"{sweep.name}: {model} on {workload}: {reason}; causes are withheld"
+    yield from system_remarks(row for pair in couples for row in pair)
 
 
 def _are_told_otherwise(a: SweepFolder, b: SweepFolder, matches: Sequence[Match]) -> bool:

@@ -30,7 +30,9 @@ def advice_rows(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
 def advice_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield what to act on, numbered, with its cost and the turn to look at."""
     for number, one in enumerate(rows, 1):
-        tokens = "" if one["tokens"] is None else f"{counted(one['tokens'], 'token')}"
+        tokens = "" if one["tokens"] is None else counted(one["tokens"], "token")
+        if tokens and one.get("kind") == "compaction":
+            tokens += " dropped"
         money = "" if one["usd"] is None or one["usd"] < CENT else f"at least ${one['usd']:.2f}"
         place = f"turn {one['turn']} of {one['run_id']}"
         yield f"{number}. {one['words']} [{'; '.join(filter(None, (tokens, money, place)))}]"

@@ -18,6 +18,7 @@ from eirkit.show.logs.advice import advice_lines, advice_rows
 from eirkit.show.table import Cell, Column, Table, counted, listed, share
 
 NAMES = {"claude-code": "Claude Code", "codex": "Codex", "gemini-cli": "Gemini CLI", "opencode": "opencode"}
+MOST_DAYS = 14  # of which those without a response are listed, too
 ON_SCREEN = 4  # projects, models and agents in a terminal; a page has all
 GROUPS = ("project", "model", "agent")
 KINDS = ("fresh", "cache_read", "cache_write", "output")
@@ -198,7 +199,10 @@ _SUMS = (
 
 def _days(data: Mapping[str, Any]) -> Table:
     rest = (Column("responses", "responses"), *(one for one in _SUMS if one.key != "before_tokens"))
-    return Table("days", "By day", (Column("day", "day"), *rest), tuple(data["days"]))
+    rows = [row for row in data["days"] if row["responses"] or len(data["days"]) <= MOST_DAYS]
+    empty = len(data["days"]) - len(rows)
+    note = f"{counted(empty, 'day')} without a response {'is' if empty == 1 else 'are'} left out." if empty else ""
+    return Table("days", "By day", (Column("day", "day"), *rest), tuple(rows), note)
 
 
 def _shares(data: Mapping[str, Any]) -> Table:
@@ -207,7 +211,8 @@ def _shares(data: Mapping[str, Any]) -> Table:
     left_out = 0
     for kind in GROUPS:
         known = data[f"{kind}s"]
-        rows += [{**row, "kind": kind, "name": _name(kind, row[kind])} for row in known[:ON_SCREEN]]
+        names = _names(kind, known)
+        rows += [{**row, "kind": kind, "name": name} for row, name in zip(known[:ON_SCREEN], names, strict=False)]
         left_out += len(known) - len(known[:ON_SCREEN])
     shown = ("tokens", "usd", "before_tokens", "repeat_tokens")
     columns = (Column("kind", "by"), Column("name", "name", role="name"), *(one for one in _SUMS if one.key in shown))
@@ -217,16 +222,20 @@ def _shares(data: Mapping[str, Any]) -> Table:
 
 def _groups(data: Mapping[str, Any]) -> Iterator[Table]:
     for kind in GROUPS:
-        rows = tuple({**row, kind: _name(kind, row[kind])} for row in data[f"{kind}s"])
+        known = data[f"{kind}s"]
+        rows = tuple({**row, kind: name} for row, name in zip(known, _names(kind, known), strict=True))
         yield Table(f"{kind}s", f"By {kind}", (Column(kind, kind, role="name"), *_SUMS), rows)
 
 
-def _name(kind: str, value: str) -> str:
+def _names(kind: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of groups; a project is its folder, or its whole path where two folders have one name."""
+    values = [str(row[kind]) for row in rows]
     if kind == "agent":
-        return NAMES.get(value, value)
+        return [NAMES.get(value, value) for value in values]
     if kind == "project":
-        return Path(value).name or value or UNNAMED
-    return value or UNNAMED
+        short = [Path(value).name or value for value in values]
+        values = [name if short.count(name) == 1 else value for name, value in zip(short, values, strict=True)]
+    return [value or UNNAMED for value in values]
 
 
 def _notes(data: Mapping[str, Any]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from eirkit.errors import InputFileError, UsageError
 from eirkit.findings.fates import LOST, pool_fates
 from eirkit.findings.intervals import FEWEST_CLUSTERS
 from eirkit.findings.ranking import MOST_TASKS, Ranking, rank
-from eirkit.findings.validity import doubt_of
+from eirkit.findings.validity import doubt_of, system_remarks
 from eirkit.measures import Measure
 from eirkit.show.differences import measure_of
 from eirkit.show.folders import kind_of, maker_of, records_of
@@ -47,6 +47,7 @@ class Choice:
     parts: Mapping[str, Mapping[str, Ranking]]  # by axis, then by its value
     details: Mapping[str, Mapping[str, float | None]]  # by candidate: figures over the same cases
     warnings: tuple[str, ...]
+    systems: tuple[str, ...]  # how each memory system was used, and what it warned of
     again: str  # the command that runs more seeds; empty if the folders were made by different commands
 
     def as_json(self) -> dict[str, Any]:
@@ -57,6 +58,7 @@ class Choice:
             "parts": {axis: {value: one.as_json() for value, one in of.items()} for axis, of in self.parts.items()},
             "details": {name: dict(found) for name, found in self.details.items()},
             "warnings": list(self.warnings),
+            "systems": list(self.systems),
             "again": self.again,
         }
 
@@ -99,12 +101,15 @@ def choose(sweeps: Sequence[SweepFolder], by: str | None = None, measure: str = 
         },
         {name: _details([run for runs in found[name] for run in runs]) for name in names.all},
         tuple(_warnings(sweeps, placed, left_out, confounded, by)),
+        system_remarks(row for _, row in placed),
         _more_seeds(sweeps, ranking),
     )
 
 
-def choose_folders(folders: Sequence[Path], by: str | None, measure: str, *, plugins: bool = False) -> Choice:
-    """Return the ranking of what the sweeps in some folders tried.
+def choose_folders(
+    folders: Sequence[Path], by: str | None, measure: str, *, plugins: bool = False
+) -> tuple[Choice, list[SweepFolder]]:
+    """Return the ranking of what the sweeps in some folders tried, and the sweeps.
 
     Raises:
         InputFileError: a folder is not one of `lacuna run`, or nothing can be ranked.
@@ -113,7 +118,8 @@ def choose_folders(folders: Sequence[Path], by: str | None, measure: str, *, plu
         if kind_of(folder) != "lacuna-run":
             raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give folders of `lacuna run`")
     with records_of(*folders):
-        return choose([read_sweep(folder, plugins=plugins) for folder in dict.fromkeys(folders)], by, measure)
+        sweeps = [read_sweep(folder, plugins=plugins) for folder in dict.fromkeys(folders)]
+        return choose(sweeps, by, measure), sweeps
 
 
 def choice_in(sweep: SweepFolder) -> Choice | None:
@@ -152,7 +158,13 @@ class _Names:
 
 
 def _settings(row: Row) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sorted((row.get("memory_settings") or {}).items()))
+    """Return the profile of a memory and its other settings."""
+    settings = dict(row.get("memory_settings") or {})
+    profile = ((row.get("memory_system") or {}).get("profile") or {}).get("name") or settings.get("profile")
+    for name in ("profile", "timeout_seconds"):  # how long a call may take changes no result
+        settings.pop(name, None)
+    own = [f"{name}={value}" for name, value in sorted(settings.items())]
+    return ", ".join([*filter(None, [profile]), *own])
 
 
 def _confounded(placed: Sequence[tuple[SweepFolder, Row]], names: _Names, by: str) -> tuple[str, ...]:

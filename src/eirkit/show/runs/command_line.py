@@ -41,7 +41,7 @@ def _grid_words(grid: Mapping[str, Any]) -> Iterator[str]:
             if values == [True]:
                 yield option
         elif name == "summary_prompt":
-            yield from (option, str(values[0]))
+            yield from (word for value in values for word in (option, str(value)))
         else:
             yield from (option, ",".join(map(str, values)) if isinstance(values, list) else str(values))
     yield from model_words(grid["model_options"])

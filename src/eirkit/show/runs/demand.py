@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import log2
 from typing import Any
 
@@ -65,6 +66,7 @@ def section_of(capacities: Mapping[TaskSpec, set[int]], *, plugins: bool = False
     return Section("What had to survive", words, (figure, _table(lines)))
 
 
+@lru_cache(maxsize=64)
 def curve_of(spec: TaskSpec) -> DemandCurve:
     """Return the EIR after each step, or only after some steps if counting all would be slow."""
     workload = prepare(spec)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.findings.measures import FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
-from eirkit.findings.validity import doubt_of
+from eirkit.findings.validity import doubt_of, system_remarks
 from eirkit.runs.cells import CONTROLLED
 from eirkit.runs.store import RUNS, scan_runs
 from eirkit.runs.summary import in_words, silences
@@ -21,6 +21,7 @@ from eirkit.show.runs.command_line import rescue_command, rescue_condition, seed
 from eirkit.show.runs.demand import demand_section
 from eirkit.show.runs.evidence import SECTIONS
 from eirkit.show.runs.folder import Coordinates, Evidence, SweepFolder, condition_of, read_sweep
+from eirkit.show.runs.possible import possible_section
 from eirkit.show.runs.ranking import choice_section, ranked_headline
 from eirkit.show.runs.words import word_headline, words_section
 from eirkit.show.table import Column, Table, counted, listed, share
@@ -45,6 +46,7 @@ def memory_section(sweep: SweepFolder) -> Section | None:
             "Native panel: each system keeps as much as it likes, so its rows do not compare with those held to h "
             "records; `--panel strict` makes them compare."
         )
+    words += system_remarks(rows)
     asked = [row for row in rows if sum(row["memory_system"]["fates"].values())]
     charts = (fates_chart(asked, Coordinates(asked)),) if asked else ()
     tables = (_fates_table(rows, named), _costs_table(rows, named)) if any(row["scored"] for row in rows) else ()
@@ -217,6 +219,7 @@ def _sections(sweep: SweepFolder, losses: Losses | None, repair: Repair | None) 
         yield Section("What restoring missed records does", (words,))
     yield pressure_section(sweep)
     yield demand_section(sweep)
+    yield possible_section(sweep)
     yield first_miss_section(sweep)
     yield memory_section(sweep)
     yield from (SECTIONS[one.command](one) for one in sweep.evidence if one.command != "rescue")

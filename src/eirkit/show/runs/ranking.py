@@ -178,6 +178,6 @@ def ranking_chart(choice: Choice) -> Chart:
 
 def choice_section(choice: Choice, *, chart: bool = True) -> Section:
     """Return the ranking as a section of a page whose headline has the answer: chart and tables."""
-    words = tuple(f"Note: {warning}." for warning in choice.warnings)
+    words = (*(f"Note: {warning}." for warning in choice.warnings), *choice.systems)
     items = (*((ranking_chart(choice),) if chart else ()), ranking_table(choice), *filter(None, [parts_table(choice)]))
     return Section(f"Which {choice.by}", words, items, id="choice")

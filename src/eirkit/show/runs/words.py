@@ -6,12 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eirkit.findings.measures import RUN_MEASURES
-from eirkit.findings.word_measures import WORD_FATES, WORD_MEASURES
+from eirkit.findings.validity import system_remarks
+from eirkit.findings.word_measures import LABELLED_EVIDENCE, STANDING_INSTRUCTIONS, WORD_FATES, WORD_MEASURES
 from eirkit.show.document import Headline, Section
 from eirkit.show.table import Column, Table, counted, share
 
 Row = Mapping[str, Any]
 SIDE_BY_SIDE = 5  # conditions in one table of abilities
+LONGEST_PROMPT = 40  # characters of a summary prompt in the name of a row
+_TOLD_APART = ("workload", "preset", "context_tokens", "summary_prompt")  # named where rows differ in it
+INSTRUCTIONS = "instructions"  # the workload that is about them
+_BROKEN = ("dropped", "ignored", "overridden", "came_back")
 EACH_FATE = 1  # examples of each fate and memory
 INTERVAL = "95% interval: the wider of the exact one over questions and the t interval over worlds"
 
@@ -22,6 +27,10 @@ def word_tables(rows: Sequence[Row]) -> Iterator[Table]:
     if not scored:
         return
     names = _names(scored)
+    if (about := _followed(scored)) is not None:
+        yield _instructions(scored, names)
+    if any("evidence" in row["words"] for row in scored):
+        yield _evidence(scored, names)
     yield _accuracy(scored, names)
     for start in range(0, len(scored), SIDE_BY_SIDE):
         end = start + SIDE_BY_SIDE
@@ -31,12 +40,29 @@ def word_tables(rows: Sequence[Row]) -> Iterator[Table]:
         columns = (Column("condition", "condition", role="name"), *map(Column.of, shown))
         lines = tuple({"condition": n, **row["words"]["fate_shares"]} for n, row in zip(names, scored, strict=True))
         yield Table("word-fates", WORD_FATES.title, columns, lines)
-    kept = [one for one in WORD_MEASURES if one.id not in ("asked", "instruction_kept")]
+    if about is None and any(row["words"]["instructions"]["checks"] for row in scored):
+        yield _instructions(scored, names)
+    kept = [one for one in WORD_MEASURES if one.id != "asked"]
     columns = (Column("condition", "condition", role="name"), *map(Column.of, kept))
     lines = tuple(
         {"condition": n, **{one.id: row["words"][one.id] for one in kept}} for n, row in zip(names, scored, strict=True)
     )
     yield Table("word-memory", WORD_MEASURES.title, columns, lines)
+
+
+def _instructions(rows: Sequence[Row], names: Sequence[str]) -> Table:
+    """Return what became of the user's standing instructions."""
+    columns = (Column("condition", "condition", role="name"), *map(Column.of, STANDING_INSTRUCTIONS))
+    lines = tuple({"condition": name, **row["words"]["instructions"]} for name, row in zip(names, rows, strict=True))
+    return Table("word-instructions", STANDING_INSTRUCTIONS.title, columns, lines)
+
+
+def _evidence(rows: Sequence[Row], names: Sequence[str]) -> Table:
+    """Return how often the evidence that a benchmark labels was shown."""
+    columns = (Column("condition", "condition", role="name"), *map(Column.of, LABELLED_EVIDENCE))
+    found = [(name, row["words"].get("evidence", {})) for name, row in zip(names, rows, strict=True)]
+    lines = tuple({"condition": name, **one} for name, one in found if one)
+    return Table("word-evidence", LABELLED_EVIDENCE.title, columns, lines)
 
 
 def _accuracy(rows: Sequence[Row], names: Sequence[str]) -> Table:
@@ -52,7 +78,9 @@ def _accuracy(rows: Sequence[Row], names: Sequence[str]) -> Table:
     for name, row in zip(names, rows, strict=True):
         every = row["words"]["abilities"][0]
         lines.append({**every, "condition": name, "worlds": row["words"]["worlds"]})
-    return Table("word-accuracy", "Questions answered correctly", columns, tuple(lines))
+    labelled = any("evidence" in row["words"] for row in rows)
+    title = "Replies that contain the labelled answer" if labelled else "Questions answered correctly"
+    return Table("word-accuracy", title, columns, tuple(lines))
 
 
 def _abilities(rows: Sequence[Row], names: Sequence[str], part: int) -> Table:
@@ -92,21 +120,34 @@ def intervals_table(rows: Sequence[Row]) -> Table:
     return Table("word-intervals", "Accuracy by ability, with intervals", columns, lines)
 
 
-def answer_in_words(best: Row, worst: Row) -> str:
+def answer_in_words(rows: Sequence[Row]) -> str:
     """Return the answer of a sweep in one line: its best and its worst condition."""
-    ends = [f"{share(row['accuracy'])} ({condition_in_words(row)})" for row in (best, worst)]
-    return f"Questions answered correctly: {' to '.join(dict.fromkeys(ends))}."
+    scored = [row for row in rows if "words" in row]
+    right = [(row["accuracy"], name) for name, row in zip(_names(scored), scored, strict=True)]
+    evidence = [
+        (row["words"]["evidence"]["all_shown"], name)
+        for (_, name), row in zip(right, scored, strict=True)
+        if "evidence" in row["words"] and row["words"]["evidence"]["all_shown"] is not None
+    ]
+    if evidence:
+        return f"All labelled evidence shown: {_ends(evidence)}. Replies that contain the answer: {_ends(right)}."
+    said = f"Questions answered correctly: {_ends(right)}."
+    if (kept := _followed(scored)) is not None:
+        said = f"Standing instructions followed: {_ends(kept)}. {said}"
+    return said
 
 
-def word_remarks(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield how each memory system was used, and what its own code warned of."""
-    scored = [row for row in rows if "words" in row and row["memory_system"] is not None]
-    for name, row in zip(_names(scored), scored, strict=True):
-        system = row["memory_system"]
-        if (used := system.get("profile")) is not None:
-            off = f"; off: {used['off']}" if used["off"] else ""
-            yield f"{name} ({used['name']}): on: {used['on']}{off}"
-        yield from (f"{name} warned: {said}" for said in system.get("warnings", ()))
+def _ends(found: Sequence[tuple[float, str]]) -> str:
+    """Return the best and the worst of some conditions."""
+    best, worst = max(found, key=lambda one: one[0]), min(found, key=lambda one: one[0])
+    return " to ".join(dict.fromkeys(f"{share(value)} ({name})" for value, name in (best, worst)))
+
+
+def _followed(rows: Sequence[Row]) -> list[tuple[float, str]] | None:
+    """Return how often standing instructions were followed, where the workload is about them."""
+    found = [(row["words"]["instructions"]["kept"], name) for name, row in zip(_names(rows), rows, strict=True)]
+    asked = all(row["workload"] == INSTRUCTIONS for row in rows) and all(kept is not None for kept, _ in found)
+    return found if asked else None
 
 
 def word_headline(rows: Sequence[Row]) -> Headline:
@@ -115,7 +156,11 @@ def word_headline(rows: Sequence[Row]) -> Headline:
     names = _names(scored)
     every = [row["words"]["abilities"][0] for row in scored]
     best = max(range(len(scored)), key=lambda place: every[place]["accuracy"])
+    figure = every[best]["accuracy"]
     caption = f"of questions about the conversations were answered correctly ({names[best]})"
+    if (kept := _followed(scored)) is not None:
+        figure, name = max(kept, key=lambda one: one[0])
+        caption = f"of the checks of standing instructions found them followed ({name})"
     said = []
     for name, row, one in zip(names, scored, every, strict=True):
         fates = sorted(((n, fate) for fate, n in row["words"]["fates"].items() if n), reverse=True)
@@ -124,7 +169,17 @@ def word_headline(rows: Sequence[Row]) -> Headline:
             f"{share(one['accuracy'])} of {one['asked']:,} questions over {counted(row['words']['worlds'], 'world')}"
         )
         said.append(f"{name}: {right} ({share(one['low'])} to {share(one['high'])}){f'; wrong: {why}' if why else ''}.")
-    return Headline(share(every[best]["accuracy"]), caption, tuple(said))
+    if kept is not None:
+        said = [*_instruction_lines(scored, names), *said]
+    return Headline(share(figure), caption, tuple(said))
+
+
+def _instruction_lines(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
+    """Yield for every condition what became of standing instructions."""
+    for name, row in zip(names, rows, strict=True):
+        found = row["words"]["instructions"]
+        wrong = [f", {STANDING_INSTRUCTIONS[one].label} {share(found[one])}" for one in _BROKEN if found[one]]
+        yield f"{name}: followed {share(found['kept'])} of {found['checks']:,} checks{''.join(wrong)}."
 
 
 def words_section(rows: Sequence[Row], records: Sequence[Row]) -> Section:
@@ -139,7 +194,7 @@ def words_section(rows: Sequence[Row], records: Sequence[Row]) -> Section:
         Column("evidence", "what shows it", role="text"),
     )
     shown = (Table("word-examples", "One example of each", columns, examples),) if examples else ()
-    return Section("Answers in words", (), (*tables, *shown))
+    return Section("Answers in words", system_remarks(rows), (*tables, *shown))
 
 
 def _examples(records: Sequence[Row]) -> Iterator[Row]:
@@ -161,15 +216,22 @@ def condition_in_words(access: Row) -> str:
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
-    """Return the names of rows: the condition, and the model, preset or settings where several rows share it."""
+    """Return the names of rows: the condition, and the model, other coordinates or settings where rows differ."""
     names = [condition_in_words(row) for row in rows]
     models = {row["model"] for row in rows}
-    presets = {row.get("preset") for row in rows}
+    different = [key for key in _TOLD_APART if len({row.get(key) for row in rows}) > 1]
     settings = [", ".join(f"{k}={v}" for k, v in row["memory_settings"].items()) for row in rows]
     found = []
     for name, row, told in zip(names, rows, settings, strict=True):
         more = [row["model"]] if len(models) > 1 else []
-        more += [str(row["preset"])] if len(presets) > 1 else []
+        more += [_coordinate(key, row[key]) for key in different if row.get(key) is not None]
         more += [told] if told and names.count(name) > 1 else []
         found.append(", ".join([name, *more]))
     return found
+
+
+def _coordinate(key: str, value: Any) -> str:
+    if key == "context_tokens":
+        return f"{value} tokens"
+    words = str(value)
+    return words if len(words) <= LONGEST_PROMPT else f"{words[: LONGEST_PROMPT - 1]}…"

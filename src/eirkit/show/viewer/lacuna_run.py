@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from eirkit.agents.conversing import MEMORY
+from eirkit.agents.conversing import COMPACTION, MEMORY
 from eirkit.agents.session import Decision
 from eirkit.agents.telemetry import Trace, trace_of
 from eirkit.eir.demand import DemandCurve, pressure
@@ -27,7 +27,7 @@ from eirkit.runs.conversations import shown_part
 from eirkit.runs.store import read_events
 from eirkit.show.viewer.told import told_document
 from eirkit.tasks.cones import ancestors, cone_of
-from eirkit.tasks.conversations import ToldWorld, unspell
+from eirkit.tasks.conversations import ToldTask, ToldWorld, unspell
 from eirkit.tasks.generation import demand_of, generate, graph_of, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec
 from eirkit.tasks.workload import Graph
@@ -100,7 +100,7 @@ class LacunaRun:
         task = self.task.instance
         if task is None or not self.decisions:
             return {}
-        if isinstance(task, ToldWorld):
+        if isinstance(task, ToldTask):
             return {v.t: v for v in recorded_verdicts(task, self.record)}
         return {v.t: v for v in judge(task, prepare(task.spec), self.trace.decisions, self.trace.actions)}
 
@@ -109,7 +109,9 @@ class LacunaRun:
         task = self.task.instance
         if task is None or t not in self.verdicts:
             return None
-        return self._told_card(task, t) if isinstance(task, ToldWorld) else self._explainer(task).card(t)
+        if isinstance(task, ToldTask):
+            return self._told_card(task, t) if isinstance(task, ToldWorld) else None
+        return self._explainer(task).card(t)
 
     def _explainer(self, task: TaskInstance) -> StepExplainer:
         if self._explained is None:
@@ -123,11 +125,12 @@ class LacunaRun:
     def _told_card(self, task: ToldWorld, t: int) -> WhyCard:
         access, decision = Access(**self.record["access"]), self.decisions.get(t)
         calls = recorded_consultations(self.events, ())
-        seen: Seen | None = Seen((shown_part(access, task),), (), False)
+        shown = shown_part(access, task, t, self._prompts)
+        seen = None if shown is None else Seen((shown,), (), False, access.condition == COMPACTION)
         if access.condition == MEMORY:
             stored = tuple(one.stored for one in calls or () if one.call.verb == "observe")
             found = next((one.passages for one in calls or () if one.call.verb == "recall" and one.t == t), ())
-            seen = None if calls is None else Seen(found, stored, True)
+            seen = None if calls is None else Seen(found, stored[: task.asked[t - 1].after], True)
         wrong = {number: (fate, evidence) for number, fate, evidence in self.record["words"]["wrong"]}
         submitted = None if decision is None else decision.submitted
         return told_card(task, t, self.verdicts[t], submitted, wrong.get(t), seen)
@@ -172,7 +175,7 @@ class LacunaRun:
             step |= {name: getattr(decision, name) for name in (*_OF_DECISION, *_EFFORT)}
         elif (sought := self._sought(t)) is not None:
             step |= {"required": self.graph[t - 1], "retained": self.moment["resident"], "missing": sought}
-        if isinstance(task, ToldWorld):
+        if isinstance(task, ToldTask):
             step |= {name: [unspell(step[name])] for name in ("answer", "submitted") if step.get(name) is not None}
         if verdict is not None:
             step |= {"correct": verdict.correct, "missed": verdict.missed, "cause": verdict.cause, "why": verdict.kind}
@@ -197,9 +200,16 @@ class LacunaRun:
         }
 
     def _told(self, task: ToldWorld, t: int) -> dict[str, Any]:
-        decision, shown = self.decisions.get(t), shown_part(Access(**self.record["access"]), task)
+        shown = shown_part(Access(**self.record["access"]), task, t, self._prompts)
+        decision = self.decisions.get(t)
         submitted = None if decision is None else decision.submitted
         return told_document(task, self.record, self.events, t, submitted, shown)
+
+    @property
+    def _prompts(self) -> dict[int, str]:
+        """What the model was sent for each question, where the texts of the run were kept."""
+        asked = (one for one in self.events if one["type"] == "exchange" and one["t"])
+        return {one["t"]: one["prompt"] for one in asked if "prompt" in one}
 
     def _sought(self, t: int) -> tuple[int, ...] | None:
         """Return the missing result of a probe at its own step; None at every other step."""

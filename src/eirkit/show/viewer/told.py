@@ -7,9 +7,10 @@ from typing import Any
 
 from eirkit.findings.conversations import ConversationJudge
 from eirkit.findings.word_measures import WORD_FATES
-from eirkit.tasks.conversations import ToldWorld, unspell
+from eirkit.tasks.conversations import Asked, ToldWorld, unspell
 from eirkit.tasks.task import Payload
 from eirkit.tasks.words.reading import Heard
+from eirkit.tasks.words.world import Saying
 
 
 def told_document(
@@ -18,33 +19,40 @@ def told_document(
     events: Sequence[Mapping[str, Any]],
     t: int,
     submitted: Payload | None,
-    shown: str,
+    shown: str | None,
 ) -> dict[str, Any]:
     """Return the turns of the user with their marks, and why the answer is wrong; marks are None where unknown.
 
     Args:
         submitted: the answer; None if there is none.
-        shown: the conversation as it was shown, where there is no memory.
+        shown: the conversation as it was shown, where there is no memory; None if that is not known.
     """
+    asked = task.asked[t - 1]
     calls = [one for one in events if one["type"] == "memory"]
-    stored = next((one.get("stored") for one in reversed(calls) if one["verb"] == "observe"), None)
+    stored = next((one.get("stored") for one in reversed(_observed(calls, asked))), None)
     found = [text for one in calls if one["verb"] == "recall" and one["t"] == t for text in one.get("found", ())]
-    marks = _Marks(task, t, stored, found if calls else None, submitted, found if calls else [shown])
-    needed = {one.passage for one in marks.judge.needed(task.asked[t - 1])}
+    seen = found if calls else None if shown is None else [shown]
+    marks = _Marks(task, t, stored, found if calls else None, submitted, seen)
+    needed = {one.passage for one in marks.judge.needed(asked)}
     wrong = {number: (fate, evidence) for number, fate, evidence in record["words"]["wrong"]}
     fate, evidence = wrong.get(t, (None, ""))
     return {
-        "question": task.asked[t - 1].text,
-        "ability": task.asked[t - 1].ability,
+        "question": asked.text,
+        "ability": asked.ability,
         "fate": None if fate is None else WORD_FATES[fate].label,
         "meaning": None if fate is None else WORD_FATES[fate].meaning,
         "evidence": evidence,
         "turns": [
             {"text": turn, "needed": number in needed, **marks.of_turn(number)}
-            for number, turn in enumerate(task.turns)
+            for number, turn in enumerate(task.turns[: task.turns_before(asked)])
             if "] user: " in turn[:20]
         ],
     }
+
+
+def _observed(calls: Sequence[Mapping[str, Any]], asked: Asked) -> list[Mapping[str, Any]]:
+    """Return the calls in which the memory observed a session before a question."""
+    return [one for one in calls if one["verb"] == "observe"][: asked.after]
 
 
 class _Marks:
@@ -57,10 +65,12 @@ class _Marks:
         stored: Sequence[str] | None,
         found: Sequence[str] | None,
         submitted: Payload | None,
-        shown: Sequence[str],
+        shown: Sequence[str] | None,
     ) -> None:
         self.judge, self.stored, self.found = ConversationJudge(task), stored, found
-        self.used = None if submitted is None else self.judge.used(task.asked[t - 1], unspell(submitted), shown)
+        self.used: set[Saying] | None = None
+        if submitted is not None and shown is not None:
+            self.used = self.judge.used(task.asked[t - 1], unspell(submitted), shown)
 
     def of_turn(self, number: int) -> dict[str, Any]:
         """Return the marks of a turn, and its text in pieces, with what became of each value that it states."""

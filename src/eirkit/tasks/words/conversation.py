@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from eirkit.seeds import words
@@ -22,6 +23,8 @@ from eirkit.tasks.words.spelling import spell_noise
 from eirkit.tasks.words.world import ATTRIBUTES, Saying, World, WorldQuestion, WorldSession
 
 LONGEST_TURN = 3  # statements
+AT_ONCE = 1024  # sessions of people for whom random words are drawn together
+FIRST_WORDS = 256  # of each; as many again as there were so far where they do not suffice
 AGAIN = 2  # one in so many statements that could lean on the one before does
 
 
@@ -42,7 +45,18 @@ class Told(NamedTuple):
 
 def tell(world: World, language: Language) -> tuple[Told, ...]:
     """Return the conversations of a world; the same world and language give the same text."""
-    return _Teller(world, language).sessions()
+    return next(tell_many((world,), language))
+
+
+def tell_many(worlds: Iterable[World], language: Language) -> Iterator[tuple[Told, ...]]:
+    """Yield the conversations of worlds, each the same as alone; random numbers are drawn for many at once."""
+    left = iter(worlds)
+    while some := list(islice(left, 1)):
+        dials = some[0].dials
+        some += islice(left, AT_ONCE // (dials.people * dials.sessions))  # few of those that are large
+        rows = words([one.seed for one in some], FIRST_WORDS, "words told")[:, ::-1].tolist()
+        for world, row in zip(some, rows, strict=True):
+            yield _Teller(world, language, row).sessions()
 
 
 def read_back(told: Iterable[Told], language: Language) -> tuple[WorldSession, ...]:
@@ -63,20 +77,21 @@ def read_back(told: Iterable[Told], language: Language) -> tuple[WorldSession, .
 
 
 class _Teller:
-    def __init__(self, world: World, language: Language) -> None:
+    def __init__(self, world: World, language: Language, row: list[int]) -> None:
         self.world, self.language, self.level = world, language, world.dials.level
         self.listener = Listener()
-        self.row: list[int] = []
-        self.drawn = 0
+        self.row, self.drawn = row, len(row)  # random words that are left, the next one last; and all so far
         self.asked: dict[str, set[str]] = {}  # people in questions, by first name
         self.last = 0  # the sentence without a fact that was said last
 
     def below(self, bound: int) -> int:
-        if not self.row:
-            more = max(256, self.drawn)  # few for a small world
+        try:
+            return (self.row.pop() * bound) >> 64
+        except IndexError:
+            more = self.drawn
             self.row = words((self.world.seed,), more, "words told", start=self.drawn).tolist()[0][::-1]
             self.drawn += more
-        return (self.row.pop() * bound) >> 64
+            return (self.row.pop() * bound) >> 64
 
     def sessions(self) -> tuple[Told, ...]:
         return tuple(Told(one.day, tuple(self.messages(one)), self.questions(one)) for one in self.world.sessions)
@@ -123,24 +138,26 @@ class _Teller:
         """Return one statement as a sentence; with PRONOUN about the person of the sentence before."""
         op, attribute, subject, value = statement
         form, slot = ATTRIBUTES[attribute], subject_slot(attribute)
-        pronouns = self.language.table["pronouns"]
-        slots = {"v": str(value), "n": str(value), "t": str(value), "l": str(value)}
+        text = str(value)
+        slots = {"v": text, "n": text, "t": text, "l": text}
         if slot != "p":
             slots[slot] = subject
-        else:
-            slots |= pronouns[(ord(subject[0]) + ord(subject[2])) % len(pronouns)]  # by the letters of the first name
-        if slot == "p" and level != PRONOUN:
+        elif level != PRONOUN:
             slots["p"] = self.named(subject, 1 if form == "alias" else level)
         if form == "alias":  # a nickname is of little use to someone who does not know whose it is: no short name above
-            self.listener.nicknames[str(value)] = subject
+            self.listener.nicknames[text] = subject
         elif form == "date" and isinstance(value, int):
             slots |= self.when(value, today) | self.language.table["events"][attribute]
             if level > 1 and 0 < abs(value - today) <= NEAR and self.below(2):
                 level = COMING if value > today else PAST
         elif attribute == "lead":
-            slots["w"] = self.named(str(value), level)
+            slots["w"] = self.named(text, level)
         known = ways(self.language, attribute, op, level)
-        return known[self.below(len(known))].text.format_map(slots)
+        chosen = known[self.below(len(known))]
+        if slot == "p" and chosen.has_forms:
+            pronouns = self.language.table["pronouns"]
+            slots |= pronouns[(ord(subject[0]) + ord(subject[2])) % len(pronouns)]  # by the letters of the first name
+        return chosen.text.format_map(slots)
 
     def when(self, day: int, today: int) -> dict[str, str]:
         form = self.below(len(self.language.table["dates"]) if self.level > 1 else 1)
@@ -179,7 +196,11 @@ class _Teller:
         if " " in subject:
             self.asked.setdefault(subject.partition(" ")[0], set()).add(subject)
         slot = {"follows": "p", "hop": "t"}.get(form, subject_slot(attribute))
-        slots = {slot: subject, "v": str(other), "k": str(other), **self.language.table["events"].get(attribute, {})}
+        slots = {slot: subject}
+        if other is not None:
+            slots["v"] = slots["k"] = str(other)
+        if ATTRIBUTES[attribute] == "date":
+            slots |= self.language.table["events"][attribute]
         if form == "as_of":
             slots["d"] = self.language.date(int(other or 0), 0)
         return known[self.below(len(known))].text.format_map(slots)

@@ -24,6 +24,7 @@ Reader = Callable[[dict[str, str], int], int]  # from the parts of a date, and t
 LEVELS = ("plain", "varied", "indirect")
 PAST, COMING, PRONOUN = 4, 5, 6
 NEAR = 14  # days within which a date may be said as a day counted from today
+_PLAIN = frozenset({*"pwtljkvnd", "ago", "ahead"})  # slots whose text does not depend on whom or what it is about
 _SLOT = re.compile(r"\{(\w+)\}")
 _FREE = re.compile(r"(?<![\w\0])\w+(?![\w\0])")  # a word that touches no slot
 _WORD = "[A-Z][a-z]+"
@@ -39,6 +40,7 @@ class Sentence(NamedTuple):
     attribute: str
     op: str  # the operation of a statement, the form of a question
     level: int  # 1 to 3; or what the sentence needs: a date in the PAST or COMING, or a person to whom a PRONOUN refers
+    has_forms: bool = False  # it has slots whose text depends on whom or what it is about, such as pronouns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +132,9 @@ def _sentence(text: str, slots: Mapping[str, str], kind: str, attribute: str, op
             parts.append(f"(?P={part})" if part in seen else f"(?P<{part}>{slots[part]})")
             seen.add(part)
     words = tuple(dict.fromkeys(_FREE.findall(_SLOT.sub("\0", text))))
-    return Sentence(text, re.compile("".join(parts) + r"(?= |\n|$)"), words, kind, attribute, op, level)
+    return Sentence(
+        text, re.compile("".join(parts) + r"(?= |\n|$)"), words, kind, attribute, op, level, not seen <= _PLAIN
+    )
 
 
 def _slot_patterns(table: Mapping[str, Any]) -> dict[str, str]:

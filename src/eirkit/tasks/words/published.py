@@ -1,14 +1,17 @@
-"""Conversations with questions, answers and evidence in one form: worlds of ours, and files of LongMemEval and MEME.
+"""Files of LongMemEval and MEME, and worlds of ours, in one form: dialogues with questions, answers and evidence.
 
-Nothing of these benchmarks is shipped; the files are the user's. Where labels are coarse, so is the evidence: sessions
-instead of turns.
+Nothing of these benchmarks is shipped; the files are the user's. Where labels are coarse, so is the evidence: turns and
+sessions in LongMemEval, values of sessions in MEME. A file is read entry by entry, however large it is.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import mmap
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +22,19 @@ from eirkit.tasks.words.truth import Key, Knowledge, answers
 from eirkit.tasks.words.world import Saying, World, WorldQuestion
 
 Turn = tuple[int, int]  # a session and a message in it, both from 0
+LONGMEMEVAL, MEME = "longmemeval", "meme"
+ABSTAIN = "abstention"  # the kind of questions whose right answer is that it is unknown
+LARGEST_ENTRY = 1 << 28  # bytes; those of the largest file of LongMemEval have some millions
+_TRACKING = ("Agg", "Tr")  # tasks of MEME that ask for every value, not only for the last
+_MARK = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]', re.DOTALL)
+
+
+class LabelledValue(NamedTuple):
+    """A value that a session states of something, as MEME labels it."""
+
+    session: int
+    entity: str
+    value: str
 
 
 class LabelledQuestion(NamedTuple):
@@ -31,6 +47,8 @@ class LabelledQuestion(NamedTuple):
     after: int
     sessions: tuple[int, ...]  # those with evidence
     turns: tuple[Turn, ...] | None  # the messages with evidence; None if only sessions are labelled
+    values: tuple[LabelledValue, ...] = ()  # that it needs, where values are labelled
+    old: tuple[str, ...] = ()  # earlier values of the same things
 
 
 class LabelledDialogue(NamedTuple):
@@ -72,29 +90,81 @@ def _keys(question: WorldQuestion, knowledge: Knowledge) -> tuple[Key, ...]:
     return ((attribute, subject), (attribute, str(other))) if form in ("first", "between") else ((attribute, subject),)
 
 
-def read_published(path: Path) -> Iterator[LabelledDialogue]:
-    """Yield the dialogues of a file of LongMemEval or MEME, which it tells from the fields.
+class PublishedFile:
+    """A file of LongMemEval or MEME, of which entries are read one at a time."""
 
-    Raises:
-        InputFileError: the file is of neither.
-    """
-    try:
-        entries = json.loads(path.read_text("utf-8"))
-        if not isinstance(entries, list):
-            raise TypeError("not a list")
-        for entry in entries:
-            yield _reader(entry)(entry)
-    except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
-        raise InputFileError(
-            f"{path} is no file of LongMemEval or MEME ({type(error).__name__}: {error}); download it again"
-        ) from error
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[LabelledDialogue]:
+        return (self[number] for number in range(len(self)))
+
+    def __getitem__(self, number: int) -> LabelledDialogue:
+        """Return a dialogue.
+
+        Raises:
+            InputFileError: the file or the entry is of neither benchmark.
+        """
+        return self.kind_and_dialogue(number)[1]
+
+    def kind_and_dialogue(self, number: int) -> tuple[str, LabelledDialogue]:
+        """Return which benchmark an entry is of, and its dialogue."""
+        start, end = self._places[number]
+        try:
+            with self.path.open("rb") as file:
+                file.seek(start)
+                entry = json.loads(file.read(end - start))
+            kind, reader = _reader(entry)
+            return kind, reader(entry)
+        except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+            raise self._refusal(f"entry {number}: {type(error).__name__}: {error}") from error
+
+    @property
+    def _places(self) -> Sequence[tuple[int, int]]:
+        try:
+            found = self.path.stat()
+            return _places_in(self.path, found.st_size, found.st_mtime_ns)
+        except (OSError, ValueError) as error:
+            raise self._refusal(str(error)) from error
+
+    def _refusal(self, why: str) -> InputFileError:
+        return InputFileError(f"{self.path} is no file of LongMemEval or MEME ({why[:200]}); download it again")
 
 
-def _reader(entry: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], LabelledDialogue]:
+@lru_cache(maxsize=4)
+def _places_in(path: Path, size: int, changed: int) -> tuple[tuple[int, int], ...]:
+    """Return where the entries of a list of objects begin and end, without reading the file into memory."""
+    found: list[tuple[int, int]] = []
+    depth = start = 0
+    if not size:
+        raise ValueError("it is empty")
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        if not re.match(rb"\s*\[", data):
+            raise ValueError("it is no list")
+        for mark in _MARK.finditer(data):
+            sign = data[mark.start()]
+            if sign in b"[{":
+                depth += 1
+                start = mark.start() if depth == 2 else start
+            elif sign in b"]}":
+                depth -= 1
+                if depth == 1:
+                    found.append((start, mark.end()))
+                    if mark.end() - start > LARGEST_ENTRY:
+                        raise ValueError(f"entry {len(found) - 1} is larger than {LARGEST_ENTRY:,} bytes")
+    if depth or not found:
+        raise ValueError("it is cut off" if depth else "it has no entries")
+    return tuple(found)
+
+
+def _reader(entry: Mapping[str, Any]) -> tuple[str, Callable[[Mapping[str, Any]], LabelledDialogue]]:
     if "haystack_sessions" in entry:
-        return _longmemeval
+        return LONGMEMEVAL, _longmemeval
     if "after_questions" in entry:
-        return _meme
+        return MEME, _meme
     raise KeyError("haystack_sessions")
 
 
@@ -107,9 +177,9 @@ def _longmemeval(entry: Mapping[str, Any]) -> LabelledDialogue:
     turns = tuple((s, t) for s, one in enumerate(raw) for t, turn in enumerate(one) if turn.get("has_answer"))
     name = str(entry["question_id"])
     question = LabelledQuestion(
-        entry["question"],
+        str(entry["question"]),
         str(entry["answer"]),
-        "abstention" if name.endswith("_abs") else entry["question_type"],
+        ABSTAIN if name.endswith("_abs") else str(entry["question_type"]),
         _time(entry["question_date"]).toordinal(),
         len(sessions),
         tuple(number for number, one in enumerate(names) if one in wanted),
@@ -121,27 +191,46 @@ def _longmemeval(entry: Mapping[str, Any]) -> LabelledDialogue:
 def _meme(entry: Mapping[str, Any]) -> LabelledDialogue:
     raw = entry["sessions"]
     sessions = tuple(_told(_time(one["timestamp"]), one["conversation"]) for one in raw)
+    facts = [
+        LabelledValue(number, str(fact["entity"]), str(fact["value"]))
+        for number, one in enumerate(raw)
+        if one["type"] == "evidence"
+        for fact in one.get("gold_facts") or ()
+    ]
+    marked = tuple(number for number, one in enumerate(raw) if one["type"] == "evidence")
     found = []
     for block in filter(None, (entry.get("before_questions"), entry["after_questions"])):
-        for asked in block["questions"]:
-            after = block["position_after_session"] + 1
-            gold = asked.get("gold_answer", asked.get("expected_answer"))
-            where = _evidence(raw[:after], asked.get("entity") or ())
-            day = _time(block["timestamp"]).toordinal()
-            found.append(LabelledQuestion(asked["question"], str(gold), asked["task_type"], day, after, where, None))
+        after, day = int(block["position_after_session"]) + 1, _time(block["timestamp"]).toordinal()
+        found += [_meme_question(one, facts, marked, after, day) for one in block["questions"]]
     return LabelledDialogue(str(entry["episode_id"]), sessions, tuple(found))
 
 
-def _evidence(sessions: list[Mapping[str, Any]], entities: str | list[str] | tuple[str, ...]) -> tuple[int, ...]:
-    """Return the sessions that state something of these entities; where none says so, all that have evidence."""
-    wanted = {entities} if isinstance(entities, str) else set(entities)
-    marked = {n: {fact["entity"] for fact in one.get("gold_facts") or ()}
-              for n, one in enumerate(sessions) if one["type"] == "evidence"}  # fmt: skip
-    return tuple(n for n, stated in marked.items() if stated & wanted) or tuple(marked)
+def _meme_question(
+    asked: Mapping[str, Any], facts: Sequence[LabelledValue], marked: Sequence[int], after: int, day: int
+) -> LabelledQuestion:
+    """Return a question with the values that it needs; where none is labelled, all sessions with evidence."""
+    entities = asked.get("entity") or ()
+    wanted = {entities} if isinstance(entities, str) else set(map(str, entities))
+    stated = [one for one in facts if one.entity in wanted and one.session < after]
+    last = {one.entity: one for one in stated}
+    kind = str(asked["task_type"])
+    needed = tuple(stated) if kind in _TRACKING else tuple(last.values())
+    old = tuple(dict.fromkeys(one.value for one in stated if one not in needed))
+    gold = asked.get("gold_answer", asked.get("expected_answer"))
+    where = tuple(sorted({one.session for one in needed})) or tuple(n for n in marked if n < after)
+    kind = ABSTAIN if kind == "Abs" else kind
+    return LabelledQuestion(str(asked["question"]), str(gold), kind, day, after, where, None, needed, old)
 
 
-def _told(when: datetime, turns: list[Mapping[str, Any]]) -> Told:
-    return Told(when.toordinal(), tuple(Utterance(one["role"], one["content"]) for one in turns), ())
+def _told(when: datetime, turns: Sequence[Mapping[str, Any]]) -> Told:
+    said = tuple(Utterance(_role(one["role"]), str(one["content"])) for one in turns)
+    return Told(when.toordinal(), said, ())
+
+
+def _role(name: str) -> Any:
+    if name not in ("user", "assistant"):
+        raise ValueError(f"a turn of {name!r}, neither user nor assistant")
+    return name
 
 
 def _time(text: str) -> datetime:

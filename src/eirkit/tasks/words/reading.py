@@ -44,6 +44,11 @@ def show_turn(day: int, role: str, text: str) -> str:
     return f"[{date.fromordinal(day).isoformat()}] {role}: {text}"
 
 
+def show_note(day: int, text: str) -> str:
+    """Return a sentence with its day, as summaries and notes have it."""
+    return f"[{date.fromordinal(day).isoformat()}] {text}"
+
+
 def split_turns(passage: str) -> list[DatedTurn]:
     """Return the turns of a passage; what stands before the first date has none."""
     marks = list(_TURN.finditer(passage))

@@ -170,10 +170,12 @@ class _Maker:
 
     def below(self, bound: int) -> int:
         """Return a whole number from 0 to bound − 1."""
-        if not self.row:
+        try:
+            return (self.row.pop() * bound) >> 64
+        except IndexError:
             self.row = words((self.seed,), MORE, "words", start=self.drawn).tolist()[0][::-1]
             self.drawn += MORE
-        return (self.row.pop() * bound) >> 64
+            return (self.row.pop() * bound) >> 64
 
     def world(self) -> World:
         dials = self.dials

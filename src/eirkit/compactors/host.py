@@ -1,0 +1,92 @@
+"""Calls one compactor in a process of its own; `seat.py` asks it over the socket that it inherits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from eirkit.agents.stores.host import serve
+from eirkit.agents.stores.keeper import SOCKETS, adopt_orphans
+from eirkit.agents.stores.line_socket import LineSocket
+from eirkit.compactors.compactor import Compactor, TokenBudget, find_compactor, make_compactor
+from eirkit.errors import ContractError
+from eirkit.logs.compaction.context import ContextMessage, fault_of
+from eirkit.logs.compaction.sized_lines import LineCounter
+from eirkit.logs.tokens import exact_counter
+from eirkit.memory_limit import limit_memory
+from eirkit.registry import relocate
+
+MEMORY_BYTES = 4 << 30
+MOST_MESSAGES = 100_000  # that a compactor may return
+
+
+class CompactorHost:
+    """One compactor, from loading its code to its end."""
+
+    def __init__(self) -> None:
+        self.compactor: Compactor | None = None
+        self.counter = LineCounter(exact_counter())
+
+    async def answer(self, verb: str, arguments: list[Any]) -> Any:
+        """Carry out one call and return its result as plain data."""
+        # On a thread, because a compactor may run an event loop of its own.
+        return await asyncio.to_thread(self.load if verb == "load" else self.compact, *arguments)
+
+    def load(self, name: str, place: str | None, settings: Mapping[str, Any]) -> None:
+        """Import and construct the compactor.
+
+        Args:
+            place: where its file is, if not at the path in its name.
+        """
+        if place is not None:
+            relocate(name.rpartition(":")[0], Path(place))
+        self.compactor = make_compactor(find_compactor(name), settings)
+
+    def compact(self, messages: Sequence[Mapping[str, Any]], tokens: int) -> dict[str, Any]:
+        """Return what the compactor makes of a context, or what is wrong with that."""
+        assert self.compactor is not None
+        given = tuple(map(ContextMessage.from_json, messages))
+        counter = LineCounter(exact_counter())  # each context is counted by itself, so that memory stays bounded
+        began = perf_counter()
+        found = self.compactor.compact(given, TokenBudget(tokens, counter))
+        seconds = perf_counter() - began
+        usage = asdict(self.compactor.usage())
+        try:
+            returned = [one.as_json() for one in checked(found)]
+        except (ContractError, AttributeError, TypeError, ValueError) as error:
+            return {"fault": str(error), "seconds": seconds, "usage": usage}
+        return {"messages": returned, "seconds": seconds, "usage": usage}
+
+
+def checked(messages: Any) -> list[ContextMessage]:
+    """Return messages as a list.
+
+    Raises:
+        ContractError: they are no messages, or a model's API would refuse them.
+    """
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Sequence):
+        raise ContractError(f"it returned a {type(messages).__name__}; return a list of messages")
+    if len(messages) > MOST_MESSAGES:
+        raise ContractError(f"it returned {len(messages):,} messages; return fewer than {MOST_MESSAGES:,}")
+    found = list(messages)
+    if fault := fault_of(found):
+        raise ContractError(fault)
+    return found
+
+
+async def main() -> None:
+    """Serve eirkit over the inherited socket."""
+    adopt_orphans()
+    limit_memory(MEMORY_BYTES)
+    calls, _ = os.environ.pop(SOCKETS).split()
+    await serve(CompactorHost(), LineSocket(socket.socket(fileno=int(calls))))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

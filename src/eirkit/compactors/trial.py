@@ -1,0 +1,261 @@
+"""Tries compactors at the cuts of a run, each within its limits; a failure costs only the compactor that failed.
+
+Compactors that ship with eirkit and import nothing foreign run in this process. All others run in a process of their
+own, which sees no keys and is ended if it hangs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Protocol
+
+from eirkit.agents.serving.metered import make_metered
+from eirkit.agents.stores.child_process import START_SECONDS, KeptProcess, variables_without_secrets
+from eirkit.agents.stores.environments import python_of, reason_not_installed
+from eirkit.compactors.compactor import (
+    Compactor,
+    CompactorUsage,
+    Informed,
+    TokenBudget,
+    compactors,
+    find_compactor,
+    make_compactor,
+)
+from eirkit.compactors.host import checked
+from eirkit.compactors.summary import MakeModel, ModelCompactor
+from eirkit.errors import (
+    ContractError,
+    EirkitError,
+    InputFileError,
+    PluginError,
+    SpendCapReached,
+    StoreError,
+    UsageError,
+)
+from eirkit.logs.compaction.context import ContextMessage
+from eirkit.logs.compaction.cuts import ContextCut
+from eirkit.logs.compaction.outcome import CompactorOutcome, failed, judge
+from eirkit.logs.compaction.sized_lines import LineCounter
+from eirkit.logs.time_limits import time_limit
+from eirkit.registry import call, locate
+
+LIMIT_SECONDS = 60.0  # for one compaction
+MOST_DEATHS = 3  # after so many compactions in a row that hung or ended its process, a compactor is not asked again
+HOST = "eirkit.compactors.host"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactorChoice:
+    """A compactor with its settings."""
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The name, without the folder of a file, and the settings that were given."""
+        file, colon, attribute = self.name.rpartition(":")
+        name = f"{Path(file).name}{colon}{attribute}"
+        given = ", ".join(f"{key}={value}" for key, value in self.settings.items())
+        return f"{name} ({given})" if given else name
+
+
+@dataclass(frozen=True, slots=True)
+class CompactorAnswer:
+    """What a compactor returned, and what that took."""
+
+    messages: Sequence[ContextMessage]
+    seconds: float
+    usage: CompactorUsage
+
+
+class CompactorSeat(Protocol):
+    """Where a compactor is asked: in this process, or in one of its own."""
+
+    def ask(self, cut: ContextCut, budget: TokenBudget) -> CompactorAnswer:
+        """Return what it makes of a cut.
+
+        Raises:
+            PluginError, StoreError, TimeoutError: it raised, ended its process, or took too long.
+            ContractError: it returned something else.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+class HereSeat:
+    """A compactor in this process; a limit on processor time ends it if it hangs.
+
+    Args:
+        make: makes the models that it asks, if it asks any.
+    """
+
+    def __init__(
+        self,
+        kind: type[Compactor],
+        settings: Mapping[str, Any],
+        seconds: float = LIMIT_SECONDS,
+        make: MakeModel = make_metered,
+    ) -> None:
+        self.kind, self.seconds = kind, seconds
+        self._made = None if issubclass(kind, Informed) else make_compactor(kind, settings)
+        if isinstance(self._made, ModelCompactor):
+            self._made.connect(make)
+
+    def ask(self, cut: ContextCut, budget: TokenBudget) -> CompactorAnswer:
+        asked = self.kind.knowing(cut) if issubclass(self.kind, Informed) else self._made
+        assert asked is not None
+        before, began = asked.usage(), perf_counter()
+        try:
+            with time_limit(self.seconds, "a compaction"):
+                found = call("compactor", asked.compact, cut.messages, budget)
+        except InputFileError as error:
+            raise TimeoutError(f"took more than {self.seconds:g} s of processor time") from error
+        return CompactorAnswer(checked(found), perf_counter() - began, spent_since(before, asked.usage()))
+
+    def close(self) -> None:
+        if isinstance(self._made, ModelCompactor):
+            self._made.close()
+
+
+class ProcessSeat:
+    """A compactor in a process of its own, which is started again after one that hung or died.
+
+    Args:
+        python: the interpreter with its packages.
+    """
+
+    def __init__(self, choice: CompactorChoice, python: Path, seconds: float = LIMIT_SECONDS) -> None:
+        self.choice, self.python, self.seconds = choice, python, seconds
+        self._runner = asyncio.Runner()
+        self._process: KeptProcess | None = None
+        self._spent = CompactorUsage()
+        self._deaths = 0
+
+    def ask(self, cut: ContextCut, budget: TokenBudget) -> CompactorAnswer:
+        if self._deaths >= MOST_DEATHS:
+            raise StoreError(f"was not asked after {MOST_DEATHS} compactions in a row that ended its process")
+        try:
+            found = self._runner.run(self._answer(cut, budget))
+        except (TimeoutError, StoreError):
+            self._deaths += 1
+            self._runner.run(self._end())
+            raise
+        self._deaths = 0
+        usage = CompactorUsage(**found["usage"])
+        spent, self._spent = spent_since(self._spent, usage), usage
+        if "fault" in found:
+            raise ContractError(found["fault"])
+        return CompactorAnswer([ContextMessage.from_json(one) for one in found["messages"]], found["seconds"], spent)
+
+    def start(self) -> None:
+        """Load the compactor, so that a wrong name or setting is found before anything is tried."""
+        self._runner.run(self._started())
+
+    def close(self) -> None:
+        self._runner.run(self._end())
+        self._runner.close()
+
+    async def _answer(self, cut: ContextCut, budget: TokenBudget) -> Any:
+        process = await self._started()
+        try:
+            async with asyncio.timeout(self.seconds):
+                return await process.ask("compact", [one.as_json() for one in cut.messages], budget.tokens)
+        except TimeoutError:
+            raise TimeoutError(f"took more than {self.seconds:g} s") from None
+
+    async def _started(self) -> KeptProcess:
+        if self._process is None:
+            name, self._spent = self.choice.name, CompactorUsage()
+            self._process = KeptProcess(name, self.python, variables_without_secrets(os.environ), "compactor", HOST)
+            async with asyncio.timeout(START_SECONDS):
+                await self._process.ask("load", name, _place(name), dict(self.choice.settings))
+        return self._process
+
+    async def _end(self) -> None:
+        if self._process is not None:
+            process, self._process = self._process, None
+            await process.end()
+
+
+def _place(name: str) -> str | None:
+    file = name.rpartition(":")[0]
+    return str(locate(file).resolve()) if file.endswith(".py") else None
+
+
+def spent_since(before: CompactorUsage, after: CompactorUsage) -> CompactorUsage:
+    """Return what was used between two looks."""
+    costs = before.cost_usd, after.cost_usd
+    return CompactorUsage(
+        after.calls - before.calls,
+        after.input_tokens - before.input_tokens,
+        after.output_tokens - before.output_tokens,
+        None if costs[0] is None or costs[1] is None else costs[1] - costs[0],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TriedCompaction:
+    """One compaction: which, what became of it, and what it took."""
+
+    choice: CompactorChoice
+    budget: int
+    outcome: CompactorOutcome
+    usage: CompactorUsage
+    seconds: float
+
+
+def try_compactor(
+    choice: CompactorChoice, seat: CompactorSeat, cut: ContextCut, budget: int, counter: LineCounter
+) -> TriedCompaction:
+    """Ask a compactor at a cut and return what its answer is worth; whatever it does wrong is its own failure.
+
+    Raises:
+        SpendCapReached: the next call of a model could cost more than the user allows.
+    """
+    try:
+        answer = seat.ask(cut, TokenBudget(budget, counter))
+    except SpendCapReached:
+        raise
+    except TimeoutError as error:
+        outcome = failed("too late", str(error))
+    except ContractError as error:
+        outcome = failed("invalid", str(error))
+    except PluginError as error:
+        outcome = failed("raised", error.reason)
+    except EirkitError as error:
+        outcome = failed("raised", str(error))
+    else:
+        outcome = judge(cut, budget, answer.messages, counter)
+        return TriedCompaction(choice, budget, outcome, answer.usage, answer.seconds)
+    return TriedCompaction(choice, budget, outcome, CompactorUsage(), 0.0)
+
+
+def open_seat(choice: CompactorChoice, seconds: float = LIMIT_SECONDS, make: MakeModel = make_metered) -> CompactorSeat:
+    """Return the place where a compactor is asked, once it is known to accept its settings.
+
+    Raises:
+        UsageError: there is no such compactor, or it has no such setting.
+    """
+    python = Path(sys.executable)
+    if not compactors.is_foreign(choice.name):
+        kind = find_compactor(choice.name)
+        if not kind.requirements.packages:
+            return HereSeat(kind, choice.settings, seconds, make)
+        if (why := reason_not_installed(choice.name, kind.requirements)) is not None:
+            raise UsageError(f"compactor {choice.name!r}: {why}")
+        python = python_of(choice.name) or python
+    seat = ProcessSeat(choice, python, seconds)
+    try:
+        seat.start()
+    except BaseException:
+        seat.close()
+        raise
+    return seat

@@ -1,0 +1,156 @@
+"""The published figures: every number of the paper's tables, and those of its text that can be compared.
+
+`figures.csv` has one line a figure with its ±, interval, p-value and n where they are printed, the models behind it,
+and the cells and the measure that compute it. `models.toml` maps names of models to the published ones.
+"""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+
+NOT_COMPARED = "not compared: "
+_PERCENT = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """One printed figure; shares are fractions, whatever the paper prints."""
+
+    place: str  # the label of its table, figure or section
+    row: str
+    column: str
+    value: float
+    rounding: float  # half a unit of the last printed digit
+    printed: str  # as the paper has it
+    sd: float | None  # the ± of the table: a population standard deviation over runs
+    low: float | None  # of the printed 95% interval
+    high: float | None
+    p: float | None
+    n: int | None  # runs, probes or other units behind it
+    unit: str
+    models: str  # a published model, or a pool of them; empty if it is not about models
+    study: str
+    cells: str  # of suites; empty if it is computed by the study itself
+    measure: str
+    same_as: str  # the id of the figure that it repeats
+    note: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.place}|{self.row}|{self.column}"
+
+    @property
+    def label(self) -> str:
+        return ": ".join(filter(None, (self.row, self.column)))
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are printed: the figure itself, its ±, the ends of its interval, its p-value."""
+        return 1 + sum(value is not None for value in (self.sd, self.low, self.high, self.p))
+
+    @property
+    def reason(self) -> str:
+        """Why it is not compared; empty if it is."""
+        if self.same_as:
+            return f"the same figure as {self.same_as.replace('|', ', ')}"
+        return self.note.removeprefix(NOT_COMPARED) if self.note.startswith(NOT_COMPARED) else ""
+
+
+@cache
+def published_figures() -> tuple[PublishedFigure, ...]:
+    """Return all figures in the order of the file."""
+    text = (files("eirkit.paper") / "figures.csv").read_text("utf-8")
+    return tuple(_figure(line) for line in csv.DictReader(text.splitlines()))
+
+
+@cache
+def figures_by_id() -> Mapping[str, PublishedFigure]:
+    return {figure.id: figure for figure in published_figures()}
+
+
+def figures_of(study: str) -> tuple[PublishedFigure, ...]:
+    """Return the figures that a study compares or explains."""
+    return tuple(figure for figure in published_figures() if figure.study == study)
+
+
+def value_of(place: str, row: str, column: str) -> float:
+    """Return one published value."""
+    return figures_by_id()[f"{place}|{row}|{column}"].value
+
+
+def _figure(line: Mapping[str, str]) -> PublishedFigure:
+    scale = _PERCENT if "%" in line["value"] or line["unit"] == "percentage points" else 1.0
+    value = _number(line["value"], scale)
+    if value is None:
+        raise ValueError(f"{line['place']}: a figure without a value")
+    return PublishedFigure(
+        place=line["place"],
+        row=line["row"],
+        column=line["column"],
+        value=value,
+        rounding=half_digit(line["value"]) * scale,
+        printed=line["printed"] or line["value"],
+        sd=_number(line["sd"], scale),
+        low=_number(line["low"], scale),
+        high=_number(line["high"], scale),
+        p=_number(line["p"]),
+        n=int(line["n"]) if line["n"] else None,
+        unit="difference" if line["unit"] == "percentage points" else line["unit"],
+        models=line["models"],
+        study=line["study"],
+        cells=line["cells"],
+        measure=line["measure"],
+        same_as=line["same_as"],
+        note=line["note"],
+    )
+
+
+def _number(text: str, scale: float = 1.0) -> float | None:
+    """Return a number as it is printed times a scale, rounded where the product would show binary digits."""
+    return round(float(text.rstrip("%")) * scale, 12) if text else None
+
+
+def half_digit(text: str) -> float:
+    """Return half a unit of the last printed digit: 0.0005 of 0.113, 500 of 4.4e4."""
+    mantissa, _, power = text.rstrip("%").lstrip("+-").partition("e")
+    digits = len(mantissa.partition(".")[2])
+    return 0.5 * 10.0 ** (int(power or 0) - digits)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedModels:
+    """The models of the paper, names by which they are known, and the pools that figures are taken over."""
+
+    names: Mapping[str, tuple[str, ...]]  # published name → patterns of model names
+    pools: Mapping[str, tuple[str, ...]]
+
+    def find(self, model: str) -> str | None:
+        """Return the published model that a name such as `openai/gpt-4.1-mini-2025-04-14` stands for."""
+        wanted = model.lower()
+        found = {name for name, patterns in self.names.items() if any(fnmatchcase(wanted, one) for one in patterns)}
+        return found.pop() if len(found) == 1 else None
+
+    def members(self, models: str) -> tuple[str, ...]:
+        """Return the published models behind a figure; none if the paper does not name them."""
+        return self.pools.get(models, (models,) if models in self.names else ())
+
+    def matching(self, models: str, given: Iterable[str]) -> dict[str, list[str]]:
+        """Return which of the given models stand for each published model behind a figure."""
+        by_name: dict[str, list[str]] = {name: [] for name in self.members(models)}
+        for model in given:
+            if (name := self.find(model)) in by_name:
+                by_name[str(name)].append(model)
+        return by_name
+
+
+@cache
+def published_models() -> PublishedModels:
+    document = tomllib.loads((files("eirkit.paper") / "models.toml").read_text("utf-8"))
+    names = {name: tuple(patterns) for name, patterns in document["models"].items()}
+    return PublishedModels(names, {name: tuple(pool) for name, pool in document["pools"].items()})

@@ -1,0 +1,140 @@
+"""Runs memory systems in each of their profiles on the six workloads and on conversations, and reports both.
+
+Records are written and sought by `reference/recoverer`, and scripts answer in the place of every model. Each system and
+profile has a folder of its own below DIR, from which an interrupted study continues; for one that is not installed, a
+line says how to install it. python -m studies.system_profiles DIR [--seeds 0:2] [--json | --markdown] [SYSTEM …]
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from eirkit.agents.memory import find_memory
+from eirkit.agents.stores.memory_factory import reason_absent
+from eirkit.agents.stores.memory_facts import settings_of
+from eirkit.findings.statistics import mean
+from eirkit.findings.word_measures import WORD_FATES
+from eirkit.paper.studies.comparison import listed
+from eirkit.runs.summary import summarise
+from eirkit.runs.sweep import recorded_suite
+from eirkit.show.table import Table
+from studies.printing import show
+
+PLAIN = ("key-value", "bm25", "vector-minilm")
+VENDORS = ("mem0", "amem", "graphiti", "letta", "langmem", "mcp", "anthropic-memory")
+LIBRARIES = ("langgraph", "adk", "autogen", "llamaindex", "openai-agents", "qdrant", "pgvector")
+WORKLOADS = ("store-recall", "stepwise-topk", "stepwise-sum", "stepwise-max", "full-lookup", "running-max")
+RECORDS = ("--workload", ",".join(WORKLOADS), "--n", "12", "--m", "6", "--h", "2", "--model", "reference/recoverer")
+WORDS = ("words", "--preset", "small", "--model", "scripted/reader")
+PATIENCE = 300  # seconds for one call, which on a busy machine may take many
+
+
+def folders_of(name: str) -> list[tuple[str, str | None]]:
+    """Return the name of each profile of a system, and its setting; a system without profiles is plain."""
+    kind = find_memory(name)
+    named = list(kind.profiles) or ["plain"]
+    return [(one, one if "profile" in settings_of(kind) else None) for one in named]
+
+
+def run_one(name: str, profile: str | None, grid: Sequence[str], folder: Path, seeds: str) -> None:
+    """Run a system in a profile, or finish what an earlier call began."""
+    more = [f"{name}.timeout_seconds={PATIENCE}", *([] if profile is None else [f"{name}.profile={profile}"])]
+    given = [part for setting in more for part in ("--memory-set", setting)]
+    new = (*grid, "--no-control", "--memory", name, *given, "--seeds", seeds, "--out", str(folder))
+    command = ("--resume", str(folder)) if folder.exists() else new
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    done = [sys.executable, "-m", "eirkit", "lacuna", "run", *command, "--json"]
+    subprocess.run(done, check=True, capture_output=True)
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of a sweep, of the runs so far where it is not finished."""
+    return [dict(row) for row in summarise(recorded_suite(folder), folder).rows] if folder.exists() else []
+
+
+def record_lines(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """Yield what each system did with records: accuracy by workload, what was found, its size and cost."""
+    for folder in folders:
+        rows = [row for row in rows_of(folder) if row["scored"]]
+        if not rows:
+            continue
+        systems = [row["memory_system"] for row in rows]
+        fates = [one["fates"] for one in systems]
+        needed, used = sum(sum(one.values()) for one in fates), sum(one["used"] for one in fates)
+        floors = [one["floor"] for one in systems if one["floor"] is not None]
+        held = max((one["held_bits"] for one in floors), default=None)
+        least = max((one["needed_bits"] for one in floors), default=None)
+        yield {
+            "memory": folder.name,
+            **{row["workload"]: f"{row['accuracy']:.3f}" for row in rows},
+            "runs": sum(row["scored"] for row in rows),
+            "used of needed": f"{used} of {needed}",
+            "bits held, needed": None if held is None or least is None else f"{held:.0f}, {least:.0f}",
+            "bytes": max((one["bytes"] for one in systems if one["bytes"] is not None), default=None),
+            "own calls": sum(one["model_calls"] for one in systems),
+            "own tokens": sum(one["input_tokens"] + one["output_tokens"] for one in systems),
+            "ms/search": f"{1000 * mean(one['search_seconds'] for one in systems if one['searches']):.0f}",
+        }
+
+
+def word_lines(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """Yield what each system did in conversations: accuracy, why answers were wrong, size and cost."""
+    for folder in folders:
+        for row in rows_of(folder):
+            if not row["scored"]:
+                continue
+            every, system = row["words"]["abilities"][0], row["memory_system"]
+            fates = sorted(((n, fate) for fate, n in row["words"]["fates"].items() if n), reverse=True)
+            yield {
+                "memory": folder.name,
+                "worlds": row["words"]["worlds"],
+                "right": f"{every['right']} of {every['asked']}",
+                "accuracy": f"{every['accuracy']:.3f}",
+                "from": f"{every['low']:.3f}",
+                "to": f"{every['high']:.3f}",
+                "why wrong": ", ".join(f"{WORD_FATES[fate].label} {n}" for n, fate in fates) or None,
+                "texts": row["words"]["stored_texts"],
+                "bytes": system["bytes"],
+                "own calls": system["model_calls"],
+                "own tokens": system["input_tokens"] + system["output_tokens"],
+                "ms/recall": f"{1000 * system['search_seconds']:.0f}",
+            }
+
+
+def study(folder: Path) -> list[Table]:
+    """Return the tables of what was run below a folder."""
+    records, words = (
+        sorted(path for path in (folder / one).glob("*") if path.is_dir()) for one in ("records", "words")
+    )
+    return [
+        listed("records", "Records: six workloads, n = 12, m = 6, h = 2", record_lines(records)),
+        listed("words", "Conversations: preset small, 24 questions a world", word_lines(words)),
+    ]
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m studies.system_profiles", description=__doc__)
+    parser.add_argument("dir", type=Path)
+    parser.add_argument("systems", nargs="*", default=[*PLAIN, *VENDORS, *LIBRARIES])
+    parser.add_argument("--seeds", default="0:2")
+    parser.add_argument("--only-report", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--markdown", action="store_true")
+    given = parser.parse_intermixed_args(arguments)
+    for name in () if given.only_report else given.systems:
+        if (why := reason_absent(name, {})) is not None:
+            print(f"{name} is left out: {why}", file=sys.stderr)
+            continue
+        for profile, setting in folders_of(name):
+            for kind, grid in (("records", RECORDS), ("words", WORDS)):
+                run_one(name, setting, grid, given.dir / kind / f"{name}-{profile}", given.seeds)
+    show(study(given.dir), arguments)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

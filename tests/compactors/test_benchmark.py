@@ -1,0 +1,180 @@
+"""The benchmark over planted logs: bounds hold at every cut, failures cost themselves, an interrupted one continues."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from eirkit.compactors.benchmark import CompactionBenchmark, run_benchmark
+from eirkit.compactors.comparison import compare_compactors
+from eirkit.compactors.records import FILE, read_runs
+from eirkit.compactors.trial import CompactorChoice, open_seat
+from eirkit.errors import UsageError
+from eirkit.logs.compaction.cuts import CutPlan
+from eirkit.logs.tokens import exact_counter
+from tests.compactors.planted_sessions import file_lines, write_sessions
+
+NAMES = ["ada", "ben", "cleo", "dora", "emil", "fay", "gus", "hal"]
+BUILT_IN = ("oracle", "random", "null", "keep-last", "head-and-tail", "clear-tool-results")
+BUDGETS = (150, 600, 1200)
+# Chosen so that a compaction which hangs is ended soon; starting the process is not part of it.
+SECONDS = 1.5
+BAD = '''
+import os, time
+from eirkit.compactors.compactor import Compactor
+from eirkit.logs.compaction.context import ContextMessage
+
+class Raises(Compactor):
+    """Raises."""
+    def compact(self, messages, budget):
+        raise KeyError("no such thing")
+
+class Hangs(Compactor):
+    """Hangs."""
+    def compact(self, messages, budget):
+        time.sleep(1000)
+
+class Dies(Compactor):
+    """Ends its process."""
+    def compact(self, messages, budget):
+        os._exit(3)
+
+class Strings(Compactor):
+    """Returns no messages."""
+    def compact(self, messages, budget):
+        return ["a"]
+
+class Orphans(Compactor):
+    """Returns a result without its call."""
+    def compact(self, messages, budget):
+        return [one for one in messages if one.role == "tool"][:1]
+
+class Everything(Compactor):
+    """Returns all of it."""
+    def compact(self, messages, budget):
+        return messages
+'''
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory) -> Path:
+    return write_sessions(tmp_path_factory.mktemp("compactors") / "logs", NAMES)
+
+
+def benchmark(logs: Path, *names: str, budgets=BUDGETS, plan="every:5", seconds=60.0) -> CompactionBenchmark:
+    choices = tuple(map(CompactorChoice, names))
+    return CompactionBenchmark(
+        (logs,), choices, budgets, CutPlan.parse(plan), seating=partial(open_seat, seconds=seconds)
+    )
+
+
+@pytest.fixture(scope="module")
+def done(logs, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("compactors") / "out"
+    tally = run_benchmark(benchmark(logs, *BUILT_IN), out)
+    assert (tally.runs, tally.uncut, tally.skipped) == (len(NAMES), 0, ())
+    return out
+
+
+def test_regret_is_zero_for_the_oracle_and_negative_for_nobody(done):
+    rows = [row for record in read_runs(done) for row in record.rows]
+    assert {row.compactor for row in rows} == set(BUILT_IN)
+    for row in rows:
+        assert row.kept_tokens <= row.best_tokens
+        if row.compactor == "oracle":
+            assert row.kept_tokens == row.best_tokens
+        if row.status == "ok":
+            assert row.used_tokens <= row.budget
+        if row.compactor == "null":
+            assert (row.used_tokens, row.kept_tokens) == (0, 0)
+
+
+def test_what_is_kept_is_what_was_planted(done):
+    """Recounts from the stored lines: the needed file has 20 lines, and the marks say which of them were kept."""
+    count = exact_counter()
+    for record in read_runs(done):
+        wanted = set(file_lines(f"{record.run_id}_needed", 20))
+        assert {line["text"] for line in record.lines[0]} == wanted
+        for row in (row for row in record.rows if row.turn == record.cuts[0].turn):
+            marks = int(row.kept, 16)
+            kept = [line["text"] for place, line in enumerate(record.lines[0]) if marks >> place & 1]
+            assert row.kept_tokens == sum(count(f"{text}\n") for text in kept)
+
+
+def test_random_lines_keep_what_is_expected_of_them(done):
+    found = compare_compactors(done, list(BUILT_IN), BUDGETS)
+    for row in found["rows"]:
+        if row["compactor"] == "random" and row["beyond_random_low"] is not None:
+            assert row["beyond_random_low"] <= 0 <= row["beyond_random_high"]
+        if row["cuts"]:
+            assert row["least_regret"] >= 0
+            assert row["kept_share"] + row["regret_share"] == pytest.approx(
+                next(
+                    o["kept_share"] for o in found["rows"] if (o["compactor"], o["budget"]) == ("oracle", row["budget"])
+                )
+            )
+
+
+def test_a_compactor_that_fails_costs_itself_alone(logs, tmp_path):
+    (tmp_path / "bad.py").write_text(BAD)
+    wrong = {
+        "Raises": "raised",
+        "Hangs": "too late",
+        "Dies": "raised",
+        "Strings": "invalid",
+        "Orphans": "invalid",
+        "Everything": "over budget",
+    }
+    names = [f"{tmp_path / 'bad.py'}:{name}" for name in wrong]
+    one = logs / "ada.traj.json"
+    run_benchmark(benchmark(one, "keep-last", *names, budgets=(600,), seconds=SECONDS), tmp_path / "with")
+    run_benchmark(benchmark(one, "keep-last", budgets=(600,)), tmp_path / "without")
+    (alone,) = read_runs(tmp_path / "without")
+    (record,) = read_runs(tmp_path / "with")
+    found = {row.compactor: row for row in record.rows if row.turn == record.cuts[0].turn}
+    for name, status in wrong.items():
+        row = found.pop(f"bad.py:{name}")
+        assert (row.status, row.kept_tokens) == (status, 0), name
+        assert row.reason, name
+    assert list(found.values()) == [row for row in alone.rows if row.turn == record.cuts[0].turn]
+
+
+def test_an_interrupted_benchmark_continues_and_gives_the_same_bytes(logs, done, tmp_path):
+    whole = (done / FILE).read_bytes()
+    out = tmp_path / "again"
+    out.mkdir()
+    (out / "compact.json").write_bytes((done / "compact.json").read_bytes())
+    lines = whole.splitlines(keepends=True)
+    (out / FILE).write_bytes(b"".join(lines[:3]) + lines[3][: len(lines[3]) // 2])  # killed while it wrote the fourth
+    run_benchmark(benchmark(logs, *BUILT_IN), out)
+    assert (out / FILE).read_bytes() == whole
+    run_benchmark(benchmark(logs, *BUILT_IN), out)
+    assert (out / FILE).read_bytes() == whole
+
+
+def test_further_compactors_and_budgets_are_added_to_a_benchmark(logs, tmp_path):
+    run_benchmark(benchmark(logs, "oracle", "keep-last", budgets=(150,)), tmp_path / "out")
+    run_benchmark(benchmark(logs, "oracle", "keep-last", "null", budgets=(150, 600)), tmp_path / "out")
+    run_benchmark(benchmark(logs, "oracle", "keep-last", "null", budgets=(150, 600)), tmp_path / "once")
+    labels, budgets = ["oracle", "keep-last", "null"], (150, 600)
+    added, once = (compare_compactors(tmp_path / name, labels, budgets) for name in ("out", "once"))
+    for row in (*added["rows"], *once["rows"]):
+        del row["seconds"]
+    assert json.dumps(added) == json.dumps(once)
+
+
+def test_another_plan_needs_another_folder(logs, done):
+    with pytest.raises(UsageError, match="was cut with at every:5; give it again, or another --out"):
+        run_benchmark(benchmark(logs, "oracle", plan="every:3"), done)
+
+
+def test_the_recorded_compaction_is_tried_where_the_log_was_compacted(logs, tmp_path):
+    """Elsewhere it fails; where a run was compacted, it is what the log says replaced the context."""
+    run_benchmark(benchmark(logs / "ada.traj.json", "recorded", budgets=(600,)), tmp_path / "out")
+    (record,) = read_runs(tmp_path / "out")
+    assert {(row.status, row.reason) for row in record.rows} == {
+        ("invalid", "the log was not compacted at this cut; give --at real")
+    }

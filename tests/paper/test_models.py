@@ -1,0 +1,238 @@
+"""`eirkit reproduce` with models: each figure with its own models, resumed, from another sweep, and verified."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eirkit.agents.model import ModelOptions
+from eirkit.cli import run
+from eirkit.event_files import events_path
+from eirkit.paper.archive import ARCHIVE, SCHEMA, describe_file
+from eirkit.paper.figure_rows import OTHER_MODEL
+from eirkit.paper.published import published_figures
+from eirkit.paper.study import NEEDS_MEMORY, VERDICTS
+from eirkit.paper.suites import PaperPlan, cells_named, paper_suites
+from eirkit.paper.verdicts import AGREES, DIFFERS, FEWER_SEEDS, NOT_SAME, TOO_WIDE
+from eirkit.records import read_document, seal, write_document
+from eirkit.runs.store import RUNS, read_events, scan_runs
+
+NAMES = ("gpt-5.6", "claude-opus-4-6", "claude-haiku-4-5", "gpt-4.1-mini")
+AGENT = """
+from eirkit.agents.model import ModelOptions
+from eirkit.agents.models.reference import make_reference
+
+SKILL = {"gpt-4.1-mini": ("sloppy", {"p": 0.2})}
+
+
+def Agent(name, options):
+    reference, extra = SKILL.get(name, ("substituter", {}))
+    return make_reference(reference, ModelOptions(extra=extra))
+"""
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> list[str]:
+    """Return four models of known skill under the names of the published ones."""
+    path = tmp_path_factory.mktemp("agents") / "agents.py"
+    path.write_text(AGENT, "utf-8")
+    return [f"{path}:Agent/{name}" for name in NAMES]
+
+
+def reproduced(capsys, out: Path, names: Sequence[str], models: Sequence[str], *more: str) -> dict[str, Any]:
+    words = [word for model in models for word in ("--model", model)]
+    assert run(["reproduce", *names, *words, "--out", str(out), "--workers", "1", "--json", *more]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def rows_of(document: dict[str, Any], study: str) -> list[dict[str, Any]]:
+    return next(one["rows"] for one in document["studies"] if one["id"] == study)
+
+
+def test_every_cell_that_a_figure_names_exists_and_every_cell_has_a_figure():
+    named = {cell.id for f in published_figures() if f.cells for group in cells_named(f.cells) for cell in group}
+    assert named == {cell.id for suite in paper_suites().values() for cell in suite.cells}
+
+
+def test_a_model_of_the_paper_runs_its_own_cells_and_any_other_model_all():
+    figures = [figure for figure in published_figures() if figure.study == "pressure-grid"]
+    mini, strong, other = (
+        len(PaperPlan([model], ModelOptions()).cells(figures, range(3)))
+        for model in ("openai/gpt-4.1-mini", "openai/gpt-5.6", "openai/any")
+    )
+    assert (mini, strong, other) == (0, 16, 16)
+
+
+def test_each_figure_is_compared_with_its_own_models(models, tmp_path, capsys):
+    document = reproduced(capsys, tmp_path, ["rescue", "stepwise-maximum-rescue"], models)
+    by_label = {row["label"]: row for row in rows_of(document, "rescue")}
+    assert len(by_label) == 20
+    mini = by_label["Gpt41Mini: No injection"]
+    assert (mini["published"], mini["ours_by"], mini["published_by"]) == (0.140, models[3], "GPT-4.1 Mini")
+    assert by_label["Mean: No injection"]["ours_by"] == ", ".join(models)
+    for row in [*by_label.values(), *rows_of(document, "stepwise-maximum-rescue")]:
+        assert row["verdict"] in VERDICTS[:4]
+        assert row["figure"]
+    exact = by_label["Gpt56Reasoning: Exact restoration"]
+    assert (exact["verdict"], exact["ours"], exact["p"]) == (TOO_WIDE, 1.0, 1.0)  # some 50 steps do not tell 1 from 0.9
+    assert by_label["Gpt41Mini: Exact restoration"]["ours"] < 1  # it errs in a fifth of its answers
+    assert 0.5 < exact["agrees_if_off"] < 0.7
+    assert document["models"] == models
+    pooled = next(row for row in rows_of(document, "stepwise-maximum-rescue") if row["label"] == "Pooled mean: Exact")
+    assert pooled["ours_by"] == ", ".join(models[:3])
+    assert (pooled["verdict"], pooled["ours"]) == (TOO_WIDE, 1.0)  # one slip may spoil a run, and there are nine
+    rows = {row["label"]: row for row in rows_of(document, "stepwise-maximum-rescue")}
+    assert {rows[f"{name}: Sham"]["verdict"] for name in ("GPT-5.6", "Pooled mean")} <= {AGREES, DIFFERS, TOO_WIDE}
+
+
+def test_a_pool_that_lacks_a_model_and_another_model_are_not_judged(models, tmp_path, capsys):
+    document = reproduced(capsys, tmp_path, ["rescue"], [models[0], "reference/guesser"])
+    rows = rows_of(document, "rescue")
+    mean = next(row for row in rows if row["label"] == "Mean: No injection" and row["ours_by"] == models[0])
+    assert (mean["verdict"], mean["why"]) == (
+        NOT_SAME,
+        "the pool lacks Claude Opus 4.6, Claude Haiku 4.5, GPT-4.1 Mini",
+    )
+    others = [row for row in rows if row["ours_by"] == "reference/guesser"]
+    assert {(row["verdict"], row["why"]) for row in others} == {(NOT_SAME, OTHER_MODEL)}
+    assert len(others) == 20
+
+
+def test_fewer_seeds_than_the_paper_are_not_judged(models, tmp_path, capsys):
+    document = reproduced(capsys, tmp_path, ["rescue", "recovery-probes"], models[:1], "--seeds", "0:2")
+    verdicts = {row["verdict"] for row in rows_of(document, "rescue") if row["published_by"] == "GPT-5.6"}
+    assert verdicts == {FEWER_SEEDS}
+    own = [row for row in rows_of(document, "recovery-probes") if row["published_by"] == "GPT-5.6"]
+    assert {row["verdict"] for row in own} == {FEWER_SEEDS}
+
+
+def test_what_is_there_is_not_run_again_and_a_further_model_is_added(models, tmp_path, capsys):
+    first = reproduced(capsys, tmp_path, ["rescue"], models[:1])
+    path = tmp_path / "runs" / RUNS
+    before = path.read_bytes()
+    assert reproduced(capsys, tmp_path, ["rescue"], models[:1])["studies"] == first["studies"]
+    assert path.read_bytes() == before
+    reproduced(capsys, tmp_path, ["rescue"], models[:2])
+    assert path.read_bytes().startswith(before)
+    assert len(list(scan_runs(path))) == 18
+
+
+def test_memory_systems_that_are_not_asked_for_are_needed(models, tmp_path, capsys):
+    document = reproduced(capsys, tmp_path, ["full-lookup-architectures"], models[:1])
+    rows = {row["label"]: row for row in rows_of(document, "full-lookup-architectures")}
+    assert rows["Full Lookup, Mem0: h = 4"]["verdict"] == NEEDS_MEMORY
+    assert rows["Full Lookup, FIFO: h = 4"]["ours"] is not None
+
+
+def test_a_dry_run_estimates_every_run_and_writes_nothing(models, tmp_path, capsys):
+    out = tmp_path / "out"
+    words = ["reproduce", "rescue", "--model", models[0], "--out", str(out), "--dry-run", "--json"]
+    assert run(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["runs"], found["calls"]) == (9, 9 * 64)
+    assert not out.exists()
+
+
+def test_a_sweep_that_was_run_otherwise_is_compared(models, tmp_path, capsys):
+    sweep = tmp_path / "sweep"
+    words = ["lacuna", "run", "full-lookup", "--m", "16", "--policy", "fixed", "--h", "16,8", "--seeds", "0:3"]
+    assert run([*words, "--model", ",".join(models), "--out", str(sweep), "--no-control", "--json"]) == 0
+    capsys.readouterr()
+    assert run(["reproduce", "--all", "--from", str(sweep), "--out", str(tmp_path / "out"), "--json", "--list"]) == 0
+    capsys.readouterr()
+    names = ["full-lookup-sweep", "rescue"]
+    own = reproduced(capsys, tmp_path / "own", ["full-lookup-sweep"], models)
+    found = reproduced(capsys, tmp_path / "out", names, [], "--from", str(sweep))
+    rows = rows_of(found, "full-lookup-sweep")
+    assert [row["label"] for row in rows] == ["h = 16: Query accuracy", "h = 8: Query accuracy"]
+    mine = {row["label"]: row["ours"] for row in rows_of(own, "full-lookup-sweep")}
+    assert [row["ours"] for row in rows] == [mine[row["label"]] for row in rows]
+    assert [study["id"] for study in found["studies"]] == ["full-lookup-sweep"]  # it has no run of a rescue
+    assert found["awaited"] == []
+    assert run(["reproduce", "--verify", str(tmp_path / "out")]) == 0
+
+
+@pytest.fixture
+def archive(models, tmp_path, capsys) -> Path:
+    reproduced(capsys, tmp_path / "out", ["rescue", "recovery-probes"], models[:1])
+    return tmp_path / "out"
+
+
+def problems(folder: Path, capsys) -> list[str]:
+    code = run(["reproduce", "--verify", str(folder), "--json"])
+    found: list[str] = json.loads(capsys.readouterr().out)["problems"]
+    assert code == bool(found)
+    return found
+
+
+def hide(folder: Path) -> None:
+    """Write the list of files anew, as somebody who changed them would."""
+    document = read_document(folder / ARCHIVE, SCHEMA)
+    document.pop("crc32", None)
+    document["files"] = {name: describe_file(folder / name) for name in document["files"]}
+    write_document(folder / ARCHIVE, SCHEMA, document, sealed=True)
+
+
+def test_an_archive_is_what_was_written(archive, capsys):
+    assert problems(archive, capsys) == []
+    for name in ("index.html", "reproduction.json", "rows.csv", "CITATION.cff", "croissant.json", "runs/runs.jsonl"):
+        assert name in read_document(archive / ARCHIVE, SCHEMA)["files"]
+    described = json.loads((archive / "croissant.json").read_text("utf-8"))
+    assert {one["@id"] for one in described["distribution"]} == {"rows.csv", "runs/runs.jsonl"}
+
+
+def test_a_changed_or_missing_or_added_file_is_found(archive, capsys):
+    (archive / "rows.csv").write_bytes((archive / "rows.csv").read_bytes().replace(b"0.14", b"0.15"))
+    (archive / "studies.md").unlink()
+    (archive / "more.txt").touch()
+    assert [one.partition(":")[0] for one in problems(archive, capsys)] == ["rows.csv", "studies.md", "more.txt"]
+
+
+def test_a_figure_that_does_not_follow_from_the_records_is_found(archive, capsys):
+    path = archive / "reproduction.json"
+    document = json.loads(path.read_text("utf-8"))
+    document["studies"][0]["rows"][0]["ours"] = 0.137
+    path.write_text(json.dumps(document), "utf-8")
+    hide(archive)
+    assert [one for one in problems(archive, capsys) if "does not follow from the records" in one]
+
+
+def test_a_score_that_does_not_follow_from_the_events_is_found(archive, capsys):
+    path = archive / "runs" / RUNS
+    lines = path.read_bytes().splitlines(keepends=True)
+    record = json.loads(lines[0])
+    record.pop("crc32")
+    record["score"]["correct"] += 1
+    lines[0] = seal(json.dumps(record).encode() + b"\n")
+    path.write_bytes(b"".join(lines))
+    hide(archive)
+    assert [one for one in problems(archive, capsys) if "correct do not follow from its events" in one]
+
+
+def test_an_answer_that_does_not_follow_from_the_replies_is_found(archive, capsys):
+    """Somebody who changes an answer changes the score, the block, its checksum and the list; not the reply."""
+    folder = archive / "runs"
+    path = folder / RUNS
+    records = [record for record, _ in scan_runs(path)]
+    last = records[-1]
+    assert "moment" in last
+    first = next(record for record in records if "score" in record)
+    events = read_events(folder, first["events"])
+    wrong = next(event for event in events if event["type"] == "decision" and event["submitted"] is not None)
+    wrong["submitted"] = [(wrong["submitted"][0] + 1) % 10_000]
+    (folder / "plain").mkdir()
+    block = b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    (folder / "plain" / "events.jsonl").write_bytes(block)
+    place = {"offset": 0, "bytes": len(block), "count": len(events), "crc32": zlib.crc32(block)}
+    record = {name: value for name, value in first.items() if name not in ("events", "crc32")}
+    (folder / "plain" / RUNS).write_bytes(
+        seal(json.dumps({"schema": "run/1", **record, "events": place}).encode() + b"\n")
+    )
+    assert events_path(folder / "plain").name == "events.jsonl"
+    assert [one for one in problems(archive, capsys) if "answers do not follow from its replies" in one]

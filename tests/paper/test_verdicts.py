@@ -1,0 +1,169 @@
+"""The verdicts: calibrated under a planted truth, at their printed power beside it, and right by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from eirkit.paper.verdicts import (
+    AGREES,
+    DIFFERS,
+    FEWER_SEEDS,
+    TOO_WIDE,
+    SeedMeans,
+    fisher_mid_p,
+    judge_bound,
+    judge_counts,
+    judge_deviations,
+    judge_draws,
+    judge_estimates,
+    judge_exact,
+    judge_means,
+    student_p,
+)
+
+DRAWS, STEPS = 500, 64
+
+
+def means_of(right: np.ndarray, *, carries: bool = False) -> SeedMeans:
+    """Return seed means of counts of right steps, seeds by models."""
+    values = tuple((right.mean(axis=1) / STEPS).tolist())
+    return SeedMeans(values, right.size * STEPS, right.size, carries, float((right / STEPS).std()))
+
+
+def drawn(seed: int, share: float, seeds: int, models: int, spread: float = 0.05, shift: float = 0.0):
+    """Yield judgements of published experiments and ours, both drawn anew from one truth, or from two that differ."""
+    rng = np.random.default_rng([seed, seeds, models, round(1000 * share)])
+    for _ in range(DRAWS):
+        theirs, mine = (
+            rng.binomial(STEPS, np.clip(truth + rng.normal(0, spread, (n, 1)) * np.ones(models), 0, 1))
+            for truth, n in ((share, 3), (share + shift, seeds))
+        )
+        published = round(float(theirs.mean()) / STEPS, 3)
+        yield judge_means(published, 0.0005, means_of(mine), sd=None, runs=3 * models, unit="share")
+
+
+def rejected(judgements) -> float:
+    return sum(one.verdict == DIFFERS for one in judgements) / DRAWS
+
+
+@pytest.mark.parametrize("seeds", [3, 12])
+@pytest.mark.parametrize("models", [1, 3])
+def test_a_model_as_good_as_published_agrees_in_95_percent(seeds, models):
+    """500 draws of a true 95% have a standard error of 1%; four settings together 0.5%, so 94 to 96 is two of them."""
+    kept = 1 - np.mean([rejected(drawn(seed, 0.6, seeds, models)) for seed in range(4)])
+    assert 0.94 <= kept <= 0.96
+
+
+@pytest.mark.parametrize("share", [0.97, 0.99, 0.997, 1.0])
+def test_at_a_ceiling_it_agrees_at_least_as_often_and_the_exact_test_says_how_often(share):
+    """Near a ceiling no test can err in 5%: there are too few ways to differ. It must not err in more."""
+    kept = 1 - rejected(drawn(1, share, 3, 1, spread=0.0))
+    assert kept >= 0.94
+    n, chances = 3 * STEPS, {}
+    for k in range(n, n - 16, -1):
+        chances[k] = math.comb(n, k) * share**k * (1 - share) ** (n - k)
+    attainable = sum(
+        a * b for k1, a in chances.items() for k2, b in chances.items() if fisher_mid_p(k1, n, k2, n) >= 0.05
+    )
+    assert attainable >= 0.95 if share >= 0.97 else True
+    assert share < 1 or kept == attainable == 1
+
+
+@pytest.mark.parametrize("spoiled", [0.05, 0.2])
+def test_runs_that_one_slip_spoils_do_not_make_it_err_more_often(spoiled):
+    rng, wrong = np.random.default_rng(7), 0
+    for _ in range(DRAWS):
+        lost = [(rng.random((3, 3)) < spoiled) * rng.integers(STEPS // 3, STEPS, (3, 3)) for _ in range(2)]
+        theirs, mine = (STEPS - part for part in lost)
+        published = round(float(theirs.mean()) / STEPS, 3)
+        judged = judge_means(published, 0.0005, means_of(mine, carries=True), sd=None, runs=9, unit="share")
+        wrong += judged.verdict == DIFFERS
+    assert wrong / DRAWS <= 0.06
+
+
+@pytest.mark.parametrize(("seeds", "models", "spread"), [(12, 3, 0.05), (30, 1, 0.05), (12, 1, 0.1)])
+def test_a_model_that_differs_by_a_tenth_differs_at_the_printed_power(seeds, models, spread):
+    """The printed probability uses an estimated spread; means over draws agree within 3 errors of 2.2%."""
+    judged = list(drawn(3, 0.5, seeds, models, spread, shift=0.1))
+    printed = np.mean([1 - (one.missed or 0.0) for one in judged])
+    assert rejected(judged) == pytest.approx(printed, abs=0.067)
+
+
+@pytest.mark.parametrize(("share", "n"), [(0.75, 24), (0.5, 40), (1.0, 16), (0.95, 40)])
+def test_counts_are_calibrated_and_have_their_printed_power(share, n):
+    rng = np.random.default_rng([round(100 * share), n])
+    same = [judge_counts((int(a), n), (int(b), n)) for a, b in rng.binomial(n, share, (DRAWS, 2))]
+    assert sum(one.verdict != DIFFERS for one in same) / DRAWS >= 0.935  # mid-p may exceed 5% by a little
+    off = [
+        judge_counts((int(a), n), (int(b), n))
+        for a, b in zip(rng.binomial(n, share, DRAWS), rng.binomial(n, share - 0.1, DRAWS), strict=True)
+    ]
+    printed = np.mean([1 - (one.missed or 0.0) for one in off])
+    assert sum(one.verdict == DIFFERS for one in off) / DRAWS == pytest.approx(printed, abs=0.1)
+
+
+def test_mid_p_by_hand():
+    """Three of three against none of three: 1 of 20 tables either way, each half."""
+    assert fisher_mid_p(3, 3, 0, 3) == pytest.approx(0.05)
+    assert fisher_mid_p(2, 4, 2, 4) == pytest.approx(0.5 * 36 / 70 + 34 / 70)
+
+
+def test_students_p_by_the_tables():
+    assert student_p(4.303, 2) == pytest.approx(0.05, abs=1e-4)
+    assert student_p(2.045, 29) == pytest.approx(0.05, abs=1e-4)
+
+
+def test_the_cases_that_used_to_be_judged_wrongly():
+    """144 of 144 against 0.997 of 576 agrees; a range from 0.34 to 1.23 is too wide to tell, and bounded."""
+    full = SeedMeans((1.0, 1.0, 1.0), 144, 3, False, 0.0)
+    found = judge_means(0.997, 0.0005, full, sd=None, runs=12, unit="share")
+    assert found.verdict == AGREES
+    assert found.p > 0.05
+    wide = SeedMeans((0.6, 0.8, 0.95), 192, 3, True, 0.2)
+    found = judge_means(0.7, 0.0005, wide, sd=None, runs=9, unit="share")
+    assert found.verdict == TOO_WIDE
+    assert 0 <= found.low < found.high <= 1
+    few = SeedMeans((1.0, 0.9), 128, 2, False)
+    assert judge_means(0.9, 0.0005, few, sd=None, runs=9, unit="share").verdict == FEWER_SEEDS
+
+
+def test_a_plus_minus_is_used_where_ours_shows_no_spread():
+    """0.934 ± 0.187 over nine runs may come from where ours, never slipping, is 1.000; 0.934 ± 0.010 may not."""
+    ours = SeedMeans((1.0, 1.0, 1.0), 576, 9, True, 0.0)
+    assert judge_means(0.934, 0.0005, ours, sd=0.187, runs=9, unit="share").verdict != DIFFERS
+    steady = SeedMeans((1.0, 1.0, 1.0), 576, 9, False, 0.0)
+    assert judge_means(0.934, 0.0005, steady, sd=0.010, runs=9, unit="share").verdict == DIFFERS
+
+
+def test_deviations():
+    rng = np.random.default_rng(5)
+    mean = judge_exact(0.5, 0.5, 0.0005)
+    kept = 0
+    for _ in range(DRAWS):
+        theirs, mine = rng.normal(0.5, 0.06, (2, 9))
+        kept += judge_deviations(float(theirs.std()), 9, 0.0005, mine.tolist(), mean).verdict != DIFFERS
+    assert 0.93 <= kept / DRAWS <= 0.99  # fewer degrees of freedom where nine draws happen to have long tails
+    assert judge_deviations(0.0, 9, 0.0005, [1.0] * 9, mean).verdict == AGREES
+    assert judge_deviations(0.4, 9, 0.0005, [0.5 + 0.01 * i for i in range(9)], mean).verdict == DIFFERS
+
+
+def test_one_mean_among_many():
+    rng = np.random.default_rng(6)
+    many = rng.normal(0.5, 0.01, 4000)
+    assert judge_draws(0.515, many, 0.0005, 0.1).verdict == AGREES
+    assert judge_draws(0.525, many, 0.0005, 0.1).verdict == DIFFERS
+    assert judge_draws(0.5, rng.normal(0.5, 0.2, 4000), 0.0005, 0.1).verdict == TOO_WIDE
+    few = [judge_draws(float(x), rng.normal(0, 1, 12), 0.0, 9.0).verdict for x in rng.normal(0, 1, DRAWS)]
+    assert 0.92 <= few.count(AGREES) / DRAWS <= 0.98
+    assert judge_draws(13.0, [13.0, 13.0], 0.05, 1.3).verdict == AGREES
+
+
+def test_estimates_and_bounds():
+    assert judge_estimates((0.951, 0.911, 0.992), (0.96, 0.92, 1.0), 0.0005, ratio=True).verdict == AGREES
+    assert judge_estimates((0.951, 0.911, 0.992), (1.2, 1.15, 1.25), 0.0005, ratio=True).verdict == DIFFERS
+    assert judge_estimates((1.27, 0.82, 1.98), (1.0, 0.6, 1.7), 0.005, ratio=True).verdict == TOO_WIDE
+    assert judge_bound(0.023, 0.02, 0.0005, upper=True).verdict == AGREES
+    assert judge_bound(0.998, 0.9, 0.0005, upper=False).verdict == DIFFERS
