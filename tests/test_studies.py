@@ -25,12 +25,14 @@ from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here
 from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
 from eirkit.paper.page import row_tables
+from eirkit.paper.published import figures_by_id
 from eirkit.paper.studies import cascades, cones, policies, pressure, recorded, requirements
 from eirkit.paper.studies import comparison as shapes
 from eirkit.paper.studies.agents import StudyAgent, reference, repeated, run_cell
 from eirkit.paper.studies.architectures import MemoryRun, by_seed
 from eirkit.paper.studies.catalogue import BY_ID, STUDIES, find_study
 from eirkit.paper.studies.comparison import compare, spread, stand_in
+from eirkit.paper.studies.recorded_figures import Published
 from eirkit.paper.studies.rescue import in_arms
 from eirkit.paper.study import KINDS, NEEDS_MEMORY, REPRODUCED, VERDICTS, Findings, Setting, findings_from
 from eirkit.paper.verdicts import AGREES, DIFFERS, NOT_SAME, TOO_WIDE
@@ -317,8 +319,13 @@ def test_too_few_seeds_for_one_published_mean_are_refused(study, seeds):
         study.run(Setting(seeds=seeds))
 
 
+def published_ratio(cohort: str) -> Published:
+    figure = replace(figures_by_id()["sec:deployment-swebench|Rework to failure|odds ratio"], value=1.2)
+    return Published(cohort, "t", "ratio", replace(figure, low=None, high=None))
+
+
 def test_an_estimate_is_judged_by_both_intervals():
-    ratio = recorded.Published("c", "t", "ratio", 1.20)
+    ratio = published_ratio("c")
     near = recorded.estimate(ratio, 1.20, 1.15, 1.25)
     assert (near.verdict, near.why) == (AGREES, "")
     wide = recorded.estimate(ratio, 1.20, 0.40, 3.00)
@@ -332,7 +339,7 @@ def test_an_estimate_is_judged_by_both_intervals():
 
 
 def test_other_runs_than_the_papers_are_not_judged():
-    row = recorded.estimate(recorded.Published("openhands", "t", "ratio", 1.20), 1.20, 1.15, 1.25)
+    row = recorded.estimate(published_ratio("openhands"), 1.20, 1.15, 1.25)
     assert recorded.same_cohort("openhands", 67_000, row).verdict == AGREES
     other = recorded.same_cohort("openhands", 60, row)
     assert other.verdict == NOT_SAME

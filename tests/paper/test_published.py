@@ -6,6 +6,7 @@ The source of the paper is not part of the repository. It is looked for in EIRKI
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -65,6 +66,26 @@ def test_a_figure_is_known_to_half_a_unit_of_its_last_digit(text, half):
 )
 def test_models_are_found_by_their_names(model, name):
     assert published_models().find(model) == name
+
+
+# Numbers of ours that a figure happens to equal: a threshold, quartiles, and what reference agents do.
+OUR_OWN = {"0.05", "0.25", "0.75", "0.02", "0.40", "0.37", "0.000"}
+
+
+def test_no_study_has_a_published_figure_of_its_own():
+    """Figures of two or more decimals, or of thousands, stand in the file alone; studies look them up."""
+    printed = {
+        abs(value)
+        for figure in published_figures()
+        for value in (figure.value, figure.sd, figure.low, figure.high, figure.p)
+        if value is not None
+    }
+    again = re.compile(r"(?<![\w.,])(?:\d+\.\d{2,}|\d{4,}|\d{1,3}[_,]\d{3}|\d+(?:\.\d+)?e\d+)(?![\w,.]*\d)")
+    for path in sorted((ROOT / "src/eirkit/paper/studies").glob("*.py")):
+        code = path.read_text("utf-8")
+        for number in again.findall(code):
+            value = float(number.replace("_", "").replace(",", ""))
+            assert number in OUR_OWN or value not in printed, f"{path.name}: {number}; look it up with value_of"
 
 
 @needs_paper

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from eirkit.paper.published import figures_by_id
+
 SLACK = 0.01  # of the runs: a reader may normalise a few more or fewer than the published one
 
 
@@ -16,10 +18,14 @@ class PaperCohort:
     """One published collection of runs."""
 
     folder: str
-    runs: int
+    figure: str  # the id of the published number of its runs
     gold: bool  # it has reference patches
     source: str
     layout: str
+
+    @property
+    def runs(self) -> int:
+        return int(figures_by_id()[self.figure].value)
 
     def is_met(self, runs: int) -> bool:
         """True if an analysis has as many runs as the paper's."""

@@ -7,6 +7,7 @@ and the cells and the measure that compute it. `models.toml` maps names of model
 from __future__ import annotations
 
 import csv
+import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -82,6 +83,16 @@ def figures_of(study: str) -> tuple[PublishedFigure, ...]:
 def value_of(place: str, row: str, column: str) -> float:
     """Return one published value."""
     return figures_by_id()[f"{place}|{row}|{column}"].value
+
+
+def digits_of(place: str, row: str, column: str) -> int:
+    """Return how many digits a value is printed with behind the point; before it where negative."""
+    return round(-math.log10(2 * figures_by_id()[f"{place}|{row}|{column}"].rounding))
+
+
+def values_of(place: str, row: str, *columns: str) -> tuple[float, ...]:
+    """Return several published values of a row."""
+    return tuple(value_of(place, row, column) for column in columns)
 
 
 def _figure(line: Mapping[str, str]) -> PublishedFigure:

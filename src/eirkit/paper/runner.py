@@ -28,7 +28,7 @@ SCHEMA = "study/1"
 _PACKAGE = Path(__file__).parents[1]
 _EXCLUDED = ("bridges", "cli", "demo", "live", "show", "testing")  # packages that compute no figure of a study
 _INCLUDED = ("show/document.py", "show/table.py")  # except these types, which are part of findings
-_SOURCE = (".py", ".json", ".toml", ".safetensors")  # weights, odds and prices decide figures too
+_SOURCE = (".py", ".csv", ".json", ".toml", ".safetensors")  # published figures, weights and odds decide too
 _INPUTS = ("*/analysis.json", "base-lines.json")  # of --data; running an analysis again rewrites its first file
 
 Perform = Callable[[tuple[str, Setting]], dict[str, Any]]  # a study's id and its setting → findings as JSON

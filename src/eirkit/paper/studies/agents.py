@@ -24,6 +24,7 @@ from eirkit.tasks.generation import generate_many, graph_of, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec
 
 GPT, OPUS, HAIKU, MINI = "GPT-5.6", "Claude Opus 4.6", "Claude Haiku 4.5", "GPT-4.1 Mini"
+CODES = {GPT: "Gpt56Reasoning", OPUS: "ClaudeOpus46", HAIKU: "ClaudeHaiku45", MINI: "Gpt41Mini"}  # in its tables
 STRONG = f"{GPT}, {OPUS}, {HAIKU}"
 FOUR = f"{STRONG}, {MINI}"
 MODEL_SEEDS = range(THREE)  # for a model that is given: as many as in the paper

@@ -14,6 +14,7 @@ from typing import Any
 from eirkit.agents.memory import STORE_ONLY
 from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.findings.causes import RunScore, read_score
+from eirkit.paper.published import value_of, values_of
 from eirkit.paper.studies.agents import (
     FOUR,
     StudyAgent,
@@ -105,38 +106,6 @@ TITLES = {
     "running-max": "Running Maximum",
 }
 SYSTEMS = {"mem0": "Mem0", "amem": "A-MEM", "graphiti": "Graphiti", "letta": "Letta"}
-# Published accuracy, m = 8, pooled over h = 2 and 4, four models and three seeds: conditions, then external systems,
-# with how many of 24 cells were scored.
-CONDITIONS = {
-    "store-recall": {"paging": 1.000, "fifo": 0.811},
-    "stepwise-topk": {
-        "paging": 0.501,
-        "fifo": 0.283,
-        "floor": 0.342,
-        "scratch": 0.062,
-        "belady": 0.060,
-        "lru": 0.053,
-        "scratch-lru": 0.012,
-    },
-}
-EXTERNAL: dict[str, dict[str, tuple[float | None, int]]] = {
-    "store-recall": {"mem0": (0.996, 24), "amem": (0.959, 24), "graphiti": (1.000, 24), "letta": (0.370, 24)},
-    "stepwise-topk": {"mem0": (0.289, 24), "amem": (0.429, 24), "graphiti": (0.440, 24), "letta": (0.000, 24)},
-    "stepwise-sum": {"mem0": (0.411, 12), "amem": (0.436, 24), "graphiti": (0.767, 24), "letta": (0.370, 24)},
-    "stepwise-max": {"mem0": (None, 0), "amem": (0.942, 24), "graphiti": (0.941, 21), "letta": (0.012, 8)},
-    "full-lookup": {"mem0": (0.482, 19), "amem": (0.949, 24), "graphiti": (0.986, 24), "letta": (0.177, 24)},
-    "running-max": {"mem0": (0.952, 15), "amem": (0.955, 24), "graphiti": (0.969, 24), "letta": (0.016, 24)},
-}
-# Full Lookup, 16 STOREs and 48 queries, at h = 4 and 8.
-STRICT = {
-    "belady": (0.490, 0.668),
-    "fifo": (0.396, 0.625),
-    "lru": (0.396, 0.626),
-    "lfu": (0.396, 0.626),
-    "fixed": (0.397, 0.628),
-}
-STRICT_MEM0 = (0.417, 0.621)
-NATIVE = {"paging": (1.000, 1.000), "scratch": (0.266, 0.281)}
 NAMES = {
     "paging": "Forced paging (unbounded)",
     "fifo": "FIFO",
@@ -148,6 +117,36 @@ NAMES = {
     "scratch": "Scratch",
     "scratch-lru": "Scratch–LRU",
 }
+# Published accuracy, m = 8, pooled over h = 2 and 4, four models and three seeds: conditions, then external systems,
+# with how many of 24 cells were scored.
+TABLE, EXTENDED = "tab:rq5-agent-architectures", "tab:rq4-extended-architectures"
+CONDITIONS = {
+    workload: {name: value_of(TABLE, f"{TITLES[workload]}, {NAMES[name]}", "Accuracy") for name in names}
+    for workload, names in {
+        "store-recall": ("paging", "fifo"),
+        "stepwise-topk": ("paging", "fifo", "floor", "scratch", "belady", "lru", "scratch-lru"),
+    }.items()
+}
+
+
+def _scored(workload: str, system: str) -> tuple[float | None, int]:
+    """Return the accuracy and how many cells it is over; the paper prints none where none was scored."""
+    row = f"{TITLES[workload]}{' (control)' if workload == 'running-max' else ''}, {SYSTEMS[system]}"
+    scored = int(value_of(EXTENDED, row, "Scored"))
+    return (value_of(EXTENDED, row, "Accuracy") if scored else None), scored
+
+
+EXTERNAL = {workload: {system: _scored(workload, system) for system in SYSTEMS} for workload in TITLES}
+# Full Lookup, 16 STOREs and 48 queries, at h = 4 and 8.
+
+
+def _panel(**rows: str) -> dict[str, tuple[float, ...]]:
+    return {name: values_of("sec:results-rq4", f"Full Lookup, {row}", "h = 4", "h = 8") for name, row in rows.items()}
+
+
+STRICT = _panel(belady="Belady", fifo="FIFO", lru="LRU", lfu="LFU", fixed="Fixed floor")
+STRICT_MEM0 = _panel(mem0="Mem0")["mem0"]
+NATIVE = _panel(paging="Forced paging", scratch="Scratch")
 
 NEVER_SLIPS = (
     "the recoverer never slips, keeps what it is told to keep and, with reads, fetches whatever is missing while its "
@@ -260,7 +259,7 @@ def full_lookup_panels(setting: Setting) -> Findings:
     return Findings(sectioned(sections), commands=wanted(setting, "full-lookup-architectures"))
 
 
-def panel_rows(panel: Mapping[str, tuple[float, float]], agent: StudyAgent, seeds: Sequence[int]) -> Iterator[StudyRow]:
+def panel_rows(panel: Mapping[str, tuple[float, ...]], agent: StudyAgent, seeds: Sequence[int]) -> Iterator[StudyRow]:
     """Yield Full Lookup under one panel's conditions, without recovery but for paging."""
     spec = TaskSpec("full-lookup")
     for name, figures in panel.items():

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from eirkit.paper.published import values_of
 from eirkit.paper.studies.agents import (
-    GPT,
-    HAIKU,
-    MINI,
-    OPUS,
+    CODES,
     StudyAgent,
     agents_for,
     commands,
@@ -27,13 +25,9 @@ from eirkit.tasks.task import TaskSpec
 
 SEEDS = 18
 WORKLOADS = ("stepwise-sum", "store-recall", "running-max", "stepwise-max", "stepwise-topk")
+COLUMNS = ("Stepwise Sum", "Store–Recall", "Running Max.", "Stepwise Max.", "Stepwise Top-k")
 # Model → accuracy on those workloads, h = m, mean over m in {4, 8, 16} and three seeds.
-TABLE = {
-    GPT: (1.000, 1.000, 1.000, 1.000, 0.908),
-    OPUS: (1.000, 1.000, 0.998, 1.000, 0.918),
-    HAIKU: (1.000, 1.000, 1.000, 1.000, 0.754),
-    MINI: (0.040, 1.000, 0.474, 0.547, 0.221),
-}
+TABLE = {model: values_of("tab:capability", row, *COLUMNS) for model, row in CODES.items()}
 COMPUTES = "the published figure is what that model can compute unaided; the calculator computes everything"
 SLOPPY = (
     "Unaided figures are traits of the published models. Independent of the model is that every cell is perfect with a "

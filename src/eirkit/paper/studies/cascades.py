@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -10,6 +11,7 @@ from eirkit.findings.causes import CAUSES
 from eirkit.findings.measures import CAUSE_MEASURES
 from eirkit.findings.prediction import decompose, no_cascade, residuals, store_recall_accuracy
 from eirkit.findings.statistics import mean
+from eirkit.paper.published import value_of, values_of
 from eirkit.paper.studies.agents import (
     STRONG,
     Run,
@@ -32,12 +34,13 @@ from eirkit.paper.studies.pressure import (
     LUCK,
     PRESSED,
     REASONS,
+    TABLE,
     Grid,
     fall,
     ranked,
     run_grid,
 )
-from eirkit.paper.studies.rescue import store_recall_arms, store_recall_rows
+from eirkit.paper.studies.rescue import ARM_COLUMNS, ARM_MEANS, store_recall_arms, store_recall_rows
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.cells import Access
 from eirkit.show.document import Axis, Chart, Figure, Series
@@ -45,7 +48,12 @@ from eirkit.show.document import Axis, Chart, Figure, Series
 SEEDS = 120
 RESCUE_SEEDS = 60
 PRESSURES = tuple(16 / h for h in CAPACITIES)
-ALIGNMENT = {"Stepwise Sum": 1.0, "Store–Recall": 0.67, "Stepwise Maximum": 0.0, "Stepwise Top-k": 0.18}
+FIRST, CASCADE = "sec:results-rq1", "sec:results-cascade"
+ALIGNMENT = {
+    family: value_of(FIRST, "First miss is first error", family)
+    for family in ("Stepwise Sum", "Store–Recall", "Stepwise Maximum", "Stepwise Top-k")
+}
+THEORY = value_of(FIRST, "Store–Recall theory", "mean absolute error")
 CONFOUNDED = "the published alignment of Top-k counts computation errors that come before any miss; ours make none"
 CHANCE = "the guesser's draw from 10^4 often exceeds the true maximum, so that a miss shows at once"
 ONE_GRAPH = "one run is one graph"
@@ -103,19 +111,19 @@ def _alignment_chart(grid: Grid, agents: Sequence[StudyAgent]) -> Chart:
 
 
 def _arms_chart(agent: StudyAgent, arms: dict[str, list[float]]) -> Chart:
-    names = {"control": "no injection", "oracle": "exact restoration", "sham": "matched sham"}
-    published = {"control": 0.113, "oracle": 1.0, "sham": 0.0}
+    names = {arm: column.lower() for arm, column in ARM_COLUMNS.items()}
+    published = ", ".join(f"{value:.1%}" for value in ARM_MEANS.values())
     levels = {arm: spread(arms[arm]) for arm in names}
     said = ", ".join(f"{names[arm]} {level[0]:.1%}" for arm, level in levels.items() if level)
     return Chart(
         "rescue-arms",
         "Accuracy at missed RECALLs",
-        f"Accuracy at steps whose input was missing, {agent.name}: {said}; published 11.3%, 100% and 0%.",
+        f"Accuracy at steps whose input was missing, {agent.name}: {said}; published {published}.",
         Axis("arm", "category"),
         Axis("accuracy", low=0, high=1, percent=True),
         (
             banded(agent.name, "bars", tuple(names.values()), list(levels.values()), is_share=True),
-            Series("published", "points", tuple(names.values()), tuple(published.values()), dashed=True),
+            Series("published", "points", tuple(names.values()), tuple(ARM_MEANS.values()), dashed=True),
         ),
     )
 
@@ -192,12 +200,13 @@ def _probabilities(agents: Sequence[StudyAgent], runs: Cells, excess: dict[int, 
     )
 
 
+_ONE_RUN = partial(value_of, CASCADE, "One run, h = 12")
 TRAJECTORY: dict[str, tuple[int, float, Callable[[Run], float | None]]] = {
-    "state-supply errors": (12, 19, lambda run: run.score.errors["state_supply"]),
-    "cascade errors": (12, 26, lambda run: run.score.errors["cascade"]),
-    "computation errors": (12, 0, lambda run: run.score.errors["computation"]),
-    "first error": (12, 14, lambda run: run.score.first_error),
-    "first error, pilot": (4, 7, lambda run: run.score.first_error),
+    "state-supply errors": (12, _ONE_RUN("state-supply errors"), lambda run: run.score.errors["state_supply"]),
+    "cascade errors": (12, _ONE_RUN("cascade errors"), lambda run: run.score.errors["cascade"]),
+    "computation errors": (12, _ONE_RUN("computation errors"), lambda run: run.score.errors["computation"]),
+    "first error": (12, _ONE_RUN("first error"), lambda run: run.score.first_error),
+    "first error, pilot": (4, value_of(FIRST, "Pilot, h = 4", "first divergence"), lambda run: run.score.first_error),
 }
 
 
@@ -230,13 +239,15 @@ def cascade_gap(setting: Setting) -> Findings:
 
 def _gap_rows(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[StudyRow]:
     reason = REASONS["Stepwise Sum"]
+    predicted, observed = values_of(CASCADE, "h = 8", "predicted without cascades", "predicted / observed")
     for agent in agents:
         alone = in_threes(grid["Stepwise Sum", 8, agent.name], _without_cascades)
-        yield row_of(agent, "h = 8: predicted without cascades", 0.36, alone, STRONG, reason)
+        yield row_of(agent, "h = 8: predicted without cascades", predicted, alone, STRONG, reason)
         seen = in_threes(grid["Stepwise Sum", 8, agent.name], accuracy)
         times = [a / b for a, b in zip(alone, seen, strict=True) if b]
-        yield row_of(agent, "h = 8: predicted / observed", 2.2, times, STRONG, reason)
-        for h, published in ((8, 0.612), (4, 0.578)):
+        yield row_of(agent, "h = 8: predicted / observed", observed, times, STRONG, reason)
+        for h in (8, 4):
+            published = value_of(CASCADE, f"h = {h}", "Store–Recall − Stepwise Sum")
             pairs = zip(grid["Store–Recall", h, agent.name], grid["Stepwise Sum", h, agent.name], strict=True)
             apart = [a.score.accuracy - b.score.accuracy for a, b in pairs]
             yield row_of(agent, f"h = {h}: Store–Recall − Stepwise Sum", published, repeated(apart), STRONG, LUCK)
@@ -327,7 +338,7 @@ def store_recall_theory(setting: Setting) -> Findings:
         cells = [_predicted(runs[h, agent.name]) for h in PRESSED]
         errors = [residuals(*zip(*cell, strict=True)).mean_absolute for cell in zip(*cells, strict=True)]
         label = "observed − predicted: mean absolute error"
-        rows.append(row_of(agent, label, 0.040, errors, STRONG, LUCK))
+        rows.append(row_of(agent, label, THEORY, errors, STRONG, LUCK))
     figure = Figure("store-recall-theory", "Store–Recall: theory and observed", tuple(_theory_charts(runs, agents)))
     made = commands(setting, "store-recall-theory")
     return Findings(sectioned({"Store–Recall, 0.5 + 0.5 (1 − miss rate)": rows}), figures=(figure,), commands=made)
@@ -353,7 +364,7 @@ def _theory_charts(runs: Cells, agents: Sequence[StudyAgent]) -> Iterator[Chart]
     yield Chart(
         "store-recall-accuracy",
         "Accuracy",
-        f"At m/h = 2: {said}; published 0.773.",
+        f"At m/h = 2: {said}; published {TABLE['Store–Recall'][2]:.3f}.",
         Axis("m/h"),
         Axis("accuracy", low=0, high=1, percent=True),
         tuple(observed),
@@ -362,7 +373,7 @@ def _theory_charts(runs: Cells, agents: Sequence[StudyAgent]) -> Iterator[Chart]
     yield Chart(
         "store-recall-residual",
         "Observed − predicted",
-        f"The largest difference from the prediction is {largest:.3f}; published residuals average 0.040.",
+        f"The largest difference from the prediction is {largest:.3f}; published residuals average {THEORY:.3f}.",
         Axis("m/h"),
         Axis("difference"),
         (*apart, Series("no difference", "rule", (1.0,), (0.0,), dashed=True)),

@@ -18,7 +18,8 @@ from eirkit.logs.corpus.pipeline import Corpus, analyze_here
 from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
 from eirkit.logs.tables import read_rows
 from eirkit.paper.studies.comparison import absent, exact, in_section
-from eirkit.paper.studies.recorded import OPENHANDS, folder_of, lacks, needed
+from eirkit.paper.studies.recorded import folder_of, lacks, needed
+from eirkit.paper.studies.recorded_figures import OPENHANDS
 from eirkit.paper.study import NEEDS_RUNS, Findings, Setting
 from eirkit.show.document import Axis, Chart, Figure, Series
 

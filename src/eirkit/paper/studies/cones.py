@@ -7,12 +7,13 @@ ours counts it, because reading it again is part of recovering it. Here one node
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.findings.statistics import Interval, bootstrap
+from eirkit.paper.published import digits_of, value_of, values_of
 from eirkit.paper.studies.comparison import THREE, compare, exact, in_section, listed, sectioned
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.paper.verdicts import DIFFERS
@@ -28,14 +29,31 @@ TYPES = {1: "chain", 2: "balanced", 4: "bushy"}
 DRAWN = 3  # graphs of each type in figures, as many as the paper has
 
 # The cone table: fan-in → mean size, naive cost, depth; and the ratio printed as speed-up.
-TABLE = {1: (13.0, 13.0, 13.0), 2: (38.5, 4.4e4, 19.5), 4: (45.3, 1.1e10, 30.3)}
-DIGITS = {1: (1, 0, 1), 2: (1, -3, 1), 4: (1, -9, 1)}  # printed behind the point; before it where negative
-SPEEDUP = {1: (1.0, 0), 2: (1.1e3, -2), 4: (2.5e8, -7)}
-CONES = 99  # a graph type
+_ROWS = {fan_in: name.capitalize() for fan_in, name in TYPES.items()}
+_COLUMNS = ("Memoized recompute", "Naive recompute", "Depth")
+TABLE = {fan_in: values_of("tab:rq3-cone", row, *_COLUMNS) for fan_in, row in _ROWS.items()}
+# Digits printed behind the point; before it where negative.
+DIGITS = {fan_in: tuple(digits_of("tab:rq3-cone", row, one) for one in _COLUMNS) for fan_in, row in _ROWS.items()}
+_SPEEDUP = ("tab:rq3-cone", "Memoization speedup")
+SPEEDUP = {
+    fan_in: (value_of(_SPEEDUP[0], row, _SPEEDUP[1]), digits_of(_SPEEDUP[0], row, _SPEEDUP[1]))
+    for fan_in, row in _ROWS.items()
+}
+CONES = int(value_of("fig:results-recovery", "Cones a graph type", ""))
 # The growth paragraph, over all steps of three graphs: fan-in → largest size, median size, share of sizes above 30.
-GROWTH: dict[int, tuple[float, float, float | None]] = {1: (22, 9, None), 4: (63, 30, 0.50)}
+_GROWTH = "sec:results-rq2"
+GROWTH: dict[int, tuple[float, float, float | None]] = {
+    1: (*values_of(_GROWTH, "Chain", "largest cone", "median cone"), None),  # type: ignore[dict-item]
+    4: values_of(_GROWTH, "Bushy", "largest cone", "median cone", "share above 30"),  # type: ignore[dict-item]
+}
 # (size, depth) of the four cones that make the published pairs.
-PAIRS = {"equal size 56": ((56, 25), (56, 40)), "equal depth 21": ((21, 21), (48, 21))}
+_PAIR = {row: partial(value_of, _GROWTH, row) for row in ("Matched size", "Matched depth")}
+_SIZE, _LESS, _MORE = (int(_PAIR["Matched size"](column)) for column in ("size", "depths", "depth of the other"))
+_DEPTH, _OTHER = (int(_PAIR["Matched depth"](column)) for column in ("depth", "size of the other"))
+PAIRS = {
+    f"equal size {_SIZE}": ((_SIZE, _LESS), (_SIZE, _MORE)),
+    f"equal depth {_DEPTH}": ((_DEPTH, _DEPTH), (_OTHER, _DEPTH)),
+}
 CONVENTION = (
     "Reading: a cone is what the missing result depends on, without the result itself (section 3.2: its dependencies "
     "“form its recovery cone”; the table's caption: “visits each required ancestor once”; the largest bushy cone in 64 "

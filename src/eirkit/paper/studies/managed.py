@@ -7,6 +7,7 @@ from typing import Any
 
 from eirkit.findings.behaviour import valley
 from eirkit.findings.statistics import mean
+from eirkit.paper.published import value_of
 from eirkit.paper.studies.agents import (
     GPT,
     HAIKU,
@@ -33,6 +34,7 @@ from eirkit.paper.studies.retention import (
     MEANS,
     NAMES,
     PANELS,
+    PLACE,
     READS,
     RECOVERY,
     STORAGE,
@@ -66,8 +68,8 @@ FLAWLESS = (
 )
 ALL_READ = "with reads allowed the recoverer fetches whatever is missing, so that no condition is better than another"
 LOST = (
-    "0.487 is less than the STOREs alone would give, so even they went wrong or unanswered; 0.539 under Belady is less "
-    "than our floor without it"
+    "the published figure is less than the STOREs alone would give, so even they went wrong or unanswered; under "
+    "Belady it is less than our floor without it"
 )
 NO_VALLEY = "a valley is a model that does worse with a memory than without; with notes the recoverer never does"
 WRITTEN = (
@@ -178,14 +180,15 @@ def _apart(cells: Cells, better: str, worse: str, budget: str) -> list[float]:
 
 
 def _capacity_rows(agent: StudyAgent, cells: Cells) -> Iterator[StudyRow]:
-    for condition, h, published, model, why in (
-        ("scratch", 2, 0.487, OPUS, LOST),
-        ("belady", 2, 0.539, OPUS, LOST),
-        ("scratch", 16, 0.953, HAIKU, KEEPS),
-        ("belady", 8, 1.0, MINI, KEEPS),
+    for condition, h, model, why in (
+        ("scratch", 2, OPUS, LOST),
+        ("belady", 2, OPUS, LOST),
+        ("scratch", 16, HAIKU, KEEPS),
+        ("belady", 8, MINI, KEEPS),
     ):
         threes = in_threes(cells[condition, "no reads", h], accuracy)
-        label = f"{NAMES.get(condition, 'Belady')}, h = {h}: accuracy"
+        cell = f"{NAMES.get(condition, 'Belady')}, h = {h}"
+        label, published = f"{cell}: accuracy", value_of(PLACE, f"Capacity, {model}", cell)
         yield row_of(_as(agent, "no reads"), label, published, threes, model, why)
 
 
@@ -207,13 +210,25 @@ def _valleys(cells: Cells, condition: str, budget: str) -> list[float]:
     return [valley(dict(zip(CAPACITIES, a, strict=True)), dict(zip(CAPACITIES, b, strict=True))).depth for a, b in both]
 
 
+REDUNDANT = value_of(PLACE, "Redundant retrieval", "GPT-4.1 Mini and GPT-5.6 at cap = 2")
+THRASH = value_of(PLACE, "Thrash episodes", "LRU and Opus at low capacity, peak")
+
 Habit = tuple[str, str, int, float, str, Callable[[Run], float | None]]
 HABIT_FIGURES: tuple[Habit, ...] = (
-    ("just-in-time", "scratch", 2, 0.727, OPUS, lambda run: run.behaviour.just_in_time_rate),
-    ("just-in-time", "scratch", 2, 0.471, HAIKU, lambda run: run.behaviour.just_in_time_rate),
-    ("redundant", "scratch", 2, 0.35, f"{MINI}, {GPT}: 0.3–0.4", lambda run: run.behaviour.redundant_rate),
-    ("thrash episodes", "lru", 2, 12, "all, peak: 12+", lambda run: float(run.behaviour.thrash_episodes)),
-    ("thrash episodes", "scratch", 2, 12, f"{OPUS}, peak: 12+", lambda run: float(run.behaviour.thrash_episodes)),
+    *(
+        (
+            "just-in-time",
+            "scratch",
+            2,
+            value_of(PLACE, f"Just-in-time, {model}", "Scratch, cap = 2"),
+            model,
+            lambda run: run.behaviour.just_in_time_rate,
+        )
+        for model in (OPUS, HAIKU)
+    ),
+    ("redundant", "scratch", 2, REDUNDANT, f"{MINI}, {GPT}: 0.3–0.4", lambda run: run.behaviour.redundant_rate),
+    ("thrash episodes", "lru", 2, THRASH, "all, peak: 12+", lambda run: float(run.behaviour.thrash_episodes)),
+    ("thrash episodes", "scratch", 2, THRASH, f"{OPUS}, peak: 12+", lambda run: float(run.behaviour.thrash_episodes)),
     ("write-through", "scratch", 16, WRITES[OPUS], OPUS, lambda run: run.behaviour.write_through_rate),
     ("write-through", "scratch-lru", 2, WRITES[MINI], MINI, lambda run: run.behaviour.write_through_rate),
 )

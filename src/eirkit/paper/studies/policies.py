@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from eirkit.paper.published import value_of, values_of
 from eirkit.paper.studies.comparison import THREE, compare, in_section, listed, sectioned
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.show.document import Axis, Chart, Figure, Series
@@ -40,33 +41,26 @@ POLICIES = ("fifo", "lru", "theory", "belady")
 NAMES = {"fifo": "FIFO", "lru": "LRU", "theory": "theory-informed", "belady": "Belady"}
 CAPACITIES = (12, 8, 4)
 # Family → for each capacity: FIFO, LRU, theory-informed, Belady, LRU gap closed.
+COLUMNS = ("FIFO", "LRU", "Theory-informed", "Belady", "LRU gap closed")
 TABLE = {
-    "Stepwise Sum": (
-        (0.381, 0.397, 0.381, 0.000, -0.04),
-        (0.640, 0.619, 0.640, 0.206, 0.05),
-        (0.857, 0.857, 0.857, 0.566, 0.00),
-    ),
-    "Store–Recall": (
-        (0.292, 0.219, 0.000, 0.000, 0.25),
-        (0.490, 0.417, 0.000, 0.000, 0.15),
-        (0.719, 0.677, 0.490, 0.073, 0.06),
-    ),
-    "Stepwise Maximum": (
-        (0.153, 0.201, 0.153, 0.000, -0.31),
-        (0.407, 0.429, 0.407, 0.016, -0.05),
-        (0.667, 0.667, 0.667, 0.228, 0.00),
-    ),
-    "Stepwise Top-k": (
-        (0.302, 0.370, 0.302, 0.000, -0.23),
-        (0.635, 0.677, 0.635, 0.132, -0.08),
-        (0.868, 0.873, 0.868, 0.635, -0.02),
-    ),
+    family: tuple(values_of("tab:rq5-cross", f"{family}, m/h = {16 / h:.2f}", *COLUMNS) for h in CAPACITIES)
+    for family in FAMILIES
 }
-FIRST_FAILURE = {"Stepwise Sum": 1.6, "Stepwise Top-k": 2.0, "Stepwise Maximum": 2.7, "Store–Recall": 4.0}  # Belady
+FIRST_FAILURE = {
+    family: value_of("sec:results-rq4", "Belady first fails at m/h", family)
+    for family in ("Stepwise Sum", "Stepwise Top-k", "Stepwise Maximum", "Store–Recall")
+}
 GRID = tuple(range(16, 0, -2))
-LRU_MISS_RATE = 0.212  # at h = m = 16
-MISSING_STEPS = {"window": {16: 0.0}, "lru": {16: 13.3, 20: 5.7, 32: 0.0}}
-HIT_RATES = {4: {"lfu": 0.493, "lru": 0.438, "fixed": 0.111}, 8: {"lfu": 0.681, "lru": 0.674, "fixed": 0.174}}
+LRU_MISS_RATE = value_of("sec:results-rq4", "Stepwise Sum, h = 16", "LRU")
+MISSING_STEPS = {
+    name: {h: value_of("tab:rq2-agg-capacity", f"{rule}, h = {h}", "Missing-reference steps") for h in sizes}
+    for name, rule, sizes in (("window", "Exact window", (16,)), ("lru", "LRU", (16, 20, 32)))
+}
+HITS = {"lfu": "LFU", "lru": "LRU", "fixed": "fixed"}
+HIT_RATES = {
+    h: {name: value_of("sec:results-rq3", f"Zipf hit rate, h = {h}", column) for name, column in HITS.items()}
+    for h in (4, 8)
+}
 
 
 def in_threes(rates: Rates) -> Rates:
@@ -190,13 +184,13 @@ def hit_rates(setting: Setting) -> Findings:
     seeds = range(SEEDS) if setting.seeds is None else setting.seeds
     zipf, uniform = (_hits(queries, seeds) for queries in ("zipf", "uniform"))
     rows = [
-        compare(f"Zipf, h = {h}: {name.upper() if name != 'fixed' else name}", published, zipf[h, name])
+        compare(f"Zipf, h = {h}: {HITS[name]}", published, zipf[h, name])
         for h, figures in HIT_RATES.items()
         for name, published in figures.items()
     ]
     lines = [
         {"h": h, **{f"{q}, {name}": float(hits[h, name].mean()) for q, hits in (("Zipf", zipf), ("uniform", uniform))
-                    for name in ("lfu", "lru", "fixed")}}
+                    for name in HITS}}
         for h in (16, 8, 4)
     ]  # fmt: skip
     table = listed("hit-rates", "Hit rates over all seeds; with uniform queries no policy has an advantage", lines)
@@ -206,7 +200,7 @@ def hit_rates(setting: Setting) -> Findings:
 def _hits(queries: str, seeds: Sequence[int]) -> dict[tuple[int, str], Rates]:
     spec = TaskSpec("full-lookup", queries=queries)
     found = {}
-    for name in ("lfu", "lru", "fixed"):
+    for name in HITS:
         for h in (16, 8, 4):
             parts = [
                 1 - count_misses(b, find_policy(name), [h], recovery="direct").references[:, 0] / b.needed_references

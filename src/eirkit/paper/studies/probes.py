@@ -8,12 +8,12 @@ from typing import Any
 
 from eirkit.experiments.probe import Probed, ProbeExperiment, ProbePlan, ProbeRow, ProbeScore, run_probes
 from eirkit.findings.prediction import Recovery, reads_given_cone
+from eirkit.paper.published import values_of
 from eirkit.paper.studies.agents import (
+    CODES,
     FOUR,
     GPT,
-    HAIKU,
     MINI,
-    OPUS,
     StudyAgent,
     agents_for,
     commands,
@@ -37,10 +37,16 @@ SPECS = [TaskSpec(name, m=8) for name in ("stepwise-sum", "stepwise-max", "stepw
 TITLES = {"stepwise-sum": "Stepwise Sum", "stepwise-max": "Stepwise Maximum", "stepwise-topk": "Stepwise Top-k"}
 QUITS = (0.02, 0.1, 0.3)  # probabilities a reply, for no reason but that they differ; the share completed is theirs
 # Workload → completed, probes; four models and two fan-ins pooled.
-COMPLETED = {"stepwise-sum": (32, 40), "stepwise-max": (18, 24), "stepwise-topk": (19, 24)}
-# Model → success rate, off-cone reads, early stops on Stepwise Sum; overhead 1.000 and no rereads for all.
-BY_MODEL = {GPT: (1.0, 0.0, 0.0), OPUS: (1.0, 0.0, 0.0), HAIKU: (1.0, 0.0, 0.0), MINI: (0.5, 1.0, 2.0)}
-TRACED = (14, 16)  # completed probes, probes in the figure
+BY_WORKLOAD, TRAVERSAL, TRACE = "tab:rq2-recovery-workloads", "tab:rq3-amp", "fig:rq3-trace"
+COMPLETED = {name: values_of(BY_WORKLOAD, title, "Successful", "Total") for name, title in TITLES.items()}
+# Model → success rate, off-cone reads, early stops on Stepwise Sum; the same overhead and rereads for all.
+BY_MODEL = {
+    model: values_of(TRAVERSAL, row, "Success rate", "Off-cone reads", "Early stops") for model, row in CODES.items()
+}
+OVERHEAD, REREADS = values_of(TRAVERSAL, CODES[GPT], "Read overhead", "Redundant rereads")
+# Completed probes, and those in the figure: the others are the two that stopped.
+COMPLETED_IN_FIGURE, STOPPED_IN_FIGURE = values_of(TRACE, "Probes", "completed", "GPT-4.1 stops")
+TRACED = (COMPLETED_IN_FIGURE, COMPLETED_IN_FIGURE + STOPPED_IN_FIGURE)
 STOPS = "how often an agent stops early is its own; the quitter stops as often as it is told to, so nothing is compared"
 
 
@@ -93,11 +99,11 @@ def _traversal(agent: StudyAgent, rows: Sequence[ProbeRow], seeds: Sequence[int]
         yield row_of(agent, "success rate", success, share, model, STOPS)
         yield row_of(agent, "early stops", stopped, early, model, STOPS)
     if overheads := _overheads(rows, seeds):
-        yield row_of(agent, "read overhead of successes", 1.0, overheads, everyone, "")
+        yield row_of(agent, "read overhead of successes", OVERHEAD, overheads, everyone, "")
     again = of_groups([float(row.redundant) for row in rows], seeds)
-    yield row_of(agent, "redundant rereads", 0.0, again, everyone, "")
+    yield row_of(agent, "redundant rereads", REREADS, again, everyone, "")
     off = of_groups([float(row.off_cone) for row in rows], seeds)
-    yield row_of(agent, "off-cone reads", 0.0, off, ", ".join(steady), "")
+    yield row_of(agent, "off-cone reads", steady[GPT][1], off, ", ".join(steady), "")
 
 
 def _independence(runner: Runner | None) -> Table:
@@ -135,9 +141,9 @@ def probes_by_workload(setting: Setting) -> Findings:
             title = TITLES[spec.workload]
             rows.append(row_of(agent, f"{title}: completed", completed / probes, share, FOUR, STOPS))
             if overheads := _overheads(own, seeds):
-                rows.append(row_of(agent, f"{title}: overhead of completed ones", 1.0, overheads, FOUR, ""))
+                rows.append(row_of(agent, f"{title}: overhead of completed ones", OVERHEAD, overheads, FOUR, ""))
             again = of_groups([float(row.redundant) for row in own], seeds)
-            rows.append(row_of(agent, f"{title}: redundant rereads", 0.0, again, FOUR, ""))
+            rows.append(row_of(agent, f"{title}: redundant rereads", REREADS, again, FOUR, ""))
     section = in_section("Probes, m = 8, n = 64, fan-ins 2 and 4", rows)
     return Findings(section, commands=commands(setting, "recovery-probes-by-workload"))
 
@@ -159,7 +165,7 @@ def read_traces(setting: Setting) -> Findings:
         share = of_groups([row.successful / row.probes for row in own], seeds)
         rows.append(row_of(agent, "completed probes", TRACED[0] / TRACED[1], share, FOUR, STOPS))
         if overheads := _overheads(own, seeds):
-            rows.append(row_of(agent, "read overhead of completed probes", 1.0, overheads, FOUR, ""))
+            rows.append(row_of(agent, "read overhead of completed probes", OVERHEAD, overheads, FOUR, ""))
     done = [probe for _, probe in probes if probe.success]
     figure = Figure("read-traces", "Recoveries that succeed are read-optimal", (_trace_chart(probes, len(done)),))
     section = in_section("Probes of Stepwise Sum", rows)

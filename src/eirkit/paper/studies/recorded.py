@@ -8,7 +8,7 @@ lines of the tasks' gold files in DIR/base-lines.json.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,75 +20,31 @@ from eirkit.logs.cohorts.size_failure import DEMAND_AS_SIZE
 from eirkit.logs.synthetic.validation import DISTRACTOR, known_cases, validate
 from eirkit.logs.tables import is_analysis, read_analysis, read_rows
 from eirkit.paper.cohorts import SLACK, paper_cohorts
-from eirkit.paper.published import published_figures
+from eirkit.paper.published import value_of
 from eirkit.paper.studies.comparison import absent, banded, exact, in_section, listed, row_from, sectioned
+from eirkit.paper.studies.recorded_figures import (
+    ALL_RUNS,
+    ANOMALIES,
+    CLIPPING,
+    COHORTS,
+    DEMAND,
+    DOMAINS,
+    MEDIATION,
+    OPENHANDS,
+    RECOVERY,
+    REREADS,
+    TAU,
+    TERMINAL,
+    TITLES,
+    VERIFIED,
+    Published,
+    printed,
+)
 from eirkit.paper.study import NEEDS_RUNS, Findings, Setting, StudyRow
-from eirkit.paper.verdicts import DIFFERS, NOT_SAME, judge_estimates
+from eirkit.paper.verdicts import DIFFERS, NOT_SAME, judge_estimates, judge_exact
 from eirkit.show.document import Axis, Chart, Figure, Series
 
-VERIFIED, CODERFORGE, OPENHANDS, TAU, TERMINAL = "verified", "coderforge", "openhands", "tau-bench", "terminal-bench"
-TITLES = {VERIFIED: "Verified", CODERFORGE: "CoderForge", OPENHANDS: "OpenHands/Qwen3"}
-# Cohort → runs, goal access, mean peak demand, failure AUC.
-COHORTS = {
-    VERIFIED: (4988, 0.920, 9001.0, 0.541),
-    CODERFORGE: (500, 0.990, 73135.0, 0.440),
-    OPENHANDS: (67074, 0.574, 4460.0, 0.527),
-}
 FEWER = "other runs than the published ones: a cohort's figures are its own"
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """One printed estimate and the test of ours that answers to it."""
-
-    cohort: str
-    test: str
-    label: str
-    value: float
-    digits: int = 2
-    nothing: float | None = 1.0  # what the estimate is where there is no association; None: it is not about one
-
-
-REREADS = (
-    Published(VERIFIED, "reread-failed-distance", "Failed × log2 distance: rate ratio", 1.02),
-    Published(VERIFIED, "reread-failed-needed-distance", "Failed × needed × log2 distance: rate ratio", 0.951, 3),
-    Published(VERIFIED, "fair-clock-gap", "Fair-clock needed-file gap: odds ratio a doubling", 1.18),
-    Published(VERIFIED, "end-censored-gap", "End-censored gap: odds ratio", 1.44),
-    Published(VERIFIED, "closed-gap", "Closed gap: odds ratio", 0.86),
-    Published(VERIFIED, "placebo-needed-gap", "Joint closed gap, needed files", 0.87),
-    Published(VERIFIED, "placebo-other-gap", "Joint closed gap, other files", 0.81),
-)
-DEMAND = (
-    Published(OPENHANDS, "clipped-demand-failure-tokens", "Demand, given length: odds ratio a doubling", 1.022, 3),
-    Published(OPENHANDS, "clipped-demand-failure-difficulty", "Demand, given length and difficulty", 1.016, 3),
-)
-MEDIATION = (
-    Published(OPENHANDS, "size-failure-tokens", "Gold-file lines, given length: odds ratio a doubling", 1.30),
-    Published(OPENHANDS, "size-failure-difficulty", "Gold-file lines, given difficulty", 1.03),
-    Published(OPENHANDS, "size-never-recovered", "Gold-file lines → never recovered", 1.19),
-    Published(OPENHANDS, "never-recovered-failure", "Never recovered → failure", 1.41),
-    Published(OPENHANDS, "mediation-never-recovered", "Indirect risk difference", 0.0019, 4, 0.0),
-    Published(OPENHANDS, "rework-failure", "Rework → failure", 1.00),
-)
-RECOVERY = (
-    Published(OPENHANDS, "clipping-raw-difference", "Never recovered − recovered: resolved", -0.127, 3, 0.0),
-    Published(OPENHANDS, "clipping-mixed", "Random intercepts: odds ratio of success", 0.89),
-    Published(OPENHANDS, "clipping-correlated-effects", "Correlated random effects", 0.94),
-    Published(OPENHANDS, "clipping-disjoint-difficulty", "Difficulty from other runs", 1.27),
-)
-# Cohort → clipped views, runs with one, those of goal (OpenHands: later modified) files, runs with one; re-exposed
-# lines, their runs, never re-exposed lines, their runs.
-CLIPPING: dict[str, tuple[int, ...]] = {
-    VERIFIED: (598, 265, 135, 116, 87, 30, 29, 9),
-    CODERFORGE: (244, 203, 116, 115, 91, 30, 34, 6),
-    OPENHANDS: (24270, 20839, 12452, 12114, 15404, 2916, 7493, 1239),
-}
-ANOMALIES = {
-    "edit_failures": ("edit-application failures", 25),
-    "repeated_commands": ("identical command and output", 77164),
-    "repeated_edits": ("repeated edits after a failed test", 110),
-    "submits_after_failed_test": ("submissions after a failed test", 3),
-}
 
 
 def needed(setting: Setting, *cohorts: str) -> tuple[str, ...]:
@@ -158,7 +114,7 @@ def _cohort_rows(
     if auc is None:
         rows.append(absent(labels[3], published[3], NEEDS_RUNS, found["note"] or "no outcomes in the analysis"))
     else:
-        one = Published(cohort, "", labels[3], published[3], 3, 0.5)
+        one = printed(cohort, "", labels[3], "tab:swe-retrospective", f"{TITLES[cohort]}|Failure AUC", 0.5)
         rows.append(estimate(one, auc, found["auc_low"], found["auc_high"]))
     yield from (same_cohort(cohort, found["runs"], row) for row in rows)
 
@@ -174,22 +130,11 @@ def same_cohort(cohort: str, runs: int, row: StudyRow) -> StudyRow:
 def estimate(one: Published, ours: float, low: float | None, high: float | None) -> StudyRow:
     """Return a row that is judged by both 95% intervals; without one of ours it is a plain figure."""
     if low is None or high is None:
-        return exact(one.label, one.value, ours, FEWER, one.digits)
-    figure = printed_interval(one)
-    is_ratio = one.nothing == 1.0
-    judged = judge_estimates((one.value, *figure), (ours, low, high), 0.5 * 10.0**-one.digits, ratio=is_ratio)
+        return row_from(one.label, one.value, judge_exact(one.value, ours, one.figure.rounding), why=FEWER)
+    stated = (one.value, one.figure.low, one.figure.high)
+    judged = judge_estimates(stated, (ours, low, high), one.figure.rounding, ratio=one.nothing == 1.0)
     row = row_from(one.label, one.value, judged, why=FEWER)
     return row if row.verdict == DIFFERS else replace(row, why=_says_little(one, low, high))
-
-
-def printed_interval(one: Published) -> tuple[float | None, float | None]:
-    """Return the published 95% interval, where there is one."""
-    printed = [f for f in published_figures() if f.low is not None and abs(f.value - one.value) <= f.rounding * 1.001]
-    found = [f for f in printed if f.study in ESTIMATES]
-    return (found[0].low, found[0].high) if len(found) == 1 else (None, None)
-
-
-ESTIMATES = ("reread-distance", "demand-and-mediation", "pressure-and-failure")
 
 
 def _says_little(one: Published, low: float, high: float) -> str:
@@ -199,9 +144,9 @@ def _says_little(one: Published, low: float, high: float) -> str:
     return f"{one.label}: our interval also holds {one.nothing:g}, no association, so that this agreement says little"
 
 
-def tested(setting: Setting, printed: Sequence[Published]) -> Iterator[StudyRow]:
+def tested(setting: Setting, wanted: Sequence[Published]) -> Iterator[StudyRow]:
     """Yield printed estimates beside ours on the same cohort."""
-    for one in printed:
+    for one in wanted:
         folder = folder_of(setting, one.cohort)
         if folder is None:
             yield absent(one.label, one.value, NEEDS_RUNS, lacks(one.cohort))
@@ -236,17 +181,13 @@ def _odds(rows: Sequence[StudyRow]) -> Figure:
     return _odds_figure(names, (ours,), ", ".join(f"{row.label} {row.ours:.3f}" for row in rows if row.ours))
 
 
-PRINTED_BOUNDS = ((1.002, 1.041), (0.992, 1.041))  # 95%, of the two estimates of DEMAND
-
-
 def _printed_odds(rows: Sequence[StudyRow]) -> Figure:
     names = tuple(row.label for row in rows)
     values = tuple(row.published for row in rows)
-    low, high = zip(*PRINTED_BOUNDS, strict=True)
+    low, high = (tuple(getattr(one.figure, end) for one in DEMAND) for end in ("low", "high"))
+    said = " and ".join(f"{one.value} ({one.figure.low} to {one.figure.high})" for one in DEMAND)
     series = Series("published", "points", names, values, low, high, dashed=True)
-    return _odds_figure(
-        names, (series,), "published 1.022 (1.002 to 1.041) and 1.016 (0.992 to 1.041); ours needs runs"
-    )
+    return _odds_figure(names, (series,), f"published {said}; ours needs runs")
 
 
 def _odds_figure(names: tuple[str, ...], series: tuple[Series, ...], said: str) -> Figure:
@@ -310,7 +251,7 @@ def _clipping_rows(setting: Setting) -> Iterator[StudyRow]:
             if folder is None:
                 yield absent(label, published, NEEDS_RUNS, lacks(cohort))
             else:
-                why = f"{len(runs):,} runs of {COHORTS[cohort][0]:,}"
+                why = f"{len(runs):,} runs of {COHORTS[cohort][0]:,.0f}"
                 yield same_cohort(cohort, len(runs), exact(label, published, count(runs), why, 0))
 
 
@@ -321,32 +262,40 @@ def _anomaly_rows(setting: Setting) -> Iterator[StudyRow]:
         if None in folders:
             yield absent(name, published, NEEDS_RUNS, "not all three cohorts are in --data")
         else:
-            row = exact(name, published, _total(column)(runs), f"{len(runs):,} runs of 72,562", 0)
-            is_met = abs(len(runs) - 72_562) <= SLACK * 72_562
-            yield row if is_met else replace(row, verdict=NOT_SAME, why=f"{len(runs):,} runs of 72,562")
+            row = exact(name, published, _total(column)(runs), f"{len(runs):,} runs of {ALL_RUNS:,}", 0)
+            is_met = abs(len(runs) - ALL_RUNS) <= SLACK * ALL_RUNS
+            yield row if is_met else replace(row, verdict=NOT_SAME, why=f"{len(runs):,} runs of {ALL_RUNS:,}")
 
 
 def domain_anchors(setting: Setting) -> Findings:
     """Compare demand in the units of each domain: entities of transactions, files of shell runs."""
-    printed = (
-        Published(TAU, "task-entities-auc", "τ-Bench: failure AUC of task entities", 0.555, 3, 0.5),
-        Published("tau-retail", "used-later-entities-50", "τ-Bench, retail: entities, median", 4, 0, None),
-        Published("tau-retail", "used-later-entities-99", "τ-Bench, retail: entities, 99%", 8, 0, None),
-        Published("tau-airline", "used-later-entities-50", "τ-Bench, airline: entities, median", 2, 0, None),
-        Published("tau-airline", "used-later-entities-99", "τ-Bench, airline: entities, 99%", 3, 0, None),
-        Published(TERMINAL, "used-later-files-50", "Terminal-Bench: files, median", 22.5, 1, None),
-        Published(TERMINAL, "used-later-files-90", "Terminal-Bench: files, 90%", 131, 0, None),
-        Published(TERMINAL, "used-later-files-99", "Terminal-Bench: files, 99%", 455, 0, None),
-        Published(TERMINAL, "used-later-tokens-50", "Terminal-Bench: tokens, median", 11_500, -2, None),
-        Published(TERMINAL, "used-later-tokens-90", "Terminal-Bench: tokens, 90%", 64_500, -2, None),
-        Published(TERMINAL, "used-later-tokens-99", "Terminal-Bench: tokens, 99%", 226_500, -2, None),
+    wanted = (
+        printed(TAU, "task-entities-auc", "τ-Bench: failure AUC of task entities", DOMAINS, "τ-Bench|failure AUC", 0.5),
+        *(
+            printed(cohort, f"used-later-entities-{share}", label, DOMAINS, key, None)
+            for cohort, share, label, key in (
+                ("tau-retail", 50, "τ-Bench, retail: entities, median", "τ-Bench, retail|median entities"),
+                ("tau-retail", 99, "τ-Bench, retail: entities, 99%", "τ-Bench, retail|99th percentile"),
+                ("tau-airline", 50, "τ-Bench, airline: entities, median", "τ-Bench, airline|median entities"),
+                ("tau-airline", 99, "τ-Bench, airline: entities, 99%", "τ-Bench, airline|99th percentile"),
+            )
+        ),
+        *(
+            printed(TERMINAL, f"used-later-{unit}-{share}", f"Terminal-Bench: {unit}, {told}", DOMAINS, key, None)
+            for unit in ("files", "tokens")
+            for share, told, key in (
+                (50, "median", f"Terminal-Bench|median {unit}"),
+                (90, "90%", f"Terminal-Bench|90th percentile, {unit}"),
+                (99, "99%", f"Terminal-Bench|99th percentile, {unit}"),
+            )
+        ),
     )
     anchors = [
         {"benchmark": "SWE-bench / SWE-rebench", "state entity": "versioned file", "anchor": "reference-patch file"},
         {"benchmark": "τ-Bench", "state entity": "typed database entity", "anchor": "reference task state"},
         {"benchmark": "Terminal-Bench 2.0", "state entity": "versioned shell path", "anchor": "realized trace only"},
     ]
-    rows = in_section("Demand in native units", tested(setting, printed))
+    rows = in_section("Demand in native units", tested(setting, wanted))
     made = _commands(setting, "domain-anchors", TAU, "tau-retail", "tau-airline", TERMINAL)
     return Findings(rows, (listed("anchors", "What is counted, and what it is anchored to", anchors),), commands=made)
 
@@ -354,10 +303,11 @@ def domain_anchors(setting: Setting) -> Findings:
 def known_dependencies(setting: Setting) -> Findings:
     """Compare the 36 synthetic cases with known dependencies and an injected distractor."""
     found = [validate(case) for case in known_cases()]
+    cases = value_of("sec:deployment-estimator", "Known dependencies", "cases")
     rows = [
-        exact("cases", 36, len(found), digits=0),
-        exact("cases with every required file", 36, sum(not one.missing for one in found), digits=0),
-        exact("cases without the distractor", 36, sum(DISTRACTOR not in one.surplus for one in found), digits=0),
-        exact("cases with the known peak", 36, sum(one.peak_tokens == one.case.peak_tokens for one in found), digits=0),
+        exact("cases", cases, len(found), digits=0),
+        exact("cases with every required file", cases, sum(not one.missing for one in found), digits=0),
+        exact("cases without the distractor", cases, sum(DISTRACTOR not in one.surplus for one in found), digits=0),
+        exact("cases with the known peak", cases, sum(one.peak_tokens == one.case.peak_tokens for one in found), "", 0),
     ]
     return Findings(in_section("Synthetic runs with known dependencies", rows))

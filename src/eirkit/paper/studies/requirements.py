@@ -15,6 +15,7 @@ from eirkit.eir.demand import full_lookup, running_maximum, stepwise_sum, store_
 from eirkit.errors import InfrastructureError
 from eirkit.experiments.arms import RescueSetup
 from eirkit.experiments.rescue import rescue
+from eirkit.paper.published import value_of
 from eirkit.paper.studies.agents import StudyAgent, reference, study_plan
 from eirkit.paper.studies.comparison import THREE, compare, exact, in_section, listed, numbers, sectioned
 from eirkit.paper.study import Findings, Setting, StudyRow
@@ -27,6 +28,11 @@ from eirkit.tasks.task import TaskSpec, fingerprint
 GRAPHS = 18  # of Stepwise Maximum, in threes as the paper has
 WHOLE = range(16, 63)  # cuts with a full window of 16 and at least two steps left
 B = log2(10**4)
+SUMS = "sec:online-agg"
+
+
+def _printed(row: str, place: str = "sec:app-eir-calculations") -> float:
+    return value_of(place, row, "EIR")
 
 
 def bits(workload: str, seed: int = 0, **more: Any) -> list[float]:
@@ -74,11 +80,13 @@ def exact_requirements(setting: Setting) -> Findings:
     """Compare the exact requirements in the text, Stepwise Maximum over graphs, and enumeration with the formulas."""
     sums = bits("stepwise-sum")
     stated = [
-        exact("Stepwise Sum, interior cuts", 212.603, sums[32]),
-        exact("Stepwise Sum, last cut", 211.603, sums[63]),
-        exact("Stepwise Sum, fixed-length code", 213, ceil(sums[32]), digits=0),
-        exact("Store–Recall, peak", 106.3, max(bits("store-recall")), digits=1),
-        exact("Running Maximum", 13.3, bits("running-max")[32], digits=1),
+        exact("Stepwise Sum, interior cuts", _printed("Stepwise Sum, interior cuts", SUMS), sums[32]),
+        exact("Stepwise Sum, last cut", _printed("Stepwise Sum, final cut", SUMS), sums[63]),
+        exact(
+            "Stepwise Sum, fixed-length code", _printed("Stepwise Sum, fixed-length code", SUMS), ceil(sums[32]), "", 0
+        ),
+        exact("Store–Recall, peak", _printed("Store–Recall after odd cuts"), max(bits("store-recall")), digits=1),
+        exact("Running Maximum", _printed("Running Maximum"), bits("running-max")[32], digits=1),
     ]
     sections = {
         "Bits, n = 64, m = 16, q = 10^4": stated,
@@ -94,10 +102,20 @@ def _maximum_rows() -> Iterator[StudyRow]:
     threes = [curves[start : start + THREE] for start in range(0, GRAPHS, THREE)]
     peaks = [[max(curve) for curve in three] for three in threes]
     whole = [[curve[t] for curve in three for t in WHOLE] for three in threes]
-    yield compare("lowest peak", 190.2, [min(three) for three in peaks], digits=1)
-    yield compare("highest peak", 194.7, [max(three) for three in peaks], digits=1)
-    yield compare("lowest full-window cut", 175.3, [min(three) for three in whole], digits=1)
-    yield compare("highest full-window cut", 194.7, [max(three) for three in whole], digits=1)
+    yield compare("lowest peak", _printed("Stepwise Maximum, lowest peak"), [min(three) for three in peaks], digits=1)
+    yield compare("highest peak", _printed("Stepwise Maximum, highest peak"), [max(three) for three in peaks], digits=1)
+    yield compare(
+        "lowest full-window cut",
+        _printed("Stepwise Maximum, lowest full-window cut"),
+        [min(three) for three in whole],
+        digits=1,
+    )
+    yield compare(
+        "highest full-window cut",
+        _printed("Stepwise Maximum, highest full-window cut"),
+        [max(three) for three in whole],
+        digits=1,
+    )
 
 
 def _enumeration_rows() -> Iterator[StudyRow]:
@@ -191,9 +209,9 @@ def eir_histories(setting: Setting) -> Findings:
     counted = count_contract(_contract(list(HISTORIES), ("which file?", "return what?"), _respond))
     answers = {h: f"{_respond(h, 'which file?')}, {_respond(h, 'return what?')}" for h in HISTORIES}
     rows = [
-        exact("histories", 6, counted.histories, digits=0),
-        exact("classes of answers", 4, counted.classes, digits=0),
-        exact("bits", 2, log2(counted.classes)),
+        exact("histories", value_of("sec:eir", "Timezone bug: histories", ""), counted.histories, digits=0),
+        exact("classes of answers", value_of("sec:eir", "Timezone bug: classes", ""), counted.classes, digits=0),
+        exact("bits", value_of("sec:eir", "Timezone bug: EIR", ""), log2(counted.classes)),
     ]
     groups = "; ".join(", ".join(group) for group in counted.groups)
     chart = Chart(

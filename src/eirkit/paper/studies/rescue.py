@@ -7,11 +7,9 @@ from typing import Any
 
 from eirkit.experiments.arms import RescueSetup
 from eirkit.experiments.rescue import ArmRow, measure_rescue
+from eirkit.paper.published import value_of, values_of
 from eirkit.paper.studies.agents import (
-    GPT,
-    HAIKU,
-    MINI,
-    OPUS,
+    CODES,
     StudyAgent,
     agents_for,
     commands,
@@ -31,17 +29,19 @@ from eirkit.tasks.task import TaskSpec
 
 SEEDS = 60
 FOUR, STRONG = "mean of four models", "mean of three models"
-CONTROL = {GPT: 0.137, OPUS: 0.176, HAIKU: 0.000, MINI: 0.140}  # Store–Recall, no injection
-MAXIMUM = {HAIKU: (0.641, 0.714, 1.0), OPUS: (0.641, 0.714, 1.0), GPT: (0.646, 0.714, 1.0)}  # control, sham, exact
+STORE_RECALL, MAXIMUM = "tab:rescue", "tab:rq1-stepwise-max-rescue"
+CONTROL = {model: value_of(STORE_RECALL, row, "No injection") for model, row in CODES.items()}
+ARM_COLUMNS: dict[Arm, str] = {"control": "No injection", "oracle": "Exact restoration", "sham": "Matched sham"}
+ARM_MEANS = {arm: value_of(STORE_RECALL, "Mean", column) for arm, column in ARM_COLUMNS.items()}
 
 GUESSES = "what a model puts in the place of a missing value is its own; the guesser draws one of 10^4"
 OMITS = (
     "the calculator omits a missing operand of a maximum; an agent, not shipped, that took the oldest visible record "
-    "instead reached 0.80 where the calculator reaches 0.40: the published 0.642 lies between two ways of going on"
+    "instead reached 0.80 where the calculator reaches 0.40: the published figure lies between two ways of going on"
 )
 UNEXPLAINED = (
     "explained in part: here too the sham exceeds the control, because an earlier maximum is often the answer itself "
-    "(0.37 where such values are left out); why the published one is as high as 0.714 we do not know"
+    "(0.37 where such values are left out); why the published one is as high we do not know"
 )
 SLIPS = (
     "the published models slip by themselves: 0.3% of their answers at full retention do not follow from their own "
@@ -87,11 +87,11 @@ def store_recall_arms(agent: StudyAgent, seeds: Sequence[int]) -> Arms:
 
 
 def store_recall_rows(agent: StudyAgent, arms: Arms) -> Iterator[StudyRow]:
-    yield row_of(agent, "no injection", 0.113, arms["control"], FOUR, GUESSES)
-    yield row_of(agent, "exact restoration", 1.0, arms["oracle"], FOUR, "")
-    yield row_of(agent, "matched sham", 0.0, arms["sham"], FOUR, "")
+    for arm, column in ARM_COLUMNS.items():
+        why = GUESSES if arm == "control" else ""
+        yield row_of(agent, column.lower(), ARM_MEANS[arm], arms[arm], FOUR, why)
     repair = [a - b for a, b in zip(arms["oracle"], arms["sham"], strict=True)]
-    yield row_of(agent, "repair effect", 1.0, repair, FOUR, "")
+    yield row_of(agent, "repair effect", value_of(STORE_RECALL, "Mean", "Repair effect"), repair, FOUR, "")
 
 
 def store_recall_rescue(setting: Setting) -> Findings:
@@ -111,26 +111,30 @@ def maximum_rescue(setting: Setting) -> Findings:
     arms = in_arms(RescueSetup(TaskSpec("stepwise-max", m=8), 4), agent, seeds_of(setting, SEEDS))
     right = {arm: figures(rows, lambda row: row.trajectory_accuracy) for arm, rows in arms.items()}
     effect = [a - b for a, b in zip(right["oracle"], right["sham"], strict=True)]
+    control, sham, exact = values_of(MAXIMUM, "Pooled mean", "Control", "Sham", "Exact")
+    apart = value_of("sec:results-rq1", "Stepwise Maximum rescue", "exact − sham")
     rows = [
-        row_of(agent, "no injection", 0.642, right["control"], STRONG, OMITS),
-        row_of(agent, "matched sham", 0.714, right["sham"], STRONG, UNEXPLAINED),
-        row_of(agent, "exact restoration", 1.0, right["oracle"], STRONG, ""),
-        row_of(agent, "exact − sham", 0.286, effect, STRONG, UNEXPLAINED),
+        row_of(agent, "no injection", control, right["control"], STRONG, OMITS),
+        row_of(agent, "matched sham", sham, right["sham"], STRONG, UNEXPLAINED),
+        row_of(agent, "exact restoration", exact, right["oracle"], STRONG, ""),
+        row_of(agent, "exact − sham", apart, effect, STRONG, UNEXPLAINED),
     ]
     section = in_section("Accuracy over whole runs, m = 8, h = 4", rows)
-    control, words = controlled(agent, TaskSpec("stepwise-max"))
-    return Findings(section, (control,), words=words, commands=commands(setting, "stepwise-maximum-rescue"))
+    gate, words = controlled(agent, TaskSpec("stepwise-max"))
+    return Findings(section, (gate,), words=words, commands=commands(setting, "stepwise-maximum-rescue"))
 
 
 # Policy and h, arm → accuracy, self-consistent accuracy, steps with a missing reference.
-SUFFICIENT: dict[tuple[str, int, Arm], tuple[float, float, float]] = {
-    ("window", 16, "control"): (0.934, 0.997, 0.0),
-    ("lru", 16, "control"): (0.410, 0.788, 13.3),
-    ("lru", 20, "control"): (0.441, 0.903, 5.7),
-    ("lru", 32, "control"): (0.925, 0.995, 0.0),
-    ("lru", 16, "oracle"): (0.934, 0.997, 13.3),
-    ("lru", 16, "sham"): (0.444, 0.790, 13.3),
+COLUMNS = ("End-to-end accuracy", "Self-consistent accuracy", "Missing-reference steps")
+PRINTED: dict[tuple[str, int, Arm], str] = {
+    ("window", 16, "control"): "Exact window, h = 16",
+    ("lru", 16, "control"): "LRU, h = 16",
+    ("lru", 20, "control"): "LRU, h = 20",
+    ("lru", 32, "control"): "LRU, h = 32",
+    ("lru", 16, "oracle"): "LRU + correct restoration, h = 16",
+    ("lru", 16, "sham"): "LRU + sham restoration, h = 16",
 }
+SUFFICIENT = {cell: values_of("tab:rq2-agg-capacity", row, *COLUMNS) for cell, row in PRINTED.items()}
 RESTORED: dict[Arm, str] = {"control": "", "oracle": " + correct restoration", "sham": " + sham"}
 
 

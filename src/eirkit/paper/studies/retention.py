@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from eirkit.paper.published import value_of, values_of
 from eirkit.paper.studies import comparison as shapes
 from eirkit.paper.studies.agents import (
     GPT,
@@ -27,33 +28,48 @@ CAPACITIES = (16, 8, 4, 2)
 NAMES = {"scratch": "Scratch", "lru": "LRU", "scratch-lru": "Scratch–LRU", "kv": "key–value, model-driven"}
 FLOOR = "No-recovery floor"
 READS: dict[str, int | None] = {"no reads": 0, "reads": None}
-# Store–Recall, pooled over capacities. Scratch–LRU is LRU less the published difference.
+PLACE, PANEL = "sec:results-rq3", "tab:rq3-stepwise-max-behaviors"
+
+
+def _two_by_two(column: str, *models: str) -> dict[str, float]:
+    return {model: value_of(PLACE, f"2×2, {model}", column) for model in models}
+
+
+# Store–Recall, pooled over capacities: Scratch − LRU, LRU − Scratch–LRU, and the cells of the table.
+CHOICE = _two_by_two("Scratch − LRU", OPUS, GPT, HAIKU)
+STORAGE = _two_by_two("LRU − Scratch–LRU", HAIKU, OPUS, MINI, GPT)
+_KEYS = _two_by_two("LRU", OPUS, GPT, HAIKU)
 TWO_BY_TWO = {
-    "scratch": {OPUS: 0.762, GPT: 0.750, HAIKU: 0.438},
-    "lru": {OPUS: 0.664, GPT: 0.650, HAIKU: 0.616},
-    "scratch-lru": {OPUS: 0.405, GPT: 0.320, HAIKU: 0.325},
+    "scratch": _two_by_two("Scratch", OPUS, GPT, HAIKU),
+    "lru": _KEYS,
+    "scratch-lru": {model: round(own - STORAGE[model], 3) for model, own in _KEYS.items()},  # not printed: it follows
 }
-CHOICE = {OPUS: 0.098, GPT: 0.100, HAIKU: -0.178}  # Scratch − LRU
-STORAGE = {HAIKU: 0.291, OPUS: 0.259, MINI: 0.290, GPT: 0.330}  # LRU − Scratch–LRU
-VALLEYS = (("scratch", -0.432, HAIKU, 4), ("scratch", -0.078, OPUS, 16), ("scratch-lru", -0.688, GPT, 16))
+VALLEYS = tuple(
+    (condition, value_of(PLACE, f"Valley, {model}", f"{condition}, cap = {h}"), model, h)
+    for condition, model, h in (("scratch", HAIKU, 4), ("scratch", OPUS, 16), ("scratch-lru", GPT, 16))
+)
 # Write-through as published: under Scratch at h = 16, under Scratch–LRU at h = 2, and "near 0.0 under model-driven
 # eviction". GPT-5.6 has none; under Scratch–LRU there is no rate but that of GPT-4.1 Mini.
-WRITES = {OPUS: 1.0, MINI: 0.4, HAIKU: 0.0}
+WRITES = {
+    model: value_of(PLACE, f"Write-through, {model}", f"{condition}, cap = {h}")
+    for model, condition, h in ((OPUS, "scratch", 16), (MINI, "scratch-lru", 2), (HAIKU, "scratch", "any"))
+}
 TEXT_LRU_WRITES = WRITES[MINI]
+
+
+def _panel(column: str, *conditions: str) -> dict[str, dict[str, float]]:
+    shown = {"floor": FLOOR, **NAMES}
+    models = (GPT, OPUS, HAIKU, MINI)
+    return {one: {model: value_of(PANEL, f"{model}, {shown[one]}", column) for model in models} for one in conditions}
+
+
 # Stepwise Maximum, m = 8, pooled over h = 2 and 4: model → accuracy; then just-in-time rate.
-MAXIMUM = {
-    "floor": {GPT: 0.755, OPUS: 0.804, HAIKU: 0.654, MINI: 0.401},
-    "scratch": {GPT: 0.315, OPUS: 0.274, HAIKU: 0.227, MINI: 0.075},
-    "lru": {GPT: 0.224, OPUS: 0.232, HAIKU: 0.182, MINI: 0.250},
-    "scratch-lru": {GPT: 0.089, OPUS: 0.099, HAIKU: 0.083, MINI: 0.028},
-}
-JUST_IN_TIME = {
-    "scratch": {GPT: 1.000, OPUS: 0.963, HAIKU: 0.881, MINI: 0.990},
-    "lru": {GPT: 1.000, OPUS: 0.979, HAIKU: 0.738, MINI: 1.000},
-    "scratch-lru": {GPT: 1.000, OPUS: 0.955, HAIKU: 0.824, MINI: 0.986},
-}
+MAXIMUM = _panel("Accuracy", "floor", "scratch", "lru", "scratch-lru")
+JUST_IN_TIME = _panel("JIT rate", "scratch", "lru", "scratch-lru")
 # Recovery-enabled Stepwise Maximum: h → accuracy over the last 32 steps, recovery reads.
-RECOVERY = {16: (1.000, 9.3), 8: (0.948, 98.3), 4: (0.938, 184.0), 2: (0.854, 322.3)}
+RECOVERY = {
+    h: values_of(PLACE, f"Recovery-enabled Maximum, m/h = {16 // h}", "accuracy", "recovery reads") for h in CAPACITIES
+}
 MANY_ACTIONS = 1000  # 322 reads do not fit into the usual 200
 
 Cells = dict[tuple[str, str, int], list[Run]]  # condition, no reads | reads, h
@@ -147,9 +163,12 @@ BACK = "unlimited reads bring back what was not kept"
 COPIES = "it writes copies of RECALLs too, which take the place of STOREs, and every note and DROP costs an action"
 SAME = "without reads: all answers written, text under LRU holds what key–value LRU holds"
 FLAWLESS = "its notes are flawless"
-NOTHING = "at a rate of 0 both texts are empty; 0.325 is less than STOREs alone give, so steps went unanswered"
-PLACE = (
-    "without reads: at one rate for all h the floor decides the place; 0.953 at h = 16 says that it wrote more there"
+NOTHING = (
+    "at a rate of 0 both texts are empty; the published figure is less than STOREs alone give, so steps went unanswered"
+)
+WHERE = (
+    "without reads: at one rate for all h the floor decides the place; the published figure at h = 16 says that it "
+    "wrote more there"
 )
 TENFOLD = "0.312 at h = 16 is ten actions an answer, and no published rate says for what"
 FULL = "once the notes are full, DROP, NOTE and NEXT are an episode at any capacity"
@@ -235,7 +254,7 @@ def order_shapes(recoverer: Cells, takers: dict[float, Cells]) -> Iterator[Shape
 
 
 def valley_shapes(takers: dict[float, Cells]) -> Iterator[Shape]:
-    reasons = {HAIKU: PLACE, OPUS: SMALL, GPT: f"with reads: {BACK}; {TENFOLD}"}
+    reasons = {HAIKU: WHERE, OPUS: SMALL, GPT: f"with reads: {BACK}; {TENFOLD}"}
     for condition, depth, model, h in VALLEYS:
         own = takers[p := WRITES.get(model, TEXT_LRU_WRITES)]
         floor = by_h(own, "floor", "no reads")
