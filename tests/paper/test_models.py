@@ -80,9 +80,9 @@ def test_each_figure_is_compared_with_its_own_models(models, tmp_path, capsys):
         assert row["verdict"] in VERDICTS[:4]
         assert row["figure"]
     exact = by_label["Gpt56Reasoning: Exact restoration"]
-    assert (exact["verdict"], exact["ours"], exact["p"]) == (TOO_WIDE, 1.0, 1.0)  # some 50 steps do not tell 1 from 0.9
+    assert (exact["verdict"], exact["ours"], exact["p"]) == (AGREES, 1.0, 1.0)
     assert by_label["Gpt41Mini: Exact restoration"]["ours"] < 1  # it errs in a fifth of its answers
-    assert 0.5 < exact["agrees_if_off"] < 0.7
+    assert 0.2 < exact["agrees_if_off"] < 0.5  # some 50 steps tell 1 from 0.9 in more than half of the cases
     assert document["models"] == models
     pooled = next(row for row in rows_of(document, "stepwise-maximum-rescue") if row["label"] == "Pooled mean: Exact")
     assert pooled["ours_by"] == ", ".join(models[:3])
