@@ -1,4 +1,4 @@
-"""`agent-file` and `agent-tools`: memories that a model manages, by editing a text file or by saving and searching texts.
+"""`agent-file` and `agent-tools`: memories that a model manages, by editing a file or by saving and searching texts.
 
 There is no vendor's code in them. The model is asked through the endpoint; `model=run` makes it the one that answers.
 """
