@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from eirkit.board.checking import Checked
@@ -227,6 +228,8 @@ def _facts(entry: Entry) -> Table:
         ("model", entry.candidate.model),
         ("memory", entry.candidate.memory),
         ("settings of the memory", entry.candidate.settings or "default"),
+        ("accuracy of null on the same tasks", share(fmean(entry.null))),
+        ("accuracy of sham on the same tasks", share(fmean(entry.sham))),
         ("seeds", str(checked.document["seeds"])),
         ("runs played again from their replies", checked.runs),
         ("runs made anew with model and memory", checked.made_anew),
