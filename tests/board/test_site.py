@@ -7,7 +7,7 @@ from time import process_time
 
 import pytest
 
-from eirkit.board.checking import Request, check
+from eirkit.board.checking import CheckRequest, check
 from eirkit.board.site import DATA, INDEX, write_site
 from eirkit.board.standings import entries_of, tracks_of
 from eirkit.board.submission import DOCUMENT, SCHEMA, make_submission
@@ -63,7 +63,7 @@ def test_a_board_ranks_what_holds_and_names_what_does_not(made, tmp_path, capsys
 def test_the_same_submissions_give_the_same_site(made, tmp_path):
     sites = []
     for name in ("a", "b"):
-        checked = [check(Request(made / "all" / "first"))]
+        checked = [check(CheckRequest(made / "all" / "first"))]
         written = write_site(tmp_path / name, tracks_of(entries_of(checked[0])), checked)
         sites.append({path.name: path.read_bytes() for path in written})
     assert sites[0] == sites[1]
@@ -101,7 +101,7 @@ def test_references_of_the_sweep_itself_are_used(tmp_path):
     start_sweep(read_suite(given), tmp_path / "run", control=False)
     make_submission(tmp_path / "run", tmp_path / "out", "whole")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["runs", DOCUMENT]
-    assert check(Request(tmp_path / "out")).holds
+    assert check(CheckRequest(tmp_path / "out")).holds
 
 
 def copies(made, folder, count):
@@ -116,7 +116,7 @@ def copies(made, folder, count):
 def cost_of(made, tmp_path, entries):
     copies(made, tmp_path / "all", entries // 4)  # each has four
     start = process_time()
-    checked = [check(Request(path)) for path in sorted((tmp_path / "all").iterdir())]
+    checked = [check(CheckRequest(path)) for path in sorted((tmp_path / "all").iterdir())]
     tracks = tracks_of([entry for one in checked for entry in entries_of(one)])
     written = write_site(tmp_path / "site", tracks, checked)
     taken = process_time() - start

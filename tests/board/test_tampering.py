@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from eirkit.board.checking import Request, check
+from eirkit.board.checking import CheckRequest, check
 from eirkit.board.submission import CONTROLS, DOCUMENT, OWN, SCHEMA, claimed_scores, make_submission, read_parts
 from eirkit.event_files import events_path, pack, read_block
 from eirkit.records import read_document, seal, write_document
@@ -46,7 +46,7 @@ def submission(honest, tmp_path):
 
 
 def refused(folder, rerun=0):
-    found = check(Request(folder, rerun=rerun))
+    found = check(CheckRequest(folder, rerun=rerun))
     assert not found.parts or found.holds
     return " | ".join(found.problems)
 
@@ -293,7 +293,7 @@ def test_what_a_memory_says_of_itself_is_checked_by_running_it_again(submission,
 
 
 def test_an_honest_submission_holds(honest):
-    found = check(Request(honest, rerun=2))
+    found = check(CheckRequest(honest, rerun=2))
     assert (found.problems, found.runs, found.made_anew) == ((), 6, 4)
     assert {path.name for path in archived_files(honest, DOCUMENT)} == {FILE, RUNS, "events.jsonl.zst"}
     assert replace(found, parts=()).document["seeds"] == "0:2"

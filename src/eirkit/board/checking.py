@@ -63,7 +63,7 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CheckRequest:
     """What to check: a folder, how many of its runs to run again, and whether its own code may be run."""
 
     folder: Path
@@ -72,7 +72,7 @@ class Request:
     plugins: bool = False
 
 
-def check(request: Request) -> Checked:
+def check(request: CheckRequest) -> Checked:
     """Check one submission; whatever it holds, this returns."""
     folder = request.folder
     try:
@@ -88,7 +88,7 @@ def check(request: Request) -> Checked:
         return Checked(folder, folder.name, (f"{DOCUMENT}: {_words(error)}",))
 
 
-def _checked(request: Request, name: str, document: Mapping[str, Any]) -> Checked:
+def _checked(request: CheckRequest, name: str, document: Mapping[str, Any]) -> Checked:
     folder = request.folder
     problems = list(changed_files(folder, DOCUMENT, document["files"]))
     parts = [one for one in (OWN, CONTROLS) if one == OWN or (folder / one).is_dir()]
@@ -199,7 +199,7 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def _made_anew(folder: Path, request: Request) -> tuple[int, list[str]]:
+def _made_anew(folder: Path, request: CheckRequest) -> tuple[int, list[str]]:
     """Run some of the runs again whose model and memory are scripts."""
     able = [record for record, _ in scan_runs(folder / RUNS) if can_be_made_anew(recorded_cell(record))]
     if not able:

@@ -24,7 +24,7 @@ _SHARED_AXES = tuple(name for name in AXES if name not in ("memory", "model"))
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class JudgedCase:
     """One task in one setting, with the mean accuracy of its runs."""
 
     task: str
@@ -41,7 +41,7 @@ class Entry:
     submission: Checked
     candidate: Candidate
     rows: tuple[Row, ...]  # of its cells
-    cases: tuple[Case, ...]  # in an order that entries with the same tasks share
+    cases: tuple[JudgedCase, ...]  # in an order that entries with the same tasks share
     null: tuple[float, ...]  # accuracy of the references in the same cases
     sham: tuple[float, ...]
     accuracy: Interval
@@ -100,8 +100,8 @@ def _entry(
     checked: Checked,
     candidate: Candidate,
     rows: Sequence[Row],
-    own: Sequence[Case],
-    others: Mapping[str, Sequence[Case]],
+    own: Sequence[JudgedCase],
+    others: Mapping[str, Sequence[JudgedCase]],
     runs: Sequence[RunFacts],
 ) -> Entry:
     tasks, values = [case.task for case in own], [case.accuracy for case in own]
@@ -130,14 +130,14 @@ def _place(row: Row) -> tuple[tuple[str, Any], ...]:
     return tuple((name, AXES[name](row)) for name in _SHARED_AXES)
 
 
-def _cases(rows: Sequence[Row], facts: Mapping[str, Sequence[RunFacts]]) -> list[Case]:
+def _cases(rows: Sequence[Row], facts: Mapping[str, Sequence[RunFacts]]) -> list[JudgedCase]:
     """Return the cases of some rows, sorted so that equal tasks have equal places; repeats of a task are pooled."""
     found: dict[tuple[str, tuple[tuple[str, Any], ...]], list[RunFacts]] = {}
     for row in rows:
         for run in facts[row["cell"]]:
             found.setdefault((f"{run.fingerprint}/{run.seed}", _place(row)), []).append(run)
     return [
-        Case(task, place, fmean(run.score.accuracy for run in runs), sum(run.score.steps for run in runs))
+        JudgedCase(task, place, fmean(run.score.accuracy for run in runs), sum(run.score.steps for run in runs))
         for (task, place), runs in sorted(found.items(), key=lambda item: (repr(item[0][1]), item[0][0]))
     ]
 

@@ -8,7 +8,7 @@ from shlex import quote
 
 import click
 
-from eirkit.board.checking import Checked, Request, check
+from eirkit.board.checking import Checked, CheckRequest, check
 from eirkit.board.site import board_json, refused_table, summary, track_table, write_site
 from eirkit.board.standings import entries_of, tracks_of
 from eirkit.board.submission import DOCUMENT, make_submission
@@ -36,7 +36,7 @@ def submit(folder: Path, out: Path, name: str | None, show: Show) -> None:
     lacks them and its model costs nothing.
     """
     document = make_submission(folder, out, folder.resolve().name if name is None else name)
-    found = check(Request(out))
+    found = check(CheckRequest(out))
     if not found.holds:
         raise InputFileError(f"{folder} does not hold: {found.problems[0]}; run it again with this version of eirkit")
     columns = (
@@ -86,7 +86,7 @@ def board(
     file and the reason, and the exit code is 1. Only entries that were given the same tasks are ranked with each other.
     A DIR without a submission is searched for folders that are one.
     """
-    wanted = [Request(one, rerun, rerun_seed, plugins) for one in _submissions(folders)]
+    wanted = [CheckRequest(one, rerun, rerun_seed, plugins) for one in _submissions(folders)]
     checked = _check_all(wanted, engine)
     tracks = tracks_of([entry for one in checked if one.holds for entry in entries_of(one)])
     written = write_site(out, tracks, checked)
@@ -111,13 +111,13 @@ def _submissions(folders: Sequence[Path]) -> list[Path]:
     return list(found)
 
 
-def _check_all(wanted: Sequence[Request], engine: Engine | None) -> list[Checked]:
+def _check_all(wanted: Sequence[CheckRequest], engine: Engine | None) -> list[Checked]:
     if engine is None:
         return [check(one) for one in wanted]
     return sorted(_outcomes(wanted, engine), key=lambda one: [request.folder for request in wanted].index(one.folder))
 
 
-def _outcomes(wanted: Sequence[Request], engine: Engine) -> Iterator[Checked]:
+def _outcomes(wanted: Sequence[CheckRequest], engine: Engine) -> Iterator[Checked]:
     for outcome in engine.map(check, wanted):
         if isinstance(outcome, LostPiece):
             folder = wanted[outcome.number].folder

@@ -273,7 +273,7 @@ class Mislabels(KeyValue):
 
 
 @memories.add("sham")
-class Sham(Mislabels):
+class ShamMemory(Mislabels):
     """Returns as many records as asked for, with the content of others: what their form and length alone contribute."""
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
