@@ -55,7 +55,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CodeGroup:
     """Rows that share a code, as bits of a number, and the answers that suit all of them."""
 
     rows: int = 0
@@ -72,11 +72,11 @@ class Cover:
     exact: bool = field(default=False, init=False)  # whether fewer groups are excluded; known once `groups` is
     _known: dict[tuple[int, int, int], bool] = field(default_factory=dict, init=False)
 
-    def join(self, group: Group, row: int) -> Group | None:
+    def join(self, group: CodeGroup, row: int) -> CodeGroup | None:
         """Return the group with one more row, or None if they cannot share a code."""
         own, bit = self.rows[row].accepted, 1 << row
         common = tuple(a & b for a, b in zip(group.common, own, strict=True)) if group.rows else own
-        joined = Group(group.rows | bit, common)
+        joined = CodeGroup(group.rows | bit, common)
         for future, answers in enumerate(common):
             if not answers and not self._found(joined.rows, future, self.retrievals):
                 return None
@@ -126,7 +126,7 @@ class Cover:
         """For each of the hardest rows, those that cannot share a code with it."""
         apart: dict[int, set[int]] = {row: set() for row in self.hardest}
         for place, row in enumerate(self.hardest):
-            alone = self.join(Group(), row) or Group()
+            alone = self.join(CodeGroup(), row) or CodeGroup()
             for other in self.hardest[:place]:
                 if self.join(alone, other) is None:
                     apart[row].add(other)
@@ -164,7 +164,7 @@ class Cover:
             yield list(suits.values())
 
     @cached_property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[CodeGroup]:
         """The fewest groups that were found to hold all rows; no fewer exist if `exact`."""
         order = sorted(self.hardest, key=lambda row: -len(self._apart[row]))
         best = self._first_fit(order)
@@ -177,15 +177,15 @@ class Cover:
             best[place] = joined
         return best
 
-    def _first_fit(self, order: Sequence[int]) -> list[Group]:
-        groups: list[Group] = []
+    def _first_fit(self, order: Sequence[int]) -> list[CodeGroup]:
+        groups: list[CodeGroup] = []
         for row in order:
             for place, group in enumerate(groups):
                 if joined := self.join(group, row):
                     groups[place] = joined
                     break
             else:
-                groups.append(self.join(Group(), row) or Group())
+                groups.append(self.join(CodeGroup(), row) or CodeGroup())
         return groups
 
     @property
@@ -212,7 +212,7 @@ class Cover:
     def _best_by_states(self) -> list[float]:
         """The largest probability of the rows in 0, 1, … groups, over all sets of rows."""
         count = len(self.rows)
-        made: list[Group | None] = [Group()]
+        made: list[CodeGroup | None] = [CodeGroup()]
         mass = [0.0]
         for chosen in range(1, 1 << count):
             last = chosen.bit_length() - 1
@@ -236,14 +236,18 @@ class _Search:
     """Branch and bound: each row joins a group that it fits, or opens a new one."""
 
     def __init__(
-        self, join: Callable[[Group, int], Group | None], order: Sequence[int], best: list[Group], least: int
+        self,
+        join: Callable[[CodeGroup, int], CodeGroup | None],
+        order: Sequence[int],
+        best: list[CodeGroup],
+        least: int,
     ) -> None:
         self.join, self.order, self.best, self.least = join, order, best, least
         self.nodes = 0
         self._place(0, [])
         self.complete = self.nodes <= NODES or len(self.best) == least
 
-    def _place(self, number: int, groups: list[Group]) -> None:
+    def _place(self, number: int, groups: list[CodeGroup]) -> None:
         self.nodes += 1
         if self.nodes > NODES or len(groups) >= len(self.best) or len(self.best) == self.least:
             return
@@ -254,7 +258,7 @@ class _Search:
         for place, group in enumerate(groups):
             if joined := self.join(group, row):
                 self._place(number + 1, [*groups[:place], joined, *groups[place + 1 :]])
-        self._place(number + 1, [*groups, self.join(Group(), row) or Group()])
+        self._place(number + 1, [*groups, self.join(CodeGroup(), row) or CodeGroup()])
 
 
 def count_any(contract: FiniteContract | Process, *, limit: int = LIMIT, retrievals: int = 0) -> ContractCount:
@@ -339,7 +343,7 @@ def retrievable(contract: FiniteContract, history: Any) -> tuple[Any, ...]:
     return found
 
 
-def _places(cover: Cover, group: Group) -> list[int]:
+def _places(cover: Cover, group: CodeGroup) -> list[int]:
     return [place for row in _members(group.rows) for place in cover.rows[row].places]
 
 
