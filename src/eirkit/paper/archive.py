@@ -32,9 +32,7 @@ NUMBERS = {"published", "ours", "low", "high", "p", "agrees_if_off", "off_by", "
 
 def write_archive(folder: Path, outcomes: Sequence[StudyOutcome], settings: Mapping[str, Any]) -> Path:
     """Write what makes a folder checkable; return the path of its list of files."""
-    _write(folder / ROWS, _rows(outcomes).csv())
-    _write(folder / CITATION, _citation())
-    _write(folder / CROISSANT, json.dumps(_croissant(folder), ensure_ascii=False, indent=1) + "\n")
+    write_derived(folder, outcomes, folder)
     listed = {path.relative_to(folder).as_posix(): describe_file(path) for path in archived_files(folder)}
     document = {
         **versions_in_use(),
@@ -45,6 +43,18 @@ def write_archive(folder: Path, outcomes: Sequence[StudyOutcome], settings: Mapp
     }
     write_document(folder / ARCHIVE, SCHEMA, document, sealed=True)
     return folder / ARCHIVE
+
+
+def write_derived(folder: Path, outcomes: Sequence[StudyOutcome], archive: Path) -> None:
+    """Write all figures as one table, how to cite them, and the description of an archive whose records are there."""
+    _write(folder / ROWS, _rows(outcomes).csv())
+    _write(folder / CITATION, _citation())
+    described = {ROWS: folder / ROWS, **{name: archive / name for name in _record_files(archive)}}
+    _write(folder / CROISSANT, json.dumps(_croissant(described), ensure_ascii=False, indent=1) + "\n")
+
+
+def _record_files(archive: Path) -> list[str]:
+    return [path.relative_to(archive).as_posix() for path in sorted(archive.rglob("runs.jsonl"))]
 
 
 def archived_files(folder: Path) -> Iterator[Path]:
@@ -133,12 +143,8 @@ _CONTEXT = {
 }
 
 
-def _croissant(folder: Path) -> dict[str, Any]:
+def _croissant(described: Mapping[str, Path]) -> dict[str, Any]:
     """Return the description of the rows, and of the recorded runs where there are some."""
-    kinds = {ROWS: "text/csv"}
-    kinds |= {
-        path.relative_to(folder).as_posix(): "application/jsonlines" for path in sorted(folder.rglob("runs.jsonl"))
-    }
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -147,7 +153,7 @@ def _croissant(folder: Path) -> dict[str, Any]:
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "version": __version__,
         "citeAs": f"{PAPER}. {', '.join(' '.join(name) for name in AUTHORS)}.",
-        "distribution": [_file_object(folder, name, kind) for name, kind in kinds.items()],
+        "distribution": [_file_object(name, path) for name, path in described.items()],
         "recordSet": [
             {
                 "@type": "cr:RecordSet",
@@ -160,15 +166,15 @@ def _croissant(folder: Path) -> dict[str, Any]:
     }
 
 
-def _file_object(folder: Path, name: str, kind: str) -> dict[str, Any]:
-    known = describe_file(folder / name)
+def _file_object(name: str, path: Path) -> dict[str, Any]:
+    known = describe_file(path)
     return {
         "@type": "cr:FileObject",
         "@id": name,
         "name": name,
         "contentUrl": name,
         "contentSize": f"{known['bytes']} B",
-        "encodingFormat": kind,
+        "encodingFormat": "text/csv" if name == ROWS else "application/jsonlines",
         "sha256": known["sha256"],
     }
 

@@ -19,9 +19,10 @@ from eirkit.errors import EirkitError, InputFileError
 from eirkit.findings.causes import judge, score
 from eirkit.paper.archive import ARCHIVE, SCHEMA, archived_files, describe_file
 from eirkit.paper.figure_rows import RecordedModels
-from eirkit.paper.model_runs import model_findings
+from eirkit.paper.model_runs import FOLDER, model_findings
 from eirkit.paper.page import DOCUMENT
 from eirkit.paper.page import SCHEMA as REPRODUCTION
+from eirkit.paper.rederivation import stated_wrongly, written_otherwise
 from eirkit.paper.run_measures import PaperRunIndex
 from eirkit.paper.study import Study, StudyRow
 from eirkit.records import read_document
@@ -59,13 +60,22 @@ def verify_archive(folder: Path, find: Callable[[str], Study]) -> Verification:
     if not (folder / ARCHIVE).is_file():
         raise InputFileError(f"{folder} has no {ARCHIVE}; give the folder of `eirkit reproduce`")
     document = read_document(folder / ARCHIVE, SCHEMA)
-    problems = list(_files(folder, document["files"]))
+    problems = [*_files(folder, document["files"]), *stated_wrongly(folder, document, find)]
     runs = replayed = 0
     for path in sorted(folder.rglob(RUNS)):
         found, again, wrong = _runs(path, path.relative_to(folder).as_posix())
         runs, replayed, problems = runs + found, replayed + again, [*problems, *wrong]
     rows, wrong = _rows(folder, document["settings"], find)
-    return Verification(len(document["files"]), runs, replayed, rows, (*problems, *wrong))
+    problems += wrong
+    if not problems:
+        problems += written_otherwise(folder, document, find, _given(folder, document["settings"]))
+    return Verification(len(document["files"]), runs, replayed, rows, tuple(problems))
+
+
+def _given(folder: Path, settings: Mapping[str, Any]) -> RecordedModels | None:
+    if not settings.get("models"):
+        return None
+    return RecordedModels(PaperRunIndex(folder / FOLDER), settings["models"], settings["seeds"], settings["memories"])
 
 
 def _files(folder: Path, listed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -81,10 +91,12 @@ def _files(folder: Path, listed: Mapping[str, Mapping[str, Any]]) -> Iterator[st
 def _runs(path: Path, name: str) -> tuple[int, int, list[str]]:
     """Score every run of a file again, and play it again where its replies were kept."""
     count = replayed = 0
-    problems = []
+    problems, seen = [], set()
     try:
         for record, _ in scan_runs(path):
             count += 1
+            problems += [f"{name}: run {record['run']}: is there twice"] if record["run"] in seen else []
+            seen.add(record["run"])
             was_played, wrong = _check_run(record, path.parent)
             replayed += was_played
             problems += [f"{name}: run {record['run']}: {one}" for one in wrong]
@@ -104,6 +116,8 @@ def _check_run(record: Mapping[str, Any], folder: Path) -> tuple[bool, list[str]
         changed = [name for name, value in again.items() if record["score"].get(name) != value]
         wrong += [f"its {', '.join(changed)} do not follow from its events"] if changed else []
     exchanges = [event for event in events if event["type"] == "exchange"]
+    if record["usage"]["calls"] != len(exchanges):
+        wrong.append("its calls are not those of its events")
     if record["access"]["memory"] is not None or not all("reply" in one for one in exchanges) or not exchanges:
         return False, wrong
     session = make_session(
@@ -144,9 +158,8 @@ def _rows(folder: Path, settings: Mapping[str, Any], find: Callable[[str], Study
         stated = {study["id"]: study["rows"] for study in document["studies"]}
     except (InputFileError, KeyError, TypeError) as error:
         return 0, [f"{DOCUMENT}: cannot be read: {error}"]
-    if not settings.get("models"):
+    if (given := _given(folder, settings)) is None:
         return 0, []
-    given = RecordedModels(PaperRunIndex(folder), settings["models"], settings["seeds"], settings["memories"])
     count, problems = 0, []
     for name in settings["compared"]:
         again = model_findings(find(name), given, only_present=bool(settings.get("from"))).rows
