@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,8 @@ def hide(folder: Path) -> None:
     """Write the list of files anew, as somebody who changed them would."""
     document = read_document(folder / ARCHIVE, SCHEMA)
     document.pop("crc32", None)
-    document["files"] = {name: describe_file(folder / name) for name in document["files"]}
+    listed = [name for name in document["files"] if (folder / name).exists()]
+    document["files"] = {name: describe_file(folder / name) for name in listed}
     write_document(folder / ARCHIVE, SCHEMA, document, sealed=True)
 
 
@@ -194,25 +196,119 @@ def test_a_changed_or_missing_or_added_file_is_found(archive, capsys):
     assert [one.partition(":")[0] for one in problems(archive, capsys)] == ["rows.csv", "studies.md", "more.txt"]
 
 
-def test_a_figure_that_does_not_follow_from_the_records_is_found(archive, capsys):
-    path = archive / "reproduction.json"
-    document = json.loads(path.read_text("utf-8"))
-    document["studies"][0]["rows"][0]["ours"] = 0.137
-    path.write_text(json.dumps(document), "utf-8")
-    hide(archive)
-    assert [one for one in problems(archive, capsys) if "does not follow from the records" in one]
+def in_text(name: str, old: str, new: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        text = (folder / name).read_text("utf-8")
+        assert old in text
+        (folder / name).write_text(text.replace(old, new, 1), "utf-8")
+
+    return change
 
 
-def test_a_score_that_does_not_follow_from_the_events_is_found(archive, capsys):
-    path = archive / "runs" / RUNS
-    lines = path.read_bytes().splitlines(keepends=True)
-    record = json.loads(lines[0])
-    record.pop("crc32")
-    record["score"]["correct"] += 1
-    lines[0] = seal(json.dumps(record).encode() + b"\n")
-    path.write_bytes(b"".join(lines))
-    hide(archive)
-    assert [one for one in problems(archive, capsys) if "correct do not follow from its events" in one]
+def in_document(change: Callable[[dict[str, Any]], object], name: str = "reproduction.json") -> Callable[[Path], None]:
+    def rewrite(folder: Path) -> None:
+        document = json.loads((folder / name).read_text("utf-8"))
+        was_sealed = document.pop("crc32", None) is not None
+        change(document)
+        line = json.dumps(document).encode() + b"\n"
+        (folder / name).write_bytes(seal(line) if was_sealed else line)
+
+    return rewrite
+
+
+def in_record(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    def rewrite(folder: Path) -> None:
+        path = folder / "runs" / RUNS
+        first, *others = path.read_bytes().splitlines(keepends=True)
+        record = json.loads(first)
+        record.pop("crc32")
+        change(record)
+        path.write_bytes(seal(json.dumps(record).encode() + b"\n") + b"".join(others))
+
+    return rewrite
+
+
+def in_records(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]:
+    def rewrite(folder: Path) -> None:
+        path = folder / "runs" / RUNS
+        path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+
+    return rewrite
+
+
+def swap_events(folder: Path) -> None:
+    path = folder / "runs" / RUNS
+    first, second, *others = path.read_bytes().splitlines(keepends=True)
+    one, other = json.loads(first), json.loads(second)
+    one["events"], other["events"] = other["events"], one["events"]
+    for record in (one, other):
+        record.pop("crc32")
+    path.write_bytes(b"".join([*(seal(json.dumps(r).encode() + b"\n") for r in (one, other)), *others]))
+
+
+def add_listed(folder: Path) -> None:
+    (folder / "more.txt").touch()
+    document = read_document(folder / ARCHIVE, SCHEMA)
+    document.pop("crc32", None)
+    write_document(folder / ARCHIVE, SCHEMA, {**document, "files": {**document["files"], "more.txt": {}}}, sealed=True)
+
+
+def first_row(name: str, value: object) -> Callable[[dict[str, Any]], object]:
+    return lambda document: document["studies"][0]["rows"][0].__setitem__(name, value)
+
+
+MANIFEST = "runs/manifest.json"
+# What somebody changed who then wrote the checksums anew, and the file that must be named.
+TAMPERED: list[tuple[Callable[[Path], None], str]] = [
+    (in_text("rows.csv", "0.137", "0.138"), "rows.csv"),
+    (in_text("index.html", "0.137", "0.138"), "index.html"),
+    (in_text("studies.md", "rescue", "rescued"), "studies.md"),
+    (in_text("CITATION.cff", "eirkit", "other"), "CITATION.cff"),
+    (in_text("croissant.json", "eirkit", "other"), "croissant.json"),
+    (in_text("rescue/rows.csv", "0.137", "0.138"), "rescue/rows.csv"),
+    (lambda folder: (folder / "rescue" / "rows.csv").write_text(""), "rescue/rows.csv"),
+    (lambda folder: (folder / "index.html").unlink(), "index.html"),
+    (add_listed, "more.txt"),
+    *(
+        (in_document(first_row(name, value)), "reproduction.json")
+        for name, value in {"ours": 0.5, "published": 0.5, "verdict": "sure", "p": 0.5, "n": 1, "label": "x"}.items()
+    ),
+    (in_document(lambda document: document["studies"][0].update(verdict="sure")), "reproduction.json"),
+    (in_document(lambda document: document["studies"][0]["rows"].pop()), "reproduction.json"),
+    (
+        in_document(lambda document: document["settings"].update(seeds="0:9"), "runs/manifest.json"),
+        "runs/manifest.json",
+    ),
+    (in_document(lambda document: document.update(eirkit="9.9"), "runs/manifest.json"), "runs/manifest.json"),
+    (in_document(lambda document: document.update(eirkit="9.9"), ARCHIVE), ARCHIVE),
+    (in_document(lambda document: document.update(source_sha256="0" * 64), ARCHIVE), ARCHIVE),
+    (in_document(lambda document: document["studies"].pop(), ARCHIVE), ARCHIVE),
+    (in_document(lambda document: document["settings"].update(compared=[]), ARCHIVE), ARCHIVE),
+    (in_document(lambda document: document["settings"].update(seeds=[0, 1]), ARCHIVE), MANIFEST),
+    (in_record(lambda record: record["score"].update(correct=1)), "runs/runs.jsonl"),
+    (in_record(lambda record: record.update(seed=7)), "runs/runs.jsonl"),
+    (in_record(lambda record: record.update(fingerprint="0" * 64)), "runs/runs.jsonl"),
+    (in_record(lambda record: record.update(ending="action-limit")), "runs/runs.jsonl"),
+    (in_record(lambda record: record["access"].update(h=3)), "runs/runs.jsonl"),
+    (in_record(lambda record: record["usage"].update(calls=1)), "runs/runs.jsonl"),
+    (in_record(lambda record: record.update(model="openai/gpt-4.1-mini")), "reproduction.json"),
+    (in_records(lambda lines: lines[1:]), "reproduction.json"),
+    (in_records(lambda lines: [*lines, lines[0]]), "runs/runs.jsonl"),
+    (swap_events, "runs/runs.jsonl"),
+]
+
+
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.slow)])
+def test_whatever_is_tampered_with_is_refused_although_checksums_were_written_anew(every, archive, tmp_path, capsys):
+    assert len(TAMPERED) >= 30
+    for number, (change, name) in enumerate(TAMPERED[::every]):
+        folder = tmp_path / str(number)
+        shutil.copytree(archive, folder)
+        change(folder)
+        hide(folder)
+        found = problems(folder, capsys)
+        assert name in {one.partition(":")[0] for one in found}, (number, name, found)
+        assert not any("\n" in one for one in found)
 
 
 def test_an_answer_that_does_not_follow_from_the_replies_is_found(archive, capsys):

@@ -25,6 +25,7 @@ from eirkit.records import read_document, write_document
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA
 
 SCHEMA = "study/1"
+KEPT = "studies"  # the folder of kept findings
 _PACKAGE = Path(__file__).parents[1]
 _EXCLUDED = ("bridges", "cli", "demo", "live", "show", "testing")  # packages that compute no figure of a study
 _INCLUDED = ("show/document.py", "show/table.py")  # except these types, which are part of findings
@@ -56,7 +57,7 @@ class StudyStore:
     """The findings in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.runs = folder / "studies", folder / "runs"
+        self.folder, self.runs = folder / KEPT, folder / "runs"
 
     def find(self, study: Study, setting: Setting) -> Findings | None:
         """Return what was kept of a study; None if it was made by other source or with another setting."""

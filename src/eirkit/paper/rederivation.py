@@ -1,0 +1,115 @@
+"""Writes the archive of a reproduction again from its records and kept findings, and says which files differ.
+
+Somebody who changes a page, a table or the list of versions can write the checksums anew; what follows from the records
+cannot be changed without them. Findings of theory and simulation are taken as they were kept: they have no records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from eirkit import __version__
+from eirkit.errors import InputFileError
+from eirkit.paper.archive import ARCHIVE, CITATION, CROISSANT, ROWS, archived_files, write_derived
+from eirkit.paper.figure_rows import RecordedModels
+from eirkit.paper.model_runs import FOLDER, model_findings, takes_models
+from eirkit.paper.page import DOCUMENT, PAGE, write_overview, write_study
+from eirkit.paper.page import SCHEMA as REPRODUCTION
+from eirkit.paper.runner import KEPT, StudyOutcome, source_digest
+from eirkit.paper.runner import SCHEMA as STUDY
+from eirkit.paper.study import Findings, Setting, Study, findings_from
+from eirkit.records import read_document
+from eirkit.runs.manifest import FILE, PLAN_SCHEMA
+from eirkit.runs.values import show_seeds
+from eirkit.show.exports import FIGURES
+
+LIST = "studies.md"
+ALWAYS = (PAGE, DOCUMENT, LIST, ROWS, CITATION, CROISSANT)
+
+
+def stated_wrongly(folder: Path, archive: Mapping[str, Any], find: Callable[[str], Study]) -> Iterator[str]:
+    """Yield what an archive says about itself that its other files do not say."""
+    if (then := archive.get("eirkit")) != __version__:
+        yield f"{ARCHIVE}: made with eirkit {then}, and this is {__version__}; check it with that version"
+    elif archive.get("source_sha256") != source_digest():
+        yield f"{ARCHIVE}: made with another source of eirkit {__version__}; check it with the one that made it"
+    settings = archive["settings"]
+    try:
+        document = read_document(folder / DOCUMENT, REPRODUCTION)
+    except InputFileError as error:
+        yield f"{DOCUMENT}: cannot be read: {error}"
+        return
+    if archive.get("studies") != [study["id"] for study in document["studies"]]:
+        yield f"{ARCHIVE}: its studies are not those of {DOCUMENT}"
+    wanted = [name for name in archive.get("studies", []) if settings.get("models") and takes_models(find(name))]
+    if not settings.get("from") and sorted(settings["compared"]) != sorted(wanted):
+        yield f"{ARCHIVE}: the studies that it compares with models are not those that it has"
+    if settings.get("models") and not settings.get("from"):
+        yield from _manifest(folder, archive)
+
+
+def _manifest(folder: Path, archive: Mapping[str, Any]) -> Iterator[str]:
+    name, settings = f"{FOLDER}/{FILE}", archive["settings"]
+    try:
+        manifest = read_document(folder / name, PLAN_SCHEMA)
+    except InputFileError as error:
+        yield f"{name}: cannot be read: {error}"
+        return
+    if manifest.get("eirkit") != archive.get("eirkit"):
+        yield f"{name}: made with eirkit {manifest.get('eirkit')}, the archive with {archive.get('eirkit')}"
+    stated = {"models": settings["models"], "seeds": show_seeds(settings["seeds"]), "memories": settings["memories"]}
+    for part, value in stated.items():
+        if manifest["settings"].get(part) != value:
+            yield f"{name}: its {part} are not those of {ARCHIVE}"
+
+
+def written_otherwise(
+    folder: Path, archive: Mapping[str, Any], find: Callable[[str], Study], given: RecordedModels | None
+) -> Iterator[str]:
+    """Yield the files that are not what their records and findings give, and those that nothing gives."""
+    outcomes = [StudyOutcome(find(name), _findings(folder, archive, find(name), given)) for name in archive["studies"]]
+    is_whole = all(one.findings is not None for one in outcomes)
+    with TemporaryDirectory() as name:
+        again = Path(name)
+        for outcome in outcomes:
+            write_study(outcome, again, None)
+        if is_whole:
+            write_overview(outcomes, again)
+            write_derived(again, outcomes, folder)
+        made = {path.relative_to(again).as_posix(): path.read_bytes() for path in archived_files(again)}
+    yield from (f"{file}: is missing" for file in ALWAYS if not (folder / file).is_file())
+    for file, content in made.items():
+        if (folder / file).is_file() and (folder / file).read_bytes() != content:
+            yield f"{file}: does not follow from the records and findings"
+    studies = {one.study.id for one in outcomes}
+    for path in archived_files(folder):
+        place = path.relative_to(folder)
+        is_drawn = place.parts[0] in studies and place.suffix.lstrip(".") in FIGURES
+        is_known = place.parts[0] in (FOLDER, KEPT) or place.as_posix() in (*ALWAYS, *made) or is_drawn
+        if not is_known and (is_whole or place.parts[0] not in studies):
+            yield f"{place.as_posix()}: is no part of a reproduction"
+
+
+def _findings(folder: Path, archive: Mapping[str, Any], study: Study, given: RecordedModels | None) -> Findings | None:
+    """Return what a study found, from recorded runs or as it was kept; None if neither is there."""
+    settings = archive["settings"]
+    more: Findings | None = None
+    if given is not None and takes_models(study):
+        more = model_findings(study, given, only_present=bool(settings.get("from")))
+        if study.has_agents:
+            return more
+    path = folder / KEPT / f"{study.id}.json"
+    if path.is_file():
+        try:
+            kept = findings_from(read_document(path, STUDY)["findings"])
+        except (InputFileError, KeyError, TypeError):
+            return None
+    elif study.kind == "recorded" and settings.get("data") is None:
+        kept = study.run(Setting())
+    else:
+        return None
+    return kept if more is None else replace(kept, rows=(*kept.rows, *more.rows))
