@@ -30,53 +30,23 @@ NUMBERS = {"published", "ours", "low", "high", "p", "agrees_if_off", "off_by", "
 
 def write_archive(folder: Path, outcomes: Sequence[StudyOutcome], settings: Mapping[str, Any]) -> Path:
     """Write what makes a folder checkable; return the path of its list of files."""
-<<<<<<< HEAD
-    _write(folder / ROWS, _rows(outcomes).csv())
-    _write(folder / CITATION, _citation())
-    _write(folder / CROISSANT, json.dumps(_croissant(folder), ensure_ascii=False, indent=1) + "\n")
-=======
     write_derived(folder, outcomes, folder)
-    listed = {path.relative_to(folder).as_posix(): describe_file(path) for path in archived_files(folder)}
->>>>>>> 81cc370e0c8dc3db71a43861011b5a084981f6c6
     document = {
         **versions_in_use(),
         "source_sha256": source_digest(),
         "settings": dict(settings),
         "studies": [one.study.id for one in outcomes if one.findings is not None],
     }
-<<<<<<< HEAD
     return write_list(folder, ARCHIVE, SCHEMA, document)
-=======
-    write_document(folder / ARCHIVE, SCHEMA, document, sealed=True)
-    return folder / ARCHIVE
 
 
 def write_derived(folder: Path, outcomes: Sequence[StudyOutcome], archive: Path) -> None:
     """Write all figures as one table, how to cite them, and the description of an archive whose records are there."""
     _write(folder / ROWS, _rows(outcomes).csv())
     _write(folder / CITATION, _citation())
-    described = {ROWS: folder / ROWS, **{name: archive / name for name in _record_files(archive)}}
+    records = sorted(archive.rglob("runs.jsonl"))
+    described = {ROWS: folder / ROWS, **{path.relative_to(archive).as_posix(): path for path in records}}
     _write(folder / CROISSANT, json.dumps(_croissant(described), ensure_ascii=False, indent=1) + "\n")
-
-
-def _record_files(archive: Path) -> list[str]:
-    return [path.relative_to(archive).as_posix() for path in sorted(archive.rglob("runs.jsonl"))]
-
-
-def archived_files(folder: Path) -> Iterator[Path]:
-    """Yield all files of a reproduction in a fixed order."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink() and path.name not in LEFT_OUT:
-            yield path
-
-
-def describe_file(path: Path) -> dict[str, Any]:
-    digest = sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
->>>>>>> 81cc370e0c8dc3db71a43861011b5a084981f6c6
 
 
 def _write(path: Path, text: str) -> None:

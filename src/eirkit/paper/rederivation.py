@@ -14,7 +14,7 @@ from typing import Any
 
 from eirkit import __version__
 from eirkit.errors import InputFileError
-from eirkit.paper.archive import ARCHIVE, CITATION, CROISSANT, ROWS, archived_files, write_derived
+from eirkit.paper.archive import ARCHIVE, CITATION, CROISSANT, ROWS, write_derived
 from eirkit.paper.figure_rows import RecordedModels
 from eirkit.paper.model_runs import FOLDER, model_findings, takes_models
 from eirkit.paper.page import DOCUMENT, PAGE, write_overview, write_study
@@ -23,6 +23,7 @@ from eirkit.paper.runner import KEPT, StudyOutcome, source_digest
 from eirkit.paper.runner import SCHEMA as STUDY
 from eirkit.paper.study import Findings, Setting, Study, findings_from
 from eirkit.records import read_document
+from eirkit.runs.archive import archived_files
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA
 from eirkit.runs.values import show_seeds
 from eirkit.show.exports import FIGURES
@@ -80,13 +81,13 @@ def written_otherwise(
         if is_whole:
             write_overview(outcomes, again)
             write_derived(again, outcomes, folder)
-        made = {path.relative_to(again).as_posix(): path.read_bytes() for path in archived_files(again)}
+        made = {path.relative_to(again).as_posix(): path.read_bytes() for path in archived_files(again, ARCHIVE)}
     yield from (f"{file}: is missing" for file in ALWAYS if not (folder / file).is_file())
     for file, content in made.items():
         if (folder / file).is_file() and (folder / file).read_bytes() != content:
             yield f"{file}: does not follow from the records and findings"
     studies = {one.study.id for one in outcomes}
-    for path in archived_files(folder):
+    for path in archived_files(folder, ARCHIVE):
         place = path.relative_to(folder)
         is_drawn = place.parts[0] in studies and place.suffix.lstrip(".") in FIGURES
         is_known = place.parts[0] in (FOLDER, KEPT) or place.as_posix() in (*ALWAYS, *made) or is_drawn

@@ -52,11 +52,7 @@ def verify_archive(folder: Path, find: Callable[[str], Study]) -> Verification:
     if not (folder / ARCHIVE).is_file():
         raise InputFileError(f"{folder} has no {ARCHIVE}; give the folder of `eirkit reproduce`")
     document = read_document(folder / ARCHIVE, SCHEMA)
-<<<<<<< HEAD
-    problems = list(changed_files(folder, ARCHIVE, document["files"]))
-=======
-    problems = [*_files(folder, document["files"]), *stated_wrongly(folder, document, find)]
->>>>>>> 81cc370e0c8dc3db71a43861011b5a084981f6c6
+    problems = [*changed_files(folder, ARCHIVE, document["files"]), *stated_wrongly(folder, document, find)]
     runs = replayed = 0
     for path in sorted(folder.rglob(RUNS)):
         found, again, wrong = _runs(path, path.relative_to(folder).as_posix())
@@ -77,74 +73,16 @@ def _given(folder: Path, settings: Mapping[str, Any]) -> RecordedModels | None:
 def _runs(path: Path, name: str) -> tuple[int, int, list[str]]:
     """Play every run of a file again, or score it again where its replies were not kept."""
     count = replayed = 0
-    problems, seen = [], set()
+    problems = []
     try:
-<<<<<<< HEAD
         for record, was_played, wrong in check_runs(path):
             count, replayed = count + 1, replayed + was_played
-=======
-        for record, _ in scan_runs(path):
-            count += 1
-            problems += [f"{name}: run {record['run']}: is there twice"] if record["run"] in seen else []
-            seen.add(record["run"])
-            was_played, wrong = _check_run(record, path.parent)
-            replayed += was_played
->>>>>>> 81cc370e0c8dc3db71a43861011b5a084981f6c6
             problems += [f"{name}: run {record['run']}: {one}" for one in wrong]
     except (EirkitError, KeyError, TypeError, ValueError, OSError) as error:
         problems.append(f"{name}: cannot be read: {str(error) or type(error).__name__}")
     return count, replayed, problems
 
 
-<<<<<<< HEAD
-=======
-def _check_run(record: Mapping[str, Any], folder: Path) -> tuple[bool, list[str]]:
-    task = generate(TaskSpec(**record["task"], seed=record["seed"]))
-    wrong = [] if task.fingerprint == record["fingerprint"] else ["its task is not the one of its seed"]
-    events = read_events(folder, record["events"])
-    trace = trace_of(events, record["ending"])
-    if "score" in record:
-        verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
-        again = score_record(score(verdicts, trace.decisions, max_turn=record["ending"] == "action-limit"))
-        changed = [name for name, value in again.items() if record["score"].get(name) != value]
-        wrong += [f"its {', '.join(changed)} do not follow from its events"] if changed else []
-    exchanges = [event for event in events if event["type"] == "exchange"]
-    if record["usage"]["calls"] != len(exchanges):
-        wrong.append("its calls are not those of its events")
-    if record["access"]["memory"] is not None or not all("reply" in one for one in exchanges) or not exchanges:
-        return False, wrong
-    session = make_session(
-        Access(**record["access"]), task, prepare(task.spec), intervention=read_intervention(record.get("intervention"))
-    )
-    if isinstance(session, ControlledSession):
-        session.reask = bool(record["settings"].get("reask"))
-    played = wait_for(drive(session, _Recorded(exchanges)))
-    same = played.decisions == trace.decisions and [a.action for a in played.actions] == [
-        a.action for a in trace.actions
-    ]
-    return True, wrong if same else [*wrong, "its answers do not follow from its replies"]
-
-
-class _Recorded:
-    """A model that says what was recorded; what was not is an empty reply."""
-
-    def __init__(self, exchanges: Sequence[Mapping[str, Any]]) -> None:
-        self._left = iter(exchanges)
-
-    async def reply(self, request: Request) -> Reply:
-        one = next(self._left, None)
-        if one is None:
-            return Reply("")
-        calls = tuple(ToolCall(call["name"], call["arguments"]) for call in one.get("calls", ()))
-        return Reply(one["reply"], calls, finish=one.get("finish", ""))
-
-    async def close(self) -> None: ...
-
-    def settings(self) -> Mapping[str, Any]:
-        return {}
-
-
->>>>>>> 81cc370e0c8dc3db71a43861011b5a084981f6c6
 def _rows(folder: Path, settings: Mapping[str, Any], find: Callable[[str], Study]) -> tuple[int, list[str]]:
     """Compute every figure of recorded runs again and compare it with the one of the document."""
     try:
