@@ -59,7 +59,8 @@ def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
         Turn(number, touches.reads, touches.writes, tokens, turn)
         for number, (turn, touches, tokens) in enumerate(zip(recording.turns, touched, sizes, strict=True), 1)
     ]
-    return Trajectory(recording, tuple(turns), state.roots[0] if state.roots else None, state.unresolved)
+    root = state.roots[0] if state.roots else None
+    return Trajectory(recording, tuple(turns), root, state.unresolved, tuple(state.cut_short.items()))
 
 
 def initial_state(recording: Recording, count: Callable[[str], int] = len) -> ShellState:
@@ -86,6 +87,8 @@ def touches_of(call: Call, state: ShellState) -> Touches:
         if folder and isinstance(folder, str):
             state.folder = _folder(folder, state)
         touches = shell_touches(command, call.output, _exit_code(call), state)
+        if state.effort.is_cut:
+            state.cut_short[call.tool] += 1
     # A Python program cannot change the shell's directory, nor can a command whose shell ends with it.
     if not state.keeps_folder or call.tool in PYTHONS:
         state.folder = began
