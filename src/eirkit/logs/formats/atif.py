@@ -31,7 +31,7 @@ from eirkit.logs.formats.run_builder import (
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
 from eirkit.logs.sources.members import Folder
-from eirkit.logs.trajectory import NAMED, LoggedUsage, Recording, formats
+from eirkit.logs.trajectory import MARKED, NAMED, LoggedUsage, Recording, formats
 
 Step = Mapping[str, Any]
 _AskedCall = tuple[str, str, Mapping[str, Any]]
@@ -165,6 +165,7 @@ def _usage(metrics: Mapping[str, Any]) -> LoggedUsage | None:
 
 
 _FIRST_CONTINUATION = ".cont-1.json"
+_STEP_KEYS = frozenset({b"steps", b"step_id", b"source"})
 
 
 @formats.add("atif")
@@ -172,8 +173,11 @@ class Atif:
     """ATIF trajectory files."""
 
     def recognises(self, document: LogDocument) -> int:
-        """Return whether the object names the schema."""
-        return NAMED if _is_atif(document.head) else 0
+        """Return whether the object names the schema; or has its steps, where the schema stands behind them."""
+        if _is_atif(document.head):
+            return NAMED
+        is_object = document.head.lstrip()[:1] == b"{" and not begins_with_info(document.head)
+        return MARKED if is_object and _STEP_KEYS.issubset(document.quoted) else 0
 
     def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return the continuations whose first part is beside them."""
