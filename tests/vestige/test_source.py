@@ -24,8 +24,8 @@ from eirkit.errors import InputFileError
 from eirkit.folders import DEEPEST_FOLDER
 from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument, open_document
 from eirkit.logs.sources.folders import find_documents
-from eirkit.logs.sources.members import MemberPath
 from eirkit.logs.sources.json_parser import _parse_in_little_memory, is_deeper, parse_json
+from eirkit.logs.sources.members import MemberPath
 from tests.lacuna.running import eirkit
 from tests.processes import completed
 
