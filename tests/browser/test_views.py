@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -125,6 +126,18 @@ def test_a_filter_stands_in_the_address_and_an_address_filters(look):
     assert "f.h" not in query_of(page)
 
 
+def test_a_fate_chooses_the_runs_that_have_it(look, folder):
+    page = look.at("?at=remembered", RUNS_SHOWN)
+    rows = [json.loads(line) for line in (folder / "remembered" / "runs.jsonl").read_text().splitlines()]
+    having = sum(row["memory"]["fates"]["not_stored"] > 0 for row in rows)
+    assert 0 < having < len(rows)
+    page.locator("select[name='fate']").select_option("not_stored")
+    count_says(page, f"{having} of {len(rows)}")
+    assert float(query_of(page)["min.not_stored"]) > 0
+    page.locator("select[name='fate']").select_option("")
+    count_says(page, f"{len(rows)} runs")
+
+
 def test_words_filter_as_they_are_typed(look):
     page = look.at("?at=cohort", RUNS_SHOWN)
     page.locator("input[name=q]").fill("run-24")
@@ -219,6 +232,14 @@ def test_a_step_shows_what_was_missing_the_exact_prompt_and_the_cone(look, views
     # The step's own words come with a request of their own, so each is waited for.
     expect(page.locator("text=exact: its hash is the recorded one")).to_have_count(1)
     expect(page.locator(".exchange pre:visible").first).to_contain_text("RETAINED")
+
+
+def test_a_conversation_marks_a_value_wherever_it_is_stated(look, folder):
+    page = look.at(f"?at=told&run={run_of(folder, 'told', seed=5)}&t=24", "ul.told")
+    turn = page.locator("ul.told li", has_text="Nopez Nirzurer sits in Ternax")
+    assert turn.locator("mark").all_text_contents() == ["577", "Ternax", "Ternax"]
+    expect(turn).to_contain_text("stored")
+    expect(page.locator(".told-legend mark")).to_have_count(4)
 
 
 def test_arms_are_put_side_by_side_and_taken_away(look, views, folder):

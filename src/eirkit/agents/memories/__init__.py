@@ -2,6 +2,8 @@
 
 PLUGINS = {
     "adk": "eirkit.agents.memories.adk",
+    "agent-file": "eirkit.agents.memories.agent_managed",
+    "agent-tools": "eirkit.agents.memories.agent_managed",
     "amem": "eirkit.agents.memories.amem",
     "anthropic-memory": "eirkit.agents.memories.anthropic_memory",
     "autogen": "eirkit.agents.memories.autogen",
@@ -25,6 +27,7 @@ PLUGINS = {
     "oracle": "eirkit.agents.memories.in_process",
     "pgvector": "eirkit.agents.memories.pgvector",
     "qdrant": "eirkit.agents.memories.qdrant",
+    "sham": "eirkit.agents.memories.in_process",
     "text": "eirkit.agents.memories.in_process",
     "vector": "eirkit.agents.memories.in_process",
     "vector-minilm": "eirkit.agents.memories.in_process",
