@@ -7,7 +7,7 @@ no run is lost or stored twice, no call was made twice but those that a kill met
 with its own models, and the archive is verified. The server's bill is what the estimate said before the first call,
 within 20%, and lies between what the ledger has as billed and that with the most that calls in flight may cost.
 
-STUDY may be --all. Set TMPDIR to a file system in memory: every call waits for the disk.
+STUDY may be --all. The folder lies in memory where the system has such a place: every call waits for the disk.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ PRICE = f"{{ input = {INPUT}, output = {OUTPUT}, as_of = 2026-01-01 }}"
 CHARACTERS = 4  # a token, as the server counts
 STUDIES = ("rescue", "stepwise-maximum-rescue", "recovery-probes", "recovery-probes-by-workload", "read-traces")
 CLOSE = 0.2  # of the estimate
+IN_MEMORY = Path("/dev/shm")
 AT_ONCE = 8 * len(MODELS)  # connections; calls in flight at a kill
 ENTRY = 330  # bytes of a call in the ledger, roughly; it only spreads the kills
 
@@ -129,7 +130,8 @@ def check_models(document: dict[str, Any]) -> int:
 
 def main(kills: int = 20, studies: Sequence[str] = STUDIES, seed: int = 0) -> int:
     environment = {**os.environ, "OPENAI_API_KEY": "loopback"}
-    with tempfile.TemporaryDirectory(prefix="eirkit-kills-") as name, serving() as (url, bill):
+    place = IN_MEMORY if IN_MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="eirkit-kills-", dir=place) as name, serving() as (url, bill):
         folder, chosen = Path(name), list(studies)
         estimate = printed(command(url, folder, chosen, "--dry-run"), environment)
         print(f"estimate: {estimate['runs']} runs, {estimate['calls']} calls, ${estimate['cost_usd']:.4f}", flush=True)

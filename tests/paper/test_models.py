@@ -22,6 +22,7 @@ from eirkit.paper.suites import PaperPlan, cells_named, paper_suites
 from eirkit.paper.verdicts import AGREES, DIFFERS, FEWER_SEEDS, NOT_SAME, TOO_WIDE
 from eirkit.records import read_document, seal, write_document
 from eirkit.runs.store import RUNS, read_events, scan_runs
+from tests.paper import kills
 
 NAMES = ("gpt-5.6", "claude-opus-4-6", "claude-haiku-4-5", "gpt-4.1-mini")
 AGENT = """
@@ -122,6 +123,12 @@ def test_what_is_there_is_not_run_again_and_a_further_model_is_added(models, tmp
     reproduced(capsys, tmp_path, ["rescue"], models[:2])
     assert path.read_bytes().startswith(before)
     assert len(list(scan_runs(path))) == 18
+
+
+@pytest.mark.slow
+def test_four_models_are_killed_and_resumed_and_no_call_is_made_twice():
+    """The short form of `make test-reproduce`: the server counts its calls and its bill by itself."""
+    assert kills.main(2, ["rescue"], seed=1) == 0
 
 
 def test_memory_systems_that_are_not_asked_for_are_needed(models, tmp_path, capsys):
