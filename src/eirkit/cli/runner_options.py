@@ -235,7 +235,7 @@ def estimate_document(
     )
     priced = [{**row, "cost": dollars(row["cost_usd"]), "most": dollars(row["most_usd"])} for row in rows]
     table = Table("estimate", "Estimated by running a reference agent in place of the model", columns, tuple(priced))
-    sections = (Section("", (*words, *_assumed(data)), (table,)),)
+    sections = (Section("", (*words, *_assumed(data, command)), (table,)),)
     return Document(command, "Estimate", (answer,), data, sections, next=repeated("--dry-run"))
 
 
@@ -266,14 +266,15 @@ def _estimate(plan: CellPlan, runner: RunnerOptions) -> Document:
     return estimate_document(f"lacuna-{plan.kind}", rows, data, totals(data))
 
 
-def _assumed(data: Mapping[str, Any]) -> Iterator[str]:
+def _assumed(data: Mapping[str, Any], command: str) -> Iterator[str]:
     """Yield what an estimate assumes about output, or what it takes from calls that were paid for."""
+    again = "--dry-run" if command == "reproduce" else "--resume DIR --dry-run"  # which has its folder in --out
     for one in data["assumptions"]:
         output = f"{one['output_tokens']:,.0f} output tokens a call"
         if not one["calls"]:
             yield (
                 f"{one['model']}: assumes {output}, as a reference agent writes; a model that reasons or explains "
-                "writes more: buy a few runs (--cap-usd), then repeat with --resume DIR --dry-run"
+                f"writes more: buy a few runs (--cap-usd), then repeat with {again}"
             )
             continue
         cached = f", {one['cached_share']:.0%} of the input cached" if one["cached_share"] else ""

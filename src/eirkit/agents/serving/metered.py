@@ -148,7 +148,7 @@ class Metered(ModelWrapper):
     def _require_price(self) -> None:
         if self.ledger.cap_usd is not None and self.price is None:
             raise UsageError(
-                f"the price of {self.name} is unknown, so the cap cannot be enforced; add it to a price file"
+                f"the price of {self.name} is unknown, so the cap cannot be enforced; add it to a price file (--prices)"
             )
 
     async def _ask(self, request: Request, may_rise: bool) -> Reply:
