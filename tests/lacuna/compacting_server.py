@@ -45,8 +45,10 @@ def drops_instructions(turns: Turns) -> Turns:
     def instructs(sentence: str) -> bool:
         return any(said.subject == USER for said in read_turn(language, sentence, 1))
 
-    kept = ([one for one in re.split(r"(?<=\.) ", turn) if not instructs(one.partition(": ")[2] or one)] for turn in turns)
-    return [" ".join(sentences) for sentences in kept if sentences]
+    def left(turn: str) -> list[str]:
+        return [one for one in re.split(r"(?<=\.) ", turn) if not instructs(one.partition(": ")[2] or one)]
+
+    return [" ".join(sentences) for sentences in map(left, turns) if sentences]
 
 
 class CompactingApi:

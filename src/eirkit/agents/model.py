@@ -238,7 +238,7 @@ models: Registry[ModelFactory] = Registry("model provider", group="eirkit.models
 
 
 def prompt_hash(request: Request) -> str:
-    """Return SHA-256 of the messages and of what is carried, a line break between messages; events carry it, `replay/` finds replies by it."""
+    """Return SHA-256 of the messages and of what is carried; events carry it, `replay/` finds replies by it."""
     messages = request.messages
     digest = _begun(messages[0].content if messages else "").copy()  # the system message, the same throughout a run
     for message in messages[1:]:

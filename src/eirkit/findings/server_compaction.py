@@ -1,9 +1,9 @@
 """What survived a compaction that nobody can read: bits kept, from the answers, beside the bits needed.
 
-A server's compaction is probed by questions for the present value of a fact. A fact of M classes is log2 M bits. A right
-answer counts as these bits. A value that was lost is answered as unknown, or guessed; a guess is right once in M times,
-so each wrong answer takes away log2 M / (M - 1), and the expected sum is what was kept. Mistakes of the reader count as
-lost, which the same worlds under the condition `whole` show.
+A server's compaction is probed by questions for the present value of a fact. A fact of M classes is log2 M bits, and a
+right answer counts as these bits. A value that was lost is answered as unknown, or guessed; a guess is right once in M
+times, so each wrong answer takes away log2 M / (M - 1), and the expected sum is what was kept. Mistakes of the reader
+count as lost, which the same worlds under the condition `whole` show.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 from eirkit.agents.telemetry import Trace
 from eirkit.findings.conversations import WordVerdict
-from eirkit.findings.intervals import Interval, clustered_share, proportion
+from eirkit.findings.intervals import clustered_share, proportion
+from eirkit.findings.word_measures import SERVER_COMPACTION
 from eirkit.tasks.conversations import ToldWorld, unspell
 from eirkit.tasks.words.floor import floor_bits, present_requirement
 
@@ -48,20 +49,17 @@ def server_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]
 def pool_server(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return bits needed, probed and kept, a world on average, over the worlds that were compacted."""
     found = [run for run in runs if run["compactions"] and run["probed_facts"]]
+    pooled: dict[str, Any] = dict.fromkeys(one.id for one in SERVER_COMPACTION)
+    pooled["server_compacted"] = len(found)
     if not found:
-        none = dict.fromkeys(("needed_bits", "probed_bits", "kept_bits", "kept_low_bits", "kept_high_bits"))
-        return {"compacted": sum(run["compactions"] > 0 for run in runs), **none}
-    probed = sum(run["probed_bits"] for run in found)
+        return pooled
     exact = proportion(sum(run["right_facts"] for run in found), sum(run["probed_facts"] for run in found))
     share = clustered_share([(run["kept_bits"], run["probed_bits"]) for run in found], exact)
-    a_world = probed / len(found)
-    return {
-        "compacted": len(found),
-        "needed_bits": sum(run["needed_bits"] for run in found) / len(found),
-        "probed_bits": a_world,
-        **dict(zip(("kept_bits", "kept_low_bits", "kept_high_bits"), _scaled(share, a_world), strict=True)),
+    probed = sum(run["probed_bits"] for run in found) / len(found)
+    return pooled | {
+        "server_needed_bits": sum(run["needed_bits"] for run in found) / len(found),
+        "server_probed_bits": probed,
+        "server_kept_bits": share.estimate * probed,
+        "server_kept_low": share.low * probed,
+        "server_kept_high": share.high * probed,
     }
-
-
-def _scaled(share: Interval, by: float) -> tuple[float, float, float]:
-    return share.estimate * by, share.low * by, share.high * by

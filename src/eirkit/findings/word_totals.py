@@ -76,7 +76,14 @@ def _line(ability: str, worlds: Sequence[tuple[int, int]]) -> dict[str, Any]:
     right, asked = sum(r for r, _ in counted), sum(n for _, n in counted)
     exact = proportion(right, asked)
     found = clustered_share(counted, exact)
-    return {"ability": ability, "right": right, "asked": asked, "accuracy": exact.estimate, "low": found.low, "high": found.high}
+    return {
+        "ability": ability,
+        "right": right,
+        "asked": asked,
+        "accuracy": exact.estimate,
+        "low": found.low,
+        "high": found.high,
+    }
 
 
 def _share(run: Mapping[str, Any], fate: str) -> float:

@@ -91,7 +91,9 @@ def told_session(
     server = None
     if access.condition == SERVER:
         if not isinstance(task, ToldWorld):
-            raise UsageError(f"nobody knows how many bits {task.spec.workload} needs; {SERVER} takes the workload words")
+            raise UsageError(
+                f"nobody knows how many bits {task.spec.workload} needs; {SERVER} takes the workload words"
+            )
         told = prompt if access.summary_prompt else ""  # by default the server's own
         server = ServerCompaction(access.context_tokens or TRIGGER_TOKENS, pause=True, instructions=told)
     session = ConversationSession(talk, TalkView(access.condition, characters_of(access), prompt, server))

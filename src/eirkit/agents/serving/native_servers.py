@@ -151,9 +151,7 @@ class MessagesServer(ChatServer):
         return super()._base_url().rstrip("/").removesuffix("/v1")  # the path begins with it
 
     def _encode(self, request: Request) -> dict[str, Any]:
-        turns: list[dict[str, Any]] = [
-            {"role": turn.role, "content": clean(turn.content)} for turn in _turns(request)
-        ]
+        turns: list[dict[str, Any]] = [{"role": turn.role, "content": clean(turn.content)} for turn in _turns(request)]
         if request.carried:
             turns.insert(0, {"role": "assistant", "content": [dict(block) for block in request.carried]})
         body: dict[str, Any] = {"model": self.name, "max_tokens": self.options.limit(request), "messages": turns}
