@@ -21,6 +21,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 processes.adopt_orphans()
+if "PYTEST_XDIST_WORKER" in os.environ:  # many tests: their workers are forks of one process that has all imports
+    processes.start_parent_of_workers()
 pytest_plugins = ["tests.costs"] if "EIRKIT_COSTS" in os.environ else []  # a file that takes what each test costs
 
 

@@ -21,10 +21,11 @@ SHOWN = 40
 
 def _spent() -> float:
     times = os.times()
-    return times.user + times.system + times.children_user + times.children_system + sum(map(_spent_by, processes.KEPT))
+    others = (*processes.KEPT, processes.parent_of_workers())
+    return times.user + times.system + times.children_user + times.children_system + sum(map(_spent_by, others))
 
 
-def _spent_by(pid: int) -> float:
+def _spent_by(pid: int | None) -> float:
     """Return the CPU time of a server that tests share, and of the commands that it has run."""
     try:
         after_name = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()

@@ -16,11 +16,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from eirkit.engine.processes import deferred_interrupts
 
 PATIENCE_SECONDS = 300.0  # a hundred times what anything here takes on a quiet machine: only what hangs gets there
 LOOK_SECONDS = 0.02
@@ -162,15 +164,29 @@ def kill_tree(pid: int) -> None:
 def _living_children() -> dict[int, str]:
     """Return this process's children that have not ended, and bury those that have."""
     # The tracker of shared memory is the interpreter's own: it starts once and ends with us.
-    tracker = resource_tracker._resource_tracker._pid  # there is no public name
+    own = (resource_tracker._resource_tracker._pid, parent_of_workers())
     alive = {}
     for pid in _children(os.getpid()):
-        if pid == tracker or pid in KEPT:
+        if pid in own or pid in KEPT:
             continue
         with suppress(ChildProcessError):
             if os.waitpid(pid, os.WNOHANG) == (0, 0):
                 alive[pid] = _command_line(pid)
     return alive
+
+
+def parent_of_workers() -> int | None:
+    """Return the process that forks workers for this one, once there is one; it ends with us."""
+    return forkserver._forkserver._forkserver_pid  # there is no public name
+
+
+def start_parent_of_workers() -> None:
+    """Start the process that forks workers, with the modules of every command that has them."""
+    forkserver.set_forkserver_preload(
+        ["eirkit.logs.corpus.parts", "eirkit.paper.studies.catalogue", "eirkit.runs.workers"]
+    )
+    with deferred_interrupts():
+        forkserver.ensure_running()
 
 
 def _children(pid: int) -> list[int]:

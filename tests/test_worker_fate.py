@@ -45,10 +45,11 @@ def is_alive(pid: int) -> bool:
 
 
 def workers_of(pid: int) -> list[int]:
-    """Return the children that carry out pieces; the one that looks after shared memory is no worker."""
+    """Return the processes that carry out pieces: children, or forks of the child that has imported what they need."""
     listed = completed(["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], check=True)
-    rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
-    return [int(row[0]) for row in rows if int(row[1]) == pid and "spawn_main" in row[2]]
+    rows = [(int(row[0]), int(row[1]), row[2]) for row in (line.split(None, 2) for line in listed.stdout.splitlines())]
+    forking = {one for one, parent, args in rows if parent == pid and "multiprocessing.forkserver" in args}
+    return [one for one, parent, args in rows if parent in forking or (parent == pid and "spawn_main" in args)]
 
 
 def assert_all_end(started: subprocess.Popen[bytes], workers: list[int], number: signal.Signals) -> None:

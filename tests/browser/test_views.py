@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -123,6 +124,18 @@ def test_a_filter_stands_in_the_address_and_an_address_filters(look):
     page.get_by_role("button", name="All runs").click()
     count_says(page, "36 runs")
     assert "f.h" not in query_of(page)
+
+
+def test_a_fate_chooses_the_runs_that_have_it(look, folder):
+    page = look.at("?at=remembered", RUNS_SHOWN)
+    rows = [json.loads(line) for line in (folder / "remembered" / "runs.jsonl").read_text().splitlines()]
+    having = sum(row["memory"]["fates"]["not_stored"] > 0 for row in rows)
+    assert 0 < having < len(rows)
+    page.locator("select[name='fate']").select_option("not_stored")
+    count_says(page, f"{having} of {len(rows)}")
+    assert float(query_of(page)["min.not_stored"]) > 0
+    page.locator("select[name='fate']").select_option("")
+    count_says(page, f"{len(rows)} runs")
 
 
 def test_words_filter_as_they_are_typed(look):

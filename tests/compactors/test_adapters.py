@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from eirkit.agents.model import ModelOptions
+from eirkit.agents.serving.model_factory import make_model
+from eirkit.agents.stores.endpoint import ModelEndpoint
 from eirkit.agents.stores.environments import python_of
 from eirkit.cli import run
 from eirkit.compactors.benchmark import CompactionBenchmark, run_benchmark
@@ -86,22 +89,31 @@ def test_a_vendors_summary_is_what_its_own_api_gives_by_hand(name, monkeypatch):
             answer = seat.ask(small_context(), TokenBudget(800, LineCounter(exact_counter())))
         finally:
             seat.close()
-        done = subprocess.run([python, "-c", script, server.url], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+        printed = asyncio.run(run_by_hand(python, script, server.url))
     ours = [[one.role, one.text] for one in answer.messages if one.role != "system"]
-    assert ours == json.loads(done.stdout.splitlines()[-1])
+    assert ours == json.loads(printed.splitlines()[-1])
     assert any(SUMMARY in text for _, text in ours)
     assert (answer.usage.calls, answer.usage.input_tokens) == (1, server_tokens(spoken))
     asked = [one.body["messages"] for one in server.received]
-    assert asked[0][-1]["content"] == _text(asked[1][-1]["content"]), "the vendor asks the model the same"
+    assert asked[0] == asked[1], "the vendor asks the model the same"
+
+
+async def run_by_hand(python: Path, script: str, server: str) -> str:
+    """Return what a script prints; it asks the model at an address that streams, as the vendors' clients want."""
+    endpoint = ModelEndpoint(make_model("openai/m", ModelOptions(base_url=server)), lambda texts: [])
+    address = await endpoint.start()
+    try:
+        pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
+        process = await asyncio.create_subprocess_exec(python, "-c", script, address, **pipes)
+        printed, said = await process.communicate()
+    finally:
+        await endpoint.stop()
+    assert process.returncode == 0, said.decode()[-2000:]
+    return printed.decode()
 
 
 def server_tokens(answer: Answer) -> int:
     return int(json.loads(answer.body)["usage"]["prompt_tokens"])
-
-
-def _text(content) -> str:
-    return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
 def test_a_vendors_summary_needs_a_model_and_says_so(tmp_path, monkeypatch, capsys):

@@ -26,9 +26,10 @@ EXCUSED = {
     "broken-labels": "no record was found by its label",
 }
 USERS_OWN = f"{Path(__file__).parents[2] / 'examples' / 'notebook_memory.py'}:Notebook"
+# Those with packages run in `make test-memories`; those with a model are tried in tests/lacuna/test_agent_managed.py.
 HEAVY = tuple(
-    name for name in memories.names() if memories.get(name).requirements.packages
-)  # `make test-memories` runs these
+    name for name in memories.names() if (needed := memories.get(name).requirements).packages or needed.endpoint
+)
 SECONDS = 20.0  # far above what any built-in takes, below what the late one does
 
 IN_PROCESS = [name for name in memories.names() if name not in HEAVY]

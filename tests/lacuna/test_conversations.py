@@ -372,6 +372,17 @@ def test_the_viewer_marks_what_was_needed_stored_and_returned(tmp_path: Path, ca
             assert any(turn["needed"] and not turn["returned"] for turn in told["turns"])
 
 
+def test_the_viewer_marks_a_value_at_each_of_its_places_in_a_turn(tmp_path: Path, capsys):
+    out = tmp_path / "runs"
+    grid = ["--workload", "words", "--memory", "text", "--model", "scripted/reader", "--seeds", "5", "--no-control"]
+    eirkit(capsys, "lacuna", "run", *grid, "--preset", "small", "--out", str(out), "--json")
+    (record,) = [record for record, _ in scan_runs(out / "runs.jsonl")]
+    turns = LacunaRun(out, record, plugins=False).around(24)["told"]["turns"]
+    (twice,) = [turn for turn in turns if turn["text"].count("sits in Ternax") == 2]
+    assert [text for text, state in twice["pieces"] if state is not None] == ["577", "Ternax", "Ternax"]
+    assert twice["pieces"][0] == ("[2031-01-13] user: The number of boxes in Ternax is ", None)
+
+
 def test_the_door_of_an_earlier_seat_is_an_old_value_where_the_rule_of_the_present_one_was_withdrawn():
     """World 9, question 7: Gewis Hontunow moved from Doskex to Pantuf, whose door rule was withdrawn."""
     (task,) = tasks("small", range(9, 10))

@@ -17,6 +17,8 @@ from eirkit.experiments.arms import RescueSetup
 from eirkit.experiments.rescue import rescue
 from eirkit.runs.cells import ARMS, CellPlan, Restoration, Sham
 from eirkit.runs.runner import Runner
+from eirkit.show.viewer.run_index import RunIndex, own_words
+from eirkit.show.viewer.tables import Query
 from eirkit.tasks.generation import generate, prepare
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.view import publish
@@ -263,6 +265,40 @@ def test_the_command_with_a_memory(capsys, tmp_path):
     assert json.loads(capsys.readouterr().out)["calls"] > 0
     assert eirkit(*line, "--memory", "vector", "--memory-set", "Vector.embedding=ngrams") == 0
     assert "vector returned everything that was missing" in capsys.readouterr().out
+
+
+PROFILED = """
+from eirkit.agents.memories.in_process import KeyValue
+from eirkit.agents.memory import Profile
+
+class Drawer(KeyValue):
+    profiles = {"as-documented": Profile("everything", ""), "store-only": Profile("the drawer", "its lock: no key")}
+
+    def __init__(self, profile="as-documented"):
+        super().__init__()
+        self.profile = profile
+
+    async def write(self, item):
+        if self.profile == "as-documented":
+            await super().write(item)
+"""
+
+
+def test_the_profile_of_a_memory_is_named_and_shown(capsys, tmp_path):
+    (tmp_path / "drawer.py").write_text(PROFILED)
+    chosen = ("--memory", f"{tmp_path / 'drawer.py'}:Drawer", "--memory-set", "Drawer.profile=store-only")
+    size = ("store-recall", "--m", "4", "--n", "8", "--h", "2", "--seeds", "0", "--model", "reference/recoverer")
+    assert eirkit("lacuna", "rescue", *size, *chosen, "--out", str(tmp_path / "out")) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Drawer (store-only) did not return an input" in shown
+    assert "Drawer (store-only): on: the drawer; off: its lock: no key" in shown
+    assert shown.endswith("--memory-set Drawer.profile=store-only")
+    index = RunIndex(tmp_path / "out")
+    index.refresh()
+    rows = index.table().page(Query(), 0, 100)["rows"]
+    assert {(row["arm"] is None, row["profile"]) for row in rows} == {(True, None), (False, "store-only")}
+    row = next(row for row in rows if row["arm"] == "oracle")
+    assert "store-only" in own_words(index.record(row["run"]))
 
 
 def test_the_command(capsys):

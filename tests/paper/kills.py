@@ -3,8 +3,11 @@
 python -m tests.paper.kills [KILLS] [STUDY ...]     prints what was tried and what held
 
 Four models of known skill stand for the published ones on a server of their own, which bills what it counts. At the end
-no run is lost or stored twice, every figure is compared with its own models, the archive is verified, and finished runs
-cost what the estimate said before the first call, within 20%. STUDY may be --all.
+no run is lost or stored twice, no call was made twice but those that a kill met in flight, every figure is compared
+with its own models, and the archive is verified. The server's bill is what the estimate said before the first call,
+within 20%, and lies between what the ledger has as billed and that with the most that calls in flight may cost.
+
+STUDY may be --all. Set TMPDIR to a file system in memory: every call waits for the disk.
 """
 
 from __future__ import annotations
@@ -17,16 +20,17 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
-from typing import Any
+from typing import Any, NamedTuple
 
 from eirkit.agents.model import Message, ModelOptions, Request
 from eirkit.agents.models.reference import make_reference
+from eirkit.paper.model_runs import UNFINISHED
 from eirkit.paper.published import published_models
-from eirkit.runs.journal import read_journal
+from eirkit.runs.journal import LEDGER, read_journal
 from eirkit.runs.store import RUNS, scan_runs
 from tests.lacuna.servers import Answer, ModelServer, Received, now
 from tests.processes import running
@@ -39,14 +43,18 @@ SKILLS: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt-4.1-mini": ("sloppy", {"p": 0.2}),
 }
 MODELS = [f"openai/{name}" for name in SKILLS]
-PRICE = "{ input = 1.0, output = 4.0, as_of = 2026-01-01 }"
+INPUT, OUTPUT = 1.0, 4.0  # dollars a million tokens
+PRICE = f"{{ input = {INPUT}, output = {OUTPUT}, as_of = 2026-01-01 }}"
 CHARACTERS = 4  # a token, as the server counts
 STUDIES = ("rescue", "stepwise-maximum-rescue", "recovery-probes", "recovery-probes-by-workload", "read-traces")
 CLOSE = 0.2  # of the estimate
+AT_ONCE = 8 * len(MODELS)  # connections; calls in flight at a kill
+ENTRY = 330  # bytes of a call in the ledger, roughly; it only spreads the kills
 
 
 def serve() -> int:
     """Answer as the model that is asked for would, until whoever started it is gone."""
+    billed: Counter[str] = Counter()
     agents = {name: make_reference(agent, ModelOptions(extra=extra)) for name, (agent, extra) in SKILLS.items()}
 
     def answer(received: Received) -> Answer:
@@ -55,21 +63,40 @@ def serve() -> int:
         text = now(agents[received.body["model"]], asked)
         counted = sum(len(str(one["content"])) for one in messages) // CHARACTERS
         usage = {"prompt_tokens": counted, "completion_tokens": -(-len(text) // CHARACTERS)}
+        billed.update({"calls": 1, **usage})
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
         head = {"id": "x", "object": "chat.completion", "created": 1, "model": received.body["model"]}
         return Answer(json.dumps({**head, "choices": [choice], "usage": usage}).encode())
 
     with ModelServer(answer) as server:
         print(server.url, flush=True)
-        sys.stdin.read()
+        for _ in sys.stdin:
+            print(json.dumps(billed), flush=True)
     return 0
 
 
+class Bill(NamedTuple):
+    """What a server counted by itself."""
+
+    calls: int
+    usd: float
+
+
 @contextmanager
-def serving() -> Iterator[str]:
+def serving() -> Iterator[tuple[str, Callable[[], Bill]]]:
+    """Yield the address of the server, and a function that asks it for its bill."""
     with running([sys.executable, "-m", HERE, "--serve"], stdin=PIPE, stdout=PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
+        asked, told = process.stdin, process.stdout
+        assert asked is not None
+        assert told is not None
+
+        def bill() -> Bill:
+            print(file=asked, flush=True)
+            found = Counter(json.loads(told.readline()))
+            usd = (found["prompt_tokens"] * INPUT + found["completion_tokens"] * OUTPUT) / 1e6
+            return Bill(found["calls"], usd)
+
+        yield told.readline().strip(), bill
 
 
 def printed(words: Sequence[str], environment: dict[str, str]) -> dict[str, Any]:
@@ -101,36 +128,16 @@ def check_models(document: dict[str, Any]) -> int:
 
 
 def main(kills: int = 20, studies: Sequence[str] = STUDIES, seed: int = 0) -> int:
-    rng, environment = random.Random(seed), {**os.environ, "OPENAI_API_KEY": "loopback"}
-    with tempfile.TemporaryDirectory(prefix="eirkit-kills-") as name, serving() as url:
-        folder = Path(name)
-        chosen = list(studies)
+    environment = {**os.environ, "OPENAI_API_KEY": "loopback"}
+    with tempfile.TemporaryDirectory(prefix="eirkit-kills-") as name, serving() as (url, bill):
+        folder, chosen = Path(name), list(studies)
         estimate = printed(command(url, folder, chosen, "--dry-run"), environment)
-        print(f"estimate: {estimate['runs']} runs, {estimate['calls']} calls, ${estimate['cost_usd']:.4f}")
-        runs, done = folder / "out" / "runs" / RUNS, 0
-        for number in range(kills):
-            with running(command(url, folder, chosen), stdout=DEVNULL, stderr=DEVNULL, env=environment) as process:
-                until = time.monotonic() + 60
-                step = rng.randint(1, max(1, estimate["runs"] // (kills + 1)))
-                while process.poll() is None and time.monotonic() < until and count(runs) < done + step:
-                    time.sleep(0.01)
-                time.sleep(rng.random() * 0.2)
-                if process.poll() is None:
-                    process.send_signal(signal.SIGKILL)
-                    process.wait()
-            done = count(runs)
-            print(f"kill {number + 1}: {done} of {estimate['runs']} runs")
+        print(f"estimate: {estimate['runs']} runs, {estimate['calls']} calls, ${estimate['cost_usd']:.4f}", flush=True)
+        assert not bill().calls
+        kill(kills, command(url, folder, chosen), folder, estimate["calls"], random.Random(seed), environment)
         found = printed(command(url, folder, chosen), environment)
-        stored = Counter(record["run"] for record, _ in scan_runs(runs))
-        assert len(stored) == estimate["runs"], f"{len(stored)} runs of {estimate['runs']}"
-        assert max(stored.values()) == 1, "a run is stored twice"
-        journal = read_journal(folder / "out" / "runs")
-        assert journal is not None
-        spent, paid = float(journal.spending.total_usd), sum(r["usage"]["cost_usd"] for r, _ in scan_runs(runs))
-        ratio = paid / estimate["cost_usd"]
-        print(f"spent: ${spent:.4f}, of which finished runs ${paid:.4f}: {ratio:.2f} of the estimate")
-        assert abs(ratio - 1) <= CLOSE, f"finished runs cost {ratio:.2f} of the estimate"
-        print(f"judged: {check_models(found)} rows, each with its own models")
+        check_spending(folder, estimate, bill(), kills)
+        print(f"judged: {check_models(found)} rows, each with its own models", flush=True)
         words = [sys.executable, "-m", "eirkit", "reproduce", "--verify", str(folder / "out"), "--json"]
         checked = printed(words, environment)
         print(f"verified: {checked['runs']} runs, {checked['replayed']} played again, {checked['rows']} figures")
@@ -139,8 +146,47 @@ def main(kills: int = 20, studies: Sequence[str] = STUDIES, seed: int = 0) -> in
     return 0
 
 
-def count(path: Path) -> int:
-    return path.read_bytes().count(b"\n") if path.exists() else 0
+def kill(
+    times: int, words: Sequence[str], folder: Path, calls: int, rng: random.Random, environment: dict[str, str]
+) -> None:
+    """Start a command and kill it, so many times, at random points of all its calls."""
+    ledger, runs = (folder / "out" / "runs" / name for name in (LEDGER, RUNS))
+    for number, point in enumerate(sorted(rng.random() for _ in range(times))):
+        with running(words, stdout=DEVNULL, stderr=DEVNULL, env=environment) as process:
+            until = point * calls * ENTRY
+            while process.poll() is None and size(ledger) < until:
+                time.sleep(0.01)
+            time.sleep(rng.random() * 0.2)  # two points may be the same
+            assert process.poll() is None, "it ended before it was killed"
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        stored = runs.read_bytes().count(b"\n") if runs.exists() else 0
+        print(f"kill {number + 1}: {stored} runs, about {size(ledger) // ENTRY} calls", flush=True)
+
+
+def check_spending(folder: Path, estimate: dict[str, Any], bill: Bill, kills: int) -> None:
+    """Check that every run is there once, what was asked for, and what was spent."""
+    records = [record for record, _ in scan_runs(folder / "out" / "runs" / RUNS)]
+    stored = Counter(record["run"] for record in records)
+    assert len(stored) == estimate["runs"], f"{len(stored)} runs of {estimate['runs']}"
+    assert max(stored.values()) == 1, "a run is stored twice"
+    needed = sum(record["usage"]["calls"] for record in records)
+    print(f"asked: {bill.calls} calls by the server's own count, {needed} of them needed", flush=True)
+    assert needed <= bill.calls <= needed + kills * AT_ONCE, "calls were made twice"
+    journal = read_journal(folder / "out" / "runs")
+    assert journal is not None
+    least, most, ratio = journal.spending.billed_usd, journal.spending.total_usd, bill.usd / estimate["cost_usd"]
+    print(
+        f"billed: ${bill.usd:.4f}, {ratio:.3f} of the estimate; by the ledger ${least:.4f} to ${most:.4f}", flush=True
+    )
+    assert abs(ratio - 1) <= CLOSE, f"{ratio:.3f} of the estimate was spent"
+    assert float(least) <= bill.usd + 1e-9
+    assert bill.usd <= float(most) + 1e-9
+    assert not (folder / "out" / "runs" / UNFINISHED).exists()
+
+
+def size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def plain_run(number: int, size: int = 3) -> str:
     return json.dumps({**run, "goal_files": ["g.py"], "turns": turns})
 
 
-def write_corpus(folder: Path, runs: int = 600, files: int = 3) -> Path:
+def write_corpus(folder: Path, runs: int = 200, files: int = 3) -> Path:
     folder.mkdir()
     for number in range(files):
         lines = [plain_run(n) for n in range(number, runs, files)]
@@ -149,7 +149,7 @@ def test_only_what_has_changed_is_measured_again(tmp_path):
 
 
 def test_a_killed_analysis_goes_on_to_the_same_tables(tmp_path):
-    folder = write_corpus(tmp_path / "logs", runs=3_200, files=10 * work_units.PIECE_DOCUMENTS)
+    folder = write_corpus(tmp_path / "logs", runs=640, files=5 * work_units.PIECE_DOCUMENTS)
     command = [*EIRKIT, "vestige", "analyze", str(folder), "--workers", "2", "--json"]
     completed([*command, "--out", tmp_path / "whole"], check=True)
     out = tmp_path / "cut"
@@ -171,7 +171,7 @@ def test_a_damaged_part_is_made_again(tmp_path, damage):
         pass
 
     def interrupt(source: str, runs: int, skipped: int) -> None:
-        if runs > 300:
+        if runs > 100:
             raise InterruptedHereError
 
     with pytest.raises(InterruptedHereError):
@@ -187,9 +187,9 @@ def test_a_damaged_part_is_made_again(tmp_path, damage):
 
 
 def test_a_full_disk_ends_the_analysis_and_says_so(tmp_path):
-    folder = write_corpus(tmp_path / "logs", runs=5_000)
+    folder = write_corpus(tmp_path / "logs", runs=1_000)
     command = " ".join([*EIRKIT, "vestige", "analyze", str(folder), "--workers", "2", "--out", str(tmp_path / "out")])
-    done = completed(["bash", "-c", f"ulimit -f 40; {command}"])
+    done = completed(["bash", "-c", f"ulimit -f 8; {command}"])
     assert done.returncode == 1
     assert "make room" in done.stderr
     assert "Traceback" not in done.stderr

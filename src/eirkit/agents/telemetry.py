@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from itertools import pairwise
 from json import JSONEncoder
 from json.encoder import encode_basestring as quote
 from typing import Any
@@ -90,14 +91,21 @@ class Trace:
 
 def event_records(trace: Trace, run: str, *, texts: bool = True) -> list[dict[str, Any]]:
     """Return the trace as records; `texts` keeps prompts and replies; without them, a reply leaves its hash."""
-    return [{"run": run, **_record(entry, texts)} for entry in trace.log]
+    before = _stores_before(trace.log)
+    return [{"run": run, **_record(entry, texts, before.get(id(entry)))} for entry in trace.log]
 
 
-def _record(entry: Entry, texts: bool) -> dict[str, Any]:
+def _stores_before(log: Sequence[Entry]) -> dict[int, tuple[str, ...]]:
+    """Return, for each entry that lists what a memory holds, what it held at the last one before it."""
+    listed = [one for one in log if type(one) is Consultation and one.stored is not None]
+    return {id(one): last.stored for last, one in pairwise(listed) if last.stored is not None}
+
+
+def _record(entry: Entry, texts: bool, before: tuple[str, ...] | None = None) -> dict[str, Any]:
     if isinstance(entry, Exchange):
         return _exchange(entry, texts)
     if isinstance(entry, Consultation):
-        return _consultation(entry, texts)
+        return _consultation(entry, texts, before)
     if isinstance(entry, ActionTaken):
         return {
             "type": "action",
@@ -173,7 +181,7 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
     return arguments
 
 
-def _consultation(entry: Consultation, texts: bool) -> dict[str, Any]:
+def _consultation(entry: Consultation, texts: bool, before: tuple[str, ...] | None) -> dict[str, Any]:
     record: dict[str, Any] = {
         "type": "memory",
         "t": entry.t,
@@ -191,8 +199,28 @@ def _consultation(entry: Consultation, texts: bool) -> dict[str, Any]:
     if texts:
         record |= {"text": entry.call.text, "found": list(entry.passages)}
         if entry.stored is not None:
-            record["stored"] = list(entry.stored)
+            record |= _changes(before, entry.stored)
     return record
+
+
+def _changes(before: tuple[str, ...] | None, stored: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return what a store holds, as what came and went where that says it exactly; whole lists would add up to much."""
+    known, held = frozenset(before or ()), frozenset(stored)
+    added, removed = [text for text in stored if text not in known], known - held
+    if before is None or (*(text for text in before if text in held), *added) != stored:
+        return {"stored": list(stored)}
+    return {"added": added, "removed": sorted(removed)}
+
+
+def with_stores(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return event records in which every list of what a store holds is whole again."""
+    held: list[str] = []
+    for one in events:
+        if "added" in one:
+            gone = frozenset(one.pop("removed"))
+            one["stored"] = [*(text for text in held if text not in gone), *one.pop("added")]
+        held = one.get("stored", held)
+    return events
 
 
 def trace_of(records: Sequence[dict[str, Any]], ending: Ending | None) -> Trace:
@@ -221,20 +249,19 @@ def event_lines(trace: Trace, run: str, *, texts: bool = True) -> bytes:
     """Return one line for each entry of a trace, as `encode` writes the records of `event_records`."""
     head = _TEXT.encode({"schema": SCHEMA, "run": run})[:-1] + ","
     try:
-        return "".join([head + _line(entry, run, texts) for entry in trace.log]).encode()
+        before = _stores_before(trace.log)
+        return "".join([head + _line(entry, texts, before.get(id(entry))) for entry in trace.log]).encode()
     except UnicodeEncodeError:  # a lone surrogate, which `encode` escapes
         return b"".join([encode(SCHEMA, record) for record in event_records(trace, run, texts=texts)])
 
 
-def _line(entry: Entry, run: str, texts: bool) -> str:
+def _line(entry: Entry, texts: bool, before: tuple[str, ...] | None) -> str:
     """Return the line of an entry after its common prefix."""
     if type(entry) is Decision and not (entry.restored or entry.uncertain or entry.stated):
         return _decision_line(entry)
     if type(entry) is Exchange and _is_plain(entry.reply):
         return _exchange_line(entry, texts)
-    (record,) = event_records(Trace([entry]), run, texts=texts)
-    del record["run"]
-    return _TEXT.encode(record)[1:] + "\n"
+    return _TEXT.encode(_record(entry, texts, before))[1:] + "\n"
 
 
 def _is_plain(reply: Reply) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
@@ -11,6 +12,7 @@ import click
 
 from eirkit.agents.managed import ACTION_LIMIT
 from eirkit.agents.model import ModelOptions
+from eirkit.agents.stores.memory_factory import MemoryPlan, profile_record
 from eirkit.cli.agent_options import Chosen, memory_options, model_options, seeds_option, workload_options
 from eirkit.cli.command import Show, document_options, option
 from eirkit.cli.options import workload_command
@@ -139,7 +141,11 @@ def _document(
         answer = [_nothing(setup)]
     tables = (_arm_table(setup, found), _fate_table(found), _contrast_table(found, allowed))
     failures = Counter(failure.partition(": ")[2] for failure in found.failures)
-    words = (*_remarks(found, controls), *losses([failures, *(cell.failures for cell in controls.values())]))
+    words = (
+        *found.systems,
+        *_remarks(found, controls),
+        *losses([failures, *(cell.failures for cell in controls.values())]),
+    )
     shown = tuple(Section("", (), (table,)) for table in tables if table.rows)
     sections = (*shown, Section("", words)) if words else shown
     then = _next(setup, found)
@@ -147,9 +153,23 @@ def _document(
     return Document("lacuna-rescue", "Does restoring a lost result repair the answer?", said, data, sections, next=then)
 
 
+def _title(memory: MemoryPlan) -> str:
+    """Return the name of a memory system, with its profile."""
+    used = profile_record(memory)
+    return memory.name if used is None else f"{memory.name} ({used['name']})"
+
+
+def _chosen(memory: MemoryPlan) -> str:
+    """Return the options that choose a memory system with its settings."""
+    name = memory.name.rpartition(":")[2]
+    plain = ((key, value if isinstance(value, str) else json.dumps(value)) for key, value in memory.settings.items())
+    given = (f" --memory-set {quote(f'{name}.{key}={value}')}" for key, value in plain)
+    return f" --memory {quote(memory.name)}{''.join(given)}"
+
+
 def _next(setup: RescueSetup, found: Rescue) -> str:
     model = quote(found.rows[0].model) if found.rows else "reference/calculator"
-    memory = "" if setup.memory is None else f" --memory {quote(setup.memory.name)}"
+    memory = "" if setup.memory is None else _chosen(setup.memory)
     if setup.told:
         return f"eirkit lacuna run {quote(setup.spec.workload)} --preset {setup.spec.preset} --model {model}{memory}"
     return f"eirkit lacuna run {quote(setup.spec.workload)} --m {setup.spec.m} --h {setup.h} --model {model}{memory}"
@@ -164,7 +184,7 @@ TOLD_NOTE = (
 
 def _arm_table(setup: RescueSetup, found: Rescue) -> Table:
     spec = setup.spec
-    kept = setup.policy if setup.memory is None else f"{setup.memory.name}, {setup.panel} panel"
+    kept = setup.policy if setup.memory is None else f"{_title(setup.memory)}, {setup.panel} panel"
     which = "a miss" if setup.memory is None else "a miss that the memory did not fill in the control arm"
     columns = (
         Column("model", "model", role="name"),
@@ -193,7 +213,7 @@ def _arm_table(setup: RescueSetup, found: Rescue) -> Table:
 
 def _effects(setup: RescueSetup, found: Rescue, effects: Sequence[Contrast]) -> Iterator[str]:
     """Yield what restoring did, a sentence for each model: cells of different models are not one number."""
-    missing = "with a miss" if setup.memory is None else f"where {setup.memory.name} did not return an input"
+    missing = "with a miss" if setup.memory is None else f"where {_title(setup.memory)} did not return an input"
     unit, missing = ("question", "that what was shown did not answer") if setup.told else ("step", missing)
     for one in effects:
         where = f"{one.model}: at {counted(one.pairs, unit)} {missing}"
@@ -217,8 +237,8 @@ def _nothing(setup: RescueSetup) -> str:
     if setup.memory is None:
         return "Nothing was missing in any arm, so there is nothing to repair; lower --h."
     return (
-        f"{setup.memory.name} returned everything that was missing in the control arm, so there is nothing to repair; "
-        "lower --h, or limit it to h records with --panel strict."
+        f"{_title(setup.memory)} returned everything that was missing in the control arm, so there is nothing to "
+        "repair; lower --h, or limit it to h records with --panel strict."
     )
 
 

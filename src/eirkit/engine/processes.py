@@ -10,14 +10,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -236,10 +238,9 @@ def _death(worker: _Worker, bounds: PieceLimits) -> str:
 
 
 def _start(function: Callable[[Any], Any], bounds: PieceLimits) -> _Worker:
-    # Spawned, not forked: forking a process with threads may deadlock, and spawning works alike on every system.
-    context = multiprocessing.get_context("spawn")
+    context = _context(function)
     here, there = context.Pipe()
-    process = context.Process(target=_work, args=(there, bounds), daemon=True)
+    process = context.Process(target=_work, args=(there, bounds, dict(os.environ)), daemon=True)
     with deferred_interrupts():
         process.start()
     there.close()
@@ -248,9 +249,25 @@ def _start(function: Callable[[Any], Any], bounds: PieceLimits) -> _Worker:
     return _Worker(process, here)
 
 
-def _work(pipe: Connection, bounds: PieceLimits) -> None:
+def _context(function: Callable[[Any], Any]) -> ForkServerContext | SpawnContext:
+    """Return how workers are started: as forks of a process that has imported the function, not of this one.
+
+    Forking a process with threads may deadlock, and a new interpreter imports the function's module for half a second.
+    Libraries of macOS do not allow forks, so workers are new interpreters there.
+    """
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    if function.__module__ != "__main__":  # workers import that by themselves
+        context.set_forkserver_preload([function.__module__])
+    return context
+
+
+def _work(pipe: Connection, bounds: PieceLimits, variables: Mapping[str, str]) -> None:
     """Process batches until the pipe is closed."""
     end_with_parent()
+    os.environ.clear()
+    os.environ.update(variables)  # the process that forks has those of the time when it was started
     with suppress(EOFError, OSError):  # the parent closed the pipe or died
         function = (
             pipe.recv()

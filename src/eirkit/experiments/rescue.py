@@ -18,7 +18,7 @@ from eirkit.findings.conversations import recorded_verdicts
 from eirkit.findings.fates import FATES, Fate
 from eirkit.findings.intervals import paired
 from eirkit.findings.statistics import Interval, deviation, mcnemar, mean, sign_flip
-from eirkit.findings.validity import Validity, check_validity, repair_shown
+from eirkit.findings.validity import Validity, check_validity, repair_shown, system_remarks
 from eirkit.runs.cells import (
     Arm,
     Cell,
@@ -77,6 +77,7 @@ class Rescue:
     contrasts: tuple[Contrast, ...]
     failures: tuple[str, ...]  # trajectories lost to infrastructure, and why
     validity: Mapping[str, Validity]  # of the arm without an injection, by model
+    systems: tuple[str, ...] = ()  # in which profile the memory was used, and what its code warned of
 
     @property
     def repair_effect(self) -> float | None:
@@ -111,6 +112,7 @@ class Rescue:
             "contrasts": [asdict(contrast) for contrast in self.contrasts],
             "failures": list(self.failures),
             "validity": {model: one.as_json() for model, one in self.validity.items()},
+            "systems": list(self.systems),
         }
 
 
@@ -122,6 +124,7 @@ class _Run:
     fates: Mapping[Fate, int] | None  # of an external memory
     old: frozenset[int] = frozenset()  # questions of a conversation that were answered with an old value
     outdated: frozenset[int] = frozenset()  # questions about something that was said differently before
+    systems: tuple[str, ...] = ()  # lines about the memory system
 
 
 _BLIND = ("blind", "unexplained")
@@ -146,9 +149,11 @@ def measure_rescue(
     contrasts: list[Contrast] = []
     failures: list[str] = []
     validity: dict[str, Validity] = {}
+    systems: dict[str, None] = {}
     for model in models:
         runs = {arm: _read_arm(setup, setup.cell(arm, model, options), seeds, results) for arm in setup.arms}
         failures += _failures(setup, model, options, seeds, results)
+        systems |= dict.fromkeys(line for arm in runs.values() for run in arm.values() for line in run.systems)
         chosen = _chosen(setup, runs["control"])
         blind, right = (sum(getattr(run.score, name) for run in runs["control"].values()) for name in _BLIND)
         validity[model] = check_validity(blind, right, setup.spec, in_words=setup.memory is not None)
@@ -162,7 +167,7 @@ def measure_rescue(
             outdated = {seed: run.outdated for seed, run in runs["control"].items()}
             for of in ("accuracy", "misled"):
                 contrasts += _contrast(model, ("stale", "control"), runs["stale"], runs["control"], outdated, of)
-    return Rescue(tuple(rows), tuple(contrasts), tuple(failures), validity)
+    return Rescue(tuple(rows), tuple(contrasts), tuple(failures), validity, tuple(systems))
 
 
 def _failures(
@@ -197,15 +202,16 @@ def _read_run(task: TaskInstance, cell: Cell, results: Results) -> _Run | None:
     record, trace = results.record(cell, seed), results.trace(cell, seed)
     if record is None or trace is None:
         return None
+    systems = system_remarks([{"memory": cell.access.memory, "memory_system": record.get("memory")}])
     if isinstance(task, ToldWorld):
         told = recorded_verdicts(task, record)
         old = {t for t, fate, _ in record["words"]["wrong"] if fate in ("word_stale", "word_withdrawn")}
         stale = WordInjection(task, "stale")
         outdated = {one.t for one in task.asked if stale(one.t) is not None}
-        return _Run(tuple(told), read_score(record["score"]), {}, None, frozenset(old), frozenset(outdated))
+        return _Run(tuple(told), read_score(record["score"]), {}, None, frozenset(old), frozenset(outdated), systems)
     verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
     fates = record["memory"]["fates"] if "memory" in record else None
-    return _Run(verdicts, read_score(record["score"]), unrecovered_in(trace.decisions), fates)
+    return _Run(verdicts, read_score(record["score"]), unrecovered_in(trace.decisions), fates, systems=systems)
 
 
 def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None, told: bool) -> ArmRow:

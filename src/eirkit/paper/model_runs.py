@@ -1,7 +1,7 @@
 """The paper's experiments with models: the plan of all runs that some studies need, its execution, and what it found.
 
 All runs go to DIR/runs, each once, whichever studies share them. A command that is repeated continues there, also with
-further models, studies or seeds.
+further models, studies or seeds: a run that was cut short goes on with its next call.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from eirkit.runs.values import show_seeds
 from eirkit.show.table import Column, Table
 
 FOLDER = "runs"
+UNFINISHED = "unfinished.sqlite"  # replies of runs that have not ended
 MODEL_SEEDS: Sequence[int] = range(3)  # as many as in the paper
 
 
@@ -90,7 +91,8 @@ class ModelRuns:
             UsageError: a model or a memory system cannot be made, or the folder is of another version.
         """
         is_new = not (self.runs / FILE).exists()
-        budget = Budget(self.limits, self.runs, is_new=is_new)
+        unfinished = self.runs / UNFINISHED
+        budget = Budget(self.limits, self.runs, is_new=is_new, unfinished=unfinished)
         pool = ModelPool(self.plan, budget)
         manifest = describe_plan(self.plan, self.limits.prices, os.environ)
         if not is_new:
@@ -98,7 +100,10 @@ class ModelRuns:
         with Runner(self.runs, budget, observe, engine) as runner:
             budget.open()
             write_document(self.runs / FILE, PLAN_SCHEMA, manifest, sealed=True)
-            return runner.run(self.plan, pool)
+            outcome = runner.run(self.plan, pool)
+            if not outcome.stopped and not runner.results.losses(self.plan.cells):
+                unfinished.unlink(missing_ok=True)  # what it holds is in the transcripts now
+            return outcome
 
     def _refuse_other_version(self) -> None:
         then = read_document(self.runs / FILE, PLAN_SCHEMA).get("eirkit")

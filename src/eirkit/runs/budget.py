@@ -36,16 +36,24 @@ class Budget:
     Args:
         folder: where spending is recorded; None to keep it in memory. Its cap and prices apply unless others are given.
         is_new: the folder is to be begun anew.
+        unfinished: a file for the replies of runs that have not ended, so that a run that is cut short continues with
+            its next call; None to begin such a run again.
     """
 
     def __init__(
-        self, funds: SpendingLimits | None = None, folder: Path | None = None, *, is_new: bool = False
+        self,
+        funds: SpendingLimits | None = None,
+        folder: Path | None = None,
+        *,
+        is_new: bool = False,
+        unfinished: Path | None = None,
     ) -> None:
         self.funds, self.folder = funds or SpendingLimits(), folder
         cap = self.funds.cap_usd
         self.journal = None if folder is None else SpendJournal(folder, cap, is_new=is_new)
         self.ledger = self.journal or Ledger(cap)
         self._cache = None if self.funds.cache is None else ReplyCache(self.funds.cache)
+        self._unfinished = None if unfinished is None else ReplyCache(unfinished)
         self._prices = load_prices(self.funds.prices)
 
     def make(self, string: str, options: ModelOptions) -> Model:
@@ -57,7 +65,15 @@ class Budget:
         model = make_model(string, options)
         if not is_scripted(model):
             price = self.price_of(string, options)
-            model = Metered(model, string, options, price=price, ledger=self.ledger, cache=self._cache)
+            model = Metered(
+                model,
+                string,
+                options,
+                price=price,
+                ledger=self.ledger,
+                cache=self._cache,
+                unfinished=self._unfinished,
+            )
         preflight(model)
         return model
 

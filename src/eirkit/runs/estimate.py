@@ -57,15 +57,23 @@ class RecordedRuns:
 
     journal: Journal = field(default_factory=Journal)
     attempts: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # of finished runs, by cell and seed
+    calls: Mapping[str, int] = field(default_factory=dict)  # that finished runs took, by run; cached replies too
+
+    def paid_calls(self, cell: Cell, seed: int) -> int:
+        """Return how many calls of a finished run were paid for, also before it was cut short and continued."""
+        run = cell.run_id(seed)
+        return min(self.calls[run], sum(one.usage["calls"] for one in self.journal.of_run(run)))
 
 
 def read_recorded(folder: Path, runs: str = "") -> RecordedRuns:
     """Return the payments of a folder, and the finished runs in it or in a folder inside."""
     attempts: dict[str, dict[int, int]] = {}
+    calls: dict[str, int] = {}
     if (path := folder / runs / RUNS).exists():
         for record, _ in scan_runs(path):
             attempts.setdefault(record["cell"], {})[record["seed"]] = record["usage"].get("attempt", 0)
-    return RecordedRuns(read_journal(folder) or Journal(), attempts)
+            calls[record["run"]] = record["usage"]["calls"]
+    return RecordedRuns(read_journal(folder) or Journal(), attempts, calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +177,8 @@ def _cell_estimate(trial: _Trial, trials: Sequence[_Trial], known: RecordedRuns,
 def _calibration(paid: ModelCalls, trials: Sequence[_Trial], known: RecordedRuns) -> Calibration:
     """Return what the calls of a model say; until a run has finished, runs are as long as those of the stand-in."""
     attempts = known.journal.attempts
-    finished = [(trial, attempts[n]) for trial in trials for n in trial.done.values() if n in attempts]
-    calls = sum(attempt.usage["calls"] for _, attempt in finished)
+    finished = [(trial, seed) for trial in trials for seed, n in trial.done.items() if n in attempts]
+    calls = sum(known.paid_calls(trial.cell, seed) for trial, seed in finished)
     expected = sum(trial.calls / trial.runs for trial, _ in finished)
     return Calibration(
         calls=paid.calls,

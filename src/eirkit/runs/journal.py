@@ -65,6 +65,7 @@ class Journal:
     models: dict[str, ModelCalls] = field(default_factory=dict)
     calls: int = 0  # the last number in use
     holds: dict[int, tuple[Hold, int | None, str]] = field(default_factory=dict)  # not ended: attempt and who asked
+    _runs: dict[str, list[AttemptSpend]] = field(default_factory=dict)
 
     def settled(self) -> Journal:
         """Count the calls that have not ended as in flight at a kill, and return the journal."""
@@ -82,6 +83,13 @@ class Journal:
             if not one.part:
                 found.setdefault(one.cell, {})[number] = one
         return found
+
+    def of_run(self, run: str) -> list[AttemptSpend]:
+        """Return the attempts at a run."""
+        if not self._runs:
+            for one in self.attempts.values():
+                self._runs.setdefault(one.run, []).append(one)
+        return self._runs.get(run, [])
 
     def as_json(self) -> dict[str, Any]:
         """Return the sums in dollars; `spent_usd` counts against the cap."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from eirkit.agents.telemetry import with_stores
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path, is_packed, pack, read_block
 from eirkit.records import SEAL, append_records, check_seal, encode, needs_seal, read_records, seal, sync_folder
@@ -176,7 +177,7 @@ def read_failures(folder: Path) -> Iterator[dict[str, Any]]:
 def read_events(folder: Path, place: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return the events of one run, given the `events` field of its record."""
     block = read_block(events_path(folder), place["offset"], place["bytes"])
-    return [json.loads(line) for line in block.splitlines()]
+    return with_stores([json.loads(line) for line in block.splitlines()])
 
 
 def is_unused_folder(folder: Path) -> bool:

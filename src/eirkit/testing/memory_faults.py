@@ -143,7 +143,7 @@ async def _deletes(system: Factory, seconds: float) -> str | None:
     return None
 
 
-async def _long_texts(system: Factory, seconds: float) -> None:
+async def _long_texts(system: Factory, seconds: float) -> str | None:
     """Long, multi-line and Unicode texts come back whole."""
     words = " ".join(f"w{number:03}" for number in range(150))
     texts = {
@@ -155,6 +155,11 @@ async def _long_texts(system: Factory, seconds: float) -> None:
         await opened.reset("texts")
         items = {kind: Item(text[:4], text) for kind, text in texts.items()}
         await opened.write(*items.values())
+        if opened.is_scripted:
+            return (
+                "long, multi-line and Unicode texts were not tested: scripted/extractor, which says what is kept, "
+                "knows records of digits alone; give the system a model of its own"
+            )
         for kind, item in items.items():
             kept = await opened.read(item.label)
             assert item.text in (kept or ""), (
@@ -164,6 +169,7 @@ async def _long_texts(system: Factory, seconds: float) -> None:
             best = max(passages, key=len, default=None)
             whole = any(item.text in text for text in passages)
             assert whole, f"{kind} text cut or changed: search({item.text[:20]!r}…) returned {_shown(best)}"
+    return None
 
 
 async def _many(system: Factory, seconds: float) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from eirkit.agents.memory import Item, MemorySystem, MemoryWrapper, can_forget, can_reopen, missing_verbs
 from eirkit.agents.memory_calls import call_with_timeout, read_stored
 from eirkit.agents.memory_values import check_passages
+from eirkit.agents.models.scripted import Extractor
 from eirkit.agents.stores.child_process import ProcessMemory
 from eirkit.agents.stores.endpoint import MeteredMemory
 from eirkit.agents.stores.memory_adapter import adapt
@@ -49,6 +50,18 @@ class OpenedMemory:
     def is_queued(self) -> bool:
         """True if calls reach it one at a time, because it runs in a process of its own."""
         return isinstance(_plugin(self.memory), ProcessMemory)
+
+    @property
+    def is_scripted(self) -> bool:
+        """True if a script has answered for a model, and so decided what the system keeps."""
+        memory = self.memory
+        while isinstance(memory, MemoryWrapper):
+            memory = memory.system
+        return (
+            isinstance(memory, MeteredMemory)
+            and isinstance(memory.endpoint.model, Extractor)
+            and memory.endpoint.meter.calls > 0
+        )
 
     @property
     def can_reopen(self) -> bool:

@@ -182,6 +182,7 @@ export interface LacunaRun {
   task: Record<string, Cell>;
   trial?: Record<string, unknown>;
   access?: Record<string, unknown>;
+  memory?: { profile?: { name: string; on: string; off: string }; warnings?: string[] };
   usage: Record<string, number | null>;
   capacity: number | null;
   score: Score | null;

@@ -4,8 +4,17 @@ import { measuresOf } from "../measures";
 
 const GOLDEN = 137.5; // degrees: neighbours differ most
 
+const FATES = [...measuresOf("fates"), ...measuresOf("word_fates")];
+const NAMES = new Map(FATES.map((one) => [one.id, one.label]));
+
+// The colour of a column that counts a fate; null for any other column.
+export function fateColour(key: string): string | null {
+  const name = NAMES.get(key);
+  return name === undefined ? null : failureColour(name);
+}
+
 const COLOURS = new Map(
-  [...measuresOf("fates"), ...measuresOf("word_fates"), ...measuresOf("kinds")].map((one, place): [string, string] => [
+  [...FATES, ...measuresOf("kinds")].map((one, place): [string, string] => [
     one.label,
     one.colour ? colourOf(one.colour) : `hsl(${Math.round(place * GOLDEN) % 360} 45% 42%)`,
   ]),

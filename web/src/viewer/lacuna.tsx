@@ -21,6 +21,7 @@ export function LacunaPage({ at, run, address }: { at: string; run: LacunaRun; a
   return (
     <>
       <Headline run={run} />
+      <Profile run={run} />
       {run.unknown && <p class="fault">{run.unknown}</p>}
       <Scrubber name="t" title="step" at={t} last={last} marks={wrong} />
       <Strip run={run} t={t} />
@@ -63,6 +64,45 @@ function Headline({ run }: { run: LacunaRun }) {
   }
   figures.push(["ended", run.ending ?? "–"]);
   return <Figures figures={figures} />;
+}
+
+// How the memory system was used, and what its own code warned of.
+function Profile({ run }: { run: LacunaRun }) {
+  const { profile, warnings = [] } = run.memory ?? {};
+  if (!profile && !warnings.length) return null;
+  return (
+    <details class="profile" open={warnings.length > 0}>
+      <summary>
+        <Inert text={profile ? `Memory used ${profile.name}` : "The memory warned"} />
+      </summary>
+      <dl class="pairs">
+        {profile && (
+          <>
+            <div>
+              <dt>on</dt>
+              <dd>
+                <Inert text={profile.on} />
+              </dd>
+            </div>
+            <div>
+              <dt>off</dt>
+              <dd>
+                <Inert text={profile.off || "nothing"} />
+              </dd>
+            </div>
+          </>
+        )}
+        {warnings.map((said) => (
+          <div key={said}>
+            <dt>warned</dt>
+            <dd>
+              <Inert text={said} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  );
 }
 
 function steps(count: number): string {

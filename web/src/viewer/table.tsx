@@ -2,11 +2,12 @@
 import type { Facet, Field, Page } from "./api";
 import { go, linkTo, rowsAsked } from "./address";
 import { useAnswer } from "./asking";
-import { failureColour } from "./failures";
+import { failureColour, fateColour } from "./failures";
 import { Inert } from "./inert";
 import { shown } from "./words";
 
 const ROWS = 100;
+const ANY_SHARE = "1e-9"; // less than the share of one record
 
 export function RunTable({ at, address, stamp }: { at: string; address: URLSearchParams; stamp: string }) {
   const offset = Number(address.get("offset") ?? 0) || 0;
@@ -86,10 +87,12 @@ function follow(event: MouseEvent, at: string, run: string): void {
 
 function Heading({ field, sort }: { field: Field; sort: string }) {
   const direction = sort === field.key ? "ascending" : sort === `-${field.key}` ? "descending" : "none";
+  const colour = fateColour(field.key);
   const next = direction === "none" ? (field.kind === "text" ? field.key : `-${field.key}`) : reversed(sort, field);
   return (
     <th scope="col" aria-sort={direction} class={field.kind === "text" ? "" : "figure"}>
       <button type="button" title={field.meaning} onClick={() => go({ sort: next, offset: null }, "replace")}>
+        {colour && <span class="swatch" style={{ background: colour }} />}
         {field.title}
         <span aria-hidden="true">{direction === "ascending" ? " ▲" : direction === "descending" ? " ▼" : ""}</span>
       </button>
@@ -121,6 +124,7 @@ function Filters({ page, address }: { page: Page; address: URLSearchParams }) {
       {facets.map((facet) => (
         <Choice key={facet.key} facet={facet} chosen={address.get(`f.${facet.key}`) ?? ""} />
       ))}
+      <FateChoice fates={page.fields.filter((field) => fateColour(field.key))} address={address} />
       {chosen && (
         <button type="button" onClick={() => go(cleared(address), "replace")}>
           All runs
@@ -145,6 +149,26 @@ function Choice({ facet, chosen }: { facet: Facet; chosen: string }) {
         {facet.values.map((value) => (
           <option key={value.label} value={value.label}>
             {value.label} ({value.rows.toLocaleString("en")})
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+// Runs in which at least one record or answer had a fate.
+function FateChoice({ fates, address }: { fates: Field[]; address: URLSearchParams }) {
+  if (!fates.length) return null;
+  const chosen = fates.find((fate) => address.has(`min.${fate.key}`))?.key ?? "";
+  const choose = (key: string) => ({ ...(chosen ? { [`min.${chosen}`]: null } : {}), ...(key ? { [`min.${key}`]: ANY_SHARE } : {}), offset: null });
+  return (
+    <label>
+      with the fate
+      <select name="fate" value={chosen} onChange={(event) => go(choose(event.currentTarget.value), "replace")}>
+        <option value="">any</option>
+        {fates.map((fate) => (
+          <option key={fate.key} value={fate.key}>
+            {fate.title}
           </option>
         ))}
       </select>

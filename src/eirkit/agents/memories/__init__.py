@@ -2,6 +2,8 @@
 
 PLUGINS = {
     "adk": "eirkit.agents.memories.adk",
+    "agent-file": "eirkit.agents.memories.agent_managed",
+    "agent-tools": "eirkit.agents.memories.agent_managed",
     "amem": "eirkit.agents.memories.amem",
     "anthropic-memory": "eirkit.agents.memories.anthropic_memory",
     "autogen": "eirkit.agents.memories.autogen",

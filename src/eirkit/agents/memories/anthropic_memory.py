@@ -155,7 +155,7 @@ class AnthropicMemory(MemorySystem):
         return [viewed(text) for text in read if _FILE.match(text)][:limit]
 
     async def read(self, label: str) -> str | None:
-        return mentions([line for text in await self.contents() for line in text.splitlines()], label)
+        return mentions(await self.contents(), label)
 
     async def contents(self) -> Sequence[str]:
         files = sorted(path for path in self._folder().rglob("*") if path.is_file())

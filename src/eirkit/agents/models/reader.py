@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from eirkit.agents.conversing import PASSAGE, PASSAGE_END, SUMMARY_RULES
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage
 from eirkit.agents.models.file_tools import FILES, keep_statements
+from eirkit.agents.models.own_tools import OWN_TOOLS, manage_statements
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.models.word_notes import StatementReader, answer_system
 from eirkit.agents.models.word_summary import sum_up
@@ -78,8 +79,9 @@ class WordReader(Reference):
             ModelError: the tools are none that the script knows.
         """
         taker = StatementReader(self.language, self.dials)
-        uses_files = any(tool.name == FILES for tool in request.tools)
-        calls = keep_statements(taker, request) if uses_files else use_tools(taker, request)
+        names = {tool.name for tool in request.tools}
+        use = manage_statements if names & OWN_TOOLS else keep_statements if FILES in names else use_tools
+        calls = use(taker, request)
         if calls is None:
             raise ModelError(
                 f"scripted/reader does not know these tools of the memory system; {_REAL_MODEL}", "rejected"

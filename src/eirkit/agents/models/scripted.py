@@ -16,6 +16,7 @@ from typing import Any
 
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage, models
 from eirkit.agents.models.file_tools import FILES, keep_records
+from eirkit.agents.models.own_tools import OWN_TOOLS, manage_records
 from eirkit.agents.models.quoter import make_quoter
 from eirkit.agents.models.reader import make_reader
 from eirkit.agents.models.record_tools import use_record_tools
@@ -97,8 +98,9 @@ def _facts(said: Sequence[str], existing: str, prompt: str) -> str:
 
 
 def _use_tools(request: Request) -> Reply:
-    uses_files = any(tool.name == FILES for tool in request.tools)
-    calls = keep_records(request) if uses_files else use_record_tools(request)
+    names = {tool.name for tool in request.tools}
+    use = manage_records if names & OWN_TOOLS else keep_records if FILES in names else use_record_tools
+    calls = use(request)
     if calls is None:
         raise ModelError(_UNKNOWN.format("know these tools"), "rejected")
     seen = sum(len(message.content) for message in request.messages)

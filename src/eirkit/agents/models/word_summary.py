@@ -24,14 +24,28 @@ def sum_up(reader: StatementReader, shown: str) -> str:
     lines = [show_note(one.day, plain_sentence(reader.language, one.statement)) for one in heard]
     asks_for_instructions = re.search(r"\binstructions?\b", prompt, re.IGNORECASE) is not None
     facts_alone = not asks_for_instructions and re.search(r"\bfacts?\b", prompt, re.IGNORECASE) is not None
-    left, chosen = room_of(shown), set[int]()
-    for number in _by_rank(heard, instructions_first=asks_for_instructions):
-        if facts_alone and heard[number].statement.subject == USER:
-            continue
-        if len(lines[number]) + 1 <= left:
-            left -= len(lines[number]) + 1
-            chosen.add(number)
+    ranked = _by_rank(heard, instructions_first=asks_for_instructions)
+    wanted = [number for number in ranked if not (facts_alone and heard[number].statement.subject == USER)]
+    chosen = _fitting(wanted, lines, room_of(shown))
     return "\n".join(line for number, line in enumerate(lines) if number in chosen)
+
+
+def lines_that_fit(lines: Sequence[str], heard: Sequence[Heard], room: int) -> set[int]:
+    """Return the numbers of the lines that fit into a room: instructions and what still holds first, then the newest.
+
+    Args:
+        heard: what each line says, one statement a line.
+    """
+    return _fitting(_by_rank(heard, instructions_first=True), lines, room)
+
+
+def _fitting(ranked: Iterable[int], lines: Sequence[str], room: int) -> set[int]:
+    chosen = set[int]()
+    for number in ranked:
+        if len(lines[number]) + 1 <= room:
+            room -= len(lines[number]) + 1
+            chosen.add(number)
+    return chosen
 
 
 def room_of(request: str) -> int:

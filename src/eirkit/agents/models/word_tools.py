@@ -59,7 +59,7 @@ def manage_documents(taker: StatementReader, request: Request) -> tuple[ToolCall
     may_delete = any(tool.name == DELETE for tool in request.tools)  # otherwise the withdrawal replaces the document
     calls: list[ToolCall] = []
     for one in taker.notes(said, list(known.values()), today):
-        old = [name for name, text in known.items() if _replaces(taker, one, text)]
+        old = [name for name, text in known.items() if replaces(taker, one, text)]
         if one.statement.op == "forget" and old and may_delete:
             calls += [ToolCall(DELETE, {"json_doc_id": name}) for name in old]
         elif old:
@@ -80,7 +80,7 @@ def read_documents(request: Request) -> tuple[list[str], dict[str, str]]:
     return said, {found[1]: _content(part[found.end() :]) for found, part in opened}
 
 
-def _replaces(taker: StatementReader, note: NotedStatement, text: str) -> bool:
+def replaces(taker: StatementReader, note: NotedStatement, text: str) -> bool:
     """True if a note makes a document out of date: another value of the same fact, or its withdrawal."""
     op, attribute, subject, _ = note.statement
     if ATTRIBUTES[attribute] in ("set", "count") and op != "replace":
@@ -240,6 +240,10 @@ class ArchiveUser:
         asked = _QUESTION.search(self.said[-1]) if self.said else None
         return self.consult(asked[1].strip()) if asked is not None else self.keep()
 
+    def seek(self, query: str) -> ToolCall:
+        """Return the call that searches."""
+        return ToolCall(SEEK, {"query": query})
+
     @property
     def seen(self) -> list[str]:
         """The texts that searches returned."""
@@ -249,9 +253,9 @@ class ArchiveUser:
         """Search for people who are only half named, then write."""
         turns = [show_turn(self.today, "user", text) for text in self.said]
         heard = [one.statement for one in hear_passages(self.taker.language, turns, self.today)]
-        people = [name for one in heard for name in _people(one) if " " not in name]
+        people = [name for one in heard for name in people_named(one) if " " not in name]
         if people and not self.rounds:
-            return tuple(ToolCall(SEEK, {"query": name}) for name in dict.fromkeys(people))
+            return tuple(map(self.seek, dict.fromkeys(people)))
         return tuple(map(self.write, self.taker.notes(turns, self.seen, self.today)))
 
     def write(self, note: NotedStatement) -> ToolCall:
@@ -259,7 +263,7 @@ class ArchiveUser:
         line = f"[{date.fromordinal(self.today).isoformat()}] {note.text}"
         if note.statement.subject:
             return ToolCall(ARCHIVE, {"content": line, "tags": [note.statement.subject]})
-        old = [one for one in self.block.splitlines() if _replaces(self.taker, note, one)]
+        old = [one for one in self.block.splitlines() if replaces(self.taker, note, one)]
         if not old:
             return ToolCall(BLOCK, {"label": "human", "new_string": line})
         new = "" if note.statement.op == "forget" else line
@@ -268,7 +272,7 @@ class ArchiveUser:
     def consult(self, asked: str) -> tuple[ToolCall, ...]:
         """Search for the question, then for what the results lead to."""
         if not self.rounds:
-            return (ToolCall(SEEK, {"query": asked}),)
+            return (self.seek(asked),)
         if self.rounds > 1:
             return ()
         question = next(
@@ -277,9 +281,11 @@ class ArchiveUser:
         heard = hear_passages(self.taker.language, self.seen, self.today, people_in(question))
         further = [key for key in keys_of(question, learn(heard)) if key[1] not in (question.subject, question.other)]
         sought = {one.statement[1:3] for one in heard}
-        return tuple(
-            ToolCall(SEEK, {"query": f"{what} {whose}"}) for what, whose in further if (what, whose) not in sought
-        )
+        return tuple(self.seek(self.query_of(*key)) for key in further if key not in sought)
+
+    def query_of(self, attribute: str, subject: str) -> str:
+        """Return what to search for to learn a fact."""
+        return f"{attribute} {subject}"
 
 
 def _found(result: str) -> list[str]:
@@ -291,7 +297,7 @@ def _found(result: str) -> list[str]:
     return [str(one["content"]) for one in rows if isinstance(one, dict)] if isinstance(rows, list) else []
 
 
-def _people(statement: Saying) -> list[str]:
+def people_named(statement: Saying) -> list[str]:
     """Return the people whom a statement names."""
     named = [statement.subject] if subject_slot(statement.attribute) == "p" else []
     return [*named, str(statement.value)] if statement.attribute == "lead" else named

@@ -14,11 +14,13 @@ unless several at once cost more than was set aside for them.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, Decimal
+from hashlib import sha256
 from itertools import count
 
 from eirkit.agents.model import Usage
@@ -74,6 +76,12 @@ class RunAccount:
     spent_usd: Decimal = NOTHING
     held_usd: Decimal = NOTHING
     is_written: bool = False  # whether any of its calls is in the journal
+    asked: Counter[str] = field(default_factory=Counter)  # how often each request was made, by its key
+
+    def own_key(self, key: str) -> str:
+        """Return the key of a request within this run; of two equal requests each has its own."""
+        self.asked[key] += 1
+        return sha256(f"{self.run} {self.asked[key]} {key}".encode()).hexdigest()
 
     @property
     def unspent_usd(self) -> Decimal:

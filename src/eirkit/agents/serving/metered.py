@@ -31,7 +31,7 @@ from eirkit.agents.model import (
     reply_key,
 )
 from eirkit.agents.protocol import set_aside
-from eirkit.agents.serving.ledger import NOTHING, CallSizes, Hold, Ledger, ModelSpend, exact_usd
+from eirkit.agents.serving.ledger import NOTHING, PAYER, CallSizes, Hold, Ledger, ModelSpend, exact_usd
 from eirkit.agents.serving.model_factory import make_model, runs_at_once
 from eirkit.agents.serving.prices import MILLION, Price, PriceList, load_prices, most_tokens
 from eirkit.agents.serving.reply_cache import ReplyCache
@@ -81,6 +81,8 @@ class Metered(ModelWrapper):
         name: `provider/name`, as the user wrote it; part of the cache's key.
         price: what its tokens cost; None if unknown.
         ledger: the spending of the sweep, shared by all its models.
+        cache: replies to be used again wherever the same is asked.
+        unfinished: replies of each run, with which a run continues that was cut short.
     """
 
     def __init__(
@@ -92,10 +94,12 @@ class Metered(ModelWrapper):
         price: Price | None = None,
         ledger: Ledger | None = None,
         cache: ReplyCache | None = None,
+        unfinished: ReplyCache | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.model, self.name, self.options = model, name, options
-        self.price, self.ledger, self.cache = price, ledger or Ledger(), cache
+        self.price, self.ledger = price, ledger or Ledger()
+        self.cache, self.unfinished = cache, unfinished
         self.clock = clock or SystemClock()
         self.tally = ModelSpend()
         # Fixed at construction: parameters that a server rejects later must not change the cache keys.
@@ -107,19 +111,30 @@ class Metered(ModelWrapper):
     async def reply(self, request: Request) -> Reply:
         may_rise = request.max_tokens is None and self.options.max_tokens == USUAL_TOKENS
         request = replace(request, max_tokens=self.options.limit(request))
-        if self.cache is None:
-            return await self._ask(request, may_rise)
-        key = reply_key(self.name, self._identity, request)
-        kept = self.cache.get(key)
-        if kept is not None:
-            return self._hit(kept)
-        return self._keep(self.cache, key, await self._ask(request, may_rise))
+        places = self._places(request)
+        for cache, key in places:
+            if (kept := cache.get(key)) is not None:
+                return self._hit(kept)
+        reply = await self._ask(request, may_rise)
+        for cache, key in places:
+            reply = self._keep(cache, key, reply)
+        return reply
+
+    def _places(self, request: Request) -> list[tuple[ReplyCache, str]]:
+        """Return where a reply may be kept, and under which key."""
+        if self.cache is None and self.unfinished is None:
+            return []
+        key, payer = reply_key(self.name, self._identity, request), PAYER.get()
+        shared = [] if self.cache is None else [(self.cache, key)]
+        if self.unfinished is None or payer is None:
+            return shared
+        return [(self.unfinished, payer.account.own_key(key)), *shared]
 
     async def close(self) -> None:
         await close_model(self.model)
         self._slots = asyncio.Semaphore(self.at_most)  # it may be used in another event loop next
-        if self.cache is not None:
-            self.cache.close()
+        for cache in filter(None, (self.cache, self.unfinished)):
+            cache.close()
 
     def settings(self) -> Mapping[str, Any]:
         """Return the model's own settings; limits and prices do not change a reply."""

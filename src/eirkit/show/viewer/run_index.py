@@ -64,6 +64,13 @@ FIELDS: tuple[Field, ...] = (
     Field("condition", "condition", "text", "How earlier answers were had", facet=True),
     Field("policy", "policy", "text", "Which records were held", facet=True),
     Field("memory", "memory", "text", "The external memory system", facet=True),
+    Field(
+        "profile",
+        "profile",
+        "text",
+        "How the memory system was used: as its vendor documents, or as a store",
+        facet=True,
+    ),
     Field("arm", "arm", "text", f"Of a rescue: {', '.join(one.label for one in ARM_MEASURES)}", facet=True),
     Field("n", "n", meaning="Steps of the task", facet=True),
     Field("m", "m", meaning="Dependency window", facet=True),
@@ -241,12 +248,18 @@ def row_of(record: Mapping[str, Any], score: RunScore | None) -> dict[str, Any]:
         **{name: task.get(name) for name in OF_TASK},
         "condition": condition,
         **{name: access.get(name) for name in ("policy", "memory", "h")},
+        "profile": _profile(record),
         "arm": done.get("arm"),
         "ending": record.get("ending"),
         "calls": record["usage"]["calls"],
         "cost_usd": record["usage"]["cost_usd"],
     }
     return {**row, **({} if score is None else _scored(score)), **_fates(record, score)}
+
+
+def _profile(record: Mapping[str, Any]) -> str | None:
+    """Return the profile in which a memory system was used; None if it has none."""
+    return ((record.get("memory") or {}).get("profile") or {}).get("name")
 
 
 def _fates(record: Mapping[str, Any], score: RunScore | None) -> dict[str, Any]:
@@ -270,7 +283,7 @@ def _scored(score: RunScore) -> dict[str, Any]:
 MOST = 60
 # The columns that define a task; runs that agree in all of them can be compared.
 _TASK = (*OF_TASK, "seed")
-_ACCESS = ("arm", "model", "condition", "policy", "memory", "h")
+_ACCESS = ("arm", "model", "condition", "policy", "memory", "profile", "h")
 
 
 def siblings(index: RunIndex, record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -294,6 +307,7 @@ def _same_task(index: RunIndex, place: int, own: int) -> bool:
 def own_words(record: Mapping[str, Any]) -> str:
     """Return a short label that distinguishes a run from its siblings."""
     done, access = record.get("intervention", {}), record["access"]
-    parts = [done.get("arm") or done.get("kind"), access.get("memory") or access.get("policy"), record["model"]]
+    kept = access.get("memory") or access.get("policy")
+    parts = [done.get("arm") or done.get("kind"), kept, _profile(record), record["model"]]
     h = access.get("h")
     return ", ".join([str(part) for part in parts if part] + ([f"h = {h}"] if h is not None else []))

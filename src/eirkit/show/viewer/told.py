@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -89,14 +90,17 @@ class _Marks:
         return bool(said) and all(self.judge.holding(one, texts) is not None for one in said)
 
     def _pieces(self, turn: str, said: Sequence[Heard]) -> Iterator[tuple[str, str | None]]:
-        """Yield the parts of a turn in order, each with the state of the value that it is, or None."""
-        places = [(turn.find(str(one.statement.value)), one) for one in said if one.statement.value is not None]
+        """Yield the parts of a turn in order, each with the state of the value that it is, or None.
+
+        Statements come in the order in which they were made, so each has the next place where its value stands.
+        """
         end = 0
-        for start, one in sorted((place for place in places if place[0] >= 0), key=lambda place: place[0]):
-            if start >= end:
-                yield turn[end:start], None
-                end = start + len(str(one.statement.value))
-                yield turn[start:end], self._state(one)
+        for one in (one for one in said if one.statement.value is not None):
+            found = re.compile(rf"\b{re.escape(str(one.statement.value))}\b").search(turn, end)
+            if found is not None:
+                yield turn[end : found.start()], None
+                end = found.end()
+                yield found[0], self._state(one)
         yield turn[end:], None
 
     def _state(self, one: Heard) -> str | None:
