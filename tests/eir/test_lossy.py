@@ -13,7 +13,7 @@ from examples.ledger import last_entry, ledger
 from examples.timezone import timezone
 
 from eirkit.eir.contract import FiniteContract, count_contract, count_signatures
-from eirkit.eir.lossy import EQUAL, Frontier, capacities
+from eirkit.eir.lossy import EQUAL, Frontier, StateInterval, capacities
 from eirkit.errors import ContractError, UsageError
 
 RANDOM_CONTRACTS = 2_000
@@ -150,7 +150,7 @@ def test_the_states_for_an_error_enclose_the_least_of_all_encoders(error: float)
         exact, bounded = Frontier(contract), Frontier(contract, exact_atoms=NOTHING).states_for(error)
         assert exact.states_for(error).lower == exact.states_for(error).upper == least, seed
         assert bounded.lower <= least <= bounded.upper, seed
-        assert exact.states_for_run(error) == whole, seed
+        assert exact.states_for_run(error) == StateInterval(whole, whole), seed
 
 
 @dataclass

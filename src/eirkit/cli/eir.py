@@ -20,13 +20,14 @@ from eirkit.cli.options import (
     workload_argument,
     workload_command,
 )
-from eirkit.eir.bisimulation import count_process
-from eirkit.eir.contract import LIMIT, ContractCount, Process, count_contract, load_contract
+from eirkit.eir.contract import LIMIT, ContractCount, load_contract
+from eirkit.eir.covering import count_any
 from eirkit.eir.demand import ClassCount, DemandCurve, pressure
 from eirkit.errors import UsageError
 from eirkit.show.document import Axis, Chart, Document, Item, Section, Series, facts
 from eirkit.show.drawing import save
 from eirkit.show.table import Cell, Column, Table
+from eirkit.show.table import counted as counted_noun
 from eirkit.tasks.certification import certify as certify_demand
 from eirkit.tasks.certification import count_demand
 from eirkit.tasks.generation import from_graph, generate, graph_of, prepare
@@ -36,6 +37,7 @@ from eirkit.tasks.workload import Workload, load_graph
 LONGEST_TABLE = 24  # rows; longer curves show a selection beside the chart
 FEWEST_DRAWN = 12  # cuts
 MOST_BITS = 1_000_000  # a larger memory is a mistake
+RETRIEVALS = click.IntRange(0, 1_000)
 LIMIT_HELP = "Evaluations after which to give up."
 STATED = "stated by the workload; --certify compares it with counts of small tasks"
 WARM_UP = "what only unscored warm-up steps need is not required"
@@ -47,6 +49,7 @@ WARM_UP = "what only unscored warm-up steps need is not required"
 @graph_option
 @option("--cuts", type=IntegerList(least=0), help="Compute only these cuts, such as 16,40.  [default: all]")
 @option("--certify", is_flag=True, help="Compare the formula of a workload of your own with counts of small tasks.")
+@option("--retrievals", type=RETRIEVALS, default=0, metavar="B", help="Results that may still be fetched at each cut.")
 @option("--h", type=click.IntRange(min=1), help="Also print the pressure on a memory of h records.")
 @option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curve as .svg, .png or .pdf.")
 @document_options
@@ -55,6 +58,7 @@ def curve(
     graph: Path | None,
     cuts: list[int] | None,
     certify: bool,
+    retrievals: int,
     h: int | None,
     plot: Path | None,
     show: Show,
@@ -67,8 +71,12 @@ def curve(
     """
     task = generate(spec) if graph is None else from_graph(spec, load_graph(graph))
     workload = prepare(task.spec)
-    demand, stated = _demand(workload, task, cuts, certify)
-    data = _data(task, demand, stated)
+    demand, stated = (
+        (workload.demand_with_retrievals(task.spec, retrievals, cuts), False)
+        if retrievals
+        else _demand(workload, task, cuts, certify)
+    )
+    data = {**_data(task, demand, stated), "retrievals": retrievals}
     if h is not None:
         under = pressure(demand, h, log2(workload.alphabet(task.spec)))
         data["pressure"] = {"h": h, "capacity_bits": under.capacity_bits, "peak": under.peak}
@@ -207,18 +215,20 @@ def _runs(demand: DemandCurve) -> list[dict[str, Cell]]:
 @option(
     "--capacity", type=click.FloatRange(0, MOST_BITS, min_open=True), metavar="BITS", help="Also print the pressure."
 )
+@option("--retrievals", type=RETRIEVALS, default=0, metavar="B", help="Results that may be fetched once asked.")
 @document_options
-def count(contract: str, limit: int, groups: bool, capacity: float | None, show: Show) -> None:
+def count(contract: str, limit: int, groups: bool, capacity: float | None, retrievals: int, show: Show) -> None:
     """Count how many bits the contract NAME in FILE.py requires at the cut that it describes.
 
     NAME is an object or a class with `histories`, `futures` and `respond(history, future)`; or with `states`,
-    `moves(state)`, `step(state, move) -> (output, next_state)` and `horizon` (steps left, None for unlimited).
+    `moves(state)`, `step(state, move) -> (output, next_state)` and `horizon` (steps left, None for unlimited). Where
+    several responses are right, `accept(history, future)` returns them in place of `respond`. With --retrievals,
+    `retrievable(history)` returns the results of which B may be fetched when the future is known.
     """
-    found = load_contract(contract)
-    counted = count_process(found, limit=limit) if isinstance(found, Process) else count_contract(found, limit=limit)
+    counted = count_any(load_contract(contract), limit=limit, retrievals=retrievals)
     data = {"contract": contract, **as_document(counted)}
     if capacity is not None:
-        data["pressure"] = {"capacity_bits": capacity, "peak": counted.bits / capacity}
+        data["pressure"] = {"capacity_bits": capacity, "peak": counted.bits_lower / capacity}
     if groups:
         data["groups"] = [[str(member) for member in group] for group in counted.groups]
     show(_count_document(contract, counted, data, groups))
@@ -230,6 +240,9 @@ def as_document(counted: ContractCount) -> dict[str, Any]:
         "form": "process" if counted.futures is None else "finite",
         "classes": counted.classes,
         "bits": counted.bits,
+        "bits_lower": counted.bits_lower,
+        "exact": counted.exact,
+        "retrievals": counted.retrievals,
         "representation_bits": counted.representation_bits,
         "histories": counted.histories,
         "futures": counted.futures,
@@ -241,15 +254,15 @@ def as_document(counted: ContractCount) -> dict[str, Any]:
 
 def _count_document(contract: str, counted: ContractCount, data: dict[str, Any], groups: bool) -> Document:
     pasts = "states" if counted.futures is None else "histories"
-    answer = [f"{counted.bits:.3f} bits must survive this cut.", _whole(counted.representation_bits)]
+    answer = [_required(counted), *([_whole(counted.representation_bits)] if counted.exact else [])]
     if under := data.get("pressure"):
         said = "above 1 no agent is always right" if under["peak"] > 1 else "up to 1 an agent can always be right"
         answer.append(f"The pressure on {under['capacity_bits']:g} bits is {under['peak']:.3f}; {said}.")
     found: dict[str, Cell] = {
         pasts: counted.histories,
-        "classes": f"{counted.classes:,}: {pasts} of one class need the same answers, whatever comes next"
+        "classes": f"{_least(counted)}: {pasts} of one class {_shared(counted)}, whatever comes next"
         + (", or are told apart by what is given" if counted.supplied else ""),
-        "EIR": f"log2({counted.classes:,}) = {counted.bits:.3f} bits",
+        "EIR": f"log2({_least(counted)}) = {_bits(counted)} bits",
         "method": f"{counted.method}; {counted.evaluations:,} evaluations",
     }
     items = [facts("count", "How it was counted", found)]
@@ -262,6 +275,30 @@ def _count_document(contract: str, counted: ContractCount, data: dict[str, Any],
     then = "eirkit eir curve stepwise-sum" if groups else f"eirkit eir count {quote(contract)} --groups"
     return Document(
         "eir-count", f"Bits required by {contract}", tuple(answer), data, (Section("", (), tuple(items)),), next=then
+    )
+
+
+def _bits(counted: ContractCount) -> str:
+    return f"{counted.bits:.3f}" if counted.exact else f"{counted.bits_lower:.3f} to {counted.bits:.3f}"
+
+
+def _least(counted: ContractCount) -> str:
+    return f"{counted.classes:,}" if counted.exact else f"{counted.at_least:,} to {counted.classes:,}"
+
+
+def _shared(counted: ContractCount) -> str:
+    if counted.least is None:
+        return "need the same answers"
+    return "can do with the same answers" + (" once results are fetched" if counted.retrievals else "")
+
+
+def _required(counted: ContractCount) -> str:
+    fetched = f" beside {counted_noun(counted.retrievals, 'retrieval')}" if counted.retrievals else ""
+    if counted.exact:
+        return f"{counted.bits:.3f} bits must survive this cut{fetched}."
+    return (
+        f"At least {counted.bits_lower:.3f} bits must survive this cut{fetched}, and {counted.bits:.3f} are enough; "
+        "which is least is not known."
     )
 
 

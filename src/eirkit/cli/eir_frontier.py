@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from eirkit.cli.command import Show, command, document_options, option
-from eirkit.cli.eir import LIMIT_HELP, MOST_BITS
+from eirkit.cli.eir import LIMIT_HELP, MOST_BITS, RETRIEVALS
 from eirkit.cli.options import task_options
 from eirkit.eir.contract import LIMIT, load_contract
 from eirkit.eir.lossy import Frontier
@@ -26,6 +26,7 @@ from eirkit.tasks.workload import Workload, conversations, workloads
 @option("--capacity", type=click.FloatRange(0, MOST_BITS), metavar="BITS", help="Also judge a memory this large.")
 @option("--error", default=0.05, show_default=True, help="Share of wrong responses, or runs, that is allowed.")
 @option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help=LIMIT_HELP)
+@option("--retrievals", type=RETRIEVALS, default=0, metavar="B", help="Results that may be fetched once asked.")
 @option("--groups", is_flag=True, help="With --capacity, list which histories the encoder gives the same code.")
 @option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the frontier as .svg, .png or .pdf.")
 @option("--preset", help="Size of worlds (words only), as small+level=3.")
@@ -37,6 +38,7 @@ def frontier(
     capacity: float | None,
     error: float,
     limit: int,
+    retrievals: int,
     groups: bool,
     plot: Path | None,
     show: Show,
@@ -45,7 +47,8 @@ def frontier(
 
     A response is right or wrong; a run is right if every response would be, whatever is asked. Histories, futures and
     moves of a contract are equally likely unless it has history_weight(history), future_weight(future) or
-    move_weight(state, move). The inputs of a workload are uniform, and its references are drawn as it says.
+    move_weight(state, move). With --retrievals, its retrievable(history) returns the results of which B may be fetched.
+    The inputs of a workload are uniform, and its references are drawn as it says.
     """
     name = spec.workload
     if name in conversations:
@@ -55,11 +58,15 @@ def frontier(
         raise UsageError(f"{name} has no presets; leave out --preset, or use the workload words")
     if groups and (capacity is None or _is_workload(name)):
         raise UsageError("--groups lists the codes of one encoder; give a contract and a size with --capacity BITS")
+    if retrievals and _is_workload(name):
+        raise UsageError(f"no ceiling with retrievals is known for {name}; see `eirkit eir curve --retrievals B`")
     if _is_workload(name):
         task = generate(spec)
         document, chart = task_frontier_document(task, frontier_of(task), error, capacity)
     else:
-        document, chart = frontier_document(name, Frontier(load_contract(name), limit=limit), error, capacity, groups)
+        document, chart = frontier_document(
+            name, Frontier(load_contract(name), limit=limit, retrievals=retrievals), error, capacity, groups
+        )
     if plot is not None:
         save(chart, plot)
     show(document)

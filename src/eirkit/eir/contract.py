@@ -60,6 +60,7 @@ class Process(Protocol):
 
 
 FINITE = ("histories", "futures", "respond")
+SEVERAL = ("histories", "futures", "accept")  # accept(history, future) returns all responses that are right
 PROCESS = ("states", "moves", "step", "horizon")
 
 
@@ -74,6 +75,8 @@ class ContractCount:
     evaluations: int  # of `respond` or `step`
     method: str
     supplied: bool = False  # whether something is given beside the memory; a class then may span several given values
+    least: int | None = None  # a certified lower bound, where `classes` is an upper one; None if the count is exact
+    retrievals: int = 0  # results that may be fetched when the future is known
 
     @property
     def histories(self) -> int:
@@ -81,9 +84,23 @@ class ContractCount:
         return sum(map(len, self.groups))
 
     @property
+    def at_least(self) -> int:
+        """Codes that every memory without error has."""
+        return self.classes if self.least is None else self.least
+
+    @property
+    def exact(self) -> bool:
+        return self.at_least == self.classes
+
+    @property
     def bits(self) -> float:
-        """The execution information requirement."""
+        """The execution information requirement; bits that are enough for it, where the count is not exact."""
         return math.log2(self.classes)
+
+    @property
+    def bits_lower(self) -> float:
+        """Bits that no memory without error does with less than."""
+        return math.log2(self.at_least)
 
     @property
     def representation_bits(self) -> int:
@@ -106,11 +123,16 @@ def check_form(contract: Any, name: str = "the contract") -> FiniteContract | Pr
         how = "mixes both forms" if any(present.values()) else "is not a contract"
         raise ContractError(f"{name} {how}; define either {', '.join(FINITE)} or {', '.join(PROCESS)}")
     form = FINITE if present[FINITE] else PROCESS
-    if missing := [part for part in form if part not in present[form]]:
-        raise ContractError(f"{name} has {', '.join(present[form])} but no {', '.join(missing)}; add what is missing")
+    if form is FINITE and hasattr(contract, "accept"):
+        if hasattr(contract, "respond"):
+            raise ContractError(f"{name} has respond and accept; keep accept if several responses are right")
+        form = SEVERAL
+    if missing := [part for part in form if not hasattr(contract, part)]:
+        had = [part for part in form if part not in missing]
+        raise ContractError(f"{name} has {', '.join(had)} but no {', '.join(missing)}; add what is missing")
     if form is PROCESS and hasattr(contract, "given"):
         raise ContractError(f"{name} is a process with `given`; make what is given a part of the moves instead")
-    for verb in {"respond", "moves", "step"} & set(form):
+    for verb in {"respond", "accept", "moves", "step"} & set(form):
         if not callable(getattr(contract, verb)):
             raise ContractError(f"{name}: {verb} is {short(getattr(contract, verb))}; make it a function")
     if form is PROCESS:
@@ -296,6 +318,24 @@ def supplied(contract: FiniteContract, history: Any) -> Any:
     value = ask(verb, history)
     check_value(value, verb, history)
     return value
+
+
+def acceptable(contract: FiniteContract, history: Any, future: Any) -> tuple[Any, ...]:
+    """Return the responses that are right after a history, each once, in an order that is the same every time."""
+    verb = getattr(contract, "accept", None)
+    if verb is None:
+        return (_response(contract.respond, history, future),)
+    found = ask(verb, history, future)
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        raise ContractError(
+            f"{call(verb, history, future)} returned {short(found)}; return all right responses, as a set"
+        )
+    listed: list[Any] = ask(list, found, origin=(verb, history, future))
+    for value in listed:
+        check_value(value, verb, history, future)
+    if not listed:
+        raise ContractError(f"{call(verb, history, future)} returned no response; return at least one")
+    return tuple(sorted(set(listed), key=repr) if isinstance(found, (set, frozenset)) else dict.fromkeys(listed))
 
 
 def collect_both(contract: FiniteContract, limit: int) -> tuple[Sequence[Any], Sequence[Any]]:

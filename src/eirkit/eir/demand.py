@@ -160,6 +160,15 @@ def full_lookup(q: int, n: int, m: int, t: int) -> int:
     return int(q ** min(t, m)) if m < n and t < n else 1
 
 
+def fetched_lookups(q: int, records: int, asking: int, retrievals: int) -> int:
+    """Return the classes of Full Lookup and Store–Recall if some stored records may still be fetched.
+
+    `records` may be asked for, one at each of `asking` later steps. Each retrieval saves one record, and all of them if
+    there are no more questions than retrievals (docs/design/covering.md).
+    """
+    return int(q ** max(0, records - retrievals)) if asking > retrievals else 1
+
+
 def store_recall(q: int, n: int, reach: int, t: int, warm_up: int = 0) -> int:
     """Return the classes of Store–Recall: q per STORE that the next scored RECALL may ask for (Store–Recall).
 

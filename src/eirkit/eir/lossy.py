@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
-from eirkit.eir.bisimulation import count_process
 from eirkit.eir.ceiling import Ceiling, ceiling
-from eirkit.eir.contract import LIMIT, ContractCount, FiniteContract, Process, count_contract, supplied
+from eirkit.eir.contract import LIMIT, ContractCount, FiniteContract, Process, collect_both, supplied
+from eirkit.eir.covering import Cover, count_any, covers_of, retrievable
+from eirkit.eir.retrieving import Retrievals
 from eirkit.eir.scores import Floats, Numbers, ScoreTable, score_table
-from eirkit.errors import UsageError
+from eirkit.errors import TooLargeError, UsageError
 
 MOST_EXACT_ATOMS = 14  # 3^14 / 2 pairs of a set and a part of it: a second
 EXACT_CELLS = 8_000_000  # sets of atoms × columns
@@ -37,6 +38,7 @@ class Encoder:
     atom_codes: Numbers
     columns: Numbers  # (codes, questions): the column that each code answers with
     accuracy: float  # expected share of right responses
+    retrievals: Retrievals | None = None  # how results are fetched, where some may be
 
     @property
     def states(self) -> int:
@@ -47,11 +49,17 @@ class Encoder:
         """The code of each history, in the order of the contract."""
         return tuple(self.atom_codes[self.table.atoms].tolist())
 
-    def decode(self, code: int, question: Any) -> Any:
-        """Return the answer to a future, to (given, future), or to the (open moves, move) pairs of a process so far."""
+    def decode(self, code: int, question: Any, fetch: Callable[[int], Any] | None = None) -> Any:
+        """Return the answer to a future, to (given, future), or to the (open moves, move) pairs of a process so far.
+
+        `fetch(place)` retrieves one result, where some may be.
+        """
         first, answers = self.table.asked[question]
         place = int(np.searchsorted(self.table.starts, first))
-        return answers[int(self.columns[code, place]) - first]
+        if self.retrievals is None or fetch is None:
+            return answers[int(self.columns[code, place]) - first]
+        atoms = sum(1 << int(atom) for atom in np.flatnonzero(self.atom_codes == code))
+        return answers[self.retrievals.answer(atoms, place, fetch) - first]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,8 @@ class FrontierPoint:
     states: int
     lower: float  # share of right responses; an encoder reaches it
     upper: float  # no encoder exceeds it
-    run: float  # the best probability that every response is right, whatever is asked: exact
+    run: float  # the best probability that every response is right, whatever is asked
+    run_upper: float  # the same, unless several responses are acceptable and the contract is large
 
     @property
     def bits(self) -> float:
@@ -83,16 +92,32 @@ class StateInterval:
 class Frontier:
     """The accuracy that memories of one contract can reach, for any number of states."""
 
-    def __init__(self, contract: FiniteContract | Process, *, limit: int = LIMIT, exact_atoms: int = MOST_EXACT_ATOMS):
-        self.table = score_table(contract, limit=limit)
-        self.count: ContractCount = (
-            count_process(contract, limit=limit)
-            if isinstance(contract, Process)
-            else count_contract(contract, limit=limit)
-        )
+    def __init__(
+        self,
+        contract: FiniteContract | Process,
+        *,
+        limit: int = LIMIT,
+        exact_atoms: int = MOST_EXACT_ATOMS,
+        retrievals: int = 0,
+    ):
+        self.count: ContractCount = count_any(contract, limit=limit, retrievals=retrievals)
         self.exact_atoms = exact_atoms
-        self._values = [None if isinstance(contract, Process) else supplied(contract, x) for x in self.table.histories]
         self._known: dict[int, Encoder] = {}
+        self._shown: list[tuple[Any, ...]] = []
+        if retrievals and not isinstance(contract, Process):
+            self._shown = [retrievable(contract, x) for x in collect_both(contract, limit)[0]]
+        self.table = score_table(contract, limit=limit, apart=_numbered(self._shown) if retrievals else None)
+        if retrievals and not self.solved:
+            raise TooLargeError(
+                f"{self.atoms} histories that differ; with retrievals every set of at most {exact_atoms} is tried; "
+                "use a smaller contract, or `eirkit eir count`"
+            )
+        self._covers: list[Cover] = []
+        if not isinstance(contract, Process) and (retrievals or hasattr(contract, "accept")):
+            self._covers = covers_of(contract, limit=limit, retrievals=retrievals, weights=self.table.weights.tolist())[
+                0
+            ]
+        self._values = [None if isinstance(contract, Process) else supplied(contract, x) for x in self.table.histories]
 
     @property
     def atoms(self) -> int:
@@ -109,18 +134,33 @@ class Frontier:
         k = min(states, self.atoms)
         if k not in self._known:
             codes = self._search.codes(k) if self.solved else _construct(self.table, k, self._order)
-            self._known[k] = _encoder(self.table, codes)
+            self._known[k] = self._fetching(_encoder(self.table, codes))
         return self._known[k]
+
+    def _fetching(self, encoder: Encoder) -> Encoder:
+        """Return the encoder with its retrievals, if there are any."""
+        if not self.count.retrievals:
+            return encoder
+        found = self._search.retrievals
+        sets = [sum(1 << int(i) for i in np.flatnonzero(encoder.atom_codes == c)) for c in range(encoder.states)]
+        return replace(encoder, accuracy=min(1.0, math.fsum(self._search.value[sets])), retrievals=found)
 
     def point(self, states: int) -> FrontierPoint:
         """Return the accuracy that `states` states can reach, or certified bounds on it."""
         lower = self.encoder(states).accuracy
         upper = lower if self.solved else max(lower, self.ceiling(min(states, self.atoms)))
-        return FrontierPoint(states, lower, min(upper, 1.0), self.run_accuracy(states))
+        return FrontierPoint(states, lower, min(upper, 1.0), *self.run_accuracy(states))
 
-    def run_accuracy(self, states: int) -> float:
-        """Return the probability of the `states` likeliest classes: all that can be right whatever is asked."""
-        return min(1.0, math.fsum(self._classes[:states]))
+    def run_accuracy(self, states: int) -> tuple[float, float]:
+        """Return bounds on the best probability that all is right, whatever is asked: of the likeliest classes.
+
+        They are equal unless several responses are acceptable and there are many histories.
+        """
+        if self._covers:
+            pairs = [cover.likeliest(states) for cover in self._covers]
+            return min(1.0, math.fsum(low for low, _ in pairs)), min(1.0, math.fsum(high for _, high in pairs))
+        exact = min(1.0, math.fsum(self._classes[:states]))
+        return exact, exact
 
     def states_for(self, error: float) -> StateInterval:
         """Return bounds on the least number of states whose expected share of wrong responses is at most `error`."""
@@ -131,10 +171,13 @@ class Frontier:
             return StateInterval(upper, upper)
         return StateInterval(min(upper, _least(self.atoms, lambda k: self.ceiling(k) >= enough)), upper)
 
-    def states_for_run(self, error: float) -> int:
+    def states_for_run(self, error: float) -> StateInterval:
         """Return the least number of states with which a whole run is wrong with at most this probability."""
         _check_error(error)
-        return _least(len(self._classes), lambda k: self.run_accuracy(k) >= 1 - error - EQUAL)
+        enough, most = 1 - error - EQUAL, self.count.classes
+        lower = _least(most, lambda k: self.run_accuracy(k)[1] >= enough)
+        upper = _least(most, lambda k: self.run_accuracy(k)[0] >= enough)
+        return StateInterval(lower, upper)
 
     @cached_property
     def ceiling(self) -> Ceiling:
@@ -159,7 +202,7 @@ class Frontier:
 
     @cached_property
     def _search(self) -> _Partitions:
-        return _Partitions(self.table)
+        return _Partitions(self.table, self._shown, self.count.retrievals)
 
     @cached_property
     def _order(self) -> list[int]:
@@ -183,12 +226,13 @@ def _least(most: int, reaches: Callable[[int], bool]) -> int:
 class _Partitions:
     """The best partition of all sets of atoms into at most K blocks: exact, by dynamic programming over sets."""
 
-    def __init__(self, table: ScoreTable) -> None:
+    def __init__(self, table: ScoreTable, shown: list[tuple[Any, ...]], retrievals: int) -> None:
         atoms = len(table.gains)
         sums = np.zeros((1, table.gains.shape[1]))
         for row in table.gains:  # set number S holds atom i if bit i of S is set
             sums = np.concatenate((sums, sums + row))
-        self.value = table.values(sums)
+        self.retrievals = Retrievals(table, sums, shown, retrievals) if retrievals else None
+        self.value = table.values(sums) if self.retrievals is None else self.retrievals.value
         self.best = np.full((atoms + 1, 1 << atoms), -np.inf)
         self.best[:, 0] = 0.0
         for chosen in range(1, 1 << atoms):
@@ -306,6 +350,12 @@ def _by_questions(table: ScoreTable, states: int) -> Numbers:
         rank = np.argsort(np.argsort(-block.sum(axis=0), kind="stable"))[answers]
         codes = np.unique(codes * block.shape[1] + np.minimum(rank, room - 1), return_inverse=True)[1]
     return codes
+
+
+def _numbered(shown: list[tuple[Any, ...]]) -> Numbers:
+    """Return what each place shows after each history, as numbers."""
+    numbers: dict[Any, int] = {}
+    return np.array([[numbers.setdefault(value, len(numbers)) for value in row] for row in shown])
 
 
 def _key(history: Any) -> Any:

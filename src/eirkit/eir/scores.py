@@ -19,6 +19,7 @@ from eirkit.eir.contract import (
     LIMIT,
     FiniteContract,
     Process,
+    acceptable,
     ask,
     ask_all,
     call,
@@ -38,12 +39,12 @@ _DIGITS = 12  # proportions that agree to this many digits are equal; difference
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTable:
-    """Probabilities of meeting each question after each history, in the column of the right answer."""
+    """Probabilities of meeting each question after each history, in the column of each right answer."""
 
     histories: tuple[Any, ...]
     weights: Floats  # probability of each history
     atoms: Numbers  # the row of each history in `gains`
-    gains: Floats  # (atoms, columns); sums to 1
+    gains: Floats  # (atoms, columns); sums to 1 where one answer is right
     starts: Numbers  # the first column of each question
     asked: dict[Any, tuple[int, tuple[Any, ...]]]  # question -> its first column, and its answers in their order
 
@@ -65,8 +66,8 @@ class ScoreTable:
         return np.stack(parts, axis=1)
 
 
-def score_table(contract: FiniteContract | Process, *, limit: int = LIMIT) -> ScoreTable:
-    """Return the table of a contract.
+def score_table(contract: FiniteContract | Process, *, limit: int = LIMIT, apart: Numbers | None = None) -> ScoreTable:
+    """Return the table of a contract; histories with different rows of `apart` are different atoms.
 
     Histories and futures are equally likely unless the contract has `history_weight(history)`, `future_weight(future)`
     or, for a process, `move_weight(state, move)`; weights need not sum to 1.
@@ -86,39 +87,43 @@ def score_table(contract: FiniteContract | Process, *, limit: int = LIMIT) -> Sc
         weights = _law(contract, "history_weight", histories)
         values = [supplied(contract, history) for history in histories]
         for future, weight in zip(futures, _law(contract, "future_weight", futures), strict=True):
-            answers = [ask(contract.respond, history, future) for history in histories]
-            for history, answer in zip(histories, answers, strict=True):
-                check_value(answer, contract.respond, history, future)
+            answers = [acceptable(contract, history, future) for history in histories]
             for value in dict.fromkeys(values):  # whoever answers sees what is given, so each value is a question
                 question = (value, future) if hasattr(contract, "given") else future
                 asking.add(question, answers, weights * weight * np.array([found == value for found in values]))
-    return asking.table(tuple(histories), weights)
+    return asking.table(tuple(histories), weights, np.zeros((len(histories), 0), np.int64) if apart is None else apart)
 
 
 class _Questions:
     """Questions collected so far; those that divide the histories alike are kept once."""
 
     def __init__(self) -> None:
-        self.kept: dict[tuple[bytes, bytes], tuple[Numbers, Floats]] = {}
+        self.kept: dict[tuple[bytes, bytes], tuple[Numbers, Floats]] = {}  # (history, answer) pairs, chances
         self.members: dict[tuple[bytes, bytes], list[tuple[Any, tuple[Any, ...]]]] = {}
 
-    def add(self, question: Any, answers: Sequence[Any], weights: Floats) -> None:
-        """Add a question with each history's answer and probability of meeting it, unless nobody meets it."""
+    def add(self, question: Any, answers: Sequence[tuple[Any, ...]], weights: Floats) -> None:
+        """Add a question with each history's right answers and probability of meeting it, unless nobody meets it."""
         total = float(weights.sum())
         if total <= 0:
             return
         numbers: dict[Any, int] = {}
-        places = np.array(
-            [numbers.setdefault(a, len(numbers)) if w else -1 for a, w in zip(answers, weights, strict=True)]
-        )
-        key = (places.tobytes(), np.round(weights / total, _DIGITS).tobytes())
+        cells = np.array(
+            [
+                (row, numbers.setdefault(a, len(numbers)))
+                for row, (right, w) in enumerate(zip(answers, weights, strict=True))
+                if w
+                for a in right
+            ]
+        ).T
+        key = (cells.tobytes(), np.round(weights / total, _DIGITS).tobytes())
         known = self.kept.get(key)
-        self.kept[key] = (places, weights if known is None else known[1] + weights)
+        self.kept[key] = (cells, weights if known is None else known[1] + weights)
         self.members.setdefault(key, []).append((question, tuple(numbers)))
         if len(weights) * len(self.kept) > CELLS:
             raise TooLargeError(f"more than {CELLS:,} numbers to hold; use fewer histories, futures or steps")
 
-    def table(self, histories: tuple[Any, ...], weights: Floats) -> ScoreTable:
+    def table(self, histories: tuple[Any, ...], weights: Floats, apart: Numbers) -> ScoreTable:
+        """Return the table; histories that differ in a column of `apart` are never one atom."""
         columns = sum(len(self.members[key][0][1]) for key in self.kept)
         if len(histories) * columns > CELLS:
             raise TooLargeError(
@@ -127,15 +132,17 @@ class _Questions:
         gains = np.zeros((len(histories), columns))
         starts, asked = [], {}
         first = 0
-        for key, (places, chances) in self.kept.items():
-            met = places >= 0
-            gains[np.flatnonzero(met), first + places[met]] = chances[met]
+        total = 0.0
+        for key, ((rows, places), chances) in self.kept.items():
+            gains[rows, first + places] = chances[rows]
+            total += float(chances.sum())
             starts.append(first)
             for question, answers in self.members[key]:
                 asked[question] = first, answers
             first += len(self.members[key][0][1])
-        gains /= gains.sum()
+        gains /= total
         shares = np.divide(gains, weights[:, None], out=np.zeros_like(gains), where=weights[:, None] > 0)
+        shares = np.concatenate((shares, apart.reshape(len(histories), -1)), axis=1)
         _, places, atoms = np.unique(np.round(shares, _DIGITS), axis=0, return_index=True, return_inverse=True)
         order = np.argsort(np.argsort(places))  # atoms in the order of their first history
         atoms = order[atoms.ravel()]
@@ -153,7 +160,7 @@ def _ask_process(process: Process, states: Sequence[Any], weights: Floats, askin
     for _ in range(process.horizon):
         following: list[tuple[tuple[Any, ...], list[Any], Floats]] = []
         for seen, now, chances in nodes:
-            reached: dict[Any, tuple[list[Any], list[Any], Floats]] = {}
+            reached: dict[Any, tuple[list[tuple[Any, ...]], list[Any], Floats]] = {}
             for number, (state, chance) in enumerate(zip(now, chances, strict=True)):
                 if not chance:
                     continue
@@ -168,9 +175,9 @@ def _ask_process(process: Process, states: Sequence[Any], weights: Floats, askin
                     check_value(output, process.step, state, move)
                     key = (*seen, (frozenset(moves), move))
                     outputs, states_after, likely = reached.setdefault(
-                        key, ([None] * len(now), [None] * len(now), np.zeros(len(now)))
+                        key, ([()] * len(now), [None] * len(now), np.zeros(len(now)))
                     )
-                    outputs[number], states_after[number], likely[number] = output, after, chance * weight
+                    outputs[number], states_after[number], likely[number] = (output,), after, chance * weight
             for key, (outputs, states_after, likely) in reached.items():
                 asking.add(key, outputs, likely)
                 following.append((key, states_after, likely))

@@ -9,7 +9,7 @@ from typing import Any
 
 from eirkit.eir.lossy import Frontier, FrontierPoint, StateInterval, capacities
 from eirkit.show.document import Axis, Chart, Document, Section, Series, facts
-from eirkit.show.table import Cell, Column, Table
+from eirkit.show.table import Cell, Column, Table, counted
 from eirkit.tasks.frontier import TaskFrontier, TaskPoint
 from eirkit.tasks.task import TaskInstance, TaskSpec, without_seed
 
@@ -35,7 +35,9 @@ def frontier_document(
             "codes": [{"code": code, "history": name} for code, name in members],
             "answers": [
                 {str(u): str(encoder.decode(code, u)) for u in found.table.asked} for code in range(encoder.states)
-            ],
+            ]
+            if encoder.retrievals is None
+            else None,  # they depend on what is fetched
         }
         items.append(_groups(sorted(members, key=lambda pair: pair[0])))
     how = facts("method", "How it was computed", _method(found, points))
@@ -136,7 +138,7 @@ def _states(bits: float) -> int:
 
 
 def _data(
-    found: Frontier, points: list[FrontierPoint], error: float, allowed: StateInterval, runs: int
+    found: Frontier, points: list[FrontierPoint], error: float, allowed: StateInterval, runs: StateInterval
 ) -> dict[str, Any]:
     return {
         "form": "process" if found.count.futures is None else "finite",
@@ -144,17 +146,23 @@ def _data(
         "questions": len(found.table.asked),
         "classes": found.count.classes,
         "bits": found.count.bits,
+        "bits_lower": math.log2(found.count.at_least),
+        "retrievals": found.count.retrievals,
         "error": error,
-        "response": {
-            "states_lower": allowed.lower,
-            "states_upper": allowed.upper,
-            "bits_lower": math.log2(allowed.lower),
-            "bits_upper": math.log2(allowed.upper),
-        },
-        "run": {"states": runs, "bits": math.log2(runs)},
+        "response": _states_for(allowed),
+        "run": {"states": runs.upper, "bits": math.log2(runs.upper), **_states_for(runs)},
         "exact": all(point.exact for point in points),
         "method": EXACT if found.solved else BOUNDED,
         "rows": [_point(point) for point in points],
+    }
+
+
+def _states_for(found: StateInterval) -> dict[str, Any]:
+    return {
+        "states_lower": found.lower,
+        "states_upper": found.upper,
+        "bits_lower": math.log2(found.lower),
+        "bits_upper": math.log2(found.upper),
     }
 
 
@@ -166,6 +174,7 @@ def _point(point: FrontierPoint) -> dict[str, Any]:
         "upper": point.upper,
         "exact": point.exact,
         "run": point.run,
+        "run_upper": point.run_upper,
     }
 
 
@@ -175,15 +184,20 @@ def _answer(data: dict[str, Any]) -> tuple[str, ...]:
         at = data["capacity"]
         share = _between(at["lower"], at["upper"])
         said.append(
-            f"With {at['bits']:g} bits the best memory is right in {share} of the responses, "
-            f"and throughout in {at['run']:.3f} of the runs."
+            f"With {at['bits']:g} bits{_fetching(data)} the best memory is right in {share} of the responses, "
+            f"and throughout in {_between(at['run'], at['run_upper'])} of the runs."
         )
     response, run = data["response"], data["run"]
     said.append(
         f"At most {data['error']:g} wrong responses take {_between(response['bits_lower'], response['bits_upper'])} "
-        f"bits; at most {data['error']:g} wrong runs take {run['bits']:.3f}. No error takes {data['bits']:.3f}."
+        f"bits; at most {data['error']:g} wrong runs take {_between(run['bits_lower'], run['bits_upper'])}. "
+        f"No error takes {_between(data['bits_lower'], data['bits'])}."
     )
     return tuple(said)
+
+
+def _fetching(data: dict[str, Any]) -> str:
+    return f" and {counted(data['retrievals'], 'retrieval')}" if data["retrievals"] else ""
 
 
 def _between(low: float, high: float) -> str:
@@ -207,10 +221,13 @@ def _table(points: list[FrontierPoint]) -> Table:
     shares = (
         (Column("lower", "right responses"),) if exact else (Column("lower", "at least"), Column("upper", "at most"))
     )
-    columns = (Column("bits", "bits"), Column("states", "states"), *shares, Column("run", "right runs"))
-    rows: list[dict[str, Cell]] = [
-        {"bits": p.bits, "states": p.states, "lower": p.lower, "upper": p.upper, "run": p.run} for p in points
-    ]
+    runs = (
+        (Column("run", "right runs"),)
+        if all(point.run == point.run_upper for point in points)
+        else (Column("run", "runs at least"), Column("run_upper", "at most"))
+    )
+    columns = (Column("bits", "bits"), Column("states", "states"), *shares, *runs)
+    rows: list[dict[str, Cell]] = [_point(point) for point in points]
     note = "" if exact else "Right responses: an encoder reaches the first number, no memory exceeds the second."
     return Table("frontier-rows", "Best memory of each size", columns, tuple(rows), note)
 

@@ -236,6 +236,13 @@ class Workload(ABC):
             f"no EIR formula is known for {spec.workload!r}; count a small instance with `eirkit eir count`"
         )
 
+    def demand_with_retrievals(self, spec: TaskSpec, retrievals: int, cuts: Sequence[int] | None = None) -> DemandCurve:
+        """Return EIR after each step if, at that cut, so many stored results may still be fetched."""
+        raise UsageError(
+            f"no EIR with retrievals is known for {spec.workload!r}; "
+            "count a small instance with `eirkit eir count FILE.py:NAME --retrievals B`"
+        )
+
     def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
         """Return how each step draws its references, given all that happened before; None where it draws none.
 

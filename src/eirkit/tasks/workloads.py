@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from eirkit.eir.demand import (
     DemandCurve,
     StepBound,
+    fetched_lookups,
     full_lookup,
     recallable,
     running_maximum,
@@ -64,6 +65,15 @@ class StoreRecall(Lookup):
             else "closed form: Store–Recall, every value that the next recall may ask for",
         )
 
+    def demand_with_retrievals(self, spec: TaskSpec, retrievals: int, cuts: Sequence[int] | None = None) -> DemandCurve:
+        def classes(t: int) -> int:
+            asking = range(max(t, spec.warm_up) // 2 * 2 + 2, spec.n + 1, 2)
+            return fetched_lookups(
+                spec.q, len(recallable(spec.n, spec.reach, t, spec.warm_up)), len(asking), retrievals
+            )
+
+        return curve_of(spec, cuts, classes, FETCHED.format("Store–Recall, what the next recall may ask for"))
+
     def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
         stored = (len(recallable(spec.n, spec.reach, t - 1)) if t % 2 == 0 else 0 for t in range(1, spec.n + 1))
         return [Draw(records) if records else None for records in stored]
@@ -73,6 +83,7 @@ class StoreRecall(Lookup):
         return [UniformRecords(draw.available, 1, spec.q, spec.slots) if draw else None for draw in draws]
 
 
+FETCHED = "closed form: {}, less one record for each retrieval that is left"
 DISTRIBUTIONS = ("uniform", "zipf", "zipf-shuffled")
 
 
@@ -120,6 +131,13 @@ class FullLookup(Lookup):
             lambda t: full_lookup(spec.q, spec.n, spec.m, t),
             "closed form: Full Lookup, every stored label while a query remains",
         )
+
+    def demand_with_retrievals(self, spec: TaskSpec, retrievals: int, cuts: Sequence[int] | None = None) -> DemandCurve:
+        def classes(t: int) -> int:
+            asking = spec.n - max(t, spec.m, spec.warm_up)
+            return fetched_lookups(spec.q, min(t, spec.m), asking, retrievals)
+
+        return curve_of(spec, cuts, classes, FETCHED.format("Full Lookup, every stored label"))
 
     def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
         # Under a shuffled popularity queries tell which records are popular, so that is taken as known.
