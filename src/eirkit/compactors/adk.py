@@ -60,7 +60,7 @@ def _endpoint_model(address: str) -> Any:
     from google.adk.models import BaseLlm, LlmResponse
     from google.genai import types
 
-    class EndpointModel(BaseLlm):
+    class EndpointModel(BaseLlm):  # type: ignore[misc]
         async def generate_content_async(self, llm_request: Any, stream: bool = False) -> AsyncIterator[Any]:
             prompt = "\n".join(part.text or "" for one in llm_request.contents for part in one.parts)
             text = await asyncio.to_thread(_asked, address, prompt)

@@ -213,7 +213,7 @@ class ProcessSeat:
             await process.end()
 
 
-def _no_embedding(texts: list[str]) -> Vectors:
+def _no_embedding(texts: Sequence[str]) -> Vectors:
     raise UsageError("compactors have no embedding; use one that asks a model only")
 
 
