@@ -30,7 +30,7 @@ from eirkit.show.folders import kind_of, page_for
 from eirkit.show.runs.choice import BY, check_measure, choose_folders
 from eirkit.show.runs.choice import FOLDER as FOLDER_AXIS
 from eirkit.show.runs.possible import possible_in, section_of
-from eirkit.show.runs.ranking import answer_of, choice_section, parts_table, ranking_table
+from eirkit.show.runs.ranking import answer_of, choice_section, cost_words, parts_table, ranking_table
 from eirkit.show.table import listed
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -190,6 +190,7 @@ def _ranked(
     found, sweeps = choose_folders(folders, by, measure, plugins=plugins)
     judged, unknown = possible_in(*sweeps)
     section, possible = choice_section(found), section_of(judged, unknown)
+    judgeable = any(cell.at is not None for one in judged for cell in one.cells)
     names = listed([one.name for one in found.ranking.standings])
     title, answer = f"Which {found.by}: {names}", answer_of(found)
     page = Page(
@@ -204,9 +205,10 @@ def _ranked(
     then = found.again or f"eirkit report {quote(str(folders[0]))}"
     sections = [
         Section("", tuple(f"note: {warning}" for warning in found.warnings), (ranking_table(found),)),
+        Section("", cost_words(found)),
         *(Section("", (), (table,)) for table in filter(None, [parts_table(found)])),
         *([Section("", found.systems)] if found.systems else []),
-        *([replace(possible, items=possible.items[-1:])] if possible else []),
+        *([replace(possible, items=possible.items[-1:] if judgeable else ())] if possible else []),
         *([where(written)] if written else []),
     ]
     cells = [{"workload": one.spec.workload, **cell.as_json()} for one in judged for cell in one.cells]
