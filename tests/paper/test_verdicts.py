@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from eirkit.paper.count_tests import pooled_mid_p
 from eirkit.paper.verdicts import (
     AGREES,
     DIFFERS,
@@ -22,7 +23,6 @@ from eirkit.paper.verdicts import (
     judge_estimates,
     judge_exact,
     judge_means,
-    pooled_mid_p,
     student_p,
 )
 
