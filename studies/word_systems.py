@@ -27,15 +27,16 @@ from eirkit.tasks.words.language import show_answer
 from studies.printing import show
 
 WHOLE = "whole"  # no memory: the reader is shown the whole conversation
-PLAIN = ("text", "bm25", "vector", "vector-minilm")
-VENDORS = ("mem0", "graphiti", "langmem", "letta", "amem", "mcp")
-PATIENCE = ("--memory-set", "letta.timeout_seconds=600")  # one of its calls takes seconds, longer on a busy machine
+PLAIN = ("text", "bm25", "vector", "vector-minilm", "agent-file", "agent-tools")
+VENDORS = ("mem0", "graphiti", "langmem", "letta", "amem", "mcp", "anthropic-memory")
+PATIENCE = "timeout_seconds=600"  # a call of a vendor's system takes seconds, longer on a busy machine
 GRID = ("words", "--preset", "small", "--model", "scripted/reader", "--no-control")
 
 
 def run_system(name: str, folder: Path, seeds: str) -> None:
     """Run a system on the worlds of some seeds, or finish what an earlier call began."""
-    memory = () if name == WHOLE else ("--memory", name, *(PATIENCE if name == "letta" else ()))
+    patience = ("--memory-set", f"{name}.{PATIENCE}") if name in VENDORS else ()
+    memory = () if name == WHOLE else ("--memory", name, *patience)
     grid = ("--resume", str(folder)) if folder.exists() else (*GRID, *memory, "--seeds", seeds, "--out", str(folder))
     subprocess.run([sys.executable, "-m", "eirkit", "lacuna", "run", *grid, "--json"], check=True, capture_output=True)
 

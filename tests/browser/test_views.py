@@ -234,6 +234,14 @@ def test_a_step_shows_what_was_missing_the_exact_prompt_and_the_cone(look, views
     expect(page.locator(".exchange pre:visible").first).to_contain_text("RETAINED")
 
 
+def test_a_conversation_marks_a_value_wherever_it_is_stated(look, folder):
+    page = look.at(f"?at=told&run={run_of(folder, 'told', seed=5)}&t=24", "ul.told")
+    turn = page.locator("ul.told li", has_text="Nopez Nirzurer sits in Ternax")
+    assert turn.locator("mark").all_text_contents() == ["577", "Ternax", "Ternax"]
+    expect(turn).to_contain_text("stored")
+    expect(page.locator(".told-legend mark")).to_have_count(4)
+
+
 def test_arms_are_put_side_by_side_and_taken_away(look, views, folder):
     control = run_of(folder, "rescue", arm="control", seed=1)
     page = look.at(f"?at=rescue&run={control}", ".arm")

@@ -24,6 +24,7 @@ EXCUSED = {
     "broken-late": "within",
     "broken-raises": "the store is gone",
     "broken-labels": "no record was found by its label",
+    "sham": "no record was found by its label",
 }
 USERS_OWN = f"{Path(__file__).parents[2] / 'examples' / 'notebook_memory.py'}:Notebook"
 # Those with packages run in `make test-memories`; those with a model are tried in tests/lacuna/test_agent_managed.py.

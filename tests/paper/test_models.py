@@ -235,4 +235,4 @@ def test_an_answer_that_does_not_follow_from_the_replies_is_found(archive, capsy
         seal(json.dumps({"schema": "run/1", **record, "events": place}).encode() + b"\n")
     )
     assert events_path(folder / "plain").name == "events.jsonl"
-    assert [one for one in problems(archive, capsys) if "answers do not follow from its replies" in one]
+    assert [one for one in problems(archive, capsys) if "events do not follow from its replies" in one]

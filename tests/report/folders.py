@@ -45,6 +45,13 @@ def make_remembered(folder: Path, memory: str, *more: object) -> Path:
     return make_rescue(folder, "--memory", memory, *more, model="reference/recoverer")
 
 
+def make_told(folder: Path, seed: int) -> Path:
+    """Tell a text file one world in words."""
+    how = ("--preset", "small", "--memory", "text", "--model", "scripted/reader", "--seeds", seed, "--no-control")
+    command("lacuna", "run", "words", *how, "--out", folder, "--json")
+    return folder
+
+
 def make_probe(folder: Path) -> Path:
     how = ("--model", "reference/recoverer", "--seeds", "0:1", "--workload", "stepwise-sum")
     command("lacuna", "probe", *how, "--out", folder, "--json")

@@ -71,15 +71,25 @@ async def consult(
         passages = tuple([text[:LONGEST_PASSAGE] for text in passages])
     if not call.steps:
         return Consultation(t, call, passages, took, returned)
+    lacking, stated, uncertain = lacking_in(call, passages, records)
+    held = [step for step in lacking if await _holds(memory, step, records[step], seconds)]
+    return Consultation(t, call, passages, took, returned, lacking, tuple(held), stated, uncertain=uncertain)
+
+
+Stated = tuple[tuple[int, tuple[str, ...]], ...]  # steps with the digits that were returned for them
+
+
+def lacking_in(
+    call: MemoryCall, passages: tuple[str, ...], records: Mapping[int, Payload]
+) -> tuple[tuple[int, ...], Stated, tuple[int, ...]]:
+    """Return which records that a search named did not come back, which came with other digits, and which may have."""
     sought = {step: records[step] for step in call.steps if step in records}
     seen = recognise(passages, sought, best_first=True)
     if len(seen.present) == len(sought):
-        return Consultation(t, call, passages, took, returned)
+        return (), (), ()
     uncertain = tuple(sorted(seen.uncertain - seen.stated.keys()))
     lacking = tuple([step for step in sought if step not in seen.present and step not in uncertain])
-    held = [step for step in lacking if await _holds(memory, step, sought[step], seconds)]
-    stated = tuple([(step, seen.stated[step]) for step in lacking if step in seen.stated])
-    return Consultation(t, call, passages, took, returned, lacking, tuple(held), stated, uncertain=uncertain)
+    return lacking, tuple([(step, seen.stated[step]) for step in lacking if step in seen.stated]), uncertain
 
 
 async def _converse(

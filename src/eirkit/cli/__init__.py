@@ -221,6 +221,8 @@ ROOT = LazyGroup(
         "report": ("eirkit.cli.report:report", "Write one HTML page about a folder of results."),
         "compare": ("eirkit.cli.report:compare", "Compare two folders of results, paired, with intervals."),
         "choose": ("eirkit.cli.report:choose", "Rank memories, models or settings, with ties and what to run next."),
+        "submit": ("eirkit.cli.board:submit", "Make a folder of results that others can check."),
+        "board": ("eirkit.cli.board:board", "Check submissions and write a site that ranks those that hold."),
         "view": ("eirkit.cli.view:view", "Browse a folder of results in a web browser."),
         "show": ("eirkit.cli.view:show", "Why one step of a run is wrong."),
         "watch": ("eirkit.cli.watch:watch", "Follow a sweep in the terminal while it runs."),

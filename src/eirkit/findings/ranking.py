@@ -7,13 +7,17 @@ pairs share the level (Bonferroni), so that with the stated probability no order
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from functools import cache
 from statistics import NormalDist, fmean
 from typing import Any
 
-from eirkit.findings.intervals import FEWEST_CLUSTERS, LEVEL, half_width, mean_difference, student
+import numpy as np
+from numpy.typing import NDArray
+
+from eirkit.findings.intervals import FEWEST_CLUSTERS, LEVEL, mean_difference, student
 from eirkit.findings.statistics import ROUNDING
 
 POWER = 0.8  # with which a difference is wanted to be shown
@@ -101,36 +105,68 @@ def rank(
     sign = -1.0 if less_is_better else 1.0
     means = {name: fmean(found) for name, found in values.items()}
     order = sorted(means, key=lambda name: -sign * means[name])  # ties keep the order in which they were given
-    pairs = list(combinations(order, 2))
-    outside = (1 - LEVEL) / max(1, len(pairs) * rankings)
-    contrasts = tuple(
-        _lead((a, b), [sign * (x - y) for x, y in zip(values[a], values[b], strict=True)], tasks, outside, share)
-        for a, b in pairs
-    )
+    pairs = len(order) * (len(order) - 1) // 2
+    outside = (1 - LEVEL) / max(1, pairs * rankings)
+    table = np.array([[sign * value for value in values[name]] for name in order])
+    contrasts = tuple(_contrasts(order, table, tasks, outside, share))
+    beaten, beats = Counter[str](), Counter[str]()
+    for one in contrasts:
+        beaten[one.worse] += one.is_shown
+        beats[one.better] += one.is_shown
     standings = tuple(
         Standing(
             name,
             means[name],
-            1 + sum(one.is_shown for one in contrasts if one.worse == name),
-            len(order) - sum(one.is_shown for one in contrasts if one.better == name),
+            1 + beaten[name],
+            len(order) - beats[name],
         )
         for name in order
     )
     return Ranking(standings, contrasts, len(tasks), len(set(tasks)), LEVEL)
 
 
-def _lead(
-    names: tuple[str, str], found: Sequence[float], tasks: Sequence[Hashable], outside: float, share: bool
+def _contrasts(
+    order: Sequence[str], table: NDArray[np.float64], tasks: Sequence[Hashable], outside: float, share: bool
+) -> Iterator[Lead]:
+    """Yield the contrasts of all pairs, each candidate with those that rank lower.
+
+    The residuals of a difference, summed by task, are the differences of the two candidates' own sums, so a board of a
+    thousand takes a second.
+    """
+    places = {task: place for place, task in enumerate(dict.fromkeys(tasks))}
+    groups, cases = len(places), len(tasks)
+    member = np.zeros((cases, groups))
+    member[np.arange(cases), [places[task] for task in tasks]] = 1
+    sums = (table - table.mean(axis=1, keepdims=True)) @ member
+    enough = groups >= FEWEST_CLUSTERS
+    quantile = student(groups - 1, 1 - outside) if enough else 0.0
+    for place, name in enumerate(order):
+        rest = table[place] - table[place + 1 :]
+        spread = np.ptp(rest, axis=1)
+        squares = ((sums[place] - sums[place + 1 :]) ** 2).sum(axis=1)
+        errors = np.sqrt(groups / max(1, groups - 1) * squares) / cases
+        for other, found, apart, error in zip(order[place + 1 :], rest, spread, errors.tolist(), strict=True):
+            middle, names = fmean(found.tolist()), (name, other)
+            if enough and apart > ROUNDING:
+                half = quantile * error
+                wanted = _wanted(middle, error, groups, outside)
+                yield Lead(*names, middle, middle - half, middle + half, False, wanted)
+            else:
+                yield _constant(names, found.tolist(), tasks, outside, share=share and enough, equal=apart <= ROUNDING)
+
+
+def _constant(
+    names: tuple[str, str],
+    found: Sequence[float],
+    tasks: Sequence[Hashable],
+    outside: float,
+    *,
+    share: bool,
+    equal: bool,
 ) -> Lead:
-    middle, groups = fmean(found), len(set(tasks))
-    equal = max(found) - min(found) <= ROUNDING
+    """Return the contrast of two whose difference is the same in every case, or of too few tasks for an interval."""
+    middle = fmean(found)
     same = equal and abs(middle) <= ROUNDING
-    if groups < FEWEST_CLUSTERS:
-        return Lead(*names, middle, None, None, same, None)
-    if not equal:
-        half = half_width(found, tasks, 1 - outside)
-        error = half / student(groups - 1, 1 - outside)
-        return Lead(*names, middle, middle - half, middle + half, False, _wanted(middle, error, groups, outside))
     if not share:
         return Lead(*names, middle, None, None, same, None)
     bounds = mean_difference(found, tasks, 1 - outside)
@@ -141,6 +177,11 @@ def _wanted(difference: float, error: float, groups: int, outside: float) -> int
     """Return how many tasks would show a difference of this size, by the normal approximation."""
     if abs(difference) <= ROUNDING:
         return None
-    normal = NormalDist()
-    ratio = (normal.inv_cdf(1 - outside / 2) + normal.inv_cdf(POWER)) * error / abs(difference)
+    ratio = _normal_sum(outside) * error / abs(difference)
     return max(FEWEST_CLUSTERS, math.ceil(groups * ratio * ratio))
+
+
+@cache
+def _normal_sum(outside: float) -> float:
+    normal = NormalDist()
+    return normal.inv_cdf(1 - outside / 2) + normal.inv_cdf(POWER)

@@ -7,9 +7,8 @@ figure, CITATION.cff says how to cite it, and croissant.json describes the files
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,12 @@ from eirkit import __version__
 from eirkit.folders import replace_file
 from eirkit.paper.runner import StudyOutcome, source_digest
 from eirkit.paper.study import StudyRow
-from eirkit.records import write_document
+from eirkit.runs.archive import describe_file, write_list
 from eirkit.runs.manifest import versions_in_use
 from eirkit.show.table import Column, Table
 
 ARCHIVE, SCHEMA = "archive.json", "archive/1"
 ROWS, CITATION, CROISSANT = "rows.csv", "CITATION.cff", "croissant.json"
-LEFT_OUT = (".lock", ARCHIVE)  # of a running writer, and the list itself
 PAPER = "Dude, Where's My State? Execution Information Requirements for Stateful Agents"
 AUTHORS = (("Nikita", "Mehrotra"), ("Ashish", "Tiwari"), ("Priyanshu", "Gupta"), ("Sumit", "Gulwani"))
 COLUMNS = ("study", *(field.name for field in fields(StudyRow)))
@@ -35,31 +33,13 @@ def write_archive(folder: Path, outcomes: Sequence[StudyOutcome], settings: Mapp
     _write(folder / ROWS, _rows(outcomes).csv())
     _write(folder / CITATION, _citation())
     _write(folder / CROISSANT, json.dumps(_croissant(folder), ensure_ascii=False, indent=1) + "\n")
-    listed = {path.relative_to(folder).as_posix(): describe_file(path) for path in archived_files(folder)}
     document = {
         **versions_in_use(),
         "source_sha256": source_digest(),
         "settings": dict(settings),
         "studies": [one.study.id for one in outcomes if one.findings is not None],
-        "files": listed,
     }
-    write_document(folder / ARCHIVE, SCHEMA, document, sealed=True)
-    return folder / ARCHIVE
-
-
-def archived_files(folder: Path) -> Iterator[Path]:
-    """Yield all files of a reproduction in a fixed order."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink() and path.name not in LEFT_OUT:
-            yield path
-
-
-def describe_file(path: Path) -> dict[str, Any]:
-    digest = sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+    return write_list(folder, ARCHIVE, SCHEMA, document)
 
 
 def _write(path: Path, text: str) -> None:

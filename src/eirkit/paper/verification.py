@@ -1,23 +1,18 @@
 """Checks the archive of a reproduction: every file, every score from its transcript, every figure from the scores.
 
-Replies are played again through the session of their run, so that a changed answer, score or figure is found even where
-its checksum was written anew. What was asked of a memory system cannot be asked again; such runs are scored again only.
+Replies and what memory systems returned are played again through the session of their run, so that a changed answer,
+score or figure is found even where its checksum was written anew. Runs without texts are scored again only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.driver import drive, wait_for
-from eirkit.agents.model import Reply, Request, ToolCall
-from eirkit.agents.session import ControlledSession
-from eirkit.agents.telemetry import trace_of
 from eirkit.errors import EirkitError, InputFileError
-from eirkit.findings.causes import judge, score
-from eirkit.paper.archive import ARCHIVE, SCHEMA, archived_files, describe_file
+from eirkit.paper.archive import ARCHIVE, SCHEMA
 from eirkit.paper.figure_rows import RecordedModels
 from eirkit.paper.model_runs import model_findings
 from eirkit.paper.page import DOCUMENT
@@ -25,12 +20,9 @@ from eirkit.paper.page import SCHEMA as REPRODUCTION
 from eirkit.paper.run_measures import PaperRunIndex
 from eirkit.paper.study import Study, StudyRow
 from eirkit.records import read_document
-from eirkit.runs.attempt import score_record
-from eirkit.runs.cells import Access, read_intervention
-from eirkit.runs.sessions import make_session
-from eirkit.runs.store import RUNS, read_events, scan_runs
-from eirkit.tasks.generation import generate, prepare
-from eirkit.tasks.task import TaskSpec
+from eirkit.runs.archive import changed_files
+from eirkit.runs.replay import check_runs
+from eirkit.runs.store import RUNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +51,7 @@ def verify_archive(folder: Path, find: Callable[[str], Study]) -> Verification:
     if not (folder / ARCHIVE).is_file():
         raise InputFileError(f"{folder} has no {ARCHIVE}; give the folder of `eirkit reproduce`")
     document = read_document(folder / ARCHIVE, SCHEMA)
-    problems = list(_files(folder, document["files"]))
+    problems = list(changed_files(folder, ARCHIVE, document["files"]))
     runs = replayed = 0
     for path in sorted(folder.rglob(RUNS)):
         found, again, wrong = _runs(path, path.relative_to(folder).as_posix())
@@ -68,73 +60,17 @@ def verify_archive(folder: Path, find: Callable[[str], Study]) -> Verification:
     return Verification(len(document["files"]), runs, replayed, rows, (*problems, *wrong))
 
 
-def _files(folder: Path, listed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    present = {path.relative_to(folder).as_posix(): path for path in archived_files(folder)}
-    for name, known in listed.items():
-        if name not in present:
-            yield f"{name}: is missing"
-        elif describe_file(present[name]) != known:
-            yield f"{name}: has changed since the archive was made"
-    yield from (f"{name}: is not in the list of files" for name in present if name not in listed)
-
-
 def _runs(path: Path, name: str) -> tuple[int, int, list[str]]:
-    """Score every run of a file again, and play it again where its replies were kept."""
+    """Play every run of a file again, or score it again where its replies were not kept."""
     count = replayed = 0
     problems = []
     try:
-        for record, _ in scan_runs(path):
-            count += 1
-            was_played, wrong = _check_run(record, path.parent)
-            replayed += was_played
+        for record, was_played, wrong in check_runs(path):
+            count, replayed = count + 1, replayed + was_played
             problems += [f"{name}: run {record['run']}: {one}" for one in wrong]
     except (EirkitError, KeyError, TypeError, ValueError, OSError) as error:
         problems.append(f"{name}: cannot be read: {str(error) or type(error).__name__}")
     return count, replayed, problems
-
-
-def _check_run(record: Mapping[str, Any], folder: Path) -> tuple[bool, list[str]]:
-    task = generate(TaskSpec(**record["task"], seed=record["seed"]))
-    wrong = [] if task.fingerprint == record["fingerprint"] else ["its task is not the one of its seed"]
-    events = read_events(folder, record["events"])
-    trace = trace_of(events, record["ending"])
-    if "score" in record:
-        verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
-        again = score_record(score(verdicts, trace.decisions, max_turn=record["ending"] == "action-limit"))
-        changed = [name for name, value in again.items() if record["score"].get(name) != value]
-        wrong += [f"its {', '.join(changed)} do not follow from its events"] if changed else []
-    exchanges = [event for event in events if event["type"] == "exchange"]
-    if record["access"]["memory"] is not None or not all("reply" in one for one in exchanges) or not exchanges:
-        return False, wrong
-    session = make_session(
-        Access(**record["access"]), task, prepare(task.spec), intervention=read_intervention(record.get("intervention"))
-    )
-    if isinstance(session, ControlledSession):
-        session.reask = bool(record["settings"].get("reask"))
-    played = wait_for(drive(session, _Recorded(exchanges)))
-    same = played.decisions == trace.decisions and [a.action for a in played.actions] == [
-        a.action for a in trace.actions
-    ]
-    return True, wrong if same else [*wrong, "its answers do not follow from its replies"]
-
-
-class _Recorded:
-    """A model that says what was recorded; what was not is an empty reply."""
-
-    def __init__(self, exchanges: Sequence[Mapping[str, Any]]) -> None:
-        self._left = iter(exchanges)
-
-    async def reply(self, request: Request) -> Reply:
-        one = next(self._left, None)
-        if one is None:
-            return Reply("")
-        calls = tuple(ToolCall(call["name"], call["arguments"]) for call in one.get("calls", ()))
-        return Reply(one["reply"], calls, finish=one.get("finish", ""))
-
-    async def close(self) -> None: ...
-
-    def settings(self) -> Mapping[str, Any]:
-        return {}
 
 
 def _rows(folder: Path, settings: Mapping[str, Any], find: Callable[[str], Study]) -> tuple[int, list[str]]:

@@ -15,7 +15,7 @@ from eirkit.agents.model import LENGTH, NO_USAGE, Model
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.ledger import exact_sum
 from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.agents.session import ActionTaken, ControlledSession, Decision
+from eirkit.agents.session import ActionTaken, ControlledSession, Decision, Session
 from eirkit.agents.stores.memory_factory import MemoryPool, profile_record
 from eirkit.agents.telemetry import Exchange, Trace, event_lines
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError, describe
@@ -83,19 +83,24 @@ async def run_session(
 
     Errors are raised unchanged; the trace keeps the events so far.
     """
+    session, plan = session_of(context, task), context.cell.memory_plan
+    if plan is None:
+        await drive(session, context.model, trace=trace)
+        return None
+    async with memories.scope(plan, context.cell.run_id(task.spec.seed), task) as memory:
+        weigh = context.workload.closed_form  # the floor compares holdings with EIR, if EIR has a closed form
+        await drive(session, context.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh)
+        return await usage_of(memory, plan.seconds)
+
+
+def session_of(context: CellContext, task: TaskInstance) -> Session:
+    """Return the session of one run."""
     cell, unrecovered = context.cell, context.unrecovered.get(task.spec.seed)
     session = make_session(cell.access, task, context.workload, context.structure, cell.intervention, unrecovered)
     session.renderer = context.renderer
     if isinstance(session, ControlledSession):
         session.reask = cell.options.reask
-    plan = cell.memory_plan
-    if plan is None:
-        await drive(session, context.model, trace=trace)
-        return None
-    async with memories.scope(plan, cell.run_id(task.spec.seed), task) as memory:
-        weigh = context.workload.closed_form  # the floor compares holdings with EIR, if EIR has a closed form
-        await drive(session, context.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh)
-        return await usage_of(memory, plan.seconds)
+    return session
 
 
 def finished_run(

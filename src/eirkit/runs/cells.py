@@ -129,7 +129,7 @@ class Cell:
         """Twelve hexadecimal digits of a hash over everything that can change a record."""
         return sha256(canonical(self.as_json())).hexdigest()[:12]
 
-    @property
+    @cached_property
     def memory_plan(self) -> MemoryPlan | None:
         """The memory plan of the access, with the options of the run and, if the memory system uses it, its model.
 
@@ -277,6 +277,18 @@ def plan_sha256(plan: RunPlan) -> str:
     for cell, seeds in plan.plan():
         digest.update(f"{cell.id} {show_seeds(seeds)}\n".encode())
     return digest.hexdigest()
+
+
+def recorded_cell(record: Mapping[str, Any]) -> Cell:
+    """Return the cell of a run record."""
+    return Cell(
+        TaskSpec(**record["task"]),
+        record["model"],
+        Access(**record["access"]),
+        ModelOptions(**record["settings"]),
+        read_intervention(record.get("intervention")),
+        record["repeat"]["number"] if "repeat" in record else 0,
+    )
 
 
 def panel_of(access: Access) -> str:

@@ -19,9 +19,10 @@ from urllib.parse import quote
 
 from eirkit import __version__
 from eirkit.show.document import Chart, Figure, Headline, Item, Listing, Page, Section
-from eirkit.show.table import Table, clean
+from eirkit.show.table import Cell, Table, clean
 
 _CODE = re.compile(r"`([^`]+)`")
+_BESIDE = re.compile(r"(?:\.\./)?[\w-]+(?:/[\w-]+)*\.html(?:#[\w-]+)?|#[\w-]+")
 _IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
@@ -59,10 +60,14 @@ _ASSETS = files("eirkit.show") / "assets"
 
 
 def render(page: Page) -> str:
-    """Return the page as HTML; equal pages give equal bytes."""
+    """Return the page as HTML; equal pages give equal bytes. A page without charts has no script."""
     names = _Names()
     body = "\n".join([_header(page), _answer(page.headline), _contents(page), *_sections(page, names), _footer()])
-    return f"{_head(page)}\n<body>\n{body}\n<script>{asset('charts.js')}</script>\n</body>\n</html>\n"
+    return f"{_head(page)}\n<body>\n{body}\n{_script(page)}</body>\n</html>\n"
+
+
+def _script(page: Page) -> str:
+    return f"<script>{asset('charts.js')}</script>\n" if page.charts() else ""
 
 
 @cache
@@ -183,7 +188,8 @@ def _table(table: Table) -> str:
     ]
     titles = zip(table.columns, classes, strict=True)
     head = "".join(f'<th scope="col"{kind}>{inert(column.title)}</th>' for column, kind in titles)
-    rows = "\n".join(_row(line, classes) for line in lines)
+    links = [[_address(row.get(column.link)) for column in table.columns] for row in table.rows]
+    rows = "\n".join(_row(line, classes, to) for line, to in zip(lines, links, strict=True))
     # A table wider than the window scrolls in a box of its own, which the keyboard must be able to reach.
     return (
         f'<div class="table-box" role="region" aria-label="{inert(table.title)}" tabindex="0"><table>'
@@ -192,11 +198,17 @@ def _table(table: Table) -> str:
     )
 
 
-def _row(line: list[str], classes: list[str]) -> str:
+def _address(cell: Cell) -> str:
+    """Return an address that leads to a file beside the page; anything else leads nowhere."""
+    return cell if isinstance(cell, str) and _BESIDE.fullmatch(cell) else ""
+
+
+def _row(line: list[str], classes: list[str], links: list[str]) -> str:
     cells = []
-    for place, (cell, kind) in enumerate(zip(line, classes, strict=True)):
+    for place, (cell, kind, link) in enumerate(zip(line, classes, links, strict=True)):
         tag, scope = ("th", ' scope="row"') if place == 0 else ("td", "")
-        cells.append(f"<{tag}{scope}{kind}>{prose(cell)}</{tag}>")
+        shown = f'<a href="{inert(link)}">{prose(cell)}</a>' if link else prose(cell)
+        cells.append(f"<{tag}{scope}{kind}>{shown}</{tag}>")
     return f"<tr>{''.join(cells)}</tr>"
 
 

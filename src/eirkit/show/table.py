@@ -88,6 +88,7 @@ class Column:
     figures: bool = False  # texts made of numbers, such as 3/5, which stand on the right as numbers do
     priority: int = 0  # a terminal that is too narrow leaves out the highest first; 0 is always shown
     raw: str = ""  # the key of the plain values behind cells that are texts, for CSV
+    link: str = ""  # the key of the addresses that cells lead to on a page, relative to it
 
     @classmethod
     def of(cls, measure: Measure, **more: Any) -> Self:

@@ -27,6 +27,7 @@ PLUGINS = {
     "oracle": "eirkit.agents.memories.in_process",
     "pgvector": "eirkit.agents.memories.pgvector",
     "qdrant": "eirkit.agents.memories.qdrant",
+    "sham": "eirkit.agents.memories.in_process",
     "text": "eirkit.agents.memories.in_process",
     "vector": "eirkit.agents.memories.in_process",
     "vector-minilm": "eirkit.agents.memories.in_process",

@@ -272,6 +272,17 @@ class Mislabels(KeyValue):
         return f"{label} = {next((other for other in values if other != value), value)}"
 
 
+@memories.add("sham")
+class ShamMemory(Mislabels):
+    """Returns as many records as asked for, with the content of others: what their form and length alone contribute."""
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        if find_labels(query):
+            return await super().search(query, limit)
+        wanted = set(find_words(query))
+        return [text for text in self._kept.values() if wanted.isdisjoint(find_words(text))][:limit]
+
+
 @memories.add("broken-late")
 class Late(KeyValue):
     """Never answers a search in time."""

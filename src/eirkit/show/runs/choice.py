@@ -99,7 +99,7 @@ def choose(sweeps: Sequence[SweepFolder], by: str | None = None, measure: str = 
             **_parts(cases, values, less, share_of),
             **({ABILITY: parts} if measure == "accuracy" and (parts := _by_ability(cases, found)) else {}),
         },
-        {name: _details([run for runs in found[name] for run in runs]) for name in names.all},
+        {name: details_of([run for runs in found[name] for run in runs]) for name in names.all},
         tuple(_warnings(sweeps, placed, left_out, confounded, by)),
         system_remarks(row for _, row in placed),
         _more_seeds(sweeps, ranking),
@@ -242,7 +242,7 @@ def _questions(runs: Sequence[RunFacts], ability: str) -> tuple[int, int]:
     return sum(right for right, _ in pairs), sum(n for _, n in pairs)
 
 
-def _details(runs: Sequence[RunFacts]) -> dict[str, float | None]:
+def details_of(runs: Sequence[RunFacts]) -> dict[str, float | None]:
     """Return what is shown beside the measure: records returned and used, lost, latency, size and money."""
     found: dict[str, float | None] = {}
     for name in _DETAILS:

@@ -1,0 +1,215 @@
+"""Checks a submission: files, versions, settings, tasks, every run from its replies, every score from the runs.
+
+Nothing that a submission says is taken over: the scores of the board are computed from its records. What does not
+follow is refused, with the file and the reason. Replies of a hosted model cannot be asked for again; those of scripts
+can, and a sample of them is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eirkit import __version__
+from eirkit.board.submission import (
+    CONTROLS,
+    DOCUMENT,
+    LONGEST_NAME,
+    OWN,
+    SCHEMA,
+    SOURCES,
+    VERSIONS,
+    claimed_scores,
+    read_parts,
+    twins_missing,
+)
+from eirkit.errors import EirkitError, InputFileError
+from eirkit.records import read_document
+from eirkit.registry import relocate
+from eirkit.runs.archive import changed_files
+from eirkit.runs.cells import recorded_cell
+from eirkit.runs.manifest import FILE, Manifest, describe, read_manifest
+from eirkit.runs.replay import Replays, can_be_made_anew, check_runs
+from eirkit.runs.store import RUNS, scan_runs
+from eirkit.runs.suite import Suite, read_suite
+from eirkit.runs.values import show_seeds
+from eirkit.seeds import below, words
+from eirkit.show.folders import foreign, foreign_in
+from eirkit.show.runs.folder import SweepFolder
+
+MOST_PROBLEMS = 20  # that are listed for one submission
+MOST_BYTES = 1 << 32  # of a submission
+_DERIVED = ("suite", "suite_sha256", "cells", "runs", "prompt_sha256", "rules", "sources")
+_UNREADABLE = (EirkitError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A submission and what is wrong with it; nothing of it is shown unless it holds."""
+
+    folder: Path
+    name: str
+    problems: tuple[str, ...] = ()
+    parts: tuple[SweepFolder, ...] = ()  # empty if anything is wrong
+    document: Mapping[str, Any] = field(default_factory=dict)
+    runs: int = 0  # played again from their replies
+    made_anew: int = 0  # run again with model and memory
+
+    @property
+    def holds(self) -> bool:
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRequest:
+    """What to check: a folder, how many of its runs to run again, and whether its own code may be run."""
+
+    folder: Path
+    rerun: int = 0
+    rerun_seed: int = 0  # which of them
+    plugins: bool = False
+
+
+def check(request: CheckRequest) -> Checked:
+    """Check one submission; whatever it holds, this returns."""
+    folder = request.folder
+    try:
+        if not (folder / DOCUMENT).is_file():
+            return Checked(folder, folder.name, (f"{DOCUMENT}: is missing; make it with `eirkit submit`",))
+        document = read_document(folder / DOCUMENT, SCHEMA)
+        name = str(document["name"])[:LONGEST_NAME]
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        if size > MOST_BYTES:
+            return Checked(folder, name, (f"{size:,} bytes, where at most {MOST_BYTES:,} are read",))
+        return _checked(request, name, document)
+    except _UNREADABLE as error:
+        return Checked(folder, folder.name, (f"{DOCUMENT}: {_words(error)}",))
+
+
+def _checked(request: CheckRequest, name: str, document: Mapping[str, Any]) -> Checked:
+    folder = request.folder
+    problems = list(changed_files(folder, DOCUMENT, document["files"]))
+    parts = [one for one in (OWN, CONTROLS) if one == OWN or (folder / one).is_dir()]
+    suites: list[Suite] = []
+    read: tuple[SweepFolder, ...] = ()
+    runs = made = 0
+    for part in parts if not problems else ():
+        suite, found = _settings(folder / part, document, request.plugins)
+        problems += [f"{part}/{FILE}: {one}" for one in found]
+        if suite is None:
+            continue
+        suites.append(suite)
+        count, wrong = _runs(folder / part, suite)
+        runs, problems = runs + count, problems + [f"{part}/{RUNS}: {one}" for one in wrong]
+    if not problems:
+        read = tuple(read_parts(folder))
+        problems += [f"{DOCUMENT}: {one}" for one in _claims(read, suites, document)]
+    if not problems and request.rerun:
+        for part in parts:
+            count, wrong = _made_anew(folder / part, request)
+            made, problems = made + count, problems + [f"{part}/{RUNS}: {one}" for one in wrong]
+    if problems:
+        return Checked(folder, name, tuple(problems[:MOST_PROBLEMS]), runs=runs)
+    return Checked(folder, name, (), read, document, runs, made)
+
+
+def _settings(folder: Path, document: Mapping[str, Any], plugins: bool) -> tuple[Suite | None, list[str]]:
+    """Return the suite of a sweep, None if it cannot be read, and what is wrong with its manifest."""
+    try:
+        manifest = read_manifest(folder)
+    except InputFileError as error:
+        return None, [_words(error)]
+    if manifest.eirkit != __version__:
+        return None, [f"made by eirkit {manifest.eirkit}, this is {__version__}; check it with that version"]
+    found = [f"its {key} is not that of {DOCUMENT}" for key in VERSIONS if getattr(manifest, key) != document[key]]
+    if found and folder.name == CONTROLS:
+        found = [one for one in found if "eirkit" in one.split()[1]]  # the references may be run later and elsewhere
+    models = [name for grid in manifest.suite.get("grid", ()) for name in grid.get("model", ())]
+    if (named := [*foreign_in(manifest.suite), *foreign(models)]) and not plugins:
+        return None, [f"{named[0]} is code of its own; add --plugins only if you trust who wrote it"]
+    if named:
+        _find_sources(folder.parent, manifest)
+    try:
+        suite = read_suite(manifest.suite)
+        again = asdict(describe(suite, None, {}, control=manifest.control))
+    except _UNREADABLE as error:
+        return None, [f"its settings cannot be read ({_words(error)})"]
+    if not suite.texts:
+        return None, ["its texts were not kept, so nothing can be checked; run it without --no-texts"]
+    changed = [key for key in _DERIVED if asdict(manifest)[key] != again[key]]
+    return suite, [*found, *(f"its {key} does not follow from its settings" for key in changed)]
+
+
+def _find_sources(folder: Path, manifest: Manifest) -> None:
+    for place, path in enumerate(manifest.sources):
+        copy = folder / SOURCES / f"{place}-{Path(path).name}"
+        if copy.is_file():
+            relocate(path, copy.resolve())
+
+
+def _runs(folder: Path, suite: Suite) -> tuple[int, list[str]]:
+    """Play all runs of a sweep again; there must be one for each planned cell and seed, and no other."""
+    left = {cell.run_id(seed) for cell, seeds in suite.plan() for seed in seeds}
+    planned, count = len(left), 0
+    problems: list[str] = []
+    try:
+        for record, was_played, wrong in check_runs(folder / RUNS):
+            count += 1
+            run = str(record["run"])[:40]
+            if record["run"] not in left:
+                problems.append(f"run {run}: was not planned, or is there twice")
+            elif not was_played:
+                problems.append(f"run {run}: its replies are missing")
+            left.discard(record["run"])
+            problems += [f"run {run}: {one}" for one in wrong]
+            if len(problems) >= MOST_PROBLEMS:
+                return count, problems
+    except _UNREADABLE as error:
+        return count, [*problems, f"cannot be read: {_words(error)}"]
+    if left:
+        problems.append(f"{len(left):,} of {planned:,} planned runs are missing, such as {min(left)}")
+    return count, problems
+
+
+def _claims(read: Sequence[SweepFolder], suites: Sequence[Suite], document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which claims of a submission its records do not support."""
+    first, *others = suites
+    for cell, name in twins_missing(first, others):
+        yield f"{cell.access.memory} has no {name} row on the same tasks"
+        return
+    seeds = show_seeds(sorted({seed for _, seeds in first.plan() for seed in seeds}))
+    if document["seeds"] != seeds:
+        yield f"its seeds are {str(document['seeds'])[:80]}, those of the runs {seeds}"
+    again = claimed_scores(read)
+    claimed = document["scores"]
+    if len(claimed) != len(again):
+        yield f"{len(claimed)} rows of scores, where the records have {len(again)}"
+    for said, mine in zip(claimed, again, strict=False):
+        if changed := [name for name in mine.keys() | said.keys() if said.get(name) != _plain(mine.get(name))]:
+            where = f"{mine['memory']}, {mine['workload']}, h = {mine['h']}"
+            yield f"{where}: {', '.join(sorted(changed))} do not follow from the records"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON would give it back."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _made_anew(folder: Path, request: CheckRequest) -> tuple[int, list[str]]:
+    """Run some of the runs again whose model and memory are scripts."""
+    able = [record for record, _ in scan_runs(folder / RUNS) if can_be_made_anew(recorded_cell(record))]
+    if not able:
+        return 0, []
+    order = words([request.rerun_seed], len(able), "rerun", folder.name)[0]
+    chosen = sorted(range(len(able)), key=lambda place: (int(below(order[place], 1 << 31)), place))[: request.rerun]
+    replays = Replays(folder)
+    found = [(able[place]["run"], replays.made_anew(able[place])) for place in chosen]
+    return len(chosen), [f"run {run}: {wrong}" for run, wrong in found if wrong]
+
+
+def _words(error: BaseException) -> str:
+    return " ".join(f"{error}".split())[:300] or type(error).__name__

@@ -1,0 +1,126 @@
+"""`eirkit submit` and `eirkit board`: results that others can check, and a site that ranks those that hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from shlex import quote
+
+import click
+
+from eirkit.board.checking import Checked, CheckRequest, check
+from eirkit.board.site import board_json, refused_table, summary, track_table, write_site
+from eirkit.board.standings import entries_of, tracks_of
+from eirkit.board.submission import DOCUMENT, make_submission
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option
+from eirkit.cli.execution import engine_options
+from eirkit.cli.report import FOLDER, plugins_option
+from eirkit.engine.interface import Engine, LostPiece
+from eirkit.errors import InputFileError, UsageError
+from eirkit.show.document import Document, Section
+from eirkit.show.table import Column, Table, counted
+
+MOST_TRACKS = 3  # that a terminal shows
+
+
+@command(example="eirkit submit out/run-1 --out submission")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@option("--out", type=FOLDER, required=True, group=OUTPUT, help="The folder to write; new or empty.")
+@option("--name", help="Who or what is submitted, as the board shows it.  [default: the name of DIR]")
+@document_options
+def submit(folder: Path, out: Path, name: str | None, show: Show) -> None:
+    """Make one folder of a finished `lacuna run` that others can check and put on a board.
+
+    It holds the records with all replies, the settings, seeds and versions, the scores, and the rows of two references:
+    null, a memory that keeps nothing, and sham, one that returns the content of other records. They are run here if DIR
+    lacks them and its model costs nothing.
+    """
+    document = make_submission(folder, out, folder.resolve().name if name is None else name)
+    found = check(CheckRequest(out))
+    if not found.holds:
+        raise InputFileError(f"{folder} does not hold: {found.problems[0]}; run it again with this version of eirkit")
+    columns = (
+        Column("memory", "memory", role="name"),
+        Column("model", "model", role="name", priority=1),
+        Column("workload", "workload", role="name"),
+        Column("h", "h"),
+        Column("accuracy", "accuracy", percent=True),
+        Column("scored", "runs"),
+    )
+    rows = tuple({one.key: row[one.key] for one in columns} for row in document["scores"])
+    answer = (f"{out} holds: {counted(found.runs, 'run')} follow from their replies, and all scores from the runs.",)
+    data = {"out": str(out), "runs": found.runs, "scores": document["scores"], "seeds": document["seeds"]}
+    table = Table("scores", "Scores that are claimed", columns, rows)
+    then = f"eirkit board {quote(str(out))} --out site"
+    show(Document("submit", f"Submission {document['name']}", answer, data, (Section("", (), (table,)),), next=then))
+
+
+@command(example="eirkit board submissions/* --out site")
+@click.argument("folders", metavar="DIR...", type=FOLDER, nargs=-1, required=True)
+@option(
+    "--out", type=FOLDER, required=True, group=OUTPUT, help="The folder of the site; new, empty or an earlier board."
+)
+@option(
+    "--rerun",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="How many runs of each part to run again, where model and memory are scripts.",
+)
+@option("--rerun-seed", type=int, default=0, show_default=True, help="Which ones.")
+@plugins_option
+@engine_options
+@document_options
+def board(
+    folders: tuple[Path, ...],
+    out: Path,
+    rerun: int,
+    rerun_seed: int,
+    plugins: bool,
+    engine: Engine | None,
+    show: Show,
+) -> int:
+    """Check submissions and write a static site that ranks the ones that hold.
+
+    Every score is computed again from the records. A submission of which anything does not follow is refused, with the
+    file and the reason, and the exit code is 1. Only entries that were given the same tasks are ranked with each other.
+    A DIR without a submission is searched for folders that are one.
+    """
+    wanted = [CheckRequest(one, rerun, rerun_seed, plugins) for one in _submissions(folders)]
+    checked = _check_all(wanted, engine)
+    tracks = tracks_of([entry for one in checked if one.holds for entry in entries_of(one)])
+    written = write_site(out, tracks, checked)
+    refused = [one for one in checked if not one.holds]
+    sections = [Section("", (), (track_table(track),)) for track in tracks[:MOST_TRACKS]]
+    sections += [Section("", (), (refused_table(refused),))] if refused else []
+    sections.append(Section("", (f"page: {written[0]}", f"{len(written) - 1} further files in {out}")))
+    data = {**board_json(tracks, checked), "out": str(written[0])}
+    answer = tuple(summary(tracks, checked))
+    show(Document("board", "Board of memory systems", answer, data, tuple(sections), next="eirkit submit --help"))
+    return 1 if refused else 0
+
+
+def _submissions(folders: Sequence[Path]) -> list[Path]:
+    """Return the folders that are submissions, and those directly in folders that are not."""
+    found: dict[Path, None] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is no folder; give folders of `eirkit submit`")
+        inside = [] if (folder / DOCUMENT).is_file() else sorted(one.parent for one in folder.glob(f"*/{DOCUMENT}"))
+        found.update(dict.fromkeys(inside or [folder]))
+    return list(found)
+
+
+def _check_all(wanted: Sequence[CheckRequest], engine: Engine | None) -> list[Checked]:
+    if engine is None:
+        return [check(one) for one in wanted]
+    return sorted(_outcomes(wanted, engine), key=lambda one: [request.folder for request in wanted].index(one.folder))
+
+
+def _outcomes(wanted: Sequence[CheckRequest], engine: Engine) -> Iterator[Checked]:
+    for outcome in engine.map(check, wanted):
+        if isinstance(outcome, LostPiece):
+            folder = wanted[outcome.number].folder
+            yield Checked(folder, folder.name, (f"cannot be checked: {outcome.reason}",))
+        else:
+            yield outcome.value

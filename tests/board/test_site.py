@@ -1,0 +1,135 @@
+"""The site: pages, links, rankings, references and what is refused; the same submissions give the same bytes."""
+
+import json
+import re
+import shutil
+from time import process_time
+
+import pytest
+
+from eirkit.board.checking import CheckRequest, check
+from eirkit.board.site import DATA, INDEX, write_site
+from eirkit.board.standings import entries_of, tracks_of
+from eirkit.board.submission import DOCUMENT, SCHEMA, make_submission
+from eirkit.cli import run
+from eirkit.records import read_document
+from eirkit.runs.archive import write_list
+from eirkit.runs.suite import read_suite
+from eirkit.runs.sweep import start_sweep
+
+SUITE = {
+    "workload": "store-recall",
+    "model": "reference/recoverer",
+    "memory": ["key-value", "text", "broken-drops", "broken-labels"],
+    "n": 8,
+    "m": 4,
+    "h": 2,
+    "seeds": "0:6",
+}
+SECONDS = 60  # of CPU, for a thousand entries
+SHORT = 12  # entries of the short form
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    base = tmp_path_factory.mktemp("board")
+    start_sweep(read_suite(SUITE), base / "run", control=False)
+    make_submission(base / "run", base / "all" / "first", "first")
+    return base
+
+
+def test_a_board_ranks_what_holds_and_names_what_does_not(made, tmp_path, capsys):
+    shutil.copytree(made / "all", tmp_path / "all")
+    shutil.copytree(made / "all" / "first", tmp_path / "all" / "second")
+    (tmp_path / "all" / "second" / "runs" / "runs.jsonl").write_text("")
+    assert run(["board", str(tmp_path / "all"), "--out", str(tmp_path / "site"), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    (track,) = found["tracks"]
+    best, *_, worst = track["entries"]
+    assert (best["memory"], best["accuracy"]["mean"], best["over_null"]["low"] > 0) == ("key-value", 1.0, True)
+    assert worst["memory"].startswith("broken-")
+    assert found["refused"][0]["folder"] == "second"
+    assert found["refused"][0]["problems"][0].startswith("runs/runs.jsonl: ")
+    index = (tmp_path / "site" / INDEX).read_text()
+    links = set(re.findall(r'href="(entries/\w+\.html)"', index))
+    assert links == {f"entries/{one['id']}.html" for one in track["entries"]}
+    for link in links:
+        page = (tmp_path / "site" / link).read_text()
+        assert f'href="../{INDEX}#track-{track["id"]}"' in page
+        assert "<script" not in page
+    assert "has changed since submission.json was written" in index
+
+
+def test_the_same_submissions_give_the_same_site(made, tmp_path):
+    sites = []
+    for name in ("a", "b"):
+        checked = [check(CheckRequest(made / "all" / "first"))]
+        written = write_site(tmp_path / name, tracks_of(entries_of(checked[0])), checked)
+        sites.append({path.name: path.read_bytes() for path in written})
+    assert sites[0] == sites[1]
+    assert len(sites[0]) == 6
+
+
+def test_an_entry_that_is_gone_leaves_no_page_and_other_folders_are_left_alone(made, tmp_path, capsys):
+    out = tmp_path / "site"
+    assert run(["board", str(made / "all"), "--out", str(out)]) == 0
+    (out / "entries" / "000000000000.html").write_text("old")
+    assert run(["board", str(made / "all"), "--out", str(out)]) == 0
+    assert len(list((out / "entries").iterdir())) == 4
+    assert json.loads((out / DATA).read_text())["schema"] == "board/1"
+    assert run(["board", str(made / "all"), "--out", str(made)]) == 2
+    assert "holds other files" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"memory": None, "condition": "controlled"}, "has no run of a memory system"),
+        ({"texts": False}, "--no-texts"),
+    ],
+)
+def test_what_cannot_be_checked_is_not_submitted(change, complaint, tmp_path, capsys):
+    given = {key: value for key, value in {**SUITE, **change}.items() if value is not None}
+    start_sweep(read_suite({**given, "seeds": "0"}), tmp_path / "run", control=False)
+    assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 2
+    assert complaint in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_references_of_the_sweep_itself_are_used(tmp_path):
+    given = {**SUITE, "memory": ["key-value", "null", "sham"], "seeds": "0:2"}
+    start_sweep(read_suite(given), tmp_path / "run", control=False)
+    make_submission(tmp_path / "run", tmp_path / "out", "whole")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["runs", DOCUMENT]
+    assert check(CheckRequest(tmp_path / "out")).holds
+
+
+def copies(made, folder, count):
+    """Make further submissions of other names."""
+    before = read_document(made / "all" / "first" / DOCUMENT, SCHEMA)
+    document = {key: value for key, value in before.items() if key not in ("schema", "crc32", "files")}
+    for number in range(count):
+        shutil.copytree(made / "all" / "first", folder / f"{number:04}", copy_function=shutil.copyfile)
+        write_list(folder / f"{number:04}", DOCUMENT, SCHEMA, {**document, "name": f"number {number}"})
+
+
+def cost_of(made, tmp_path, entries):
+    copies(made, tmp_path / "all", entries // 4)  # each has four
+    start = process_time()
+    checked = [check(CheckRequest(path)) for path in sorted((tmp_path / "all").iterdir())]
+    tracks = tracks_of([entry for one in checked for entry in entries_of(one)])
+    written = write_site(tmp_path / "site", tracks, checked)
+    taken = process_time() - start
+    assert len(written) == entries + 2
+    assert len(tracks[0].entries) == entries
+    return taken
+
+
+def test_an_entry_costs_less_than_a_thousandth_of_a_minute_by_ten(made, tmp_path):
+    """A short form of the next test: ten times what an entry may cost there, because tests share their machine."""
+    assert cost_of(made, tmp_path, SHORT) < 10 * SECONDS * SHORT / 1000
+
+
+@pytest.mark.slow
+def test_a_board_of_a_thousand_entries_takes_under_a_minute_of_cpu(made, tmp_path):
+    assert cost_of(made, tmp_path, 1000) < SECONDS
