@@ -16,10 +16,10 @@ demo: $(PACKAGE)
 	$(BIN)/eirkit demo
 
 # One process more than there are cores: tests of time limits and processes wait more than they compute. Each file is run by
-# one process, so that what its tests share is made once.
+# one process, so that what its tests share is made once; tests/conftest.py names those to begin with.
 WORKERS := $(shell expr $$(nproc 2> /dev/null || echo 2) + 1)
 test: $(TOOLS)
-	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m "not slow and not check"
+	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile --no-loadscope-reorder -m "not slow and not check"
 
 test-slow: $(TOOLS)
 	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m slow

@@ -25,12 +25,18 @@ from tests.timing import UNITS_IN_A_SECOND, cost
 # An interrupt that arrives in a callback of the garbage collector, as Hypothesis has one, is lost there and sent again.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
+_DIGITS = "1 2 3 4 5 6 7 8 9 10"
+LOOPS = " ".join(f"for {name} in {_DIGITS}; do" for name in "abc") + " echo x"
 SLOW = {
     "lines of a search": SlowCase(1, "grep -rn x .", "", "a{n}.py:{n}:x\n", 0.99),
     "context of a search": SlowCase(1, "grep -rn -A9 x .", "", "a{n}.py-{n}-x\n", 0.99),
     "files of a diff": SlowCase(1, "git diff", "", "+++ b/a{n}.py\n", 0.99),
     "globs of many calls": SlowCase(1000, "cat *.py */*.js", "", "d{n}/f{n}.js\n", 0.9),
     "words of one command": SlowCase(1, "cat {0}", "a{n}.py ", "x\n", 0.01),
+    "bad syntax, never the same": SlowCase(300, "{0}", "|-){n}", "x\n", 0.01),
+    "bad syntax in short commands": SlowCase(8000, "{0}", "{n})[=", "x\n", 0.01),
+    "bad syntax on an interpreter's input": SlowCase(300, "bash <<'E'\n{0}\nE", "0[0] let {n}", "x\n", 0.01),
+    "loops in loops": SlowCase(3000, f"{LOOPS} > {{0}}$a$b$c; done; done; done", "f{n}", "x\n", 0.7),
 }
 
 

@@ -6,8 +6,10 @@ import gzip
 import json
 import os
 import tracemalloc
+import warnings
 import zipfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,11 @@ import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError
 from eirkit.logs.corpus.reader import possible_formats, read_corpus
-from eirkit.logs.sources.documents import Skipped, StoredDocument, find_documents, open_document
+from eirkit.logs.formats import FILES_BESIDE
+from eirkit.logs.sources.documents import Skipped, StoredDocument, open_document
+from eirkit.logs.sources.folders import find_documents
 from eirkit.logs.trajectory import Recording, formats
+from tests.vestige.formats.samples import write_sample
 from tests.vestige.recorded import recorded
 
 LARGEST_GROWTH = 1.5  # of memory from one document to forty equal ones: names are kept, and what waits to be collected
@@ -140,6 +145,33 @@ def test_an_archive_in_an_archive_is_named(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "out.zip", "w") as archive:
         archive.write(tmp_path / "in.zip", "in.zip")
     assert reasons(tmp_path / "out.zip") == {"out.zip:in.zip": "is an archive in an archive; unpack the outer one"}
+
+
+@pytest.mark.parametrize("name", [name for name in FILES_BESIDE if name not in ("goose", "lacuna")])
+def test_runs_of_several_files_are_the_same_inside_an_archive(name: str, tmp_path: Path) -> None:
+    """Databases, and sweeps with their events, are named there instead, with the way out."""
+    write_sample(name, tmp_path / "logs")
+    for path in (tmp_path / "logs").rglob("*.db"):
+        path.unlink()
+    with zipfile.ZipFile(tmp_path / "logs.zip", "w") as archive:
+        for path in (tmp_path / "logs").rglob("*.*"):
+            archive.write(path, path.relative_to(tmp_path))
+    folder, packed = (
+        [replace(run, source="") if isinstance(run, Recording) else run for run in read_corpus([tmp_path / where])]
+        for where in ("logs", "logs.zip")
+    )
+    assert any(isinstance(run, Recording) for run in folder)
+    assert packed == folder
+
+
+def test_names_in_an_archive_may_climb_repeat_and_nest_without_end(tmp_path: Path) -> None:
+    deep = "a/" * 20_000
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive, warnings.catch_warnings(action="ignore"):
+        for index, inner in enumerate(
+            ("../../r.jsonl", "b/c.jsonl", "b/c.jsonl", "b", "b/c.jsonl/d.jsonl", f"{deep}x.jsonl")
+        ):
+            archive.writestr(inner, run(f"r{index}"))
+    assert sorted(names(tmp_path / "x.zip")) == ["r0", "r1", "r2", "r3", "r4", "r5"]
 
 
 def test_memory_is_bounded_by_the_largest_document(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from eirkit.cli.vestige.analyze import analyze
 from eirkit.cli.vestige.show import show
 from eirkit.engine.processes import Processes
 from eirkit.logs.actions.coverage import ToolCoverage, coverage_of, is_understood
+from eirkit.logs.actions.touches import interpret
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
@@ -37,6 +38,23 @@ def test_calls_are_counted_by_tool_and_those_of_rejected_replies_are_not() -> No
         ToolCoverage("exec", 1, 0),
     )
     assert not is_understood("mcp__github__create_issue")
+
+
+CUT = {
+    "bad syntax": "|-)" * 4000,
+    "more commands than are followed": "cat a.py; " * 3000,
+    "longer than is parsed": "cat a.py b.py c.py && " * 4000 + "true",
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_command_that_is_not_followed_to_its_end_is_not_understood(name: str) -> None:
+    calls = [Call("bash", {"command": one}, "x\n") for one in ("cat a.py", CUT[name], "cat b.py && true")]
+    recording = Recording("r", "t", "made", "made", tuple(RecordedTurn(calls=(call,)) for call in calls))
+    trajectory = interpret(recording, len)
+    assert trajectory.cut_short == (("bash", 1),)
+    assert coverage_of(recording, trajectory.cut_short) == (ToolCoverage("bash", 3, 2),)
+    assert [read.path for turn in trajectory.turns[::2] for read in turn.reads] == ["a.py", "b.py"]
 
 
 def logged(folder: Path, tools: dict[str, str]) -> Path:

@@ -14,14 +14,8 @@ import pytest
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.corpus.reader import CorpusReader, possible_formats, read_corpus
 from eirkit.logs.formats import FILES_BESIDE, PLUGINS
-from eirkit.logs.sources.documents import (
-    LogDocument,
-    ReadLimits,
-    Skipped,
-    StoredDocument,
-    find_documents,
-    open_document,
-)
+from eirkit.logs.sources.documents import LogDocument, ReadLimits, Skipped, StoredDocument, open_document
+from eirkit.logs.sources.folders import find_documents
 from eirkit.logs.trajectory import MARKED, NAMED, SHAPE, FolderFormat, Recording, formats
 from tests.vestige.formats.logs import as_json, as_lines
 from tests.vestige.formats.samples import write_sample

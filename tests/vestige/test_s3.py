@@ -15,7 +15,7 @@ from eirkit.engine.processes import Processes
 from eirkit.errors import InputFileError
 from eirkit.logs.corpus import work_units
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
-from eirkit.logs.sources.documents import find_documents
+from eirkit.logs.sources.folders import find_documents
 from eirkit.logs.sources.remote import Remote
 from tests.vestige.test_parts import OPTIONS, silent, tables
 from tests.vestige.test_remote import packed_corpus

@@ -12,7 +12,7 @@ from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.shell.effects import shell_touches
 from eirkit.logs.shell.grammar import parse, parse_with_grammar
 from eirkit.logs.shell.outputs import reads_of
-from eirkit.logs.shell.state import ShellState
+from eirkit.logs.shell.state import Effort, ShellState
 from eirkit.logs.shell.syntax import extract_long_texts, parse_plain
 from eirkit.logs.shell.words import Glob, expand, open_word
 from eirkit.logs.trajectory import Lines, Recording, Touches
@@ -85,7 +85,7 @@ def test_time_grows_with_length_and_not_faster(unit: str) -> None:
 
 @pytest.mark.parametrize("command", ["(" * 5000, "$(" * 5000, "a && " * 20_000 + "b", "x" * 3_000_000, "a|" * 30_000])
 def test_depth_and_length_have_bounds(command: str) -> None:
-    assert cost(lambda: parse(command)) < LONGEST
+    assert cost(lambda: parse(command, Effort())) < LONGEST
 
 
 @given(
@@ -95,7 +95,7 @@ def test_depth_and_length_have_bounds(command: str) -> None:
 )
 def test_plain_commands_come_out_of_both_parsers_alike(command: str) -> None:
     plain = parse_plain(command)
-    assert plain is None or plain == parse_with_grammar(command)
+    assert plain is None or plain == parse_with_grammar(command).node
 
 
 @pytest.mark.parametrize("name", ["mini-swe-agent-v1", "mini-swe-agent-v2"])
@@ -106,7 +106,7 @@ def test_recorded_plain_commands_come_out_of_both_parsers_alike(name: str) -> No
             for call in turn.calls:
                 plain = parse_plain(call.arguments["command"])
                 seen += plain is not None
-                assert plain is None or plain == parse_with_grammar(call.arguments["command"])
+                assert plain is None or plain == parse_with_grammar(call.arguments["command"]).node
     assert seen > 1000
 
 

@@ -22,8 +22,10 @@ from pyarrow import parquet
 
 from eirkit.errors import InputFileError
 from eirkit.folders import DEEPEST_FOLDER
-from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument, find_documents, open_document
+from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument, open_document
+from eirkit.logs.sources.folders import find_documents
 from eirkit.logs.sources.json_parser import _parse_in_little_memory, is_deeper, parse_json
+from eirkit.logs.sources.members import MemberPath
 from tests.lacuna.running import eirkit
 from tests.processes import completed
 
@@ -82,7 +84,9 @@ def test_the_members_of_an_archive_are_documents_whose_names_are_labels_only(tmp
     members = {member.source: member for member in archive.members()}
     assert sorted(members) == ["logs.zip:../../etc/evil.json", "logs.zip:/abs.json", "logs.zip:in/b.json.gz"]
     assert [members[name].json() for name in sorted(members)] == [[1], [3], [2]]
-    assert {member.parent for member in members.values()} == {None}
+    parents = [members[name].parent for name in sorted(members)]
+    assert [parent.inner for parent in parents if isinstance(parent, MemberPath)] == ["../../etc", "", "in"]
+    assert not any(isinstance(parent, MemberPath) and (parent / "logs.zip").is_file() for parent in parents)
     assert list(tmp_path.rglob("*")) == [tmp_path / "logs.zip"]
 
 

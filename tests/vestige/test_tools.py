@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from eirkit.logs.actions.coverage import is_understood
 from eirkit.logs.actions.touches import touches_of
 from eirkit.logs.shell.state import ShellState
 from eirkit.logs.trajectory import Call, Lines, Touches
@@ -308,3 +309,18 @@ def test_a_server_of_files_is_known_by_its_tools() -> None:
     ).writes
     assert [(write.path, write.kind) for write in moved] == [("b.py", "whole"), ("a.py", "delete")]
     assert call("mcp__tickets__read_file", "x", path="/repo/a.py") == Touches(), "no server of files"
+
+
+@pytest.mark.parametrize("prefix", ["mcp__fs__", "mcp__my_fs__", "mcp__local-files__", "mcp_fs_", "fs_", "filesystem-"])
+def test_a_server_of_files_is_known_however_an_agent_spells_its_name(prefix: str) -> None:
+    assert [read.path for read in call(f"{prefix}read_file", "x = 1\n", path="/repo/a.py").reads] == ["a.py"]
+    (write,) = call(f"{prefix}write_file", "Successfully wrote", path="/repo/b.py", content="y").writes
+    assert (write.path, write.kind, write.content) == ("b.py", "whole", "y")
+    assert is_understood(f"{prefix}list_directory")
+    assert not is_understood(f"{prefix}frobnicate")
+
+
+@pytest.mark.parametrize("name", ["mcp__github__create_file", "mcp__drive__read_file", "prefs_read_file", "read__file"])
+def test_a_tool_of_another_server_is_not_understood(name: str) -> None:
+    assert not is_understood(name)
+    assert call(name, "x", path="/repo/a.py") == Touches()

@@ -245,3 +245,12 @@ def test_a_range_and_a_whole_file_are_told_apart() -> None:
     a, b = touches_of(call, initial_state(Recording("r", "t", "codex", "x", (), root="/repo"))).reads
     assert (a.path, a.lines) == ("a.py", dict(enumerate(first, 15)))
     assert (b.path, b.lines) == ("b.py", dict(enumerate(second, 1)))
+
+
+def test_an_output_that_could_not_be_decoded_shows_no_file() -> None:
+    """Inspect puts its own words in the place of such an output; a command that prints nothing may still write."""
+    shown = Call(
+        "bash", {"command": "tail -c 9 a.png | tee b.png"}, "Error decoding bytes to utf-8: bad byte", failed=True
+    )
+    touches = touches_of(shown, initial_state(Recording("r", "t", "inspect", "x", (), root="/repo")))
+    assert touches.reads == ()

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from eirkit.facts import fact
 from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.sources.members import Folder
 from eirkit.registry import Registry
 
 Break = Literal["compaction", "clear"]
@@ -182,6 +182,7 @@ class Trajectory:
     turns: tuple[Turn, ...]
     root: str | None  # the repository's folder, from the log or inferred
     unresolved: int = 0  # words in commands that name unknown files: globs, outputs of other commands
+    cut_short: tuple[tuple[str, int], ...] = ()  # tools, and calls of them that were not followed to their end
 
 
 SHAPE, MARKED, NAMED = 1, 2, 3
@@ -205,7 +206,7 @@ class Format(Protocol):
 class FolderFormat(Format, Protocol):
     """A format whose runs consist of several files in a folder: one document is the run, the others belong to it."""
 
-    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+    def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return the names in a folder, files or subfolders, that are read with another document there.
 
         They are not runs of their own, whatever else recognises them. Called once per folder, so it must be cheap; it

@@ -13,7 +13,7 @@ from eirkit.logs.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
 
 FORMAT = "harbor"
-ATIF = {
+ATIF: dict[str, Any] = {
     "schema_version": "ATIF-v1.5",
     "session_id": "s1",
     "agent": {"name": "terminus-2", "model_name": "m"},
@@ -61,6 +61,18 @@ def test_a_trial_in_atif(tmp_path: Path) -> None:
     assert (run.prompt, run.model, run.exit_status, run.resolved) == ("Go", "m", "AgentTimeoutError", False)
     assert [(turn.text, turn.broken) for turn in run.turns] == [("Done.", None), ("Done.", "compaction")]
     assert run.details["agent_result"] == {"n_input_tokens": 9.0, "cost_usd": 0.1}
+
+
+def test_the_trajectory_of_a_trial_is_read_alone_wherever_its_schema_stands(tmp_path: Path) -> None:
+    """Keys may come in any order, and a long task can put the schema behind what is looked at."""
+    task = {"step_id": 1, "source": "user", "message": "Go" * 50_000}
+    behind = {"steps": [task, *ATIF["steps"][1:]], "agent": ATIF["agent"], "schema_version": "ATIF-v1.5"}
+    for number, content in enumerate((ATIF, behind, {key: ATIF[key] for key in ("agent", "steps")})):
+        path = as_json(tmp_path / str(number) / "agent" / "trajectory.json", content)
+        assert who_recognises(path) == ["atif"]
+        (run,) = read_corpus([path])
+        assert isinstance(run, Recording)
+        assert [turn.text for turn in run.turns] == ["Done."]
 
 
 def test_sub_agents_of_a_trial_are_runs_of_their_own_without_its_outcome(tmp_path: Path) -> None:

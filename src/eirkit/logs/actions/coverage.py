@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
+from collections.abc import Iterable
 from functools import lru_cache
 
 from eirkit.facts import fact
-from eirkit.logs.actions.tools import tool_named
+from eirkit.logs.actions.tools import name_on_server, tool_named
 from eirkit.logs.actions.touches import command_of
 from eirkit.logs.trajectory import Recording
 
 # Tools that plan, delegate, wait, ask, list names or look elsewhere than in files, in lower case.
 _NAMES = """
 agent ask ask_followup_question ask_user askuserquestion attempt_completion bashoutput close_agent complete_task
-croncreate crondelete cronlist delegate_to_agent directory_tree enter_plan_mode enterplanmode enterworktree exit
-exit_plan_mode exitplanmode exitworktree fetch fetch_webpage file_search find_by_name find_file finish
-get_allowed_directories glob google_web_search kill_shell killbash killshell list list_agents
-list_allowed_directories list_dir list_directory list_files list_mcp_resource_templates list_mcp_resources
-listmcpresourcestool ls mark_task_complete monitor new_task noop plan_exit plan_mode_respond question read_lints
-report_intent
-request_user_input resume_agent save_memory schedulewakeup send_input send_message sendmessage skill slashcommand
-sleep spawn_agent stop_bash structuredoutput submit switch_mode task task_done taskcreate taskget tasklist
-taskoutput taskstop taskupdate think todo todo_read todo_write todoread todowrite tool_search toolsearch update_plan
-update_todo_list update_topic view_image wait wait_agent web_fetch web_search webfetch websearch
-write_stdin write_todos
+create_directory croncreate crondelete cronlist delegate_to_agent directory_tree enter_plan_mode enterplanmode
+enterworktree exit exit_plan_mode exitplanmode exitworktree fetch fetch_webpage file_search find_by_name find_file
+finish get_allowed_directories get_file_info glob google_web_search kill_shell killbash killshell list list_agents
+list_allowed_directories list_dir list_directory list_directory_with_sizes list_files list_mcp_resource_templates
+list_mcp_resources listmcpresourcestool ls mark_task_complete monitor new_task noop plan_exit plan_mode_respond
+question read_lints report_intent request_user_input resume_agent save_memory schedulewakeup send_input send_message
+sendmessage skill slashcommand sleep spawn_agent stop_bash structuredoutput submit switch_mode task task_done
+taskcreate taskget tasklist taskoutput taskstop taskupdate think todo todo_read todo_write todoread todowrite
+tool_search toolsearch update_plan update_todo_list update_topic view_image wait wait_agent web_fetch web_search
+webfetch websearch write_stdin write_todos
 """
 NO_FILES = frozenset(_NAMES.split())
 _ELSEWHERE = re.compile(
@@ -46,8 +46,13 @@ class ToolCoverage:
     understood: int
 
 
-def coverage_of(recording: Recording) -> tuple[ToolCoverage, ...]:
-    """Return the calls of each tool, the most frequent first; rejected replies made none."""
+def coverage_of(recording: Recording, cut_short: Iterable[tuple[str, int]] = ()) -> tuple[ToolCoverage, ...]:
+    """Return the calls of each tool, the most frequent first; rejected replies made none.
+
+    Args:
+        recording: the run as its log records it.
+        cut_short: tools with the number of calls whose commands were not followed to their end.
+    """
     calls: Tally[str] = Tally()
     understood: Tally[str] = Tally()
     is_known = recording.domain == "entities"  # every call of a tool over entities names what it touches
@@ -58,10 +63,13 @@ def coverage_of(recording: Recording) -> tuple[ToolCoverage, ...]:
             calls[call.tool] += 1
             if is_known or turn.touches is not None or is_understood(call.tool) or command_of(call) is not None:
                 understood[call.tool] += 1
+    understood.subtract(dict(cut_short))
     return tuple(ToolCoverage(tool, count, understood[tool]) for tool, count in calls.most_common())
 
 
 @lru_cache(maxsize=256)  # asked about every call, and a log has few tools
 def is_understood(tool: str) -> bool:
     """Return whether it is known what calls of a tool read and write, whatever their arguments."""
-    return tool_named(tool) is not None or tool.lower() in NO_FILES or _ELSEWHERE.match(tool.lower()) is not None
+    name = tool.lower()
+    is_silent = name in NO_FILES or name_on_server(name) in NO_FILES or _ELSEWHERE.match(name) is not None
+    return is_silent or tool_named(tool) is not None

@@ -43,7 +43,7 @@ _NEW = (
 )
 _CONTENT = ("file_text", "content", "contents", "text", "code_edit", "code")
 _MARKER = re.compile(r"(?<!<)<{6,}+ ?SEARCH\n|(?<!=)={6,}+\n|(?<!>)>{6,}+ ?REPLACE")
-_SERVER = re.compile(r"\Amcp__[\w-]{0,40}filesystem[\w-]{0,40}__")
+_FILE_SERVERS = ("filesystem", "files", "file", "fs")  # words in the names of MCP servers that read and write files
 _AS_IT_IS = "This is the original code before your edit"
 
 
@@ -215,7 +215,16 @@ TOOLS: Mapping[str, Tool] = {
         ("write", "write_file", "create_file", "write_to_file", "fs_write", "new_file", "save_file"), create
     ),
     **dict.fromkeys(
-        ("replace", "multiedit", "replace_in_file", "edit_file", "search_replace", "str_replace", "notebookedit"),
+        (
+            "replace",
+            "multiedit",
+            "replace_in_file",
+            "edit_file",
+            "search_replace",
+            "str_replace",
+            "notebookedit",
+            "edit_block",
+        ),
         replace_text,
     ),
     **dict.fromkeys(("insert", "insert_content", "insert_lines", "append_file"), insert),
@@ -232,8 +241,23 @@ TOOLS: Mapping[str, Tool] = {
 
 
 def tool_named(name: str) -> Tool | None:
-    """Return the tool of that name, ignoring case and the prefix of an MCP server."""
+    """Return the tool of that name, ignoring case and the prefix of an MCP server of files."""
     own = TOOLS.get(name)
     if own is None:
-        own = TOOLS.get(_SERVER.sub("", name.lower()))
+        own = TOOLS.get(name.lower()) or TOOLS.get(name_on_server(name.lower()))
     return own
+
+
+def name_on_server(name: str) -> str:
+    """Return the name that an MCP server of files gives a tool; any other name as it is.
+
+    Claude Code writes `mcp__fs__read_file`, Gemini CLI `mcp_fs_read_file`, opencode `fs_read_file`, Copilot CLI
+    `fs-read_file`. Servers of other names may store their files elsewhere, so theirs are not understood.
+    """
+    server, _, tool = name.removeprefix("mcp__").rpartition("__")
+    if server:
+        words = server.replace("-", "_").split("_")
+        return tool if "filesystem" in server or not set(_FILE_SERVERS).isdisjoint(words) else name
+    bare = name.removeprefix("mcp_")
+    known = (word for word in _FILE_SERVERS if bare.startswith((f"{word}_", f"{word}-")))
+    return bare[len(word) + 1 :] if (word := next(known, "")) else name

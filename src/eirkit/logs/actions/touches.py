@@ -32,6 +32,7 @@ _REFUSED = (
     *("The user rejected", "The user has specified a rule which prevents", "The user denied", "The user has declined"),
     *("Command rejected", "Operation denied", "approval denied", "Request interrupted by user", "[Request interrupted"),
 )
+_UNDECODED = "Error decoding bytes to utf-8"  # Inspect, in place of an output that is no text
 _REFUSAL_STARTS = frozenset({*(words[0] for words in _REFUSED), "E"})
 _REFUSAL_CHARACTERS = 2000  # a longer output is what a command printed
 _FRESH = ("mini", "codex", "gemini")  # scaffolds that run every command in a new shell
@@ -59,7 +60,8 @@ def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
         Turn(number, touches.reads, touches.writes, tokens, turn)
         for number, (turn, touches, tokens) in enumerate(zip(recording.turns, touched, sizes, strict=True), 1)
     ]
-    return Trajectory(recording, tuple(turns), state.roots[0] if state.roots else None, state.unresolved)
+    root = state.roots[0] if state.roots else None
+    return Trajectory(recording, tuple(turns), root, state.unresolved, tuple(state.cut_short.items()))
 
 
 def initial_state(recording: Recording, count: Callable[[str], int] = len) -> ShellState:
@@ -85,7 +87,10 @@ def touches_of(call: Call, state: ShellState) -> Touches:
         folder = None if call.working_folder else call.arguments.get("directory") or call.arguments.get("dir_path")
         if folder and isinstance(folder, str):
             state.folder = _folder(folder, state)
-        touches = shell_touches(command, call.output, _exit_code(call), state)
+        shown = "" if call.failed and call.output.startswith(_UNDECODED) else call.output
+        touches = shell_touches(command, shown, _exit_code(call), state)
+        if state.effort.is_cut:
+            state.cut_short[call.tool] += 1
     # A Python program cannot change the shell's directory, nor can a command whose shell ends with it.
     if not state.keeps_folder or call.tool in PYTHONS:
         state.folder = began

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.documents import NAMED, ReadLimits, Skipped, StoredDocument, find_documents, open_document
+from eirkit.logs.sources.documents import NAMED, ReadLimits, Skipped, StoredDocument, open_document
+from eirkit.logs.sources.folders import find_documents
 from eirkit.logs.sources.streams import open_file
 
 LIMITS = ReadLimits(document_bytes=1 << 28)

@@ -25,8 +25,10 @@ from eirkit.logs.corpus.outcomes import (
 )
 from eirkit.logs.formats import BEGINNINGS, FILES_BESIDE, SIGNS
 from eirkit.logs.sources.databases import MAGIC
-from eirkit.logs.sources.documents import HEAD_BYTES, NAMED, ReadLimits, Skipped, StoredDocument, find_documents
+from eirkit.logs.sources.documents import HEAD_BYTES, NAMED, ReadLimits, Skipped, StoredDocument
+from eirkit.logs.sources.folders import find_documents, unclaimed_members
 from eirkit.logs.sources.json_lines import shows_an_object
+from eirkit.logs.sources.members import Folder
 from eirkit.logs.sources.remote import Location, Remote
 from eirkit.logs.sources.streams import as_label
 from eirkit.logs.tables import FILE, is_analysis
@@ -210,7 +212,7 @@ class _Results:
         if resolved is None and document.is_archive:
             resolved = self._within(document).get(*names)
         if resolved is None:
-            resolved = self.beside.get(document.parent, *names)
+            resolved = self.beside.get(document.parent if isinstance(document.parent, Path) else None, *names)
         return run if resolved is None else replace(run, resolved=resolved)
 
     def _within(self, archive: StoredDocument) -> Outcomes:
@@ -234,9 +236,9 @@ class _Reading:
             self._readers[name] = call("format", formats.get(name))
         return self._readers[name]
 
-    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+    def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return the names in a folder that are read with another document there, or are tables of an analysis."""
-        claimed = set(OWN_NAMES.intersection(names) if is_analysis(folder) else ())
+        claimed = set(OWN_NAMES.intersection(names) if isinstance(folder, Path) and is_analysis(folder) else ())
         for format in self.names:
             beside = FILES_BESIDE.get(format, () if format in SIGNS else ("",))
             if any(sign in name for sign in beside for name in names):
@@ -260,7 +262,7 @@ class _Reading:
             if name is not None:
                 yield from _runs(document, name, self.reader(name), tally)
             elif document.is_archive and not within:
-                for member in document.members():
+                for member in unclaimed_members(document, self.claims):
                     yield from self.read(member, is_given=False, within=True)
             elif within and document.head.startswith(MAGIC):
                 yield Skipped(document.source, "is a database inside an archive; unpack the archive")

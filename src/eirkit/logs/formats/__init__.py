@@ -46,7 +46,7 @@ PLUGINS = {
 SIGNS: dict[str, tuple[bytes | str, ...]] = {
     "aider": (_AIDER,),
     "amp": (b'"T-',),
-    "atif": (b'"schema_version"',),
+    "atif": (b'"schema_version"', b'"step_id"'),
     "claude-code": (b'"parentUuid"', b'"leafUuid"'),
     "cline": (b'"origin"', b'"role"'),
     "codex": (b'"payload"', b'"instructions"', b'"git"'),

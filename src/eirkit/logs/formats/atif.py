@@ -13,7 +13,6 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count, takewhile
-from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
@@ -31,7 +30,8 @@ from eirkit.logs.formats.run_builder import (
     whole_document,
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
-from eirkit.logs.trajectory import NAMED, LoggedUsage, Recording, formats
+from eirkit.logs.sources.members import Folder
+from eirkit.logs.trajectory import MARKED, NAMED, LoggedUsage, Recording, formats
 
 Step = Mapping[str, Any]
 _AskedCall = tuple[str, str, Mapping[str, Any]]
@@ -165,6 +165,7 @@ def _usage(metrics: Mapping[str, Any]) -> LoggedUsage | None:
 
 
 _FIRST_CONTINUATION = ".cont-1.json"
+_STEP_KEYS = frozenset({b"steps", b"step_id", b"source"})
 
 
 @formats.add("atif")
@@ -172,10 +173,13 @@ class Atif:
     """ATIF trajectory files."""
 
     def recognises(self, document: LogDocument) -> int:
-        """Return whether the object names the schema."""
-        return NAMED if _is_atif(document.head) else 0
+        """Return whether the object names the schema; or has its steps, where the schema stands behind them."""
+        if _is_atif(document.head):
+            return NAMED
+        is_object = document.head.lstrip()[:1] == b"{" and not begins_with_info(document.head)
+        return MARKED if is_object and _STEP_KEYS.issubset(document.quoted) else 0
 
-    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+    def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return the continuations whose first part is beside them."""
         known = frozenset(names)
         beginnings = (name.removesuffix(_FIRST_CONTINUATION) for name in names if name.endswith(_FIRST_CONTINUATION))
@@ -252,12 +256,12 @@ def _continuations(document: LogDocument) -> Iterator[Mapping[str, Any] | Skippe
             yield _part_at(folder / name, document)
 
 
-def _continuation_names(folder: Path, stem: str) -> Iterator[str]:
+def _continuation_names(folder: Folder, stem: str) -> Iterator[str]:
     names = (f"{stem}.cont-{number}.json" for number in count(1))
     return takewhile(lambda name: is_own_file(folder / name, folder), names)
 
 
-def _part_at(path: Path, document: LogDocument) -> Mapping[str, Any] | Skipped:
+def _part_at(path: Folder, document: LogDocument) -> Mapping[str, Any] | Skipped:
     source = f"{document.source.removesuffix(document.name)}{path.name}"
     try:
         return whole_document(open_document(path, source=source))
@@ -265,7 +269,7 @@ def _part_at(path: Path, document: LogDocument) -> Mapping[str, Any] | Skipped:
         return Skipped(source, str(error))
 
 
-def _begins_with_atif(path: Path) -> bool:
+def _begins_with_atif(path: Folder) -> bool:
     try:
         return _is_atif(open_document(path).head)
     except InputFileError:

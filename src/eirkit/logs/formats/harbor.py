@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
@@ -27,27 +26,28 @@ from eirkit.logs.formats.run_builder import (
     whole_document,
 )
 from eirkit.logs.sources.documents import LogDocument, ReadLimits, Skipped, open_document
+from eirkit.logs.sources.members import Folder, path_within
 from eirkit.logs.trajectory import NAMED, Recording, formats
 
 _EPISODE = re.compile(r"episode-([0-9]{1,9})")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
-def _episode_folders(trial: Path) -> list[Path]:
+def _episode_folders(trial: Folder) -> list[Folder]:
     """Return the folders of a trial's episodes in numerical order."""
     folder = trial / "agent" / "episodes"
     found = [path for path in _listed(folder) if _EPISODE.fullmatch(path.name)]
     return sorted(found, key=lambda path: int(path.name.partition("-")[2]))
 
 
-def _listed(folder: Path) -> list[Path]:
+def _listed(folder: Folder) -> list[Folder]:
     try:
         return list(folder.iterdir())
     except OSError:
         return []
 
 
-def take_episodes(document: LogDocument, trial: Path) -> Iterator[Recording | Skipped]:
+def take_episodes(document: LogDocument, trial: Folder) -> Iterator[Recording | Skipped]:
     """Yield the unreadable parts of the episodes, then the run."""
     source = document.source.removesuffix(document.name)
     compactions = _compactions(trial, source)
@@ -91,11 +91,11 @@ def _recording(document: LogDocument, builder: RunBuilder, model: str) -> Record
     )
 
 
-def _value(path: Path, source: str, trial: Path) -> object:
+def _value(path: Folder, source: str, trial: Folder) -> object:
     """Return the content of a file, None if it does not exist, or why it cannot be read."""
     if not is_own_file(path, trial):
         return None
-    label = f"{source}{path.relative_to(trial).as_posix()}"
+    label = f"{source}{path_within(path, trial)}"
     try:
         return open_document(path, source=label).json()
     except InputFileError as error:
@@ -127,12 +127,12 @@ def _first_word(messages: list[Mapping[str, Any]]) -> str:
     return text_of(messages[0].get("content")) if messages else ""
 
 
-def _compactions(trial: Path, source: str) -> list[object]:
+def _compactions(trial: Folder, source: str) -> list[object]:
     paths = [path for path in _listed(trial / "agent" / "compactions") if path.suffix == ".json"]
     return [_value(path, source, trial) for path in sorted(paths, key=_order)]
 
 
-def _order(path: Path) -> tuple[int, str]:
+def _order(path: Folder) -> tuple[int, str]:
     found = _NUMBER.search(path.name)
     return int(found.group()) if found else 0, path.name
 
@@ -156,7 +156,7 @@ class Harbor:
         """Return whether the document is the result of a trial."""
         return NAMED if document.name == _RESULT and _is_trial(document.head) else 0
 
-    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+    def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return everything beside a trial's result, and the files that sum up a job."""
         if _RESULT not in names:
             return ()
@@ -175,7 +175,8 @@ class Harbor:
             yield result
         elif document.parent is None:
             yield skipped(
-                document, "is a trial inside an archive, where its other files cannot be read; unpack the archive"
+                document,
+                "is a trial at an address, where its other files cannot be read; copy its folder here",
             )
         else:
             yield from _trial(document, document.parent, result)
@@ -190,7 +191,7 @@ def _is_job(head: bytes) -> bool:
     return head.lstrip()[:1] == b"{" and b'"n_total_trials"' in head and b'"stats"' in head
 
 
-def _trial(document: LogDocument, folder: Path, result: Mapping[str, Any]) -> Iterator[Recording | Skipped]:
+def _trial(document: LogDocument, folder: Folder, result: Mapping[str, Any]) -> Iterator[Recording | Skipped]:
     run: Recording | None = None
     for found in _agents_logs(document, folder):
         if isinstance(found, Skipped):
@@ -218,7 +219,7 @@ def _under(run: Recording, helper: Recording) -> Recording:
     )
 
 
-def _agents_logs(document: LogDocument, folder: Path) -> Iterator[Recording | Skipped]:
+def _agents_logs(document: LogDocument, folder: Folder) -> Iterator[Recording | Skipped]:
     trajectory = folder / "agent" / "trajectory.json"
     if is_own_file(trajectory, folder):
         source = f"{document.source.removesuffix(document.name)}agent/trajectory.json"
@@ -227,7 +228,7 @@ def _agents_logs(document: LogDocument, folder: Path) -> Iterator[Recording | Sk
         yield from take_episodes(document, folder)
 
 
-def _with_outcome(run: Recording, document: LogDocument, folder: Path, result: Mapping[str, Any]) -> Recording:
+def _with_outcome(run: Recording, document: LogDocument, folder: Folder, result: Mapping[str, Any]) -> Recording:
     reward = _reward(result, folder)
     task, trial = string_of(result.get("task_name")), string_of(result.get("trial_name")) or folder.name
     return replace(
@@ -244,7 +245,7 @@ def _with_outcome(run: Recording, document: LogDocument, folder: Path, result: M
     )
 
 
-def _reward(result: Mapping[str, Any], folder: Path) -> float | None:
+def _reward(result: Mapping[str, Any], folder: Folder) -> float | None:
     verified = mapping_of(result.get("verifier_result"))
     rewards = mapping_of(verified.get("rewards"))
     stated = number_of(rewards.get("reward", verified.get("reward")))
@@ -253,7 +254,7 @@ def _reward(result: Mapping[str, Any], folder: Path) -> float | None:
     return _reward_on_disk(folder) if stated is None else stated
 
 
-def _reward_on_disk(folder: Path) -> float | None:
+def _reward_on_disk(folder: Folder) -> float | None:
     path = folder / "verifier" / "reward.txt"
     if not is_own_file(path, folder):
         return None

@@ -14,6 +14,7 @@ from eirkit.errors import InputFileError
 from eirkit.event_files import EVENTS, LARGEST_BLOCK, PLAIN_EVENTS, events_path, is_packed, unpack
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.sources.json_parser import parse_json
+from eirkit.logs.sources.members import Folder
 from eirkit.logs.sources.streams import open_file
 from eirkit.logs.trajectory import NAMED, FileRead, FileWrite, LoggedUsage, RecordedTurn, Recording, Touches, formats
 
@@ -43,7 +44,7 @@ class Lacuna:
         """Return whether the document holds the records of finished runs."""
         return NAMED if document.head.startswith(_BEGINNING) else 0
 
-    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+    def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return the other files of a sweep's folder; `control`, with full information, is read only when given."""
         return _OTHERS.intersection(names) if _RUNS in names and {EVENTS, PLAIN_EVENTS} & set(names) else ()
 
@@ -62,7 +63,7 @@ class Lacuna:
                 yield Skipped(place, f"not a run/1 record ({type(error).__name__}: {error}); restore the file")
 
 
-def _recording(record: Mapping[str, Any], place: str, folder: Path | None) -> Recording:
+def _recording(record: Mapping[str, Any], place: str, folder: Folder | None) -> Recording:
     task, score = record["task"], record["score"]
     events = _events(folder, record["run"], record["events"])
     turns = tuple(_turns(events, int(task["digits"])))
@@ -82,8 +83,8 @@ def _recording(record: Mapping[str, Any], place: str, folder: Path | None) -> Re
     )
 
 
-def _events(folder: Path | None, run: str, place: Mapping[str, int]) -> list[dict[str, Any]]:
-    if folder is None:
+def _events(folder: Folder | None, run: str, place: Mapping[str, int]) -> list[dict[str, Any]]:
+    if not isinstance(folder, Path):
         raise InputFileError("the events of the run are in another file; unpack the archive")
     start, size = int(place["offset"]), int(place["bytes"])
     if start < 0 or not 0 <= size <= LARGEST_BLOCK:

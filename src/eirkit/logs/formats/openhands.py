@@ -18,6 +18,7 @@ from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import message_usage, read_conversation, shell_name, usage_of
 from eirkit.logs.formats.run_builder import items_of, mapping_of, read_one_run, string_of
 from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
+from eirkit.logs.sources.members import Folder
 from eirkit.logs.trajectory import MARKED, Call, LoggedUsage, Recording, formats
 
 _EXIT_CODE = re.compile(r"\[(?:The command completed|Command finished) with exit code (-?\d{1,9})\.?\]")
@@ -100,7 +101,7 @@ class OpenHandsCompletions:
         """Return whether messages are followed by a response, or the file's name has a request's time."""
         return MARKED if is_completion(document) else 0
 
-    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+    def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return all completions of a task but the last, which repeats them."""
         timed = {name: float(found[1]) for name in names if (found := _TIME.search(name))}
         if len(timed) < 2:
@@ -153,7 +154,7 @@ def _recording(content: Mapping[str, Any], document: LogDocument) -> Recording:
 
 
 def _task(document: LogDocument) -> str:
-    if document.parent is not None:
+    if isinstance(document.parent, Path):
         return document.parent.resolve().name or document.name
     folders = PurePosixPath(document.source.rpartition(":")[2]).parts[:-1]
     return folders[-1] if folders else document.name or "run"

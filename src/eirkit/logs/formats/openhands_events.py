@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
@@ -26,6 +25,7 @@ from eirkit.logs.formats.openhands_sdk import (
 )
 from eirkit.logs.formats.run_builder import RunBuilder, items_of, mapping_of, skipped, string_of, whole_document
 from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.sources.members import Folder
 from eirkit.logs.trajectory import MARKED, LoggedUsage, Recording, formats
 
 Event = Mapping[str, Any]
@@ -59,7 +59,7 @@ class OpenHandsEvents:
         is_list = all(key in head for key in _EVENT_KEYS) or _SDK_KEYS.search(head) is not None
         return MARKED if is_list else 0
 
-    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+    def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return the files that are read with the state of a conversation."""
         return files_of_conversation(folder, names)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import arguments_of, shell_name, text_of
 from eirkit.logs.formats.run_builder import RunBuilder, is_own_file, items_of, mapping_of, skipped, string_of
 from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
+from eirkit.logs.sources.members import Folder
 from eirkit.logs.trajectory import KeptContext, LoggedUsage
 
 Event = Mapping[str, Any]
@@ -187,7 +187,7 @@ def is_state(document: LogDocument) -> bool:
     return document.name == _STATE and _is_state(document.head)
 
 
-def files_of_conversation(folder: Path, names: Sequence[str]) -> Collection[str]:
+def files_of_conversation(folder: Folder, names: Sequence[str]) -> Collection[str]:
     """Return the names in a folder that belong to the state beside them; sub-agents are runs of their own."""
     if _STATE not in names or _EVENTS not in names:
         return ()
@@ -202,7 +202,8 @@ def read_conversation_files(document: LogDocument, state: Mapping[str, Any]) -> 
     """Yield the events that cannot be read, then the conversation."""
     if document.parent is None:
         yield skipped(
-            document, "is a conversation inside an archive, where its events cannot be read; unpack the archive"
+            document,
+            "is a conversation at an address, where its events cannot be read; copy its folder here",
         )
         return
     history = []
@@ -231,7 +232,7 @@ def _is_state(head: bytes) -> bool:
     return head.lstrip()[:1] == b"{" and b'"agent"' in head and b'"llm"' in head
 
 
-def _event_files(folder: Path) -> list[Path]:
+def _event_files(folder: Folder) -> list[Folder]:
     """Return the event files in order, without links to files elsewhere."""
     try:
         found = [(match, path) for path in (folder / _EVENTS).iterdir() if (match := _EVENT.fullmatch(path.name))]

@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.sources.members import Folder, MemberPath
 from eirkit.logs.trajectory import Break, Call, KeptContext, LoggedUsage, RecordedTurn, Recording
 
 _INFO_FIRST = re.compile(rb'\s*\{\s*"info"\s*:')
@@ -320,8 +320,10 @@ def read_one_run(
         yield skipped(document, error)
 
 
-def is_own_file(path: Path, folder: Path) -> bool:
-    """Return whether a path is an ordinary file inside a folder, without a link that leads out of it."""
+def is_own_file(path: Folder, folder: Folder) -> bool:
+    """Return whether a path is an ordinary file inside a folder, without a link that leads out; archives have none."""
+    if isinstance(path, MemberPath) or isinstance(folder, MemberPath):
+        return path.is_file()
     try:
         return path.is_file() and path.resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError, ValueError):

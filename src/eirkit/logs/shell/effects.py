@@ -70,13 +70,14 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
     """Return what a command touched, and update `state` for the next one."""
     if output.startswith(_NOTES[0]) or _NOTES[1] in output:
         output = _SCAFFOLD_NOTE.sub("", output)
+    state.effort.begin(len(command) + len(output))
     walk = Walk(state, COMMANDS, output, exit_code)
     folder = state.folder
     if state.folder[:1] == "/" or state.folder[1:2] == ":" or not state.folder:
         walk.variables["PWD"] = state.folder or "."
     if exit_code == 0 or "sh: " not in output or not _UNPARSED.search(output):
         state.on_windows = state.on_windows or state.folder[1:2] == ":" or is_windows(command)
-        walk.run(parse(as_shell(command, on_windows=state.on_windows)))
+        walk.run(parse(as_shell(command, on_windows=state.on_windows), state.effort))
     shown = NOT_FOUND.sub("", output) if walk.missing else output
     reads = tuple(reads_of(walk.shown, shown, state)) if walk.shown else ()
     writes = tuple(done.write for done in _completed_writes(walk, output, exit_code)) if walk.written else ()

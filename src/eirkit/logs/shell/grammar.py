@@ -1,6 +1,7 @@
 """Parses a shell command with the tree-sitter grammar of bash into the nodes of `syntax.py`; it never raises.
 
-The grammar's error recovery can take more than linear time, so long commands are parsed in pieces of bounded size.
+Recovering from bad syntax takes the grammar a hundred times as long as parsing good syntax. So commands are parsed in
+pieces of bounded size, a broken command only up to a limit, and a run may spend only so much on broken commands.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from eirkit.errors import MissingExtraError
+from eirkit.logs.shell.state import Effort
 from eirkit.logs.shell.syntax import (
     EMPTY,
     FED,
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 LONGEST_COMMAND = 1 << 20  # characters of a command that are parsed
 _LONGEST_SKELETON = 1 << 15
 _PIECE = 3000  # characters passed to the grammar at once
+_MOST_BROKEN = 2 * _PIECE  # characters of a command in pieces with bad syntax, after which the rest is left out
+_BROKEN_COST = 2  # a character of a piece with bad syntax takes up to 40 µs, two commands interpreted
 _DEEPEST = 40  # deepest nesting that is followed
 _CACHED = 10_000  # longest command that is cached
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
@@ -48,12 +52,29 @@ _LISTING = re.compile(r"(?:\$\(|`)\s*(?:e?grep|rg|find|ls|git|echo|seq)\b")
 _MARK = re.compile(MARK + r"(\d+)")
 
 
-def parse(command: str) -> Node:
-    """Return the syntax nodes of a command; what the grammar cannot parse is left out."""
+class ParsedCommand(NamedTuple):
+    """The syntax nodes of a command, and what it took to find them."""
+
+    node: Node
+    broken: int  # characters in pieces with bad syntax
+    is_whole: bool  # it was parsed to its end
+
+
+def parse(command: str, effort: Effort) -> Node:
+    """Return the syntax nodes of a command; what the grammar cannot parse is left out.
+
+    A command is cut short if it is too long, too broken, or if its run has nothing left to spend on it.
+    """
     plain = parse_plain(command)
     if plain is not None:
         return plain
-    return _remembered(command) if len(command) <= _CACHED else parse_with_grammar(command[:LONGEST_COMMAND])
+    if not effort.spend(0):
+        return EMPTY
+    parsed = _remembered(command) if len(command) <= _CACHED else parse_with_grammar(command)
+    if parsed.broken:
+        effort.spend(parsed.broken * _BROKEN_COST)
+    effort.is_cut = effort.is_cut or not parsed.is_whole
+    return parsed.node
 
 
 @cache
@@ -66,14 +87,20 @@ def _parser() -> Parser:
     return Parser(Language(tree_sitter_bash.language()))
 
 
-def parse_with_grammar(command: str) -> Node:
+def parse_with_grammar(command: str) -> ParsedCommand:
     """Return the syntax nodes of a command from the grammar, however simple the command is."""
-    lifted = extract_long_texts(command)
-    nodes = []
+    lifted = extract_long_texts(command[:LONGEST_COMMAND])
+    nodes, broken = [], 0
+    is_whole = len(command) <= LONGEST_COMMAND and len(lifted.skeleton) <= _LONGEST_SKELETON
     for piece in _pieces(lifted.skeleton[:_LONGEST_SKELETON].replace("\0", "")):
-        tree = _tree(_ascii(piece))
-        nodes.append(_Builder(piece, lifted.bodies).sequence(tree.root_node.children, _DEEPEST))
-    return nodes[0] if len(nodes) == 1 else Chain(tuple((";", node) for node in nodes))
+        if broken >= _MOST_BROKEN:
+            is_whole = False
+            break
+        root = _tree(_ascii(piece)).root_node
+        broken += len(piece) if root.has_error else 0
+        nodes.append(_Builder(piece, lifted.bodies).sequence(root.children, _DEEPEST))
+    node = nodes[0] if len(nodes) == 1 else Chain(tuple((";", node) for node in nodes))
+    return ParsedCommand(node, broken, is_whole)
 
 
 @lru_cache(maxsize=256)

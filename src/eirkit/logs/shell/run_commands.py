@@ -10,6 +10,7 @@ from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.python_programs import effects_of
 from eirkit.logs.shell.python_values import GLOB, ProgramEffects, ProgramWrite
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, merged
+from eirkit.logs.shell.syntax import Node
 from eirkit.logs.shell.walk import Handler, Invocation, Walk
 from eirkit.logs.shell.windows_lines import as_shell
 from eirkit.logs.shell.words import UNKNOWN, Glob
@@ -157,10 +158,14 @@ def shell(walk: Walk, call: Invocation) -> Flow:
     while words and re.fullmatch(r"[-+][a-zA-Z]+|--\w+", words[0]) and "c" not in words[0].strip("-+"):
         words = words[2 if words[0] == "-o" else 1 :]
     if words and words[0].startswith("-") and len(words) > 1:
-        return walk.within(parse(words[1]))
+        return walk.within(_parsed(walk, words[1]))
     if words:
         return script(walk, call._replace(arguments=words))
-    return walk.within(parse(call.stdin.text)) if call.stdin.kind == "text" and call.stdin.text else OTHER
+    return walk.within(_parsed(walk, call.stdin.text)) if call.stdin.kind == "text" and call.stdin.text else OTHER
+
+
+def _parsed(walk: Walk, text: str) -> Node:
+    return parse(text, walk.state.effort)
 
 
 def script(walk: Walk, call: Invocation) -> Flow:
@@ -176,7 +181,7 @@ def script(walk: Walk, call: Invocation) -> Flow:
         outer = walk.variables
         given = {str(index): word for index, word in enumerate(call.arguments[1:10], 1)}
         walk.variables = {**outer, **given, "@": " ".join(call.arguments[1:])}
-        flow = walk.within(parse(text))
+        flow = walk.within(_parsed(walk, text))
         walk.variables = outer
         return flow
     return OTHER
@@ -186,7 +191,7 @@ def source(walk: Walk, call: Invocation) -> Flow:
     """`source` runs a script in the current shell."""
     path = walk.state.resolve(call.arguments[0], walk.folder) if call.arguments else None
     text = walk.text_of(path) if path is not None else None
-    return walk.capture(parse(text)) if text else NOTHING
+    return walk.capture(_parsed(walk, text)) if text else NOTHING
 
 
 def python(walk: Walk, call: Invocation) -> Flow:
@@ -225,7 +230,7 @@ def _python(walk: Walk, call: Invocation, text: str) -> Flow:
             walk.write(call, [Glob(change.path.replace(GLOB, ""))], change.kind, line=change.line)
         else:
             walk.write(call, [change.path], change.kind, content=change.content, line=change.line)
-    flows = [walk.within(parse(command)) for command in effects.commands]
+    flows = [walk.within(_parsed(walk, command)) for command in effects.commands]
     shows_input = piped and "/dev/stdin" in effects.shown
     return merged([*flows, chosen(call.stdin) if shows_input else _printed(walk, effects)])
 
@@ -254,17 +259,21 @@ def powershell(walk: Walk, call: Invocation) -> Flow:
     words = list(call.arguments)
     while words and words[0].startswith(("-", "/")):
         if words[0].lower().lstrip("-/") in ("command", "c"):
-            return walk.within(parse(as_shell(" ".join(words[1:]), on_windows=True)))
+            return walk.within(_parsed(walk, as_shell(" ".join(words[1:]), on_windows=True)))
         words = words[2 if words[0].lower() in ("-executionpolicy", "-ep", "-version") else 1 :]
     if not words or words[0].endswith(".ps1"):
         return OTHER
-    return walk.within(parse(as_shell(" ".join(words), on_windows=True)))
+    return walk.within(_parsed(walk, as_shell(" ".join(words), on_windows=True)))
 
 
 def command_prompt(walk: Walk, call: Invocation) -> Flow:
     """`cmd /c`: its rest is a line of commands."""
     at = next((place for place, word in enumerate(call.arguments) if word.lower() in ("/c", "/k", "//c")), None)
-    return OTHER if at is None else walk.within(parse(as_shell(" ".join(call.arguments[at + 1 :]), on_windows=True)))
+    return (
+        OTHER
+        if at is None
+        else walk.within(_parsed(walk, as_shell(" ".join(call.arguments[at + 1 :]), on_windows=True)))
+    )
 
 
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
@@ -299,7 +308,7 @@ RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "stdbuf": prefix("ioe"),
     "command": prefix(),
     "exec": prefix(),
-    "eval": lambda walk, call: walk.capture(parse(" ".join(call.arguments))),
+    "eval": lambda walk, call: walk.capture(_parsed(walk, " ".join(call.arguments))),
     **dict.fromkeys(
         (
             "true",

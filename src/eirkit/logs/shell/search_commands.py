@@ -221,7 +221,7 @@ def _recalled(walk: Walk, words: Sequence[str]) -> tuple[str, ...]:
     for command, output, folder in reversed(walk.state.listings):
         if sign not in command:  # a quick check before parsing
             continue
-        earlier, at = _alone(parse(command), folder, walk)
+        earlier, at = _alone(parse(command, walk.state.effort), folder, walk)
         if earlier and _key(walk, earlier, at) == wanted:
             names = () if clip_marks(output) else tuple(dict.fromkeys(_names(earlier, output)))
             return tuple(walk.state.absolute(name, at) for name in names) if len(names) <= _MOST_NAMES else ()

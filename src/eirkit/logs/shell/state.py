@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter as Tally
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,10 +26,36 @@ _MOST_LISTINGS = 64  # searches whose results are kept, with their folders
 _LONGEST_LISTING = 20_000
 _LONGEST_GLOB = 200
 _KEPT_CHARACTERS = 1 << 23  # characters of file texts that are kept
+_CHARACTERS_PER_COMMAND = 25  # a log of 1 MB may have 40,000 commands interpreted beyond the first 20,000
 _NAME = re.compile(r"[\w./@+~-]+")
 _CONTROL = re.compile(r"[\x00-\x1f]")  # in no file's name; some mark what a word does not determine
 _MOUNTED = re.compile(r"/[A-Za-z]/")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+
+
+@dataclass(slots=True)
+class Effort:
+    """What may still be spent on the commands of a run, counted in commands interpreted (about 20 µs each).
+
+    A few characters can ask for much: nested loops, a script run again and again, syntax that the grammar cannot
+    parse. So what a run may spend grows with its log; it is a count and not a time, so that results can be repeated.
+    """
+
+    left: int = 20_000
+    is_cut: bool = False  # the present call was not followed to its end
+
+    def begin(self, characters: int) -> None:
+        """Begin a call with so many characters of command and output."""
+        self.left += characters // _CHARACTERS_PER_COMMAND
+        self.is_cut = False
+
+    def spend(self, commands: int) -> bool:
+        """Take so much from what is left; False if nothing is left: the call is cut short."""
+        if self.left <= 0:
+            self.is_cut = True
+            return False
+        self.left -= commands
+        return True
 
 
 @dataclass(slots=True)
@@ -49,6 +76,8 @@ class ShellState:
     open_file: str | None = None  # file that is open in a windowed viewer
     on_windows: bool = False  # a line of PowerShell or cmd was seen
     unresolved: int = 0  # words that name files which cannot be determined
+    effort: Effort = field(default_factory=Effort)
+    cut_short: Tally[str] = field(default_factory=Tally)  # calls that were not followed to their end, by tool
     listings: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=_MOST_LISTINGS))
     _outputs: list[tuple[str, str]] = field(default_factory=list)
     met: dict[str, None] = field(default_factory=dict)  # files that calls named, extended when a glob is matched

@@ -17,6 +17,7 @@ from eirkit.logs.time_limits import check_time
 from eirkit.logs.trajectory import FileWrite, WriteKind
 
 _MOST_STEPS = 2000  # most commands interpreted in one call
+_WORDS_PER_COMMAND = 8  # so many words of a command cost as much as another command
 _TESTS = frozenset({"test", "["})
 _SPEAKERS = frozenset({"echo", "printf", "diff", "write-output", "write-host"})
 # Of bash, dash and zsh, which Claude Code runs as `(eval)`.
@@ -119,7 +120,7 @@ class Walk:
 
     def invoke(self, words: Sequence[str], stdin: Flow = NOTHING) -> Flow:
         """Interpret a command given by its words, as run by `xargs` or `sudo`."""
-        if not words or self.depth >= _DEEPEST or self.steps >= _MOST_STEPS:
+        if not words or self.depth >= _DEEPEST or not self._may_go_on(1 + len(words) // _WORDS_PER_COMMAND):
             return OTHER
         check_time()
         name = words[0].rpartition("/")[2].removesuffix(".exe")
@@ -130,6 +131,14 @@ class Walk:
         flow = self._dispatch(name, Invocation(name, list(words[1:]), stdin, self.steps), words[0])
         self.depth -= 1
         return flow
+
+    def _may_go_on(self, cost: int) -> bool:
+        """Return whether another command, or iteration of a loop, may be interpreted in this call; it is paid for."""
+        effort = self.state.effort
+        if max(self.steps, self.rounds) >= _MOST_STEPS:
+            effort.is_cut = True
+            return False
+        return effort.spend(cost)
 
     def _dispatch(self, name: str, call: Invocation, word: str) -> Flow:
         body = self.functions.get(name)
@@ -343,7 +352,7 @@ class Walk:
             names = self.state.match(word, self.folder) if isinstance(word, Glob) else [word]
             for name in names:
                 self.rounds += 1  # an iteration may contain no command
-                if max(self.steps, self.rounds) >= _MOST_STEPS:
+                if not self._may_go_on(1):
                     return
                 self.variables[loop.variable] = self.word_for(name) if isinstance(word, Glob) else name
                 self.run(loop.body, stdin)

@@ -1,4 +1,4 @@
-"""Finds and opens log files: plain files, folders, `.gz`, `.zst`, `.zip` and Parquet, read in place within limits.
+"""Opens log files: plain files, `.gz`, `.zst`, `.zip` and Parquet, read in place within limits.
 
 There is one document per log file, and its bytes are read only when a format needs them. Nothing is unpacked to disk or
 written.
@@ -7,17 +7,17 @@ written.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader, BytesIO
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import IO, Any, Protocol, TypeAlias
 
 from eirkit.errors import InputFileError
-from eirkit.folders import DEEPEST_FOLDER
 from eirkit.logs.sources.json_lines import finds_next_line, first_records, parse_line, pass_blank_lines
 from eirkit.logs.sources.json_parser import BYTE_ORDER_MARK, PARSER_NESTING, parse_json
+from eirkit.logs.sources.members import ArchiveTree, Folder, MemberPath
 from eirkit.logs.sources.parquet import read_rows
 from eirkit.logs.sources.remote import Location, Remote
 from eirkit.logs.sources.streams import (
@@ -39,7 +39,6 @@ from eirkit.logs.sources.streams import (
 HEAD_BYTES = 1 << 16
 _MARKS = (ZIP_MAGIC, EMPTY_ZIP_MAGIC, PARQUET_MAGIC)
 _MARK_BYTES = 4
-_AIDER_HISTORY = ".aider.chat.history.md"  # a log whose own name begins with a dot
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +116,8 @@ class LogDocument(Protocol):
         """
 
     @property
-    def parent(self) -> Path | None:
-        """The folder that contains it, for files beside it; None inside an archive."""
+    def parent(self) -> Folder | None:
+        """The folder that contains it, for files beside it; None for a remote file."""
 
     def json(self) -> Any:
         """Return the whole document as one JSON value."""
@@ -150,7 +149,7 @@ class StoredDocument:
         open_stored: Opener,
         source: str,
         name: str,
-        parent: Path | None,
+        parent: Folder | None,
         limits: ReadLimits,
         path: Location | None = None,
         section: Section | None = None,
@@ -160,6 +159,7 @@ class StoredDocument:
         self.path = path  # its location; None inside an archive
         self.section = section  # None: the whole file
         self.inner = ""  # of a member: its path in the archive
+        self.place: MemberPath | None = None  # of a member: the same, for what lies beside it
         self._head: bytes | None = None
         self._quoted: frozenset[bytes] | None = None
         self._records: tuple[Mapping[str, Any], ...] | None = None
@@ -233,7 +233,12 @@ class StoredDocument:
         if not self.is_archive:
             return ()
         archive = Archive(self.open_stored, self.source, self.limits.document_bytes)
-        return [_member_document(archive, entry, self.source, self.limits) for entry in archive.members()]
+        found = [_member_document(archive, entry, self.source, self.limits) for entry in archive.members()]
+        tree = ArchiveTree(found)
+        for member in found:
+            member.place = tree.path_of(member)
+            member.parent = None if member.place is None else member.place.parent
+        return found
 
     @property
     def is_archive(self) -> bool:
@@ -270,12 +275,18 @@ class StoredDocument:
         return text if text.startswith(self.source) else f"{self.source}: {text}"
 
 
-def open_document(path: Location, limits: ReadLimits = ReadLimits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
+def open_document(
+    path: Location | MemberPath,
+    limits: ReadLimits = ReadLimits(),  # noqa: B008 - frozen
+    source: str | None = None,
+) -> StoredDocument:
     """Return the document at a path without reading it.
 
     Raises:
         InputFileError: the path is missing, a folder, a pipe, a socket or a device.
     """
+    if isinstance(path, MemberPath):
+        return _opened_member(path, source)
     source = as_label(path.name if source is None else source)
     reason = None if isinstance(path, Remote) else why_not_a_file(path)
     if reason:
@@ -309,75 +320,12 @@ def open_section(path: Location, section: Section | None, limits: ReadLimits, so
     return whole
 
 
-Claims = Callable[[Path, Sequence[str]], Collection[str]]
-"""Returns which of a folder's names are read together with another document there."""
-
-
-def find_documents(
-    paths: Sequence[Location],
-    limits: ReadLimits = ReadLimits(),  # noqa: B008 - frozen
-    claims: Claims | None = None,
-) -> Iterator[StoredDocument | Skipped]:
-    """Yield the documents at the paths and in the folders there, in name order.
-
-    Claimed names are left out, and names that begin with a dot but for histories of aider. Links inside a folder are
-    not followed: one that leads out is yielded as skipped, and the target of any other is read at its own path.
-
-    Raises:
-        InputFileError: a given path is missing, a pipe, a socket or a device, or a store reports an error.
-    """
-    for path in paths:
-        if not path.is_dir():
-            yield open_document(path, limits)
-        elif isinstance(path, Remote):
-            yield from (open_document(file, limits, f"{path.name}/{inside}") for inside, file in path.files())
-        else:
-            yield from _walk(path, limits, claims or _claim_nothing)
-
-
-def _claim_nothing(_folder: Path, _names: Sequence[str]) -> Collection[str]:
-    return ()
-
-
-def _walk(folder: Path, limits: ReadLimits, claims: Claims) -> Iterator[StoredDocument | Skipped]:
-    home = folder.resolve()
-    waiting = [(folder, home.name, 0)]
-    while waiting:
-        path, source, depth = waiting.pop()
-        if depth and path.is_symlink():
-            if (reason := _why_not_inside(path, home)) is not None:
-                yield Skipped(as_label(source), reason)
-        elif not path.is_dir():
-            yield _document_or_reason(path, limits, source)
-        elif depth > DEEPEST_FOLDER:
-            yield Skipped(as_label(source), f"is nested in more than {DEEPEST_FOLDER} folders; give it by its own path")
-        else:
-            try:
-                names = sorted(entry.name for entry in path.iterdir())
-            except OSError as error:
-                yield Skipped(as_label(source), f"cannot be listed ({error.strerror}); check its permissions")
-                continue
-            claimed = claims(path, names)
-            mine = (name for name in reversed(names) if not _is_hidden(name) and name not in claimed)
-            waiting += [(path / name, f"{source}/{name}", depth + 1) for name in mine]
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".") and not name.startswith(_AIDER_HISTORY)
-
-
-def _why_not_inside(link: Path, home: Path) -> str | None:
-    """Return why a link in a folder is reported; None if its target is in the same folder and read there."""
-    try:
-        inside = link.resolve().is_relative_to(home)
-    except (OSError, RuntimeError):  # RuntimeError: a loop, before Python 3.13
-        return "is a link that leads back to itself; remove it"
-    return None if inside else "is a link that leads out of the folder; give its target as well"
-
-
-def _document_or_reason(path: Path, limits: ReadLimits, source: str) -> StoredDocument | Skipped:
-    reason = why_not_a_file(path)
-    return Skipped(as_label(source), reason) if reason else open_document(path, limits, source)
+def _opened_member(path: MemberPath, source: str | None) -> StoredDocument:
+    found = path.tree.files.get(path.inner)
+    if not isinstance(found, StoredDocument):
+        raise InputFileError(f"{as_label(path.inner)} is not in the archive")
+    label = found.source if source is None else as_label(source)
+    return StoredDocument(found.open_stored, label, found.name, found.parent, found.limits)
 
 
 def _member_document(archive: Archive, entry: zipfile.ZipInfo, source: str, limits: ReadLimits) -> StoredDocument:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
@@ -23,6 +22,7 @@ from eirkit.logs.formats.run_builder import (
 )
 from eirkit.logs.sources.databases import MAGIC, files_beside, has_columns, open_database, rows_of, sessions_of
 from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.sources.members import Folder
 from eirkit.logs.trajectory import MARKED, KeptContext, Recording, formats
 
 Object = Mapping[str, Any]
@@ -44,7 +44,7 @@ class Goose:
         is_export = b"conversation" in document.quoted and b"goose_mode" in document.quoted
         return MARKED if is_export or any(map(_is_header, document.first_records)) else 0
 
-    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+    def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return the files that belong to a database."""
         return files_beside(names)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
@@ -22,6 +21,7 @@ from eirkit.logs.formats.run_builder import (
     take_lines,
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
+from eirkit.logs.sources.members import Folder
 from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, formats
 
 Object = Mapping[str, Any]
@@ -41,7 +41,7 @@ class KimiCode:
         records = document.first_records
         return MARKED if any(record.get("type") in _OWN for record in records) or any(map(_is_event, records)) else 0
 
-    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+    def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return what lies beside the records of a session: its state, and the context as it is at the end."""
         if "state.json" in names and "agents" in names:
             return [name for name in names if name != "agents"]

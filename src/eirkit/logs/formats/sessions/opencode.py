@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
@@ -27,6 +26,7 @@ from eirkit.logs.formats.run_builder import (
 )
 from eirkit.logs.sources.databases import MAGIC, files_beside, has_columns, open_database, rows_of, sessions_of
 from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
+from eirkit.logs.sources.members import Folder
 from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, formats
 
 Object = Mapping[str, Any]
@@ -57,7 +57,7 @@ class Opencode:
         is_session = b"directory" in document.quoted and _storage(document) is not None
         return MARKED if is_export or is_session else 0
 
-    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+    def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return the messages and parts beside sessions, and the files that belong to a database."""
         stored = [name for name in names if name != "session"] if {"session", *_STORAGE} <= set(names) else []
         return [*stored, *files_beside(names)]
@@ -103,7 +103,7 @@ def _parsed(text: object) -> Object:
         return {}
 
 
-def _storage(document: LogDocument) -> Path | None:
+def _storage(document: LogDocument) -> Folder | None:
     """Return the folder of the older storage, in which sessions are in `session/PROJECT`."""
     folder = None if document.parent is None else document.parent.parent
     if folder is None or folder.name != "session" or not (folder.parent / "message").is_dir():
@@ -141,10 +141,11 @@ def _created(message: Object) -> tuple[int, str]:
     return count_of(mapping_of(message.get("time")).get("created")), string_of(message.get("id"))
 
 
-def _objects(folder: Path, storage: Path) -> Iterator[Object]:
+def _objects(folder: Folder, storage: Folder) -> Iterator[Object]:
     """Yield the objects in a folder's files, in the order of their names."""
-    for path in sorted(folder.glob("*.json")) if folder.is_dir() else []:
-        if is_own_file(path, storage):
+    found: list[Folder] = [*folder.iterdir()] if folder.is_dir() else []
+    for path in sorted(found, key=lambda one: one.name):
+        if path.suffix == ".json" and is_own_file(path, storage):
             yield mapping_of(open_document(path).json())
 
 

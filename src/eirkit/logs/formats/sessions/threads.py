@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
@@ -23,6 +22,7 @@ from eirkit.logs.formats.run_builder import (
     string_of,
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
+from eirkit.logs.sources.members import Folder
 from eirkit.logs.trajectory import MARKED, LoggedUsage, Recording, formats
 
 Object = Mapping[str, Any]
@@ -58,7 +58,7 @@ class Cline:
         is_named = document.name.endswith(_HISTORY) or b"<environment_details>" in start
         return MARKED if start.startswith(b"[") and b'"role"' in start and b'"content"' in start and is_named else 0
 
-    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+    def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return the files that describe a session beside its messages."""
         told = [name.removesuffix(_MESSAGES) + ".json" for name in names if name.endswith(_MESSAGES)]
         beside = ["ui_messages.json", "task_metadata.json"] if _HISTORY in names else []
