@@ -47,7 +47,8 @@ test-inspect: $(TOOLS)
 test-native: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/native
 	$(VENV)/native/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[openai,anthropic,google,vestige]'
-	$(VENV)/native/bin/python -m pytest tests/lacuna/models/test_native.py tests/lacuna/test_batches.py
+	$(VENV)/native/bin/python -m pytest tests/lacuna/models/test_native.py tests/lacuna/test_batches.py \
+		tests/lacuna/test_server_compaction.py
 
 # Harbor's own models read what we export; they need Python 3.12.
 HARBOR_PYTHON ?= $(shell for python in python3.12 $(HOME)/.pyenv/versions/3.12*/bin/python; do \
