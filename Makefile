@@ -16,10 +16,10 @@ demo: $(PACKAGE)
 	$(BIN)/eirkit demo
 
 # One process more than there are cores: tests of time limits and processes wait more than they compute. Each file is run by
-# one process, so that what its tests share is made once.
+# one process, so that what its tests share is made once; tests/conftest.py names those to begin with.
 WORKERS := $(shell expr $$(nproc 2> /dev/null || echo 2) + 1)
 test: $(TOOLS)
-	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m "not slow and not check"
+	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile --no-loadscope-reorder -m "not slow and not check"
 
 test-slow: $(TOOLS)
 	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m slow
@@ -47,7 +47,8 @@ test-inspect: $(TOOLS)
 test-native: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/native
 	$(VENV)/native/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[openai,anthropic,google,vestige]'
-	$(VENV)/native/bin/python -m pytest tests/lacuna/models/test_native.py tests/lacuna/test_batches.py
+	$(VENV)/native/bin/python -m pytest tests/lacuna/models/test_native.py tests/lacuna/test_batches.py \
+		tests/lacuna/test_server_compaction.py
 
 # Harbor's own models read what we export; they need Python 3.12.
 HARBOR_PYTHON ?= $(shell for python in python3.12 $(HOME)/.pyenv/versions/3.12*/bin/python; do \

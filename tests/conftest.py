@@ -26,6 +26,25 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # many tests: their workers are forks o
 pytest_plugins = ["tests.costs"] if "EIRKIT_COSTS" in os.environ else []  # a file that takes what each test costs
 
 
+# The files that cost the most, by `tests/costs.py`: started first, none is left over when all others are done.
+COSTLY = (
+    *(
+        "test_docs.py",
+        "test_patterns.py",
+        "test_custody.py",
+        "test_pytest_plugin.py",
+        "test_parts.py",
+        "test_harbor.py",
+    ),
+    *("test_mcp_server.py", "test_worker_fate.py", "test_mcp.py", "test_plugins.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the files of tests by what they cost; `--no-loadscope-reorder` hands them out in this order."""
+    items.sort(key=lambda item: COSTLY.index(item.path.name) if item.path.name in COSTLY else len(COSTLY))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def nothing_left_running(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail where a process that a module's tests started is alive after them, and end it."""

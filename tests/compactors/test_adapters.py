@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
+from eirkit.agents.model import ModelOptions
+from eirkit.agents.serving.model_factory import make_model
+from eirkit.agents.stores.endpoint import ModelEndpoint
 from eirkit.agents.stores.environments import python_of
 from eirkit.cli import run
 from eirkit.compactors.benchmark import CompactionBenchmark, run_benchmark
+from eirkit.compactors.compactor import TokenBudget
 from eirkit.compactors.records import read_runs
-from eirkit.compactors.trial import CompactorChoice
-from eirkit.logs.compaction.cuts import CutPlan
+from eirkit.compactors.trial import CompactorChoice, open_seat
+from eirkit.logs.compaction.context import ContextCall, ContextMessage
+from eirkit.logs.compaction.cuts import ContextCut, CutPlan
+from eirkit.logs.compaction.sized_lines import LineCounter
+from eirkit.logs.tokens import exact_counter
+from tests.compactors import by_hand
 from tests.compactors.planted_sessions import write_sessions
+from tests.lacuna.servers import Answer, ModelServer, document
 
 ADAPTERS = ("langchain-clear-tool-uses", "inspect-edit", "inspect-trim")
 BUDGET = 1500
@@ -43,3 +54,73 @@ def test_an_adapter_that_is_not_installed_says_how_to_install_it(tmp_path, monke
     words = "vestige compact logs --compactor langchain-clear-tool-uses --at every:5 --budget 600 --out out"
     assert run(words.split(" ")) == 2
     assert "run eirkit doctor --install langchain-clear-tool-uses" in capsys.readouterr().err
+
+
+SUMMARY = "They read a.py, which has value = 1."
+SUMMARIES = {
+    "langchain-summary": (by_hand.LANGCHAIN, {"keep": 4}),
+    "strands-summary": (by_hand.STRANDS, {"preserve_recent_messages": 4}),
+    "adk-compaction": (by_hand.ADK, {"event_retention_size": 4}),
+    "openhands-condenser": (by_hand.OPENHANDS, {}),
+}
+
+
+def small_context() -> ContextCut:
+    """The context that the scripts write out, with the task as its opening."""
+    messages = [ContextMessage("system", by_hand.TASK)]
+    for n, (command, output) in enumerate(by_hand.TURNS):
+        call = ContextCall(f"c{n}", "bash", {"command": command})
+        messages.append(ContextMessage("assistant", f"Step {n}", (call,)))
+        messages.append(ContextMessage("tool", output, call_id=f"c{n}", tool="bash"))
+    return ContextCut("small", 1, tuple(messages), {}, {}, 1000, 0, (), (), (), {})
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_a_vendors_summary_is_what_its_own_api_gives_by_hand(name, monkeypatch):
+    if (python := python_of(name)) is None:
+        pytest.skip(f"run eirkit doctor --install {name}")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    script, settings = SUMMARIES[name]
+    spoken = Answer(json.dumps(document({"role": "assistant", "content": SUMMARY})).encode())
+    with ModelServer([spoken]) as server:
+        choice = CompactorChoice(name, {"model": "openai/m", "base_url": server.url, **settings})
+        seat = open_seat(choice)
+        try:
+            answer = seat.ask(small_context(), TokenBudget(800, LineCounter(exact_counter())))
+        finally:
+            seat.close()
+        printed = asyncio.run(run_by_hand(python, script, server.url))
+    ours = [[one.role, one.text] for one in answer.messages if one.role != "system"]
+    assert ours == json.loads(printed.splitlines()[-1])
+    assert any(SUMMARY in text for _, text in ours)
+    assert (answer.usage.calls, answer.usage.input_tokens) == (1, server_tokens(spoken))
+    asked = [one.body["messages"] for one in server.received]
+    assert asked[0] == asked[1], "the vendor asks the model the same"
+
+
+async def run_by_hand(python: Path, script: str, server: str) -> str:
+    """Return what a script prints; it asks the model at an address that streams, as the vendors' clients want."""
+    endpoint = ModelEndpoint(make_model("openai/m", ModelOptions(base_url=server)), lambda texts: [])
+    address = await endpoint.start()
+    try:
+        pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
+        process = await asyncio.create_subprocess_exec(python, "-c", script, address, **pipes)
+        printed, said = await process.communicate()
+    finally:
+        await endpoint.stop()
+    assert process.returncode == 0, said.decode()[-2000:]
+    return printed.decode()
+
+
+def server_tokens(answer: Answer) -> int:
+    return int(json.loads(answer.body)["usage"]["prompt_tokens"])
+
+
+def test_a_vendors_summary_needs_a_model_and_says_so(tmp_path, monkeypatch, capsys):
+    if python_of("langchain-summary") is None:
+        pytest.skip("run eirkit doctor --install langchain-summary")
+    monkeypatch.chdir(tmp_path)
+    write_sessions(tmp_path / "logs", ["ada"])
+    words = "vestige compact logs --compactor langchain-summary --at every:5 --budget 600 --out out"
+    assert run(words.split(" ")) == 2
+    assert "give --compactor-set langchain-summary.model=PROVIDER/NAME" in capsys.readouterr().err

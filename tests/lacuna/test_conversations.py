@@ -377,7 +377,12 @@ def test_the_viewer_marks_a_value_at_each_of_its_places_in_a_turn(tmp_path: Path
     grid = ["--workload", "words", "--memory", "text", "--model", "scripted/reader", "--seeds", "5", "--no-control"]
     eirkit(capsys, "lacuna", "run", *grid, "--preset", "small", "--out", str(out), "--json")
     (record,) = [record for record, _ in scan_runs(out / "runs.jsonl")]
-    turns = LacunaRun(out, record, plugins=False).around(24)["told"]["turns"]
+    run = LacunaRun(out, record, plugins=False)
+    turns = run.around(24)["told"]["turns"]
+    for number, turn in enumerate(turns):
+        stated = [str(one.statement.value) for one in run.task.instance.said if one.passage == number]
+        marked = [text for text, state in turn["pieces"] if state is not None]
+        assert [value for value in stated if value in turn["text"]] == [text for text in marked if text in stated]
     (twice,) = [turn for turn in turns if turn["text"].count("sits in Ternax") == 2]
     assert [text for text, state in twice["pieces"] if state is not None] == ["577", "Ternax", "Ternax"]
     assert twice["pieces"][0] == ("[2031-01-13] user: The number of boxes in Ternax is ", None)

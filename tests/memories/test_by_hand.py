@@ -202,6 +202,37 @@ for text in texts:
 found = [system.read(one["id"]).content for one in system.search_agentic(query, k=5)]
 print(json.dumps(found[:5]))
 """,
+    "letta": """
+import subprocess
+from ast import literal_eval
+from letta_client import Letta
+from eirkit.agents.memories.letta import BLOCKS, CONTEXT_TOKENS
+from eirkit.agents.memories.mcp_client import CONSULT
+start = [sys.executable, "-m", "eirkit.agents.stores.letta_server", "--port", "0", "--with-parent"]
+with subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    at = json.loads(server.stdout.readline())
+    client = Letta(base_url=at["url"], api_key=at["password"], timeout=300)
+    embedding = {"embedding_endpoint_type": "openai", "embedding_endpoint": url, "embedding_model": "any",
+                 "embedding_dim": 384}
+    model = {"model": "any", "model_endpoint_type": "openai", "model_endpoint": url,
+             "context_window": CONTEXT_TOKENS, "parallel_tool_calls": True}
+    archive = client.archives.create(name="by-hand", embedding_config=embedding)
+    agent = client.agents.create(
+        llm_config=model, embedding_config=embedding, tools=["archival_memory_insert", "archival_memory_search"],
+        memory_blocks=[{"label": label, "value": value} for label, value in BLOCKS.items()],
+        include_base_tool_rules=False)
+    client.agents.archives.attach(archive.id, agent_id=agent.id)
+    def say(text):
+        said = client.agents.messages.create(agent.id, messages=[{"role": "user", "content": text}])
+        client.agents.messages.reset(agent.id, add_default_initial_messages=False)
+        return said.messages
+    for text in texts:
+        say(text)
+    asked = say(CONSULT + "\\n\\nQuestion: " + query)
+    returned = [literal_eval(one.tool_return) for one in asked if one.message_type == "tool_return_message"]
+    print(json.dumps([one["content"] for found in returned for one in found][:5]))
+    server.stdin.close()
+""",
     "mem0": """
 import os
 from pathlib import Path

@@ -41,7 +41,7 @@ FINE = ("Deaf", "Threads", "Forks", "Daemons", "Shouts", "Echoes")  # their runs
 
 
 def tried(memory: str, folder: Path, workers: int = 0) -> Verdict:
-    return watched(Trial(memory, "none", 0.0, workers), folder)
+    return watched(Trial(memory, "none", 0.0, workers, early=True), folder)  # no signal waits for its process
 
 
 def watched(trial: Trial, folder: Path) -> Verdict:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from eirkit.errors import UsageError
-from eirkit.show.document import Axis, Chart, Figure, Series
-from eirkit.show.drawing import METADATA, MOST_NUMBERS, named_places, power, save, shades_of
-from eirkit.show.exports import FIGURES, TABLES, write_figures, write_tables
+from eirkit.show.document import Axis, Chart, Figure, Headline, Page, Section, Series
+from eirkit.show.drawing import METADATA, MOST_NUMBERS, draw, named_places, power, save, shades_of
+from eirkit.show.exports import FIGURES, TABLES, WIDTHS, write_figures, write_tables
 from eirkit.show.runs.page import page_of
 from eirkit.show.table import Column, Table, one_line
 
@@ -54,6 +54,40 @@ def test_equal_charts_give_equal_bytes(tmp_path, ending):
     figure = Figure("f", "panels", (chart("line"), chart("bars"), chart("cells"), chart("names")))
     first, second = (save(figure, tmp_path / f"{n}{ending}").read_bytes() for n in "ab")
     assert first == second
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_figure_has_the_width_that_papers_ask_for(tmp_path, width):
+    figure = Figure("f", "panels", (chart("line"), chart("bars"), chart("points")))
+    page = Page("t", Headline("", "", ()), (Section("s", (), (figure, chart("names"))),))
+    for path in write_figures(page, tmp_path, "svg", width):
+        points = float(re.search(r'<svg[^>]* width="([\d.]+)pt"', path.read_text("utf-8"))[1])
+        assert points == pytest.approx(72 * WIDTHS[width])
+
+
+def test_the_data_of_every_chart_is_written(tmp_path):
+    figure = Figure("f", "panels", (chart("line"), chart("bars")))
+    page = Page("t", Headline("", "", ()), (Section("s", (), (figure, chart("points"))),))
+    written = write_figures(page, tmp_path, "csv")
+    assert [path.name for path in written] == ["f-line.csv", "f-bars.csv", "points.csv"]
+    assert [path.read_text("utf-8") for path in written] == [chart(name).csv() for name in ("line", "bars", "points")]
+
+
+def test_marks_at_the_ends_of_an_axis_are_drawn_whole():
+    from matplotlib.figure import Figure as Canvas
+
+    for top, is_clipped in ((1.0, False), (1.5, True)):
+        place = Canvas().subplots()
+        series = Series("a", "points", (1.0, 2.0), (0.0, top))
+        draw(place, Chart("c", "c", "alt", Axis("x"), Axis("y", low=0.0, high=1.0, percent=True), (series,)))
+        assert [line.get_clip_on() for line in place.lines] == [is_clipped]
+
+
+def test_a_table_for_a_paper_has_a_caption_and_a_label():
+    table = Table("by_h", "Accuracy & h", (Column("a", "a"),), ({"a": 1},), "95% intervals.")
+    lines = table.latex_float().splitlines()
+    assert lines[2:4] == [r"\caption{Accuracy \& h. 95\% intervals.}", r"\label{tab:by-h}"]
+    assert (lines[0], lines[-1]) == (r"\begin{table}", r"\end{table}")
 
 
 def test_an_unknown_ending_is_refused(tmp_path):

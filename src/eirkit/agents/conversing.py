@@ -7,13 +7,13 @@ below it whatever a standing instruction of the user demands.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eirkit.agents.memory import MemoryCall, MemoryResult
-from eirkit.agents.model import LENGTH, Message, Reply, Request
+from eirkit.agents.model import LENGTH, Message, Reply, Request, ServerCompaction
 from eirkit.agents.session import Decision, Session
 from eirkit.tasks.conversations import spell
 from eirkit.tasks.task import Payload
@@ -23,6 +23,7 @@ from eirkit.tasks.words.reading import show_turn
 
 CHARACTERS_PER_TOKEN = 4  # stated rather than measured, as in the compaction condition of other workloads
 WHOLE, TRUNCATED, COMPACTION, MEMORY = "whole", "truncated", "compaction", "external"
+SERVER = "server-compaction"  # by the field that the model's own API has for this
 RULES = """\
 You answer questions about conversations between a user and an assistant.
 Go by what is shown below and by nothing else. Later statements replace earlier ones.
@@ -43,6 +44,7 @@ SUMMARY_PROMPTS = {
 }
 _ANSWER = re.compile(r"^[ \t>*`_#\-]*ANSWER\b[ \t*_`]*:?[ \t*_`]*(.*)$", re.IGNORECASE | re.MULTILINE)
 PASSAGE, PASSAGE_END = "<passage>", "</passage>"
+TOLD = "That is all for now; questions will follow. Reply with: OK"
 SO_FAR, ALSO = "The conversations so far:\n\n", "\n\nAlso known:\n\n"
 
 Addition = Callable[[int], str | None]  # from a question's number to a sentence that is shown with it
@@ -73,11 +75,13 @@ class TalkView:
     Args:
         characters: that are in view when the conversation is truncated, the last ones; under compaction, the most.
         summary_prompt: under compaction, what the model is asked for; {characters} stands for the room.
+        server: under compaction by the server, when it compacts, and what it is told about it.
     """
 
     condition: str = WHOLE
     characters: int = 0
     summary_prompt: str = SUMMARY_PROMPTS["plain"]
+    server: ServerCompaction | None = None
 
 
 def add_nothing(t: int) -> str | None:
@@ -98,15 +102,17 @@ class ConversationSession(Session):
         self._heard = 0  # sessions that were told to the end
         self._t = 1
         self._passages: tuple[str, ...] | None = None  # that the memory returned for the current question
-        self._turns: list[str] = []  # of the session that is being told, the next one last
-        self._said: list[str] = []  # turns in view; under compaction after a summary, which is then the first
+        self._turns: list[Message] = []  # of the session that is being told, the next one last
+        self._said: list[Message] = []  # turns in view; under compaction after a summary, which is then the first
         self._summary_due = False
+        self._server_due = False  # turns were told that the server had no occasion to compact yet
+        self._carried: tuple[Mapping[str, Any], ...] = ()  # what the server compacted, which nobody can read
         if not talk.questions:
             self.ending = "finished"
 
     @property
     def position(self) -> int:
-        return self._t if not self._is_telling else 0
+        return self._t if not self._is_telling and not self._server_due else 0
 
     @property
     def _is_telling(self) -> bool:
@@ -121,11 +127,18 @@ class ConversationSession(Session):
             self._hear()
             if self._summary_due:
                 return self._summary_request()
+        if self._server_due:
+            messages = (Message("system", RULES), *self._said, Message("user", TOLD))
+            return Request(messages, compaction=self.view.server, carried=self._carried)
         question = self.talk.questions[self._t - 1]
         if self.view.condition == MEMORY and self._passages is None:
             return MemoryCall("recall", question.text, at=_iso(question.day))
         added = self.add(self._t)
         extra = "" if added is None else f"{ALSO}{PASSAGE}\n{added}\n{PASSAGE_END}"
+        if self.view.server is not None:
+            asked = f"Today is {_iso(question.day)}.{extra}\n\nQuestion: {question.text}"
+            messages = (Message("system", RULES), *self._said, Message("user", asked))
+            return Request(messages, compaction=replace(self.view.server, pause=False), carried=self._carried)
         shown = self._recalled() if self.view.condition == MEMORY else self._shown_context()
         text = f"Today is {_iso(question.day)}.\n\n{shown}{extra}\n\nQuestion: {question.text}"
         return Request((Message("system", RULES), Message("user", text)))
@@ -140,11 +153,13 @@ class ConversationSession(Session):
         """Take in the next session, under compaction up to the turn at which a summary is due."""
         if not self._turns:
             told = self.talk.told[self._heard]
-            self._turns = [show_turn(told.day, one.role, one.text) for one in reversed(told.messages)]
+            shown = ((one.role, show_turn(told.day, one.role, one.text)) for one in reversed(told.messages))
+            self._turns = [Message(role, text) for role, text in shown]
+            self._server_due = self.view.server is not None
         while self._turns and not self._summary_due:
             self._said.append(self._turns.pop())
             if self.view.condition == COMPACTION:
-                self._summary_due = sum(len(one) + 1 for one in self._said) - 1 > self.view.characters
+                self._summary_due = sum(len(one.content) + 1 for one in self._said) - 1 > self.view.characters
         if not self._turns and not self._summary_due:
             self._heard += 1
 
@@ -158,7 +173,7 @@ class ConversationSession(Session):
         return self.view.characters // 2
 
     def _shown_context(self) -> str:
-        said = "\n".join(self._said)
+        said = "\n".join(one.content for one in self._said)
         if self.view.condition == TRUNCATED:
             said = said[-self.view.characters :] if self.view.characters else ""
         return f"{SO_FAR}{PASSAGE}\n{said}\n{PASSAGE_END}"
@@ -175,10 +190,16 @@ class ConversationSession(Session):
 
     def receive(self, reply: Reply) -> None:
         if self._summary_due:
-            self._said = [*filter(None, [reply.text.strip()[: self._room]])]
+            summary = reply.text.strip()[: self._room]
+            self._said = [Message("user", summary)] if summary else []
             self._summary_due = False
             if not self._turns:
                 self._heard += 1
+            return
+        if self._server_due:
+            self._server_due = False
+            if reply.carried:
+                self._carried, self._said = reply.carried, []
             return
         text = read_answer(reply.text)
         submitted: Payload | None = None if text is None else spell(self.talk.canonical(self._t, text))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
@@ -43,6 +43,15 @@ class ToolCall:
     arguments: Mapping[str, Any]  # text that is not a JSON object is kept as {"": text}, which fits no schema
 
 
+@dataclass(frozen=True, slots=True)
+class ServerCompaction:
+    """That the server of a model compacts what it is sent, by the field that its own API has for this."""
+
+    trigger_tokens: int  # as the server counts the request
+    pause: bool = False  # where the API can: return what was compacted, without a reply
+    instructions: str = ""  # what the summary should contain, where the API takes that
+
+
 @fact
 class Request:
     """Everything a model sees for one reply."""
@@ -50,6 +59,8 @@ class Request:
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
     max_tokens: int | None = None  # of one reply, thinking included; None: what the options of the model say
+    compaction: ServerCompaction | None = None
+    carried: tuple[Mapping[str, Any], ...] = ()  # what a server compacted before, unread; comes before the messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +119,7 @@ class Reply:
     finish: str = ""  # stop, length, content-filter, refusal or tool-calls; "" if not reported
     reasoning: str = ""  # what the model thought before it replied, where a server shows it; never read for commands
     max_tokens: int = 0  # the limit under which it was written; 0 if unknown
+    carried: tuple[Mapping[str, Any], ...] = ()  # what the server compacted, to be sent back as it is
 
 
 class Model(Protocol):
@@ -226,11 +238,13 @@ models: Registry[ModelFactory] = Registry("model provider", group="eirkit.models
 
 
 def prompt_hash(request: Request) -> str:
-    """Return SHA-256 of the messages, a line break between them; events carry it, `replay/` finds replies by it."""
+    """Return SHA-256 of the messages and of what is carried; events carry it, `replay/` finds replies by it."""
     messages = request.messages
     digest = _begun(messages[0].content if messages else "").copy()  # the system message, the same throughout a run
     for message in messages[1:]:
         digest.update(f"\n{message.content}".encode("utf-8", "surrogatepass"))
+    for item in request.carried:
+        digest.update(canonical(item))
     return digest.hexdigest()  # type: ignore[no-any-return]
 
 
@@ -268,6 +282,8 @@ def request_record(request: Request) -> dict[str, Any]:
         "messages": [[message.role, message.content] for message in request.messages],
         "tools": [[tool.name, tool.description, tool.parameters] for tool in request.tools],
         "max_tokens": request.max_tokens,
+        **({} if request.compaction is None else {"compaction": asdict(request.compaction)}),
+        **({"carried": list(request.carried)} if request.carried else {}),
     }
 
 
@@ -289,6 +305,7 @@ def reply_record(reply: Reply) -> dict[str, Any]:
             "from_cache": usage.from_cache,
             "reasoning_tokens": usage.reasoning_tokens,
         },
+        **({"carried": [dict(item) for item in reply.carried]} if reply.carried else {}),
     }
 
 
@@ -303,4 +320,5 @@ def read_reply_record(record: Mapping[str, Any]) -> Reply:
         finish=read_finish(str(record["finish"])),
         reasoning=str(record.get("reasoning", "")),  # caches of earlier versions have neither of these two
         max_tokens=int(record.get("max_tokens", 0)),
+        carried=tuple(dict(item) for item in record.get("carried", ())),
     )

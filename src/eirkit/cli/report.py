@@ -24,13 +24,13 @@ from eirkit.show.comparison.page import (
 )
 from eirkit.show.differences import Comparison, SettingChange
 from eirkit.show.document import Document, Headline, Listing, Page, Section
-from eirkit.show.exports import FIGURES, TABLES, FigureForm, TableForm, write_page
+from eirkit.show.exports import FIGURES, TABLES, WIDTHS, FigureForm, FigureWidth, TableForm, write_page
 from eirkit.show.folders import compare as compare_folders
 from eirkit.show.folders import kind_of, page_for
 from eirkit.show.runs.choice import BY, check_measure, choose_folders
 from eirkit.show.runs.choice import FOLDER as FOLDER_AXIS
 from eirkit.show.runs.possible import possible_in, section_of
-from eirkit.show.runs.ranking import answer_of, choice_section, parts_table, ranking_table
+from eirkit.show.runs.ranking import answer_of, choice_section, cost_words, parts_table, ranking_table
 from eirkit.show.table import listed
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -53,7 +53,13 @@ def export_options(before: str = "") -> Callable[[Any], Any]:
             "--figures",
             type=click.Choice(FIGURES),
             group=OUTPUT,
-            help=f"{before}also draw every chart into a folder beside the page.",
+            help=f"{before}also draw every chart into a folder beside the page, or write its data.",
+        ),
+        option(
+            "--figure-width",
+            type=click.Choice(tuple(WIDTHS)),
+            group=OUTPUT,
+            help="With --figures: as wide as a column, or as a page of two.  [default: as it is best read]",
         ),
         option(
             "--tables",
@@ -89,6 +95,7 @@ def report(
     out: Path | None,
     others: tuple[Path, ...],
     figures: FigureForm | None,
+    figure_width: FigureWidth | None,
     tables: TableForm | None,
     tests: bool,
     plugins: bool,
@@ -99,7 +106,7 @@ def report(
     `reproduce` writes its own page, index.html in its folder.
     """
     page = page_for(folder, others, tests=tests, plugins=plugins)
-    written = write_page(page, out or folder / "report.html", figures, tables)
+    written = write_page(page, out or folder / "report.html", figures, tables, figure_width)
     data = {"out": str(written[0]), "files": [str(path) for path in written], **page.as_json()}
     is_viewed = kind_of(folder) != "compaction-benchmark"
     show(
@@ -154,6 +161,7 @@ def choose(
     measure: str,
     out: Path | None,
     figures: FigureForm | None,
+    figure_width: FigureWidth | None,
     tables: TableForm | None,
     plugins: bool,
     show: Show,
@@ -166,7 +174,7 @@ def choose(
     """
     if out is None and (figures or tables):
         raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
-    show(_ranked(folders, by, check_measure(measure), out, figures, tables, plugins))
+    show(_ranked(folders, by, check_measure(measure), out, figures, figure_width, tables, plugins))
 
 
 def _ranked(
@@ -175,12 +183,14 @@ def _ranked(
     measure: str,
     out: Path | None,
     figures: FigureForm | None,
+    figure_width: FigureWidth | None,
     tables: TableForm | None,
     plugins: bool,
 ) -> Document:
     found, sweeps = choose_folders(folders, by, measure, plugins=plugins)
     judged, unknown = possible_in(*sweeps)
     section, possible = choice_section(found), section_of(judged, unknown)
+    judgeable = any(cell.at is not None for one in judged for cell in one.cells)
     names = listed([one.name for one in found.ranking.standings])
     title, answer = f"Which {found.by}: {names}", answer_of(found)
     page = Page(
@@ -191,13 +201,14 @@ def _ranked(
         found.as_json(),
         "choice",
     )
-    written = [] if out is None else write_page(page, out, figures, tables)
+    written = [] if out is None else write_page(page, out, figures, tables, figure_width)
     then = found.again or f"eirkit report {quote(str(folders[0]))}"
     sections = [
         Section("", tuple(f"note: {warning}" for warning in found.warnings), (ranking_table(found),)),
+        Section("", cost_words(found)),
         *(Section("", (), (table,)) for table in filter(None, [parts_table(found)])),
         *([Section("", found.systems)] if found.systems else []),
-        *([replace(possible, items=possible.items[-1:])] if possible else []),
+        *([replace(possible, items=possible.items[-1:] if judgeable else ())] if possible else []),
         *([where(written)] if written else []),
     ]
     cells = [{"workload": one.spec.workload, **cell.as_json()} for one in judged for cell in one.cells]
@@ -221,6 +232,7 @@ def compare(
     by: str | None,
     out: Path | None,
     figures: FigureForm | None,
+    figure_width: FigureWidth | None,
     tables: TableForm | None,
     plugins: bool,
     show: Show,
@@ -234,13 +246,13 @@ def compare(
     if out is None and (figures or tables):
         raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
     if by is not None or len(folders) > 2:
-        show(_ranked(folders, by or FOLDER_AXIS, "accuracy", out, figures, tables, plugins))
+        show(_ranked(folders, by or FOLDER_AXIS, "accuracy", out, figures, figure_width, tables, plugins))
         return
     if len(folders) == 1:
         raise UsageError("compare takes two folders; for one folder use `eirkit choose DIR` or add --by")
     a, b = folders
     found = compare_folders(a, b, plugins=plugins)
-    written = [] if out is None else write_page(comparison_page(found, a, b), out, figures, tables)
+    written = [] if out is None else write_page(comparison_page(found, a, b), out, figures, tables, figure_width)
     data = {**found.as_json(), "verdict": verdict_of(found), "out": str(written[0]) if written else None}
     show(_document(found, a, b, data, written))
 

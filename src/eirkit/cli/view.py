@@ -202,16 +202,17 @@ def _explanation(folder: Path, index: RunIndex, run: LacunaRun, step: int) -> Do
     words = (*([f"Question: {card.asked}"] if card.asked else []), *more)
     if alike is not None:
         words = (*words, alike.sentence())
-    sections = [Section("", words), *(Section("", (), (_table(one),)) for one in card.inputs)]
-    if links := tuple(_links(folder, name, card, alike)):
-        sections.append(Section("", (), links))
+    sections = [*([Section("", words)] if words else []), *(Section("", (), (_table(one),)) for one in card.inputs)]
+    links = tuple(_links(folder, name, card, alike))
+    sections += [Section("", (), links)] if links else []
+    then = "" if links else f"eirkit show {quote(str(folder))} {name}"
     data = {
         "folder": str(folder),
         "run": name,
         **card.as_json(),
         "similar": None if alike is None else alike.as_json(),
     }
-    return Document("show", f"Step {step} of {name}", (first,), data, tuple(sections))
+    return Document("show", f"Step {step} of {name}", (first,), data, tuple(sections), next=then)
 
 
 def _table(one: NeededInput) -> Table:

@@ -63,6 +63,20 @@ class Compactor(ABC):
         return CompactorUsage()
 
 
+class VendorSummary(Compactor):
+    """A compactor of another project that asks a model itself, through OpenAI's API, at an address on loopback.
+
+    There eirkit answers with the chosen model, so that the vendor's code sees no key and its spending is accounted for.
+
+    Args:
+        model: provider/name, as `--model` of `eirkit lacuna run` takes it.
+        base_url: of the chosen model's server; its own code is given the address on loopback instead.
+    """
+
+    def __init__(self, *, model: str = "", base_url: str = "") -> None:
+        self.model, self.base_url = model, base_url
+
+
 class Informed(Compactor):
     """A compactor that is told what later work needs: a bound, never a candidate."""
 

@@ -1,13 +1,14 @@
-"""`langchain-clear-tool-uses`: ClearToolUsesEdit of LangChain (package langchain), in an environment of its own."""
+"""`langchain-clear-tool-uses` and `langchain-summary`: LangChain's own code, each in an environment of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from eirkit.agents.memory import Requirements
-from eirkit.compactors.compactor import Compactor, TokenBudget, compactors
-from eirkit.logs.compaction.context import ContextCall, ContextMessage
+from eirkit.compactors.compactor import Compactor, TokenBudget, VendorSummary, compactors
+from eirkit.logs.compaction.context import ContextCall, ContextMessage, split_opening
 
 
 @compactors.add("langchain-clear-tool-uses")
@@ -45,6 +46,47 @@ class LangChainClearToolUses(Compactor):
         theirs = [_theirs(one) for one in messages]
         edit.apply(theirs, count_tokens=lambda some: budget.count(map(_ours, some)))
         return [_ours(one) for one in theirs]
+
+
+@compactors.add("langchain-summary")
+class LangChainSummary(VendorSummary):
+    """Summarise the older messages with LangChain's SummarizationMiddleware and its prompt.
+
+    It knows no budget: where the summary and the newest messages are larger, the result is over the budget.
+
+    Args:
+        model: provider/name, as `--model` of `eirkit lacuna run` takes it.
+        base_url: of an OpenAI-compatible server.
+        keep: newest messages that stay; 20 is LangChain's default.
+        trim: tokens of the older messages that are shown to the model, the newest; 4000 is LangChain's default.
+    """
+
+    requirements: ClassVar[Requirements] = Requirements(
+        packages=("langchain", "langchain_openai"),
+        installs=(("langchain>=1.4,<2", "langchain-openai>=1,<2", "splintr-rs>=0.22,<0.23", "msgspec"),),
+    )
+
+    def __init__(self, *, model: str = "", base_url: str = "", keep: int = 20, trim: int = 4000) -> None:
+        super().__init__(model=model, base_url=base_url)
+        self.keep, self.trim = keep, trim
+
+    def compact(self, messages: Sequence[ContextMessage], budget: TokenBudget) -> Sequence[ContextMessage]:
+        from langchain.agents.middleware import SummarizationMiddleware
+        from langchain_openai import ChatOpenAI
+        from langgraph.runtime import Runtime
+
+        asked: Any = ChatOpenAI(model="eirkit", base_url=self.base_url, api_key="none", max_retries=0)
+        # The cut says when, so it acts from the first message on; LangChain has no default.
+        middleware: Any = SummarizationMiddleware(
+            asked, trigger=("messages", 1), keep=("messages", self.keep), trim_tokens_to_summarize=self.trim
+        )
+        opening, rest = split_opening(messages)
+        # In an agent of LangChain the task is a message of the user, at which its choice of what to show may begin.
+        task = [replace(one, role="user") for one in opening]
+        found = middleware.before_model({"messages": [_theirs(one) for one in (*task, *rest)]}, Runtime())
+        if found is None:
+            return messages
+        return [*opening, *(_ours(one) for one in found["messages"] if one.type != "remove")]
 
 
 def _theirs(message: ContextMessage) -> Any:

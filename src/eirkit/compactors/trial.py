@@ -15,14 +15,18 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
+from eirkit.agents.model import Model, ModelOptions
 from eirkit.agents.serving.metered import make_metered
 from eirkit.agents.stores.child_process import START_SECONDS, KeptProcess, variables_without_secrets
+from eirkit.agents.stores.embeddings import Vectors
+from eirkit.agents.stores.endpoint import ModelEndpoint
 from eirkit.agents.stores.environments import python_of, reason_not_installed
 from eirkit.compactors.compactor import (
     Compactor,
     CompactorUsage,
     Informed,
     TokenBudget,
+    VendorSummary,
     compactors,
     find_compactor,
     make_compactor,
@@ -130,10 +134,15 @@ class ProcessSeat:
 
     Args:
         python: the interpreter with its packages.
+        model: answers what its own code asks, if it asks a model.
     """
 
-    def __init__(self, choice: CompactorChoice, python: Path, seconds: float = LIMIT_SECONDS) -> None:
+    def __init__(
+        self, choice: CompactorChoice, python: Path, seconds: float = LIMIT_SECONDS, model: Model | None = None
+    ) -> None:
         self.choice, self.python, self.seconds = choice, python, seconds
+        self._endpoint = None if model is None else ModelEndpoint(model, _no_embedding)
+        self._address = ""
         self._runner = asyncio.Runner()
         self._process: KeptProcess | None = None
         self._spent = CompactorUsage()
@@ -142,18 +151,29 @@ class ProcessSeat:
     def ask(self, cut: ContextCut, budget: TokenBudget) -> CompactorAnswer:
         if self._deaths >= MOST_DEATHS:
             raise StoreError(f"was not asked after {MOST_DEATHS} compactions in a row that ended its process")
+        if self._endpoint is not None:
+            self._endpoint.clear()
         try:
             found = self._runner.run(self._answer(cut, budget))
         except (TimeoutError, StoreError):
             self._deaths += 1
             self._runner.run(self._end())
             raise
+        finally:
+            if self._endpoint is not None and isinstance(self._endpoint.failure, SpendCapReached):
+                raise self._endpoint.failure
         self._deaths = 0
-        usage = CompactorUsage(**found["usage"])
-        spent, self._spent = spent_since(self._spent, usage), usage
+        spent = self._spent_by(CompactorUsage(**found["usage"]))
         if "fault" in found:
             raise ContractError(found["fault"])
         return CompactorAnswer([ContextMessage.from_json(one) for one in found["messages"]], found["seconds"], spent)
+
+    def _spent_by(self, stated: CompactorUsage) -> CompactorUsage:
+        if self._endpoint is not None:
+            meter = self._endpoint.meter
+            return CompactorUsage(meter.calls, meter.input_tokens, meter.output_tokens, meter.cost_usd)
+        spent, self._spent = spent_since(self._spent, stated), stated
+        return spent
 
     def start(self) -> None:
         """Load the compactor, so that a wrong name or setting is found before anything is tried."""
@@ -161,6 +181,8 @@ class ProcessSeat:
 
     def close(self) -> None:
         self._runner.run(self._end())
+        if self._endpoint is not None and self._address:
+            self._runner.run(self._endpoint.stop())
         self._runner.close()
 
     async def _answer(self, cut: ContextCut, budget: TokenBudget) -> Any:
@@ -176,13 +198,23 @@ class ProcessSeat:
             name, self._spent = self.choice.name, CompactorUsage()
             self._process = KeptProcess(name, self.python, variables_without_secrets(os.environ), "compactor", HOST)
             async with asyncio.timeout(START_SECONDS):
-                await self._process.ask("load", name, _place(name), dict(self.choice.settings))
+                await self._process.ask("load", name, _place(name), await self._settings())
         return self._process
+
+    async def _settings(self) -> dict[str, Any]:
+        if self._endpoint is None:
+            return dict(self.choice.settings)
+        self._address = self._address or await self._endpoint.start()
+        return {**self.choice.settings, "base_url": self._address}
 
     async def _end(self) -> None:
         if self._process is not None:
             process, self._process = self._process, None
             await process.end()
+
+
+def _no_embedding(texts: Sequence[str]) -> Vectors:
+    raise UsageError("compactors have no embedding; use one that asks a model only")
 
 
 def _place(name: str) -> str | None:
@@ -238,6 +270,25 @@ def try_compactor(
     return TriedCompaction(choice, budget, outcome, CompactorUsage(), 0.0)
 
 
+def asks_by_itself(choice: CompactorChoice) -> bool:
+    """True if another project's code decides what a model is asked, so that nobody knows it beforehand."""
+    return not compactors.is_foreign(choice.name) and issubclass(find_compactor(choice.name), VendorSummary)
+
+
+def _vendor_model(choice: CompactorChoice, make: MakeModel) -> Model | None:
+    """Return the model that a vendor's summary asks; None for any other compactor."""
+    if not asks_by_itself(choice):
+        return None
+    make_compactor(
+        find_compactor(choice.name), choice.settings
+    )  # so that a wrong setting is named before a process is started
+    if not (model := str(choice.settings.get("model", ""))):
+        raise UsageError(
+            f"the compactor {choice.name} asks a model; give --compactor-set {choice.name}.model=PROVIDER/NAME"
+        )
+    return make(model, ModelOptions(base_url=str(choice.settings.get("base_url", "")) or None))
+
+
 def open_seat(choice: CompactorChoice, seconds: float = LIMIT_SECONDS, make: MakeModel = make_metered) -> CompactorSeat:
     """Return the place where a compactor is asked, once it is known to accept its settings.
 
@@ -252,7 +303,7 @@ def open_seat(choice: CompactorChoice, seconds: float = LIMIT_SECONDS, make: Mak
         if (why := reason_not_installed(choice.name, kind.requirements)) is not None:
             raise UsageError(f"compactor {choice.name!r}: {why}")
         python = python_of(choice.name) or python
-    seat = ProcessSeat(choice, python, seconds)
+    seat = ProcessSeat(choice, python, seconds, _vendor_model(choice, make))
     try:
         seat.start()
     except BaseException:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from eirkit.agents.conversing import COMPACTION, MEMORY
+from eirkit.agents.conversing import COMPACTION, MEMORY, SERVER
 from eirkit.agents.memory import LONGEST_PASSAGE
 from eirkit.agents.telemetry import Trace
 from eirkit.findings.causes import Cause, Kind, Verdict
@@ -76,6 +76,7 @@ class Seen:
     stored: tuple[tuple[str, ...] | None, ...]  # after each session; None where the store cannot be listed
     memory: bool  # False where the conversation itself was shown
     summarised: bool = False  # what was shown is a summary
+    opaque: bool = False  # a server compacted it, and nobody can read what that left
 
 
 class ConversationJudge:
@@ -123,6 +124,9 @@ class ConversationJudge:
     def fate(self, asked: Asked, submitted: str, seen: Seen) -> tuple[str, str]:
         """Return the fate of a wrong answer and the text that shows it."""
         needed = self.needed(asked)
+        if seen.opaque:
+            told = self.by_answer(asked, submitted, seen, None)
+            return told or "word_opaque", self.text_of(needed[0]) if needed else ""
         lacking = next((one for one in needed if not self.holding(one, seen.passages)), None)
         lacking = lacking or self.unnamed(needed, seen.passages)
         unknown = self.task.language.table["unknown"].casefold()
@@ -324,7 +328,7 @@ def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Map
     """Return the verdicts on all questions of a run.
 
     Args:
-        shown: the conversation as it was shown after a number of sessions, where the condition shows it.
+        shown: the conversation as it was shown after a number of sessions, where it is known.
     """
     judge = ConversationJudge(task)
     stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
@@ -332,9 +336,10 @@ def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Map
     submitted = {one.t: one.submitted for one in trace.decisions}
     found = []
     for asked in task.asked:
-        passages = recalled.get(asked.t, ()) if condition == MEMORY else (shown[asked.after],)
+        passages = recalled.get(asked.t, ()) if condition == MEMORY else (shown.get(asked.after, ""),)
         given = submitted.get(asked.t)
-        seen = Seen(passages, stored[: asked.after], condition == MEMORY, condition == COMPACTION)
+        opaque = condition == SERVER and asked.after not in shown
+        seen = Seen(passages, stored[: asked.after], condition == MEMORY, condition == COMPACTION, opaque)
         found.append(judge.judge(asked, None if given is None else unspell(given), seen))
     return found
 

@@ -70,6 +70,24 @@ def mean_share(values: Sequence[float], clusters: Sequence[Hashable], trials: in
     return Interval(middle, max(0.0, low), min(1.0, high), LEVEL, len(groups))
 
 
+def clustered_share(clusters: Sequence[tuple[float, float]], exact: Interval) -> Interval:
+    """Return the share of a total, between 0 and 1: the wider of an exact interval and the t interval over clusters.
+
+    Args:
+        clusters: of each its part and its total.
+        exact: over all clusters, as if nothing in a cluster depended on the rest of it.
+    """
+    counted = [(part, total) for part, total in clusters if total]
+    whole = sum(total for _, total in counted)
+    rate = sum(part for part, _ in counted) / whole
+    low, high = exact.low, exact.high
+    if len(counted) > 1:
+        spread = sum((part - rate * total) ** 2 for part, total in counted) * len(counted) / (len(counted) - 1)
+        half = student(len(counted) - 1) * spread**0.5 / whole
+        low, high = min(low, max(0.0, rate - half)), max(high, min(1.0, rate + half))
+    return Interval(rate, low, high, exact.level, len(counted))
+
+
 def mean_difference(values: Sequence[float], clusters: Sequence[Hashable], level: float = LEVEL) -> Interval:
     """Return the interval of a mean of paired differences of shares: t over clusters; exact where all are equal.
 

@@ -11,6 +11,7 @@ from eirkit.tasks.words.instructions import judge, standing_at_answers
 
 # Of instructions in force: checks, and how they ended. Of withdrawn ones: checks, and how many were followed still.
 COUNTS = ("asked", "kept", "overridden", "ignored", "dropped", "withdrawn", "came_back")
+UNKNOWN = "unknown"  # not kept, and nobody can tell whether it was shown
 
 
 def instruction_record(task: ToldWorld, trace: Trace) -> dict[str, int]:
@@ -21,7 +22,9 @@ def instruction_record(task: ToldWorld, trace: Trace) -> dict[str, int]:
         if not exchange.t:
             continue  # a summary
         said = without_marker(exchange.reply.text)
-        seen = "\n".join(message.content for message in exchange.request.messages)
+        # What a server compacted nobody can read, so why an instruction was not kept is then unknown.
+        opaque = bool(exchange.request.carried)
+        seen = None if opaque else "\n".join(message.content for message in exchange.request.messages)
         for state in standing[exchange.t - 1]:
             verdict = judge(state, said, seen)
             if state.current is None:

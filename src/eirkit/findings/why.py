@@ -73,7 +73,9 @@ class WhyCard:
         """Yield what happened in sentences."""
         yield self._outcome()
         if self.cause is not None and self.kind is not None:
-            yield f"Cause: {CAUSE_MEASURES[self.cause].label}; {KIND_MEASURES[self.kind].meaning}."
+            # In words an input may have been shown and still not tell the answer: the fate says which.
+            how = "" if self.fate is not None else f"; {KIND_MEASURES[self.kind].meaning}"
+            yield f"Cause: {CAUSE_MEASURES[self.cause].label}{how}."
         if self.fate is not None:
             yield f"Fate: {WORD_FATES[self.fate].label}; {WORD_FATES[self.fate].meaning}."
         for one in self.inputs:

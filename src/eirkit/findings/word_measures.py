@@ -21,6 +21,9 @@ WORD_FATES = MeasureGroup(
         _fate("word_scope", "another user's", "the memory returned texts of another user's conversations instead"),
         _fate("word_cut", "cut off", "the text with the fact was cut before the fact"),
         _fate("word_summary", "left out of the summary", "the summary that took the place of the text lacks the fact"),
+        _fate(
+            "word_opaque", "compacted by the server", "a server compacted the text, and nobody can read what is left"
+        ),
         _fate("word_never_stored", "never stored", "the memory did not hold the fact after any session"),
         _fate("word_lost", "stored, then lost", "the memory held the fact after an earlier session and no longer does"),
         _fate("word_not_returned", "held, not returned", "the memory holds the fact and did not return it"),
@@ -87,5 +90,37 @@ STANDING_INSTRUCTIONS = MeasureGroup(
             "the answer follows an instruction that had been withdrawn",
             "answers after a withdrawal",
         ),
+    ),
+)
+_WORLD = "a world, on average"
+SERVER_COMPACTION = MeasureGroup(
+    "word_server",
+    "What survived the server's compaction",
+    (
+        Measure(
+            "server_compacted",
+            "worlds compacted",
+            "worlds in which the server compacted anything, the only ones that count here",
+        ),
+        Measure(
+            "server_needed_bits",
+            "bits needed after it",
+            f"bits that must survive to answer all questions (EIR), {_WORLD}",
+            "bits",
+        ),
+        Measure(
+            "server_probed_bits",
+            "bits probed",
+            f"bits of the facts whose present value was asked for, {_WORLD}",
+            "bits",
+        ),
+        Measure(
+            "server_kept_bits",
+            "bits kept",
+            "of the bits probed, as the answers tell, less what guesses get right",
+            "bits",
+        ),
+        Measure("server_kept_low", "kept, from", "of the 95% interval over worlds", "bits"),
+        Measure("server_kept_high", "kept, to", "of the 95% interval over worlds", "bits"),
     ),
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eirkit.findings.intervals import proportion, student
-from eirkit.findings.standing import COUNTS
+from eirkit.findings.intervals import clustered_share, proportion
+from eirkit.findings.server_compaction import pool_server
+from eirkit.findings.standing import COUNTS, UNKNOWN
 from eirkit.findings.statistics import mean
 from eirkit.findings.word_measures import WORD_FATES
 from eirkit.tasks.words.world import ABILITIES
@@ -31,6 +32,7 @@ def pool_words(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "returned_bytes": _ratio(runs, "returned_bytes", "recalls"),
         "instructions": _instructions([run["instruction"] for run in runs]),
         **({"evidence": _evidence([run["evidence"] for run in runs])} if "evidence" in runs[0] else {}),
+        **({"server": pool_server([run["server"] for run in runs])} if "server" in runs[0] else {}),
     }
 
 
@@ -45,6 +47,8 @@ def _instructions(runs: Sequence[Mapping[str, int]]) -> dict[str, float | None]:
     """Return how often standing instructions were checked, and the share of checks with each outcome."""
     told = [run for run in runs if run["asked"]]
     outcomes = {name: mean(run[name] / run["asked"] for run in told) for name in COUNTS[1:5]} if told else {}
+    if any(run.get(UNKNOWN) for run in told):
+        outcomes |= {"ignored": None, "dropped": None}
     gone = [run["came_back"] / run["withdrawn"] for run in runs if run.get("withdrawn")]
     return {
         "checks": sum(run["asked"] for run in told),
@@ -71,13 +75,15 @@ def _line(ability: str, worlds: Sequence[tuple[int, int]]) -> dict[str, Any]:
     counted = [(right, n) for right, n in worlds if n]
     right, asked = sum(r for r, _ in counted), sum(n for _, n in counted)
     exact = proportion(right, asked)
-    low, high = exact.low, exact.high
-    if len(counted) > 1:
-        rate = right / asked
-        spread = sum((r - rate * n) ** 2 for r, n in counted) * len(counted) / (len(counted) - 1)
-        half = student(len(counted) - 1) * spread**0.5 / asked
-        low, high = min(low, max(0.0, rate - half)), max(high, min(1.0, rate + half))
-    return {"ability": ability, "right": right, "asked": asked, "accuracy": exact.estimate, "low": low, "high": high}
+    found = clustered_share(counted, exact)
+    return {
+        "ability": ability,
+        "right": right,
+        "asked": asked,
+        "accuracy": exact.estimate,
+        "low": found.low,
+        "high": found.high,
+    }
 
 
 def _share(run: Mapping[str, Any], fate: str) -> float:

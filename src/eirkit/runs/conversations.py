@@ -9,6 +9,7 @@ from eirkit.agents.conversing import (
     CHARACTERS_PER_TOKEN,
     COMPACTION,
     MEMORY,
+    SERVER,
     SUMMARY_PROMPTS,
     TRUNCATED,
     WHOLE,
@@ -19,12 +20,14 @@ from eirkit.agents.conversing import (
     shown_context,
     transcript,
 )
+from eirkit.agents.model import ServerCompaction
 from eirkit.agents.stores.memory_factory import check_plan, sees_truth
 from eirkit.agents.telemetry import Trace
 from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.findings.causes import Verdict
 from eirkit.findings.conversations import judge_conversation, word_record
 from eirkit.findings.labelled import judge_labelled
+from eirkit.findings.server_compaction import server_record
 from eirkit.runs.cells import NATIVE, Access, Arm, Intervention, RescueArm
 from eirkit.tasks.conversations import ToldTask, ToldWorld
 from eirkit.tasks.labelled import LabelledTalk
@@ -32,9 +35,10 @@ from eirkit.tasks.view import publish
 from eirkit.tasks.words.reading import Heard, needed_statements, plain_sentence, show_turn
 from eirkit.tasks.workload import Workload
 
-CONDITIONS = (WHOLE, TRUNCATED, COMPACTION, MEMORY)
-LIMITED = (TRUNCATED, COMPACTION)
+CONDITIONS = (WHOLE, TRUNCATED, COMPACTION, SERVER, MEMORY)
+LIMITED = (TRUNCATED, COMPACTION, SERVER)
 CONTEXT_TOKENS = 512  # default of a limited context
+TRIGGER_TOKENS = 50_000  # default of the context that a server compacts: the least that Anthropic's API accepts
 LEAST_TOKENS = 64  # of which half is the summary
 
 
@@ -62,11 +66,11 @@ def check_told_access(access: Access) -> None:
     if access.panel != NATIVE or access.policy is not None or access.tool_calls:
         raise UsageError("conversations have no panels, policies and tool calls; leave them out")
     if access.context_tokens is not None and access.condition not in LIMITED:
-        raise UsageError(f"context_tokens apply to the conditions {' and '.join(LIMITED)} only; leave them out")
+        raise UsageError(f"context_tokens apply to the conditions {', '.join(LIMITED)} only; leave them out")
     if access.condition == COMPACTION and characters_of(access) < CHARACTERS_PER_TOKEN * LEAST_TOKENS:
         raise SpecError(f"a context of {access.context_tokens} tokens is too small for a summary; use {LEAST_TOKENS}")
-    if access.summary_prompt is not None and access.condition != COMPACTION:
-        raise UsageError(f"summary_prompt applies to the condition {COMPACTION!r} only; leave it out")
+    if access.summary_prompt is not None and access.condition not in (COMPACTION, SERVER):
+        raise UsageError(f"summary_prompt applies to {COMPACTION!r} and {SERVER!r} only; leave it out")
     if (plan := access.memory_plan) is not None:
         check_plan(plan)
         if sees_truth(plan.name):
@@ -84,7 +88,15 @@ def told_session(
     questions = tuple(PutQuestion(one.text, one.after, one.day) for one in task.puts)
     talk = PublicTalk(publish(task, workload), task.sessions, questions, task.canonical)
     prompt = SUMMARY_PROMPTS.get(access.summary_prompt or "plain", access.summary_prompt or "")
-    session = ConversationSession(talk, TalkView(access.condition, characters_of(access), prompt))
+    server = None
+    if access.condition == SERVER:
+        if not isinstance(task, ToldWorld):
+            raise UsageError(
+                f"nobody knows how many bits {task.spec.workload} needs; {SERVER} takes the workload words"
+            )
+        told = prompt if access.summary_prompt else ""  # by default the server's own
+        server = ServerCompaction(access.context_tokens or TRIGGER_TOKENS, pause=True, instructions=told)
+    session = ConversationSession(talk, TalkView(access.condition, characters_of(access), prompt, server))
     if isinstance(intervention, RescueArm) and not isinstance(task, ToldWorld):
         raise UsageError(f"{task.spec.workload} has no sentence to restore; rescue takes the workload words")
     if isinstance(intervention, RescueArm) and isinstance(task, ToldWorld) and intervention.arm != "control":
@@ -138,6 +150,8 @@ def shown_part(access: Access, task: ToldTask, t: int, prompts: Mapping[int, str
     Args:
         prompts: requests by question, where they are known; summaries are known from nothing else.
     """
+    if access.condition == SERVER:
+        return None  # whether it compacted, and what it kept, is not in the prompts
     if access.condition == COMPACTION:
         return shown_context(prompts[t]) if t in prompts else None
     said = transcript(task.sessions[: task.puts[t - 1].after])
@@ -147,15 +161,20 @@ def shown_part(access: Access, task: ToldTask, t: int, prompts: Mapping[int, str
 def judge_told(access: Access, task: ToldTask, trace: Trace) -> tuple[tuple[Verdict, ...], dict[str, Any]]:
     """Return the verdicts on the answers of a run, and what its record says about them in words."""
     prompts = {one.t: one.request.messages[-1].content for one in trace.exchanges if one.t}
-    shown: dict[int, str] = {}  # one text for all questions after the same session
+    compacted = {one.t for one in trace.exchanges if one.request.carried}
+    shown: dict[int, str] = {}  # one text for all questions after the same session; none where nobody can read it
     for one in task.puts if access.condition != MEMORY else ():
-        if one.after not in shown:
+        if access.condition == SERVER and one.t not in compacted:
+            shown[one.after] = transcript(task.sessions[: one.after])
+        elif access.condition != SERVER and one.after not in shown:
             shown[one.after] = shown_part(access, task, one.t, prompts) or ""
     if isinstance(task, LabelledTalk):
         found, record = judge_labelled(task, trace, access.condition, shown)
     elif isinstance(task, ToldWorld):
         found = judge_conversation(task, trace, access.condition, shown)
         record = word_record(task, trace, found)
+        if access.condition == SERVER:
+            record["server"] = server_record(task, trace, found)
     else:
         raise UsageError(f"{task.spec.workload} is no workload in words that can be judged; use another")
     return tuple(one.verdict() for one in found), record

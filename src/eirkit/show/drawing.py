@@ -98,6 +98,7 @@ STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,
 }
 WIDTH, HEIGHT = 5.2, 3.0  # inches of one panel
+NARROWEST = 2.2  # inches of a panel in a drawing of given width
 LETTER = 0.075  # inches
 LONG_NAME = 9  # letters that fit under a column
 MOST_LETTERS = 66  # that fit under a panel on one line
@@ -111,8 +112,11 @@ FEW_POINTS = 24  # that are marked one by one on a line
 Shades = tuple[float, float]
 
 
-def save(item: Chart | Figure, path: Path) -> Path:
+def save(item: Chart | Figure, path: Path, width: float | None = None) -> Path:
     """Draw a chart or figure into a file in the format of its extension, and return its path.
+
+    Args:
+        width: of the whole drawing in inches; by default as wide as its panels are best read.
 
     Raises:
         UsageError: the extension is not a supported format.
@@ -128,7 +132,7 @@ def save(item: Chart | Figure, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with rc_context(STYLE):
         canvas = Canvas(layout="constrained")
-        _draw_panels(canvas, item.panels if isinstance(item, Figure) else (item,), _title_of(item))
+        _draw_panels(canvas, item.panels if isinstance(item, Figure) else (item,), _title_of(item), width)
         canvas.savefig(path, metadata=METADATA[path.suffix], dpi=200)
     return path
 
@@ -137,14 +141,15 @@ def _title_of(item: Chart | Figure) -> str:
     return item.title if isinstance(item, Figure) else ""
 
 
-def _draw_panels(canvas: Any, charts: Sequence[Chart], title: str) -> None:
-    columns = min(len(charts), MOST_COLUMNS)
+def _draw_panels(canvas: Any, charts: Sequence[Chart], title: str, width: float | None = None) -> None:
+    columns = min(len(charts), MOST_COLUMNS if width is None else max(1, int(width / NARROWEST)))
     rows = -(-len(charts) // columns)
-    canvas.set_size_inches(max(map(_width, charts)) * columns, max(map(_height, charts)) * rows)
+    natural, height = max(map(_width, charts)) * columns, max(map(_height, charts)) * rows
+    canvas.set_size_inches(width or natural, height if width is None else height * max(0.8, min(1.0, width / natural)))
     places = list(canvas.subplots(rows, columns, squeeze=False).flat)
     shades = shades_of(charts)
     for place, chart in zip(places, charts, strict=False):
-        draw(place, chart, shades)
+        draw(place, chart, shades, narrow=width is not None)
     for place in places[len(charts) :]:
         place.set_visible(False)
     if title:
@@ -173,11 +178,12 @@ def shades_of(charts: Sequence[Chart]) -> Shades:
     return (low, high) if low < high else (min(0.0, low), max(1.0, high))
 
 
-def draw(place: Any, chart: Chart, shades: Shades | None = None) -> None:
+def draw(place: Any, chart: Chart, shades: Shades | None = None, *, narrow: bool = False) -> None:
     """Draw a chart into matplotlib axes.
 
     Args:
         shades: values of the lightest and the darkest colour; by default the chart's own extremes.
+        narrow: there is no room beside the axes, so a long legend stands below them.
     """
     flipped = _is_flipped(chart)
     stacks: dict[Value, float] = {}
@@ -190,7 +196,9 @@ def draw(place: Any, chart: Chart, shades: Shades | None = None) -> None:
     _set_axis(place, along, chart.x, "y" if flipped else "x", chart)
     _set_axis(place, across, chart.y, "x" if flipped else "y", chart)
     place.set_title(chart.title)
-    if _has_legend_beside(chart):
+    if _has_legend_beside(chart) and narrow:
+        place.legend(loc="upper center", bbox_to_anchor=(0.4, -0.32), ncols=2, fontsize=7)
+    elif _has_legend_beside(chart):
         place.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     elif len(chart.series) > 1 and not _has(chart, "cells"):
         place.legend()
@@ -246,7 +254,15 @@ def _draw_line(place: Any, chart: Chart, series: Series, index: int, stacks: dic
     if step:
         place.step(x, y, where="post", **drawn)
     else:
-        place.plot(x, y, marker=MARKERS[index % 8] if 2 < len(x) <= FEW_POINTS else None, ms=4, **drawn)
+        marker = MARKERS[index % 8] if 2 < len(x) <= FEW_POINTS else None
+        place.plot(x, y, marker=marker, ms=4, clip_on=not _fits(chart, y), **drawn)
+
+
+def _fits(chart: Chart, values: Sequence[float]) -> bool:
+    """Return whether all values lie within the bounds of the axis, so that nothing is drawn far outside."""
+    low, high = chart.y.low, chart.y.high
+    known = [value for value in values if not math.isnan(value)]
+    return low is not None and high is not None and all(low <= value <= high for value in known)
 
 
 def _draw_points(place: Any, chart: Chart, series: Series, index: int, stacks: dict[Value, float]) -> None:
@@ -259,6 +275,7 @@ def _draw_points(place: Any, chart: Chart, series: Series, index: int, stacks: d
         "mec": _colour(series, index),
         "ms": 5,
         "label": series.name,
+        "clip_on": not _fits(chart, y),  # a mark at 0% or 100% is drawn whole
     }
     place.plot(y if flipped else x, x if flipped else y, **drawn)
     if series.low:

@@ -12,20 +12,38 @@ from eirkit.show.drawing import save
 from eirkit.show.html import render
 from eirkit.show.table import Table
 
-FigureForm = Literal["svg", "png", "pdf"]
+FigureForm = Literal["svg", "png", "pdf", "csv"]
+FigureWidth = Literal["column", "page"]
+WIDTHS: dict[FigureWidth, float] = {"column": 3.3, "page": 6.8}  # inches, of usual papers in two columns
 TableForm = Literal["latex", "markdown", "csv"]
-FIGURES: tuple[FigureForm, ...] = ("svg", "png", "pdf")
+FIGURES: tuple[FigureForm, ...] = ("svg", "png", "pdf", "csv")
 _TABLES: dict[TableForm, tuple[str, Callable[[Table], str]]] = {
-    "latex": (".tex", lambda table: table.latex() + "\n"),
+    "latex": (".tex", lambda table: table.latex_float() + "\n"),
     "markdown": (".md", lambda table: f"**{table.title}**\n\n{table.markdown()}\n"),
     "csv": (".csv", Table.csv),
 }
 TABLES: tuple[TableForm, ...] = tuple(_TABLES)
 
 
-def write_figures(page: Page, folder: Path, form: FigureForm) -> list[Path]:
-    """Draw every chart of a page into a folder."""
-    return [save(item, folder / f"{name}.{form}") for name, item in _named(page) if not isinstance(item, Table)]
+def write_figures(page: Page, folder: Path, form: FigureForm, width: FigureWidth | None = None) -> list[Path]:
+    """Draw every chart of a page into a folder, or write its data.
+
+    Args:
+        width: as wide as a column or the text of a page; by default as wide as it is best read.
+    """
+    written = []
+    for name, item in _named(page):
+        if isinstance(item, Table):
+            continue
+        if form != "csv":
+            written.append(save(item, folder / f"{name}.{form}", None if width is None else WIDTHS[width]))
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        charts = [(f"{name}-{one.id}", one) for one in item.panels] if isinstance(item, Figure) else [(name, item)]
+        for own, chart in charts:
+            replace_file(folder / f"{own}.csv", chart.csv().encode())
+            written.append(folder / f"{own}.csv")
+    return written
 
 
 def write_tables(page: Page, folder: Path, form: TableForm) -> list[Path]:
@@ -50,11 +68,15 @@ def _named(page: Page) -> Iterator[tuple[str, Table | Chart | Figure]]:
 
 
 def write_page(
-    page: Page, path: Path, figures: FigureForm | None = None, tables: TableForm | None = None
+    page: Page,
+    path: Path,
+    figures: FigureForm | None = None,
+    tables: TableForm | None = None,
+    width: FigureWidth | None = None,
 ) -> list[Path]:
     """Write a page and its exports (into `<name>-files` beside it), and return the written paths, the page first."""
     folder = path.parent / f"{path.stem}-files"
-    drawn = [] if figures is None else write_figures(page, folder, figures)
+    drawn = [] if figures is None else write_figures(page, folder, figures, width)
     listed = [] if tables is None else write_tables(page, folder, tables)
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, render(page).encode())

@@ -14,7 +14,13 @@ from eirkit.findings.measures import (
     RUN_MEASURES,
     SPENDING_MEASURES,
 )
-from eirkit.findings.word_measures import LABELLED_EVIDENCE, STANDING_INSTRUCTIONS, WORD_FATES, WORD_MEASURES
+from eirkit.findings.word_measures import (
+    LABELLED_EVIDENCE,
+    SERVER_COMPACTION,
+    STANDING_INSTRUCTIONS,
+    WORD_FATES,
+    WORD_MEASURES,
+)
 from eirkit.logs.measures import (
     BREAK_MEASURES,
     COHORT_MEASURES,
@@ -41,6 +47,7 @@ GLOSSARY = Glossary(
         WORD_FATES,
         WORD_MEASURES,
         STANDING_INSTRUCTIONS,
+        SERVER_COMPACTION,
         LABELLED_EVIDENCE,
         SIMULATION_MEASURES,
         LOG_MEASURES,

@@ -167,6 +167,12 @@ class Table:
         escaped = [head, rule, *body]
         return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
 
+    def latex_float(self) -> str:
+        """Return the LaTeX table with a caption and a label, ready to be included in a paper."""
+        said = ". ".join(one_line(text).translate(_LATEX).rstrip(".") for text in (self.title, self.note) if text)
+        lines = (r"\begin{table}", r"\centering", rf"\caption{{{said}.}}", rf"\label{{tab:{_label(self.id)}}}")
+        return "\n".join([*lines, self.latex(), r"\end{table}"])
+
     def latex(self) -> str:
         """Return a LaTeX table in the style of booktabs."""
         form = "".join("r" if self.is_numeric(column) else "l" for column in self.columns)
@@ -183,6 +189,11 @@ class Table:
                 r"\end{tabular}",
             ]
         )
+
+
+def _label(text: str) -> str:
+    """Return a text as the label of a LaTeX float: letters, digits and hyphens."""
+    return "".join(letter if letter.isascii() and (letter.isalnum() or letter == "-") else "-" for letter in text)
 
 
 def one_line(text: str) -> str:

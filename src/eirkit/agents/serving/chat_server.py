@@ -79,6 +79,7 @@ class ChatServer:
     feature = "a model behind a server"
     sampling: tuple[str, ...] = ("temperature", "seed")  # options that are sent
     what = COMPLETION  # that a reply should be
+    compacts = False  # the API can compact what it is sent
 
     def __init__(self, name: str, options: ModelOptions, endpoint: Endpoint, body: Mapping[str, Any]) -> None:
         self.name, self.options, self.endpoint, self.body = name, options, endpoint, body
@@ -90,6 +91,11 @@ class ChatServer:
         self._batched = None if self._poll_seconds is None else BatchedCalls(self._submit, self._poll_seconds)
 
     async def reply(self, request: Request) -> Reply:
+        if request.compaction is not None and (not self.compacts or self._batched is not None):
+            raise UsageError(
+                f"{self._where()} cannot compact what it is sent; use anthropic models with api=messages or openai "
+                "models with api=responses, without batch"
+            )
         self._connect()
         while True:
             body = self._body(request)

@@ -15,10 +15,11 @@ from eirkit.agents.serving.batches import POLL_SECONDS, Body, Texts, anthropic_b
 from eirkit.agents.serving.chat_completion import clean, count_of, finish_of, malformed, read_arguments
 from eirkit.agents.serving.chat_server import ChatServer, bound_body
 from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.errors import ModelError
+from eirkit.errors import ModelError, UsageError
 from eirkit.packages import load_vendor
 
 Document = Mapping[str, Any]
+COMPACTION_BETA = "compact-2026-01-12"  # of Anthropic's API; without it the field is refused
 
 
 def _system(request: Request) -> str:
@@ -45,15 +46,26 @@ def _call(name: Any, arguments: Any, scrub: Scrubber, what: str) -> ToolCall:
     return ToolCall(scrub.text(name), read_arguments(arguments, scrub))
 
 
+def _compacted(parts: list[Document], content: str) -> tuple[Document, ...]:
+    """Return what stands for everything before it: the last part that a server compacted; none if it failed to."""
+    found = [one for one in parts if one.get("type") == "compaction" and isinstance(one.get(content), str)]
+    return tuple(found[-1:])
+
+
 class ResponsesServer(ChatServer):
     """One model behind OpenAI's Responses API; nothing is stored at the provider."""
 
-    api, path, sampling = "responses", "/responses", ("temperature",)
+    api, path, sampling, compacts = "responses", "/responses", ("temperature",), True
     what = "a response of the Responses API"
 
     def _encode(self, request: Request) -> dict[str, Any]:
         turns = [{"role": turn.role, "content": clean(turn.content)} for turn in _turns(request)]
-        body = {"model": self.name, "input": turns, "max_output_tokens": self.options.limit(request), "store": False}
+        items = [*map(dict, request.carried), *turns]
+        body = {"model": self.name, "input": items, "max_output_tokens": self.options.limit(request), "store": False}
+        if (asked := request.compaction) is not None:
+            if asked.instructions:
+                raise UsageError("the compaction of the Responses API takes no prompt; leave out the summary prompt")
+            body["context_management"] = [{"type": "compaction", "compact_threshold": asked.trigger_tokens}]
         if system := _system(request):
             body["instructions"] = system
         if request.tools:
@@ -84,6 +96,7 @@ class ResponsesServer(ChatServer):
             usage=self._usage(document.get("usage")),
             finish=REFUSAL if refused and not text else self._finish(document, bool(calls)),
             reasoning=self._scrub.text(_texts(iter(thought), "text")),
+            carried=_compacted(items, "encrypted_content"),
         )
 
     def _finish(self, document: Document, has_calls: bool) -> str:
@@ -109,7 +122,7 @@ class ResponsesServer(ChatServer):
 class MessagesServer(ChatServer):
     """One model behind Anthropic's Messages API."""
 
-    api, path, sampling = "messages", "/v1/messages", ("temperature",)
+    api, path, sampling, compacts = "messages", "/v1/messages", ("temperature",), True
     package = extra = "anthropic"
     what = "a message of the Messages API"
 
@@ -128,12 +141,26 @@ class MessagesServer(ChatServer):
     async def _submit(self, asked: Mapping[str, Body]) -> Texts:
         return await anthropic_batch(self._client, asked, self._poll_seconds or POLL_SECONDS)
 
+    async def _send(self, body: dict[str, Any], seconds: float) -> str:
+        if "context_management" not in body:
+            return await super()._send(body, seconds)
+        options = {"timeout": seconds, "headers": {"anthropic-beta": COMPACTION_BETA}}
+        return str(await self._client.post(self.path, cast_to=str, body=body, options=options))
+
     def _base_url(self) -> str:
         return super()._base_url().rstrip("/").removesuffix("/v1")  # the path begins with it
 
     def _encode(self, request: Request) -> dict[str, Any]:
-        turns = [{"role": turn.role, "content": clean(turn.content)} for turn in _turns(request)]
-        body = {"model": self.name, "max_tokens": self.options.limit(request), "messages": turns}
+        turns: list[dict[str, Any]] = [{"role": turn.role, "content": clean(turn.content)} for turn in _turns(request)]
+        if request.carried:
+            turns.insert(0, {"role": "assistant", "content": [dict(block) for block in request.carried]})
+        body: dict[str, Any] = {"model": self.name, "max_tokens": self.options.limit(request), "messages": turns}
+        if (asked := request.compaction) is not None:
+            trigger = {"type": "input_tokens", "value": asked.trigger_tokens}
+            edit = {"type": "compact_20260112", "trigger": trigger, "pause_after_compaction": asked.pause}
+            body["context_management"] = {
+                "edits": [edit | ({"instructions": asked.instructions} if asked.instructions else {})]
+            }
         if system := _system(request):
             body["system"] = system
         if request.tools:
@@ -154,6 +181,7 @@ class MessagesServer(ChatServer):
             usage=self._usage(document.get("usage")),
             finish=finish_of(document.get("stop_reason"), self._scrub),
             reasoning=self._scrub.text(_texts((one for one in blocks if one.get("type") == "thinking"), "thinking")),
+            carried=_compacted(blocks, "content"),
         )
 
     @staticmethod
@@ -164,7 +192,10 @@ class MessagesServer(ChatServer):
         cached, outputs = count_of(stated, "cache_read_input_tokens"), count_of(stated, "output_tokens")
         inputs = count_of(stated, "input_tokens") + cached + count_of(stated, "cache_creation_input_tokens")
         reasoning = min(outputs, count_of(stated.get("output_tokens_details"), "thinking_tokens"))
-        return Usage(inputs, outputs, cached, cost_usd=None, reasoning_tokens=reasoning)
+        own = Usage(inputs, outputs, cached, cost_usd=None, reasoning_tokens=reasoning)
+        # Compactions are billed, and not part of the totals beside them.
+        compactions = (one for one in _objects(stated, "iterations") if one.get("type") == "compaction")
+        return sum(map(MessagesServer._usage, compactions), own)
 
 
 class GeminiServer(ChatServer):

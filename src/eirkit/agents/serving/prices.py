@@ -5,6 +5,7 @@ A model without a price has an unknown cost, `None`, never 0. Prices are decimal
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,12 +49,16 @@ class Price:
     def most_usd(self, request: Request) -> Decimal | None:
         """Return an upper bound on the cost of a request: one token per byte, plus a few per message.
 
+        A server that compacts reads the prompt once more and writes a summary, which is taken to be no longer.
+
         None if its prompt may be too long for the price.
         """
         tokens = most_tokens(request)
         if not self.is_free() and not self.covers(tokens):
             return None
         limit = request.max_tokens or USUAL_TOKENS
+        if request.compaction is not None:
+            limit, tokens = limit + tokens, 2 * tokens
         return (tokens * max(self.input, self.cached) + limit * self.output) / MILLION
 
     def affordable_tokens(self, usd: Decimal, input_tokens: int) -> int:
@@ -78,7 +83,8 @@ class Price:
 def most_tokens(request: Request) -> int:
     """Return an upper bound on the tokens of a prompt."""
     tools = (f"{t.name}{t.description}{t.parameters}" for t in request.tools)
-    texts = [*(m.content for m in request.messages), *tools]
+    carried = (json.dumps(dict(item)) for item in request.carried)
+    texts = [*(m.content for m in request.messages), *tools, *carried]
     return sum(len(text.encode("utf-8", "replace")) + 32 for text in texts)
 
 

@@ -24,6 +24,7 @@ from eirkit.agents.serving.scrubber import Scrubber, names_secret
 from eirkit.errors import InfrastructureError, UsageError
 from eirkit.folders import own_folder
 
+_MINORS = range(11, 20)  # versions of Python 3 that eirkit runs in
 _OURS = ("bm25s", "click", "numpy", "rich")  # packages that importing eirkit needs
 
 
@@ -45,8 +46,8 @@ def reason_not_installed(name: str, needed: Requirements) -> str | None:
     """Return why a system's packages are not available and how to install them; None if they are."""
     if is_importable(needed) or python_of(name) is not None:
         return None
-    if not needed.supports(sys.version_info[:2]):
-        return f"its packages need Python {needed.python}, and this is {_version()}; install eirkit with another Python"
+    if _interpreter(needed) is None:
+        return f"its packages need Python {needed.python}, and this is {_version()}; install such a Python as well"
     return f"its packages are not installed; run eirkit doctor --install {name}"
 
 
@@ -85,14 +86,12 @@ def install(name: str, say: Callable[[str], None] = lambda line: None, needed: R
     if (ready := python_of(name)) is not None:
         _install_node(_folder(name), needed, say)  # npm may have been missing before
         return ready
-    if not needed.supports(sys.version_info[:2]):
-        raise UsageError(
-            f"memory {name!r} needs Python {needed.python}; this is {_version()}; install eirkit with that version"
-        )
+    if (interpreter := _interpreter(needed)) is None:
+        raise UsageError(f"{name!r} needs Python {needed.python}; this is {_version()}; install such a Python as well")
     folder = _folder(name)
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _run([sys.executable, "-P", "-m", "venv", str(folder)])
+    _run([interpreter, "-P", "-m", "venv", str(folder)])
     python = folder / "bin" / "python"
     for arguments in (_OURS, *needed.installs):
         say(f"{name}: pip install {' '.join(arguments)}")
@@ -110,6 +109,19 @@ def _install_node(folder: Path, needed: Requirements, say: Callable[[str], None]
     elif packages:
         say(f"npm install {' '.join(packages)}")
         _run(["npm", "install", "--silent", "--prefix", str(folder), *packages])
+
+
+def _interpreter(needed: Requirements) -> str | None:
+    """Return a Python that packages support: this one, else the oldest other one that is installed and runs."""
+    if needed.supports(sys.version_info[:2]):
+        return sys.executable
+    for minor in (one for one in _MINORS if needed.supports((3, one))):
+        found = [shutil.which(f"python3.{minor}"), *sorted(Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python"))]
+        for python in map(str, filter(None, found)):
+            said = subprocess.run([python, "--version"], capture_output=True, text=True, check=False)
+            if said.stdout.startswith(f"Python 3.{minor}."):  # a shim may stand for a version that is not active
+                return python
+    return None
 
 
 def _version() -> str:

@@ -28,7 +28,7 @@ from eirkit.compactors.benchmark import (
 )
 from eirkit.compactors.compactor import compactors
 from eirkit.compactors.comparison import compare_compactors
-from eirkit.compactors.trial import CompactorChoice, open_seat
+from eirkit.compactors.trial import CompactorChoice, asks_by_itself, open_seat
 from eirkit.errors import InputFileError, UsageError
 from eirkit.logs.compaction.cuts import CutPlan
 from eirkit.logs.sources.remote import Location
@@ -36,7 +36,7 @@ from eirkit.records import write_document
 from eirkit.runs.budget import Budget, SpendingLimits
 from eirkit.show.document import Document, Section
 from eirkit.show.logs.compactors import compaction_document
-from eirkit.show.table import Column, Table, counted
+from eirkit.show.table import Column, Table, counted, listed
 
 DEFAULT_NAMES = "keep-last,head-and-tail,clear-tool-results"
 ALWAYS = ("oracle", "random")  # the bounds, without which no figure can be read
@@ -181,13 +181,17 @@ def _estimated(benchmark: CompactionBenchmark, funds: SpendingLimits) -> Documen
         found = estimate(asked.calls, asked.prompt_chars, asked.reply_chars, asked.most_tokens, price)
         rows.append({"compactor": asked.label, **asdict(found)})
     calls = sum(row["calls"] for row in rows)
+    unknown = [one.label for one in benchmark.compactors if asks_by_itself(one)]
     answer = f"{counted(calls, 'call')} of models would be made; nothing was." if rows else "No compactor asks a model."
+    if unknown:
+        known = answer if rows else "Nothing was asked."
+        answer = f"{known} What {listed(unknown)} would ask is not known beforehand; --cap-usd limits it."
     columns = (
         Column("compactor", "compactor", role="name"),
         *(Column(key, key.replace("_", " "), 4) for key in _SHOWN),
     )
     tables = (Table("estimate", "Estimate", columns, tuple(rows)),) if rows else ()
-    data = {"rows": rows, "calls": calls}
+    data = {"rows": rows, "calls": calls, "not_known": unknown}
     return Document("vestige-compact", "Estimate", (answer,), data, (Section("", (), tables),))
 
 

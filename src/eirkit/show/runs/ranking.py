@@ -141,7 +141,7 @@ def parts_table(choice: Choice) -> Table | None:
     lines: list[dict[str, Cell]] = [
         {
             "axis": f"{axis} = {value}" if axis not in ("workload", "model", "memory", ABILITY) else value,
-            "best": listed(list(ranking.leaders), 4),
+            "best": listed(list(ranking.leaders)),
             "value": ranking.standings[0].value,
             "tasks": ranking.tasks,
         }
@@ -157,6 +157,45 @@ def parts_table(choice: Choice) -> Table | None:
         Column("tasks", "tasks"),
     )
     return Table("best-by-setting", "Best by setting", columns, tuple(lines))
+
+
+MOST_PAIRS = 6  # named in a sentence
+_CHEAP = {"search_ms": ("fastest search", "{:,.2f} ms"), "bytes": ("fewest bytes held", "{:,.0f}")}
+
+
+def cost_words(choice: Choice) -> tuple[str, ...]:
+    """Return which pairs are not told apart, and who is cheapest in money, time and size, in sentences."""
+    return (*_pairs(choice), *_cheapest(choice))
+
+
+def _pairs(choice: Choice) -> Iterator[str]:
+    ranking = choice.ranking
+    open_pairs = [f"{one.better} and {one.worse}" for one in ranking.contrasts if not one.is_shown]
+    if ranking.tasks >= FEWEST_CLUSTERS and len(ranking.standings) > 2 and open_pairs:
+        left = len(open_pairs) - MOST_PAIRS
+        more = f"; {counted(left, 'further pair')} (--json has all)" if left > 0 else ""
+        yield f"Not told apart in {_named(choice.measure)}: {'; '.join(open_pairs[:MOST_PAIRS])}{more}."
+
+
+def _cheapest(choice: Choice) -> Iterator[str]:
+    """Yield who costs least; who does not say is left out and named."""
+    details, parts = choice.details, []
+    money = {name: (one["cost_usd"] or 0.0) + (one["memory_cost_usd"] or 0.0) for name, one in details.items()}
+    if any(money.values()):
+        parts.append(f"least money, {_least(money, '${:,.4f} a run')}")
+    for key, (what, form) in _CHEAP.items():
+        known = {name: value for name, one in details.items() if (value := one[key]) is not None}
+        if known:
+            silent = [name for name in details if name not in known]
+            parts.append(f"{what}, {_least(known, form)}" + (f", unknown of {listed(silent)}" if silent else ""))
+    if parts:
+        yield f"Cheapest: {'; '.join(parts)}{'' if any(money.values()) else '; no model was paid for'}."
+
+
+def _least(values: Mapping[str, float], form: str) -> str:
+    """Return who has the least, all who look the same as printed, with the figure."""
+    least = form.format(min(values.values()))
+    return f"{listed([name for name, value in values.items() if form.format(value) == least])} ({least})"
 
 
 def ranking_chart(choice: Choice) -> Chart:
@@ -178,6 +217,6 @@ def ranking_chart(choice: Choice) -> Chart:
 
 def choice_section(choice: Choice, *, chart: bool = True) -> Section:
     """Return the ranking as a section of a page whose headline has the answer: chart and tables."""
-    words = (*(f"Note: {warning}." for warning in choice.warnings), *choice.systems)
+    words = (*cost_words(choice), *(f"Note: {warning}." for warning in choice.warnings), *choice.systems)
     items = (*((ranking_chart(choice),) if chart else ()), ranking_table(choice), *filter(None, [parts_table(choice)]))
     return Section(f"Which {choice.by}", words, items, id="choice")

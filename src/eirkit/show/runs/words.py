@@ -7,7 +7,13 @@ from typing import Any
 
 from eirkit.findings.measures import RUN_MEASURES
 from eirkit.findings.validity import system_remarks
-from eirkit.findings.word_measures import LABELLED_EVIDENCE, STANDING_INSTRUCTIONS, WORD_FATES, WORD_MEASURES
+from eirkit.findings.word_measures import (
+    LABELLED_EVIDENCE,
+    SERVER_COMPACTION,
+    STANDING_INSTRUCTIONS,
+    WORD_FATES,
+    WORD_MEASURES,
+)
 from eirkit.show.document import Headline, Section
 from eirkit.show.table import Column, Table, counted, share
 
@@ -31,6 +37,8 @@ def word_tables(rows: Sequence[Row]) -> Iterator[Table]:
         yield _instructions(scored, names)
     if any("evidence" in row["words"] for row in scored):
         yield _evidence(scored, names)
+    if any("server" in row["words"] for row in scored):
+        yield _server(scored, names)
     yield _accuracy(scored, names)
     for start in range(0, len(scored), SIDE_BY_SIDE):
         end = start + SIDE_BY_SIDE
@@ -55,6 +63,14 @@ def _instructions(rows: Sequence[Row], names: Sequence[str]) -> Table:
     columns = (Column("condition", "condition", role="name"), *map(Column.of, STANDING_INSTRUCTIONS))
     lines = tuple({"condition": name, **row["words"]["instructions"]} for name, row in zip(names, rows, strict=True))
     return Table("word-instructions", STANDING_INSTRUCTIONS.title, columns, lines)
+
+
+def _server(rows: Sequence[Row], names: Sequence[str]) -> Table:
+    """Return the bits that survived compactions by servers, beside those needed."""
+    columns = (Column("condition", "condition", role="name"), *(Column.of(one) for one in SERVER_COMPACTION))
+    found = [(name, row["words"].get("server")) for name, row in zip(names, rows, strict=True)]
+    lines = tuple({"condition": name, **one} for name, one in found if one)
+    return Table("word-server", SERVER_COMPACTION.title, columns, lines)
 
 
 def _evidence(rows: Sequence[Row], names: Sequence[str]) -> Table:

@@ -96,12 +96,20 @@ class _Marks:
         """
         end = 0
         for one in (one for one in said if one.statement.value is not None):
-            found = re.compile(rf"\b{re.escape(str(one.statement.value))}\b").search(turn, end)
+            found = self._place(one.statement).search(turn, end)
             if found is not None:
                 yield turn[end : found.start()], None
                 end = found.end()
                 yield found[0], self._state(one)
         yield turn[end:], None
+
+    def _place(self, said: Saying) -> re.Pattern[str]:
+        """Return what finds the value of a statement in its turn; a person may be called by a shorter name."""
+        value = str(said.value)
+        names = {value}
+        if said.attribute == "lead":
+            names |= {value.partition(" ")[0], *self.judge.everybody.names(value)}
+        return re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(names, key=len, reverse=True)))
 
     def _state(self, one: Heard) -> str | None:
         if self.used and one.statement in self.used:

@@ -89,6 +89,11 @@ def requirements(world: World, cut: int) -> list[Requirement]:
     return [Requirement(one.key, classes(one, cut, sizes.of(one.key[0]))) for one in declared(world, cut)]
 
 
+def present_requirement(world: World, cut: int, key: Key) -> Requirement:
+    """Return the classes of a fact of which only the present value may be asked, after `cut` sessions."""
+    return Requirement(key, classes(Askable(key), cut, _Sizes(world.dials, _names(world)).of(key[0])))
+
+
 def floor_bits(world: World, cut: int) -> float:
     """Return the bits that must survive after `cut` sessions."""
     return math.fsum(one.bits for one in requirements(world, cut))
