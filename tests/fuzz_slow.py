@@ -95,12 +95,12 @@ def units() -> list[str]:
 
 
 def drawn(rng: random.Random, known: list[str]) -> SlowCase:
-    calls = rng.choice([1, 1, 2, 10, 100, 1000])
+    calls = rng.choice([1, 1, 2, 10, 100, 300, 1000, 5000])
     line = rng.choice(known) + rng.choice(["", "\n"])
     return SlowCase(
         calls,
         rng.choice(COMMANDS),
-        rng.choice(known) + rng.choice(["", " ", "\n"]),
+        rng.choice(known) + rng.choice(["", " ", "\n", "{n}"]),  # with a number no two commands are the same
         line,
         rng.choice([0.02, 0.5, 0.98]),
     )

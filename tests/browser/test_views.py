@@ -325,3 +325,13 @@ def test_everything_can_be_reached_by_the_keyboard(look):
             page.evaluate("document.activeElement.tagName + ' ' + (document.activeElement.getAttribute('role') ?? '')")
         )
     assert {"SELECT ", "BUTTON ", "INPUT ", "A ", "DIV region"} <= seen
+
+
+def test_a_sweep_is_shown_beside_what_was_possible(look):
+    page = look.at("?at=sweep", ".possible svg")
+    part = page.locator("section[aria-label='What was possible']")
+    expect(part).to_contain_text("of what was possible with that many bits")
+    expect(part.locator(".chart-legend").first).to_contain_text("no memory exceeds")
+    assert part.locator(".possible svg [data-mark=dot] *").count() > 0  # the cells
+    part.get_by_text("The same as a table").click()
+    expect(part.locator("tbody tr").first).to_be_visible()

@@ -17,7 +17,9 @@ from eirkit.findings.spread import spread_of
 from eirkit.records import read_document
 from eirkit.runs import store
 from eirkit.runs.store import RUNS, read_events, scan_runs
-from eirkit.show.viewer import run_index
+from eirkit.show.runs.folder import read_sweep
+from eirkit.show.runs.possible import possible_section
+from eirkit.show.viewer import possible, run_index
 from eirkit.show.viewer.folders import find_places, place_at
 from eirkit.show.viewer.heat import heat
 from eirkit.show.viewer.logs import LogFolders
@@ -391,3 +393,22 @@ def test_a_run_of_another_task_over_the_same_graph_is_no_sibling(tmp_path):
     for record in records(out):
         document = viewer(out).answer("/api/run", {"at": ["."], "run": [record["run"]]})
         assert [one["different"] for one in document["siblings"]] == [["h"]]
+
+
+def test_the_picture_of_what_was_possible_is_that_of_the_report(root):
+    asked = {"at": ["sweep"]}
+    shown = viewer(root).answer("/api/possible", asked)
+    section = possible_section(read_sweep(root / "sweep"))
+    assert section is not None
+    assert shown["words"] == list(section.words)
+    assert shown["figure"] == section.items[0].as_json()
+    assert {cell["cell"] for cell in shown["cells"]} == {row["cell"] for row in section.items[1].rows}
+    with pytest.raises(InputFileError, match="no sweep"):
+        viewer(root).answer("/api/possible", {"at": ["rescue"]})
+
+
+def test_a_sweep_too_large_for_a_request_is_left_to_the_report(root, monkeypatch):
+    monkeypatch.setattr(possible, "MOST_RUNS", 1)
+    shown = viewer(root).answer("/api/possible", {"at": ["sweep"]})
+    assert shown["figure"] is None
+    assert "eirkit report" in shown["words"][0]

@@ -32,6 +32,7 @@ SLOW = {
     "context of a search": SlowCase(1, "grep -rn -A9 x .", "", "a{n}.py-{n}-x\n", 0.99),
     "files of a diff": SlowCase(1, "git diff", "", "+++ b/a{n}.py\n", 0.99),
     "globs of many calls": SlowCase(1000, "cat *.py */*.js", "", "d{n}/f{n}.js\n", 0.9),
+    "globs that all differ": SlowCase(5000, "cat d1*/*{0}*", "{n}", "d{n}/f{n}.js\n", 0.9),
     "words of one command": SlowCase(1, "cat {0}", "a{n}.py ", "x\n", 0.01),
     "bad syntax, never the same": SlowCase(300, "{0}", "|-){n}", "x\n", 0.01),
     "bad syntax in short commands": SlowCase(8000, "{0}", "{n})[=", "x\n", 0.01),

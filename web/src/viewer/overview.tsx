@@ -6,6 +6,7 @@ import { useAnswer, useReading } from "./asking";
 import { breakFigures } from "./breaks";
 import { HeatMap } from "./heat";
 import { Inert } from "./inert";
+import { PossiblePart } from "./possible";
 import { RunTable } from "./table";
 import { shown } from "./words";
 
@@ -25,6 +26,7 @@ export function FolderPage({ at, address, stamp }: { at: string; address: URLSea
       )}
       {data?.failures && data.failures.length > 0 && <Lost failures={data.failures} />}
       {data && <HeatMap at={at} address={address} stamp={reading} fields={data.fields} />}
+      {data?.kind === "sweep" && data.progress?.state !== "running" && <PossiblePart at={at} stamp={reading} />}
       <RunTable at={at} address={address} stamp={reading} />
     </>
   );

@@ -18,6 +18,7 @@ from eirkit.logs.shell.walk import Invocation, Walk
 from eirkit.logs.shell.words import UNKNOWN, Glob, ParsedOptions, expand, split_options
 from eirkit.logs.viewer_output import clip_marks
 
+_LISTED_PER_COMMAND = 2000  # characters of an earlier search that are looked through in the time of a command
 _VALUED = {"grep": "efmABCdD", "rg": "efmABCgtTjMr", "ag": "ABCmGg", "ack": "ABCm"}
 _LONG_VALUED = (
     "--regexp", "--file", "--max-count", "--context", "--after-context", "--before-context", "--glob", "--type",
@@ -221,6 +222,8 @@ def _recalled(walk: Walk, words: Sequence[str]) -> tuple[str, ...]:
     for command, output, folder in reversed(walk.state.listings):
         if sign not in command:  # a quick check before parsing
             continue
+        if not walk.state.effort.spend(len(output) // _LISTED_PER_COMMAND):
+            return ()
         earlier, at = _alone(parse(command, walk.state.effort), folder, walk)
         if earlier and _key(walk, earlier, at) == wanted:
             names = () if clip_marks(output) else tuple(dict.fromkeys(_names(earlier, output)))

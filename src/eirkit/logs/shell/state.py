@@ -27,6 +27,7 @@ _LONGEST_LISTING = 20_000
 _LONGEST_GLOB = 200
 _KEPT_CHARACTERS = 1 << 23  # characters of file texts that are kept
 _CHARACTERS_PER_COMMAND = 25  # a log of 1 MB may have 40,000 commands interpreted beyond the first 20,000
+_NAMES_PER_COMMAND = 80  # a glob is compared with so many names in the time of a command
 _NAME = re.compile(r"[\w./@+~-]+")
 _CONTROL = re.compile(r"[\x00-\x1f]")  # in no file's name; some mark what a word does not determine
 _MOUNTED = re.compile(r"/[A-Za-z]/")
@@ -131,7 +132,8 @@ class ShellState:
         known = self.known()
         # Names are only added, so that those looked at before need not be looked at again.
         seen, found = self._matched.get(wanted, (0, []))
-        if seen < len(known) and len(found) < _MOST_MATCHES:
+        cost = (len(known) - seen) // _NAMES_PER_COMMAND
+        if seen < len(known) and len(found) < _MOST_MATCHES and self.effort.spend(cost):
             found = [*found, *filter(_pattern(wanted), islice(known, seen, None))][:_MOST_MATCHES]
             self._matched[wanted] = len(known), found
         self.unresolved += not found

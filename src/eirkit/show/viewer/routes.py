@@ -22,6 +22,7 @@ from eirkit.show.viewer.folders import ViewedFolder, abstract, changed_at, find_
 from eirkit.show.viewer.heat import heat
 from eirkit.show.viewer.lacuna_run import LacunaRun, pressure_lines
 from eirkit.show.viewer.logs import LogFolders, lines_around, place_of, turn_document
+from eirkit.show.viewer.possible import possible_document
 from eirkit.show.viewer.progress import failure_groups, lost_runs, progress_of
 from eirkit.show.viewer.prompts import SpokenRun
 from eirkit.show.viewer.run_index import RunIndex, own_words, recorded_score, siblings
@@ -86,6 +87,7 @@ class Viewer:
     gold: GoldPatches | None = None  # reference patches
     _indexes: dict[str, RunIndex] = field(default_factory=dict)
     _analyses: dict[str, tuple[str, AnalysisTables]] = field(default_factory=dict)
+    _possible: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     _runs: OrderedDict[tuple[str, str], SpokenRun] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -159,6 +161,18 @@ class Viewer:
         """Return the heat map of one column by two others."""
         table = self._table(self._place(asked))
         return heat(table, query_of(asked), one_of(asked, "x"), one_of(asked, "y"), one_of(asked, "value"))
+
+    def possible(self, asked: Asked) -> dict[str, Any]:
+        """Return accuracy over the bits held, for the cells of a sweep beside what any memory could reach."""
+        place = self._place(asked)
+        if place.kind != "sweep":
+            raise InputFileError(f"{place.key} is no sweep; choose another folder")
+        now, known = stamp(place), self._possible.get(place.key)
+        if known is None or known[0] != now:
+            with time_limit(PAGE_SECONDS, "this folder"):
+                found = possible_document(place.path, len(self._index(place)), plugins=self.plugins)
+            known = self._possible[place.key] = (now, found)
+        return known[1]
 
     def run(self, asked: Asked) -> dict[str, Any]:
         """Return one run."""
@@ -343,6 +357,7 @@ ROUTES: dict[str, Callable[[Viewer, Asked], dict[str, Any]]] = {
     "/api/overview": Viewer.overview,
     "/api/runs": Viewer.runs,
     "/api/grid": Viewer.grid,
+    "/api/possible": Viewer.possible,
     "/api/run": Viewer.run,
     "/api/step": Viewer.step,
     "/api/similar": Viewer.similar,
