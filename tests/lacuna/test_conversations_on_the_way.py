@@ -147,8 +147,8 @@ def test_a_prompt_in_the_users_own_words_is_sent_as_it_is():
     ("given", "error"),
     [
         ({"condition": "compaction", "context_tokens": 10}, "too small for a summary"),
-        ({"summary_prompt": "plain"}, "applies to the condition 'compaction' only"),
-        ({"context_tokens": 100}, "truncated and compaction only"),
+        ({"summary_prompt": "plain"}, "applies to 'compaction' and 'server-compaction' only"),
+        ({"context_tokens": 100}, "truncated, compaction, server-compaction only"),
     ],
 )
 def test_a_limit_or_a_prompt_that_nothing_uses_is_refused(given, error):

@@ -145,7 +145,7 @@ def _contrasts(
         spread = np.ptp(rest, axis=1)
         squares = ((sums[place] - sums[place + 1 :]) ** 2).sum(axis=1)
         errors = np.sqrt(groups / max(1, groups - 1) * squares) / cases
-        for other, found, apart, error in zip(order[place + 1 :], rest, spread, errors.tolist(), strict=True):
+        for other, found, apart, error in zip(order[place + 1 :], rest, spread.tolist(), errors.tolist(), strict=True):
             middle, names = fmean(found.tolist()), (name, other)
             if enough and apart > ROUNDING:
                 half = quantile * error

@@ -22,7 +22,7 @@ from eirkit.agents.model import Model, Reply, Request, ToolCall, Usage, close_mo
 from eirkit.agents.serving.model_factory import make_model, split_model
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.stores.memory_factory import MemoryPool
-from eirkit.agents.telemetry import Consultation, Exchange, Trace, trace_of
+from eirkit.agents.telemetry import Consultation, Exchange, Trace, trace_of, with_stores
 from eirkit.errors import EirkitError, InputFileError
 from eirkit.event_files import events_path, read_block
 from eirkit.findings.causes import judge, score
@@ -61,7 +61,7 @@ class Replays:
         """
         try:
             block = read_block(events_path(self.folder), record["events"]["offset"], record["events"]["bytes"])
-            events = [_json(line) for line in block.splitlines()]
+            events = with_stores([_json(line) for line in block.splitlines()])
             context, task = self.context_of(record)
             if any(event["type"] == "exchange" and "reply" not in event for event in events):
                 return False, list(_scored_again(context, task, record, events))
