@@ -50,7 +50,7 @@ STUDIES = ("rescue", "stepwise-maximum-rescue", "recovery-probes", "recovery-pro
 CLOSE = 0.2  # of the estimate
 IN_MEMORY = Path("/dev/shm")
 AT_ONCE = 8 * len(MODELS)  # connections; calls in flight at a kill
-ENTRY = 330  # bytes of a call in the ledger, roughly; it only spreads the kills
+ENTRY = 240  # bytes of a call in the ledger, roughly; it only spreads the kills
 
 
 def serve() -> int:
