@@ -161,7 +161,7 @@ VESTIGE = LazyGroup(
         "analyze": ("eirkit.cli.vestige.analyze:analyze", "Read logs and write tables of what each run needed."),
         "show": ("eirkit.cli.vestige.show:show", "One analysed run: its demand, live files and losses."),
         "cohort": ("eirkit.cli.vestige.cohort:cohort", "Statistics: did failed runs need more than resolved ones?"),
-        "compact": ("eirkit.cli.vestige.compact:compact", "What compactors keep of what recorded runs needed."),
+        "compact": ("eirkit.cli.vestige.compact:compact", "How much of what recorded runs needed compactors keep."),
         "query": ("eirkit.cli.vestige.cohort:run_query", "SQL over the tables of an analysis."),
         "week": (
             "eirkit.cli.own_agents.week:vestige_week",
@@ -193,10 +193,10 @@ GUARD = LazyGroup(
     help="Restore what compactions drop, inside a coding agent.",
     commands={
         "install": ("eirkit.cli.own_agents.guard:install", "Install the guard into an agent."),
-        "uninstall": ("eirkit.cli.own_agents.guard:uninstall", "Remove it without a trace."),
-        "status": ("eirkit.cli.own_agents.guard:status", "Where it is installed, and what it could not do."),
-        "results": ("eirkit.cli.own_agents.guard_results:results", "What the trial shows so far, and what it cannot."),
-        "hook": ("eirkit.cli.own_agents.guard:hook", "Answer one event of an agent; what the hooks call."),
+        "uninstall": ("eirkit.cli.own_agents.guard:uninstall", "Remove the guard from an agent."),
+        "status": ("eirkit.cli.own_agents.guard:status", "Where the guard is installed, and what it failed to do."),
+        "results": ("eirkit.cli.own_agents.guard_results:results", "What a trial of the guard shows."),
+        "hook": ("eirkit.cli.own_agents.guard:hook", "Answer one event of an agent; the hooks call this."),
     },
 )
 
@@ -222,7 +222,7 @@ ROOT = LazyGroup(
         "compare": ("eirkit.cli.report:compare", "Compare two folders of results, paired, with intervals."),
         "choose": ("eirkit.cli.report:choose", "Rank memories, models or settings, with ties and what to run next."),
         "submit": ("eirkit.cli.board:submit", "Make a folder of results that others can check."),
-        "board": ("eirkit.cli.board:board", "Check submissions and write a site that ranks those that hold."),
+        "board": ("eirkit.cli.board:board", "Check submissions and write a site that ranks those that pass."),
         "view": ("eirkit.cli.view:view", "Browse a folder of results in a web browser."),
         "show": ("eirkit.cli.view:show", "Why one step of a run is wrong."),
         "watch": ("eirkit.cli.watch:watch", "Follow a sweep in the terminal while it runs."),

@@ -29,16 +29,18 @@ MOST_TRACKS = 3  # that a terminal shows
 @option("--name", help="Who or what is submitted, as the board shows it.  [default: the name of DIR]")
 @document_options
 def submit(folder: Path, out: Path, name: str | None, show: Show) -> None:
-    """Make one folder of a finished `lacuna run` that others can check and put on a board.
+    """Turn a finished `lacuna run` into one folder that others can check and put on a board.
 
-    It holds the records with all replies, the settings, seeds and versions, the scores, and the rows of two references:
-    null, a memory that keeps nothing, and sham, one that returns the content of other records. They are run here if DIR
-    lacks them and its model costs nothing.
+    The folder has the records with all replies, the settings, seeds, versions and scores, and the results of two
+    references on the same tasks: null, a memory that keeps nothing, and sham, one that returns the content of other
+    records. If DIR lacks them and its model costs nothing, they are run now.
     """
     document = make_submission(folder, out, folder.resolve().name if name is None else name)
     found = check(CheckRequest(out))
     if not found.holds:
-        raise InputFileError(f"{folder} does not hold: {found.problems[0]}; run it again with this version of eirkit")
+        raise InputFileError(
+            f"{folder} cannot be submitted: {found.problems[0]}; run it again with this version of eirkit"
+        )
     columns = (
         Column("memory", "memory", role="name"),
         Column("model", "model", role="name", priority=1),
@@ -65,9 +67,9 @@ def submit(folder: Path, out: Path, name: str | None, show: Show) -> None:
     type=click.IntRange(0),
     default=1,
     show_default=True,
-    help="How many runs of each part to run again, where model and memory are scripts.",
+    help="Runs of each part to repeat with model and memory, where both are scripts of eirkit.",
 )
-@option("--rerun-seed", type=int, default=0, show_default=True, help="Which ones.")
+@option("--rerun-seed", type=int, default=0, show_default=True, help="Seed that chooses the runs to repeat.")
 @plugins_option
 @engine_options
 @document_options
@@ -80,11 +82,11 @@ def board(
     engine: Engine | None,
     show: Show,
 ) -> int:
-    """Check submissions and write a static site that ranks the ones that hold.
+    """Check submissions and write a static site that ranks those that pass.
 
-    Every score is computed again from the records. A submission of which anything does not follow is refused, with the
-    file and the reason, and the exit code is 1. Only entries that were given the same tasks are ranked with each other.
-    A DIR without a submission is searched for folders that are one.
+    Every score is computed again from the records. If anything in a submission does not follow from its records, it is
+    refused, the file and the reason are named, and the exit code is 1. Entries are ranked against each other only if
+    they were given the same tasks. If DIR is not a submission itself, the submissions directly in it are checked.
     """
     wanted = [CheckRequest(one, rerun, rerun_seed, plugins) for one in _submissions(folders)]
     checked = _check_all(wanted, engine)
@@ -105,7 +107,7 @@ def _submissions(folders: Sequence[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for folder in folders:
         if not folder.is_dir():
-            raise UsageError(f"{folder} is no folder; give folders of `eirkit submit`")
+            raise UsageError(f"{folder} is not a folder; give folders that `eirkit submit` wrote")
         inside = [] if (folder / DOCUMENT).is_file() else sorted(one.parent for one in folder.glob(f"*/{DOCUMENT}"))
         found.update(dict.fromkeys(inside or [folder]))
     return list(found)

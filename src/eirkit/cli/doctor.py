@@ -137,7 +137,7 @@ COLUMNS = (
     "--install",
     metavar="NAMES",
     multiple=True,
-    help="Create environments for these memory systems: mem0,letta. Can be repeated.",
+    help="Create environments for these memory systems or compactors: mem0,inspect-trim. Can be repeated.",
 )
 @document_options
 def doctor(install: tuple[str, ...], show: Show) -> None:

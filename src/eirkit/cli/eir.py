@@ -215,7 +215,13 @@ def _runs(demand: DemandCurve) -> list[dict[str, Cell]]:
 @option(
     "--capacity", type=click.FloatRange(0, MOST_BITS, min_open=True), metavar="BITS", help="Also print the pressure."
 )
-@option("--retrievals", type=RETRIEVALS, default=0, metavar="B", help="Results that may be fetched once asked.")
+@option(
+    "--retrievals",
+    type=RETRIEVALS,
+    default=0,
+    metavar="B",
+    help="Results that may be fetched once the question is known.",
+)
 @document_options
 def count(contract: str, limit: int, groups: bool, capacity: float | None, retrievals: int, show: Show) -> None:
     """Count how many bits the contract NAME in FILE.py requires at the cut that it describes.
@@ -298,7 +304,7 @@ def _required(counted: ContractCount) -> str:
         return f"{counted.bits:.3f} bits must survive this cut{fetched}."
     return (
         f"At least {counted.bits_lower:.3f} bits must survive this cut{fetched}, and {counted.bits:.3f} are enough; "
-        "which is least is not known."
+        "the exact minimum is not known."
     )
 
 

@@ -26,10 +26,16 @@ from eirkit.tasks.workload import Workload, conversations, workloads
 @option("--capacity", type=click.FloatRange(0, MOST_BITS), metavar="BITS", help="Also judge a memory this large.")
 @option("--error", default=0.05, show_default=True, help="Share of wrong responses, or runs, that is allowed.")
 @option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help=LIMIT_HELP)
-@option("--retrievals", type=RETRIEVALS, default=0, metavar="B", help="Results that may be fetched once asked.")
+@option(
+    "--retrievals",
+    type=RETRIEVALS,
+    default=0,
+    metavar="B",
+    help="Results that may be fetched once the question is known.",
+)
 @option("--groups", is_flag=True, help="With --capacity, list which histories the encoder gives the same code.")
 @option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the frontier as .svg, .png or .pdf.")
-@option("--preset", help="Size of worlds (words only), as small+level=3.")
+@option("--preset", help="Size of the worlds (words only), such as small+level=3.")
 @task_options
 @document_options
 def frontier(

@@ -53,21 +53,25 @@ def export_options(before: str = "") -> Callable[[Any], Any]:
             "--figures",
             type=click.Choice(FIGURES),
             group=OUTPUT,
-            help=f"{before}also draw every chart into a folder beside the page, or write its data.",
+            help=_after(before, "also draw every chart into a folder beside the page, or write its data."),
         ),
         option(
             "--figure-width",
             type=click.Choice(tuple(WIDTHS)),
             group=OUTPUT,
-            help="With --figures: as wide as a column, or as a page of two.  [default: as it is best read]",
+            help="With --figures: the width of a column, or of a page with two.  [default: as reads best]",
         ),
         option(
             "--tables",
             type=click.Choice(TABLES),
             group=OUTPUT,
-            help=f"{before}also write every table into a folder beside the page.",
+            help=_after(before, "also write every table into a folder beside the page."),
         ),
     )
+
+
+def _after(before: str, text: str) -> str:
+    return before + text if before else text.capitalize()
 
 
 @command(example="eirkit report out/run-1")
@@ -101,7 +105,7 @@ def report(
     plugins: bool,
     show: Show,
 ) -> None:
-    """Write an HTML page about a folder of `lacuna run`, `lacuna rescue` or `vestige analyze`.
+    """Write an HTML page about a folder of `lacuna run`, `lacuna rescue`, `vestige analyze` or `vestige compact`.
 
     `reproduce` writes its own page, index.html in its folder.
     """

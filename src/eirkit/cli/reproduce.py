@@ -43,7 +43,11 @@ _PATH = click.Path(path_type=Path)
 @click.argument("names", metavar="[STUDY]...", nargs=-1)
 @option("--list", "listing", is_flag=True, group="Studies", help="List all studies and exit.")
 @option(
-    "--all", "everything", is_flag=True, group="Studies", help="Run every study; those that lack something say what."
+    "--all",
+    "everything",
+    is_flag=True,
+    group="Studies",
+    help="Run every study; one that cannot run says what it lacks.",
 )
 @option("--seeds", type=SeedList(), group="Studies", help=f"{SEEDS_HELP}  [default: those of each study]")
 @option(
@@ -62,7 +66,7 @@ _PATH = click.Path(path_type=Path)
     multiple=True,
     known=known_models,
     group="Agent",
-    help="Run the paper's experiments with this model: provider/name. Give it several times for pooled figures.",
+    help="Run the paper's experiments with this model: provider/name. Can be repeated, for pooled figures.",
 )
 @option("--base-url", metavar="URL", group="Agent", help="An OpenAI-compatible server.")
 @option("--set", "extra", multiple=True, metavar="NAME=VALUE", group="Agent", help="A setting of the models: p=0.2.")
@@ -72,7 +76,7 @@ _PATH = click.Path(path_type=Path)
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="DIR",
     group="Agent",
-    help="Compare the runs of a sweep that was made otherwise; nothing is run.",
+    help="Compare the runs of an existing sweep; nothing is run.",
 )
 @funds_options
 @option(
@@ -83,7 +87,7 @@ _PATH = click.Path(path_type=Path)
     help="Check the archive of a reproduction: files, answers, scores and figures.",
 )
 @option("--out", type=_PATH, default=OUT, show_default=True, metavar="DIR", group=OUTPUT, help="Folder for everything.")
-@option("--fresh", is_flag=True, group=OUTPUT, help="Compute studies again that the folder holds already.")
+@option("--fresh", is_flag=True, group=OUTPUT, help="Compute studies again that the folder already holds.")
 @option("--figures", type=click.Choice(FIGURES), group=OUTPUT, help="Also draw every figure in this form.")
 @bounded_engine_options(STUDY_SECONDS, STUDY_MIB)
 @document_options
@@ -94,8 +98,8 @@ def reproduce(
     """Compute the paper's tables and figures and compare them: published value, ours, its range and a verdict.
 
     Reference agents stand in for the published models; --model runs yours instead, with the paper's own parameters.
-    The HTML page in the folder is updated whenever a study ends. What the folder holds already is not computed or paid
-    for again, so an interrupted command continues when it is started again.
+    The HTML page in the folder is updated whenever a study ends. What the folder already holds is not computed or paid
+    for again, so repeat the command to continue after an interruption.
     """
     if listing:
         show(_listing())

@@ -60,7 +60,7 @@ class AskedModels:
         options = ModelOptions(base_url=given["base_url"], extra=dict(map(read_setting, given["extra"])))
         if source is not None:
             if models:
-                raise UsageError("--from compares runs that are there, and --model makes some; leave one of them out")
+                raise UsageError("--from compares existing runs, and --model makes new ones; leave one of them out")
             return cls(out, ModelSetting(()), limits, source)
         if not models:
             if given["base_url"] or given["extra"] or given["dry_run"] or limits != SpendingLimits():
@@ -178,7 +178,7 @@ def show_verification(folder: Path, show: Show) -> int:
         f"{counted(found.files, 'file')}, {counted(found.runs, 'run')} scored again "
         f"({found.replayed} of them played again from their replies), {counted(found.rows, 'figure')} derived again"
     )
-    said = f"{folder} is what was written: {checked}."
+    said = f"{folder} is verified: {checked}."
     if found.problems:
         said = f"{folder} is refused: {counted(len(found.problems), 'problem')} in {checked}."
     listed = found.problems[:MOST_PROBLEMS]

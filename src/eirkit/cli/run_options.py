@@ -78,7 +78,12 @@ def _task_axes() -> tuple[Callable[[Any], Any], ...]:
         option("--slots", type=count, group="Task", help="Values in each record.  [default: 1]"),
         option("--k", type=count, group="Task", help="Values in each answer (stepwise-topk only).  [default: 2]"),
         option("--queries", type=NameList(), group="Task", help="Queries: uniform or zipf (full-lookup only)."),
-        option("--preset", type=NameList(), group="Task", help="Size of worlds in words, as small+level=3; or a file."),
+        option(
+            "--preset",
+            type=NameList(),
+            group="Task",
+            help="Worlds of conversations: a size such as small+level=3, or a file.",
+        ),
         option("--warm-up", type=count, group="Task", help="Steps at the start that are not scored.  [default: 0]"),
     )
 
@@ -138,14 +143,14 @@ def _compaction_axes() -> tuple[Callable[[Any], Any], ...]:
             "--context-tokens",
             type=IntegerList(1),
             group="Memory",
-            help="Context limit of --condition compaction, and of truncated in conversations.",
+            help="Context limit of --condition compaction, and in conversations of truncated and server-compaction.",
         ),
         option(
             "--summary-prompt",
             multiple=True,
             group="Memory",
-            help="What compaction asks the model; {characters} stands for the space that is left. In conversations "
-            "also plain, facts or instructions. Can be repeated.",
+            help="Prompt for the summary of --condition compaction; {characters} stands for the space that is left. In "
+            "conversations also plain, facts or instructions. Can be repeated.",
         ),
     )
 

@@ -31,7 +31,11 @@ def _installer() -> Installer:
 
 @command(example="eirkit guard install claude")
 @click.argument("agent", metavar="AGENT", type=_AGENT)
-@option("--trial", is_flag=True, help="Let chance decide at each compaction: restore, sham or nothing.")
+@option(
+    "--trial",
+    is_flag=True,
+    help="Run a trial: chance decides at each compaction to restore, to show a sham, or to do nothing.",
+)
 @option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the trial.  [default: drawn and logged]")
 @option(
     "--compactions",
@@ -39,14 +43,15 @@ def _installer() -> Installer:
     default=PLANNED,
     show_default=True,
     metavar="N",
-    help="After how many the trial gives an answer.",
+    help="Compactions after which the trial gives an answer.",
 )
 @document_options
 def install(agent: str, trial: bool, seed: int | None, compactions: int, show: Show) -> None:
     """Install the guard into AGENT: claude, codex, gemini or opencode.
 
-    After a compaction it says in under 2 KB what is likely gone and needed: instructions word for word, open to-dos,
-    and files with line ranges. Installing again brings it up to date. It sends nothing anywhere.
+    After a compaction, it tells the agent in under 2 KB what was probably dropped and is still needed: instructions
+    word for word, open to-dos, and files with line ranges. Install it again to update it. It sends nothing over the
+    network.
     """
     if trial:
         begin_trial(hooks.guard_folder(), seed, compactions)
@@ -59,7 +64,7 @@ def install(agent: str, trial: bool, seed: int | None, compactions: int, show: S
 @click.argument("agent", metavar="AGENT", type=_AGENT)
 @document_options
 def uninstall(agent: str, show: Show) -> None:
-    """Remove the guard from AGENT; what was there before comes back byte for byte."""
+    """Remove the guard from AGENT and restore the agent's own files byte for byte."""
     found = _installer().uninstall(agent)
     if not any(_installer().status(name).is_installed for name in AGENTS):
         end_trial(hooks.guard_folder())
@@ -70,7 +75,7 @@ def uninstall(agent: str, show: Show) -> None:
 @click.argument("agent", metavar="[AGENT]", type=_AGENT, required=False)
 @document_options
 def status(agent: str | None, show: Show) -> None:
-    """Say where the guard is installed, whether it was changed, and what it last could not do."""
+    """Say where the guard is installed, whether it was changed, and what it recently failed to do."""
     found = [_installer().status(name) for name in ([agent] if agent else AGENTS)]
     there = [one.agent.title for one in found if one.is_installed]
     words = f"The guard is installed in {' and '.join(there)}." if there else "The guard is not installed."
@@ -82,7 +87,7 @@ def _trial_words() -> Iterator[str]:
     if plan is not None:
         yield (
             f"A trial of {plan.compactions} compactions is under way with seed {plan.seed}: "
-            "each is drawn to restore, sham or nothing."
+            "at each, chance decides to restore, to show a sham, or to do nothing."
         )
 
 
@@ -107,7 +112,7 @@ def _document(verb: str, found: Sequence[Installation], words: tuple[str, ...]) 
     plan = trial_plan(folder)
     data = {"agents": list(rows), "trial_seed": plan and plan.seed, "folder": str(folder), "complaints": complaints}
     sections = [Section("", (), (Table("agents", "", columns, rows),))] if verb == "status" else []
-    sections += [Section("What the guard could not do lately", tuple(complaints))] if complaints else []
+    sections += [Section("What the guard recently failed to do", tuple(complaints))] if complaints else []
     following = "eirkit guard results" if plan is not None and verb == "status" else ""
     return Document(f"guard-{verb}", "The guard", words, data, tuple(sections), next=following)
 
@@ -122,11 +127,11 @@ def _complaints(path: Path) -> list[str]:
 @command(example="eirkit guard hook claude PreCompact")
 @click.argument("agent", metavar="AGENT")
 @click.argument("event", metavar="EVENT")
-@option("--json", "as_json", is_flag=True, group=OUTPUT, help="Accepted as everywhere: an answer is always JSON.")
+@option("--json", "as_json", is_flag=True, group=OUTPUT, help="Has no effect: an answer is always JSON.")
 def hook(agent: str, event: str, as_json: bool) -> int:
     """Answer one EVENT of AGENT, whose JSON is on standard input; always exits with 0.
 
-    This is what the installed hooks do, which call `python -m eirkit.live.hook` to begin sooner.
+    The installed hooks do the same, but call `python -m eirkit.live.hook`, which starts faster.
     """
     return hooks.main([agent, event])
 
@@ -139,7 +144,7 @@ def hook(agent: str, event: str, as_json: bool) -> int:
     type=click.FloatRange(0, 1),
     default=LIKELY,
     show_default=True,
-    help="Warn about a file from this probability that it is needed again.",
+    help="Warn about a file if the probability that it is needed again is at least this.",
 )
 @option(
     "--out",

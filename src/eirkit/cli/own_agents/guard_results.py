@@ -45,24 +45,26 @@ _KINDS = {"none": "no effect", "constant": "the same everywhere", "varying": "va
     metavar="SHARE",
     help="The change worth finding, as a share of the mean without the guard.",
 )
-@option("--simulate", is_flag=True, help="Say on simulated trials how often the intervals hold the truth.")
-@option("--trials", type=click.IntRange(1), default=TRIALS, show_default=True, help="With --simulate: of each kind.")
+@option("--simulate", is_flag=True, help="Show on simulated trials how often the intervals contain the true effect.")
+@option(
+    "--trials", type=click.IntRange(1), default=TRIALS, show_default=True, help="With --simulate: trials of each kind."
+)
 @option(
     "--compactions",
     type=click.IntRange(3),
     default=PLANNED,
     show_default=True,
-    help="With --simulate: of each trial.",
+    help="With --simulate: compactions of each trial.",
 )
 @option(
     "--seed", type=click.IntRange(0, 1 << 63), default=0, show_default=True, help="With --simulate: the first seed."
 )
 @document_options
 def results(effect: float, simulate: bool, trials: int, compactions: int, seed: int, show: Show) -> None:
-    """Compare the arms of the trial, by the randomness of its own draws.
+    """Compare the arms of the guard's trial, with intervals that assume nothing but its random draws.
 
-    Measures the turns after each compaction from the session's log, and keeps the figures. There is an answer when all
-    planned compactions are measured, and none before.
+    The turns after each compaction are measured from the session's log, and the figures are stored. There is no answer
+    until all planned compactions are measured.
     """
     if simulate:
         show(_simulation_document(trials, compactions, seed))
@@ -70,7 +72,7 @@ def results(effect: float, simulate: bool, trials: int, compactions: int, seed: 
     folder = guard_folder()
     draws = read_draws(folder)
     if not draws:
-        raise UsageError("no compaction was drawn yet; begin with `eirkit guard install AGENT --trial`")
+        raise UsageError("no compaction has been drawn yet; start with `eirkit guard install AGENT --trial`")
     planned = draws[-1].planned
     own = [draw for draw in draws if draw.seed == draws[-1].seed][:planned]
     found = measure(own, folder, time.time())
@@ -187,7 +189,7 @@ def _answer(trial: _Trial, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     for row in clear:
         verb = "lowers" if row["difference"] < 0 else "raises"
         yield (
-            f"Restoring {verb} {row['label']} by {number(abs(row['difference']), 1)} a compaction "
+            f"Restoring {verb} {row['label']} by {number(abs(row['difference']), 1)} per compaction "
             f"against {row['against']} (95% {_interval(row)}; p {_p(row['p_holm'])}, "
             f"corrected for {len(rows)} comparisons)."
         )
@@ -221,8 +223,8 @@ def _arms_section(arms: Sequence[dict[str, Any]]) -> Section:
     rows: tuple[dict[str, Cell], ...] = tuple(dict(one) for one in arms)
     edited = ", ".join(f"{one['arm']} {share(one['edited'])}" for one in arms)
     note = (
-        f"Means a compaction, over its next turns: up to the next break, at most {MOST_TURNS}. "
-        f"A file was edited after: {edited}."
+        f"Means per compaction, over the turns up to the next break, at most {MOST_TURNS}. "
+        f"Compactions after which a file was edited: {edited}."
     )
     return Section("Means", (), (Table("arms", "", columns, rows, note),))
 
@@ -258,16 +260,16 @@ def _power_section(rows: Sequence[dict[str, Any]], effect: float) -> Section:
         Column("sought", f"{effect:.0%} of the mean", digits=2),
         Column("power", "power", percent=True, digits=2),
         Column("detectable", f"seen with {POWER:.0%}", digits=2),
-        Column("still_wanted", "compactions still wanted"),
+        Column("still_wanted", "compactions still needed"),
     )
     keys = ("label", "sought", "power", "detectable", "still_wanted")
     shown: tuple[dict[str, Cell], ...] = tuple(
         {key: row[key] for key in keys} for row in rows if row["against"] == "nothing"
     )
     note = (
-        f"Power: how likely the compactions measured show a change by {effect:.0%}. The next column: the smallest "
-        f"change that they show with a power of {POWER:.0%}. The last: how many more are wanted to show a change by "
-        f"{effect:.0%} with that power."
+        f"Power: how likely the measured compactions are to show a change of {effect:.0%}. The next column: the "
+        f"smallest change that they show with a power of {POWER:.0%}. The last: how many more are needed to show a "
+        f"change of {effect:.0%} with that power."
     )
     return Section("Power", (), (Table("power", "", columns, shown, note),))
 
@@ -277,8 +279,8 @@ def _simulation_document(trials: int, compactions: int, seed: int) -> Document:
     shares = [one.covered / one.trials for one in found if one.trials]
     wrong = [one.decided / one.trials for one in found if one.kind == "none" and one.trials]
     words = (
-        f"Over {trials:,} simulated trials of {compactions:,} compactions of each kind, the 95% intervals hold the "
-        f"true effect in {min(shares):.1%} to {max(shares):.1%}, by measure and kind.",
+        f"Over {trials:,} simulated trials of {compactions:,} compactions of each kind, the 95% intervals contain "
+        f"the true effect in {min(shares):.1%} to {max(shares):.1%}, by measure and kind.",
         f"Without an effect, p is at most {_SIGNIFICANT} in {min(wrong):.1%} to {max(wrong):.1%}.",
     )
     data = {"trials": trials, "compactions": compactions, "seed": seed, "calibration": [asdict(one) for one in found]}

@@ -65,7 +65,9 @@ _SHOWN = ("calls", "input_tokens", "output_tokens", "cost_usd", "most_usd")
     group="Compactors",
     help="A setting of a compactor, such as clear-tool-results.keep=5.",
 )
-@option("--budget", required=True, metavar="TOKENS[,TOKENS]", group="Compactors", help="Tokens that may be returned.")
+@option(
+    "--budget", required=True, metavar="TOKENS[,TOKENS]", group="Compactors", help="Tokens that a compactor may return."
+)
 @option(
     "--at",
     "plan",
@@ -73,7 +75,7 @@ _SHOWN = ("calls", "input_tokens", "output_tokens", "cost_usd", "most_usd")
     show_default=True,
     metavar="CUTS",
     group="Cuts",
-    help="real: where the log was compacted; every:TURNS; tokens:TOKENS of new context.",
+    help="Where runs are cut: real (where the log was compacted), every:TURNS, or tokens:TOKENS of new context.",
 )
 @option("--gold", type=_PATH, group="Cuts", help="Reference patches, which say what a run was for.")
 @option("--log-format", group="Cuts", metavar="NAME", help="Format of all logs.  [default: found from the content]")
@@ -93,11 +95,11 @@ def compact(
     funds: SpendingLimits,
     show: Show,
 ) -> None:
-    """Try compactors on the runs in LOGS and show what each keeps of what later work needed.
+    """Try compactors on the runs in LOGS and show how much of what later work needed each one keeps.
 
-    Each compactor receives the messages up to a cut and returns what the agent would go on with. What was needed is
-    known from the rest of the run, line by line, so no model judges anything. An interrupted benchmark continues when
-    the command is repeated.
+    Each compactor receives the messages up to a cut and returns what the agent would continue with. The rest of the run
+    shows, line by line, what was needed, so no model acts as a judge. Repeat the command to continue an interrupted
+    benchmark.
     """
     benchmark = CompactionBenchmark(
         paths, chosen(names, settings), budgets_of(budget), CutPlan.parse(plan), gold, log_format
@@ -182,10 +184,10 @@ def _estimated(benchmark: CompactionBenchmark, funds: SpendingLimits) -> Documen
         rows.append({"compactor": asked.label, **asdict(found)})
     calls = sum(row["calls"] for row in rows)
     unknown = [one.label for one in benchmark.compactors if asks_by_itself(one)]
-    answer = f"{counted(calls, 'call')} of models would be made; nothing was." if rows else "No compactor asks a model."
+    answer = f"{counted(calls, 'model call')} would be made; none was." if rows else "No compactor calls a model."
     if unknown:
-        known = answer if rows else "Nothing was asked."
-        answer = f"{known} What {listed(unknown)} would ask is not known beforehand; --cap-usd limits it."
+        known = answer if rows else "No model was called."
+        answer = f"{known} What {listed(unknown)} would ask is not known in advance; --cap-usd limits it."
     columns = (
         Column("compactor", "compactor", role="name"),
         *(Column(key, key.replace("_", " "), 4) for key in _SHOWN),
