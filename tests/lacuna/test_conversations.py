@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -330,6 +331,26 @@ def test_beside_what_a_memory_returns_an_old_sentence_misleads(memory, tmp_path:
     assert contrasts["sham", "control", "accuracy"]["low"] <= 0 <= contrasts["sham", "control", "accuracy"]["high"]
     assert contrasts["stale", "control", "accuracy"]["high"] < 0.1
     assert contrasts["stale", "control", "misled"]["low"] > 0
+
+
+def test_a_sham_says_nothing_of_what_is_asked_nor_of_its_former_values():
+    tried = 0
+    for task in tasks("small", range(12)):
+        sham = WordInjection(task, "sham")
+        for asked in task.asked:
+            said = task.said_before(asked)
+            needed = needed_statements(asked.question, said, task.truth_at(asked))
+            text = sham(asked.t) if needed else None
+            if text is None:
+                continue
+            facts = {(one.statement.attribute, one.statement.subject) for one in needed}
+            names = {subject for _, subject in facts if subject}
+            names |= {
+                str(one.statement.value) for one in said if (one.statement.attribute, one.statement.subject) in facts
+            }
+            assert [name for name in names if re.search(rf"\b{re.escape(name)}\b", text)] == [], asked.text
+            tried += 1
+    assert tried > 100
 
 
 def test_a_sham_is_true_of_another_and_an_old_sentence_of_the_same():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
@@ -38,6 +39,7 @@ def submit(folder: Path, out: Path, name: str | None, show: Show) -> None:
     document = make_submission(folder, out, folder.resolve().name if name is None else name)
     found = check(CheckRequest(out))
     if not found.holds:
+        shutil.rmtree(out)
         raise InputFileError(
             f"{folder} cannot be submitted: {found.problems[0]}; run it again with this version of eirkit"
         )

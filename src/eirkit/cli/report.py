@@ -154,7 +154,9 @@ by_option = option(
 @command(example="eirkit choose out/run-1")
 @click.argument("folders", metavar="DIR...", type=FOLDER, nargs=-1, required=True)
 @by_option
-@option("--measure", default="accuracy", show_default=True, help="What to rank by, such as used, search_ms or bytes.")
+@option(
+    "--measure", default="accuracy", show_default=True, help="What to rank by, such as used, search_ms or agent_tokens."
+)
 @page_option("Also write the ranking as an HTML page.")
 @export_options("With --out: ")
 @plugins_option

@@ -33,6 +33,7 @@ from eirkit.tasks.conversations import ToldTask, ToldWorld
 from eirkit.tasks.labelled import LabelledTalk
 from eirkit.tasks.view import publish
 from eirkit.tasks.words.reading import Heard, needed_statements, plain_sentence, show_turn
+from eirkit.tasks.words.world import Value
 from eirkit.tasks.workload import Workload
 
 CONDITIONS = (WHOLE, TRUNCATED, COMPACTION, SERVER, MEMORY)
@@ -116,7 +117,7 @@ class WordInjection:
         if self.arm == "oracle":
             chosen: list[Heard | None] = list(needed)
         elif self.arm == "sham":
-            chosen = [self._other(one, self.task.said_before(asked)) for one in needed]
+            chosen = self._others(needed, self.task.said_before(asked))
         else:
             chosen = [one for one in map(self._older, needed) if one not in needed]
         return "\n".join(self._text(one) for one in chosen if one is not None) or None
@@ -124,12 +125,23 @@ class WordInjection:
     def _text(self, one: Heard) -> str:
         return show_turn(one.day, "user", plain_sentence(self.task.language, one.statement))
 
-    def _other(self, needed: Heard, said: Sequence[Heard]) -> Heard | None:
-        """Return the statement about another whose sentence is nearest in length; of several, the first."""
-        length = len(self._text(needed))
-        others = [one for one in said if one.statement.subject not in ("", needed.statement.subject)]
-        alike = [one for one in others if one.statement.value != needed.statement.value]
-        return min(alike, key=lambda one: abs(len(self._text(one)) - length), default=None)
+    def _others(self, needed: Sequence[Heard], said: Sequence[Heard]) -> list[Heard | None]:
+        """Return, for each needed statement, the one nearest in length that has nothing to do with the question.
+
+        None may name what a needed statement is about, nor any value that the needed facts ever had: the door of an old
+        place would answer a question about a door. Of several that are as near, the first is taken.
+        """
+        facts = {(one.statement.attribute, one.statement.subject) for one in needed}
+        about: set[Value] = {name for _, name in facts}
+        told = [one.statement for one in said]
+        about |= {one.value for one in told if (one.attribute, one.subject) in facts}
+        is_other = [bool(one.subject) and not {one.subject, one.value} & about for one in told]
+        others = [one for one, apart in zip(said, is_other, strict=True) if apart]
+
+        def nearest(length: int) -> Heard | None:
+            return min(others, key=lambda one: abs(len(self._text(one)) - length), default=None)
+
+        return [nearest(len(self._text(one))) for one in needed]
 
     def _older(self, needed: Heard) -> Heard | None:
         """Return the last statement about the same fact before the needed one; None if there is none."""

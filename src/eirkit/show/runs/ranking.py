@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from eirkit.findings.intervals import FEWEST_CLUSTERS
 from eirkit.findings.measures import MEMORY_MEASURES
-from eirkit.findings.ranking import MOST_TASKS, Lead
+from eirkit.findings.ranking import MOST_TASKS, Lead, Ranking
 from eirkit.measures import Measure
 from eirkit.show.differences import measure_of
 from eirkit.show.document import Axis, Chart, Headline, Section, Series
@@ -31,9 +31,21 @@ def answer_of(choice: Choice) -> tuple[str, ...]:
         lead = _difference(choice.measure, ranking.contrast(best, second))
         return (f"{best} is best in {said}, {value[best]} {over}; it leads {second}, the next, by {lead}.",)
     names = listed([f"{name} ({value[name]})" for name in ranking.leaders])
-    behind = [one.name for one in ranking.standings if one.name not in ranking.leaders]
-    rest = f"; {listed(behind)} {'is' if len(behind) == 1 else 'are'} shown to be worse than {best}" if behind else ""
-    return (f"{names} cannot be told apart in {said} {over}{rest}.", *_separation(choice))
+    return (f"{names} cannot be told apart in {said} {over}{_surpassed(ranking)}.", *_separation(choice))
+
+
+def _surpassed(ranking: Ranking) -> str:
+    """Return who is shown to be worse than whom: than the best where that is shown, else than the first that is."""
+    behind: dict[str, list[str]] = {}
+    for one in ranking.standings:
+        if one.name not in ranking.leaders:
+            better = next(each.better for each in ranking.contrasts if each.worse == one.name and each.is_shown)
+            behind.setdefault(better, []).append(one.name)
+    parts = (
+        f"; {listed(names)} {'is' if len(names) == 1 else 'are'} shown to be worse than {better}"
+        for better, names in behind.items()
+    )
+    return "".join(parts)
 
 
 def ranked_headline(choice: Choice) -> Headline:
@@ -160,7 +172,7 @@ def parts_table(choice: Choice) -> Table | None:
 
 
 MOST_PAIRS = 6  # named in a sentence
-_CHEAP = {"search_ms": ("fastest search", "{:,.2f} ms"), "bytes": ("fewest bytes held", "{:,.0f}")}
+_CHEAP = {"search_ms": ("lowest mean search time", "{:,.2f} ms"), "bytes": ("fewest bytes held", "{:,.0f}")}
 
 
 def cost_words(choice: Choice) -> tuple[str, ...]:
