@@ -92,7 +92,7 @@ def matches(shown: tuple[str, ...], printed: str) -> bool:
 def workshop(folder: Path) -> Path:
     """Make a folder that looks like the checkout; what commands write stays in it."""
     for entry in ROOT.iterdir():
-        if not entry.name.startswith(".") and entry.name not in ("build", "dist", "out"):
+        if not entry.name.startswith(".") and entry.name not in ("build", "dist", "out", "site"):
             (folder / entry.name).symlink_to(entry)
     return folder
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
-from eirkit.registry import Registry, load_object
+from eirkit.registry import Registry, load_object, references_in
+from eirkit.show.folders import foreign_in
 
 
 @pytest.fixture
@@ -201,3 +202,11 @@ def test_unreadable_folder_is_one_line(tmp_path):
     (tmp_path / "locked").mkdir(mode=0)
     with pytest.raises(InputFileError, match="give an existing"):
         load_object(f"{tmp_path}/locked/mine.py:Name")
+
+
+def test_code_is_found_wherever_settings_name_it():
+    named = {"workload": ["x/evil.py:W", "words"], "memory_options": {"vector": {"embedding": "x/evil.py:embed"}}}
+    assert references_in(named) == ["x/evil.py:W", "x/evil.py:embed"]
+    assert references_in({"memory": "bm25", "memory_options": {"mcp": {"url": "http://127.0.0.1:80/"}}}) == []
+    assert foreign_in({"workload": "x/evil.py:W", "grid": [{"memory": "bm25"}]}) == ["x/evil.py:W"]
+    assert foreign_in({"grid": [{"memory_options": {"vector": {"embedding": "m:f"}}}]}) == ["m:f"]

@@ -41,6 +41,20 @@ USER_MODULE = "eirkit_user_"  # prefix of the module names given to users' files
 _FOREIGN = (Exception, SystemExit)
 
 
+def references_in(coordinates: Mapping[str, Any]) -> list[str]:
+    """Return what runs code when it is looked up, of a grid of a suite, or of the task, model or access of a run."""
+    axes = ("workload", "policy", "memory", "condition", "model")
+    named = [one for axis in axes for one in _texts(coordinates.get(axis)) if ":" in one]
+    given = _texts([coordinates.get("memory_options"), coordinates.get("memory_settings")])
+    return [*named, *(one for one in given if ":" in one and one.rpartition(":")[2].isidentifier())]
+
+
+def _texts(value: object) -> list[str]:
+    """Return all texts in a JSON value."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return [value] if isinstance(value, str) else [text for one in inner for text in _texts(one)]
+
+
 _moved: dict[str, Path] = {}  # paths recorded in another working directory, and where the files are now
 
 

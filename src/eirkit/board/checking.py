@@ -25,24 +25,25 @@ from eirkit.board.submission import (
     read_parts,
     twins_missing,
 )
-from eirkit.errors import EirkitError, InputFileError
+from eirkit.errors import InputFileError
+from eirkit.event_files import EVENTS, PLAIN_EVENTS
 from eirkit.records import read_document
-from eirkit.registry import relocate
+from eirkit.registry import references_in, relocate
 from eirkit.runs.archive import changed_files
 from eirkit.runs.cells import recorded_cell
 from eirkit.runs.manifest import FILE, Manifest, describe, read_manifest
-from eirkit.runs.replay import Replays, can_be_made_anew, check_runs
+from eirkit.runs.replay import UNREADABLE, Replays, can_be_made_anew, check_runs
 from eirkit.runs.store import RUNS, scan_runs
 from eirkit.runs.suite import Suite, read_suite
 from eirkit.runs.values import show_seeds
 from eirkit.seeds import below, words
-from eirkit.show.folders import foreign, foreign_in
 from eirkit.show.runs.folder import SweepFolder
+from eirkit.show.table import clean
 
 MOST_PROBLEMS = 20  # that are listed for one submission
 MOST_BYTES = 1 << 32  # of a submission
+_SHORTEST_RECORD = 500  # bytes of a line of runs.jsonl
 _DERIVED = ("suite", "suite_sha256", "cells", "runs", "prompt_sha256", "rules", "sources")
-_UNREADABLE = (EirkitError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +80,18 @@ def check(request: CheckRequest) -> Checked:
         if not (folder / DOCUMENT).is_file():
             return Checked(folder, folder.name, (f"{DOCUMENT}: is missing; make it with `eirkit submit`",))
         document = read_document(folder / DOCUMENT, SCHEMA)
-        name = str(document["name"])[:LONGEST_NAME]
+        name = clean(str(document["name"]))[:LONGEST_NAME]
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         if size > MOST_BYTES:
             return Checked(folder, name, (f"{size:,} bytes, where at most {MOST_BYTES:,} are read",))
         return _checked(request, name, document)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return Checked(folder, folder.name, (f"{DOCUMENT}: {_words(error)}",))
 
 
 def _checked(request: CheckRequest, name: str, document: Mapping[str, Any]) -> Checked:
     folder = request.folder
-    problems = list(changed_files(folder, DOCUMENT, document["files"]))
+    problems = [*_unexpected(folder), *changed_files(folder, DOCUMENT, document["files"])]
     parts = [one for one in (OWN, CONTROLS) if one == OWN or (folder / one).is_dir()]
     suites: list[Suite] = []
     read: tuple[SweepFolder, ...] = ()
@@ -101,7 +102,9 @@ def _checked(request: CheckRequest, name: str, document: Mapping[str, Any]) -> C
         if suite is None:
             continue
         suites.append(suite)
-        count, wrong = _runs(folder / part, suite)
+        if found:
+            continue
+        count, wrong = _runs(folder / part, suite, request.plugins)
         runs, problems = runs + count, problems + [f"{part}/{RUNS}: {one}" for one in wrong]
     if not problems:
         read = tuple(read_parts(folder))
@@ -126,20 +129,32 @@ def _settings(folder: Path, document: Mapping[str, Any], plugins: bool) -> tuple
     found = [f"its {key} is not that of {DOCUMENT}" for key in VERSIONS if getattr(manifest, key) != document[key]]
     if found and folder.name == CONTROLS:
         found = [one for one in found if "eirkit" in one.split()[1]]  # the references may be run later and elsewhere
-    models = [name for grid in manifest.suite.get("grid", ()) for name in grid.get("model", ())]
-    if (named := [*foreign_in(manifest.suite), *foreign(models)]) and not plugins:
+    grids = (manifest.suite, *manifest.suite.get("grid", ()))  # keys above the grids are defaults of all
+    if (named := [name for grid in grids for name in references_in(grid)]) and not plugins:
         return None, [f"{named[0]} is code of its own; add --plugins only if you trust who wrote it"]
     if named:
         _find_sources(folder.parent, manifest)
     try:
         suite = read_suite(manifest.suite)
         again = asdict(describe(suite, None, {}, control=manifest.control))
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return None, [f"its settings cannot be read ({_words(error)})"]
     if not suite.texts:
         return None, ["its texts were not kept, so nothing can be checked; run it without --no-texts"]
     changed = [key for key in _DERIVED if asdict(manifest)[key] != again[key]]
     return suite, [*found, *(f"its {key} does not follow from its settings" for key in changed)]
+
+
+def _unexpected(folder: Path) -> Iterator[str]:
+    """Yield what no submission has: links, special files, and files from which anything else might be read."""
+    names = (FILE, RUNS, EVENTS, PLAIN_EVENTS)
+    known = {DOCUMENT, *(f"{part}/{name}" for part in (OWN, CONTROLS) for name in names)}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            yield f"{name}: is no ordinary file"
+        elif path.is_file() and name not in known and path.parent != folder / SOURCES:
+            yield f"{name}: is no file of a submission"
 
 
 def _find_sources(folder: Path, manifest: Manifest) -> None:
@@ -149,13 +164,16 @@ def _find_sources(folder: Path, manifest: Manifest) -> None:
             relocate(path, copy.resolve())
 
 
-def _runs(folder: Path, suite: Suite) -> tuple[int, list[str]]:
+def _runs(folder: Path, suite: Suite, plugins: bool) -> tuple[int, list[str]]:
     """Play all runs of a sweep again; there must be one for each planned cell and seed, and no other."""
+    if len(suite) > (folder / RUNS).stat().st_size // _SHORTEST_RECORD:
+        return 0, [f"{len(suite):,} runs are planned, more than it has"]
     left = {cell.run_id(seed) for cell, seeds in suite.plan() for seed in seeds}
+    coordinates = {cell.id: _plain(cell.as_json()) for cell, _ in suite.plan()}
     planned, count = len(left), 0
     problems: list[str] = []
     try:
-        for record, was_played, wrong in check_runs(folder / RUNS):
+        for record, was_played, wrong in check_runs(folder / RUNS, plugins=plugins, planned=coordinates):
             count += 1
             run = str(record["run"])[:40]
             if record["run"] not in left:
@@ -166,7 +184,7 @@ def _runs(folder: Path, suite: Suite) -> tuple[int, list[str]]:
             problems += [f"run {run}: {one}" for one in wrong]
             if len(problems) >= MOST_PROBLEMS:
                 return count, problems
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return count, [*problems, f"cannot be read: {_words(error)}"]
     if left:
         problems.append(f"{len(left):,} of {planned:,} planned runs are missing, such as {min(left)}")
@@ -206,7 +224,7 @@ def _made_anew(folder: Path, request: CheckRequest) -> tuple[int, list[str]]:
         return 0, []
     order = words([request.rerun_seed], len(able), "rerun", folder.name)[0]
     chosen = sorted(range(len(able)), key=lambda place: (int(below(order[place], 1 << 31)), place))[: request.rerun]
-    replays = Replays(folder)
+    replays = Replays(folder, request.plugins)
     found = [(able[place]["run"], replays.made_anew(able[place])) for place in chosen]
     return len(chosen), [f"run {run}: {wrong}" for run, wrong in found if wrong]
 

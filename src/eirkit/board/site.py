@@ -36,7 +36,7 @@ def write_site(out: Path, tracks: Sequence[Track], checked: Sequence[Checked]) -
     for path in set((out / ENTRIES).glob("*.html")) - set(written):
         path.unlink()  # of an entry that is no longer there
     for path, text in written.items():
-        replace_file(path, text.encode())
+        replace_file(path, text.encode("utf-8", "replace"))
     return list(written)
 
 

@@ -26,6 +26,7 @@ from eirkit.agents.telemetry import Consultation, Exchange, Trace, trace_of, wit
 from eirkit.errors import EirkitError, InputFileError
 from eirkit.event_files import events_path, read_block
 from eirkit.findings.causes import judge, score
+from eirkit.registry import references_in
 from eirkit.runs.attempt import CellContext, Failure, attempt, finished_run, score_record, session_of
 from eirkit.runs.cells import Cell, recorded_cell
 from eirkit.runs.manifest import SystemMessages
@@ -36,6 +37,11 @@ from eirkit.tasks.generation import generate
 from eirkit.tasks.task import TaskInstance
 
 ROUNDING_SECONDS = 1e-6  # times are stored with six digits, and sums of them are rounded once more
+# What reading a file that somebody else wrote may raise.
+UNREADABLE = (
+    *(EirkitError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError),
+    *(OSError, RecursionError, MemoryError),
+)
 _SCRIPTS = ("reference", "scripted")
 _COORDINATES = ("task", "model", "settings", "access", "intervention", "repeat")
 _ITS_OWN = "eirkit.agents.memories.in_process"  # memories that need nothing but this process
@@ -51,6 +57,8 @@ class Replays:
     """Plays runs of one folder again; cells and their system messages are made once."""
 
     folder: Path
+    plugins: bool = False  # whether code that a record names may be run
+    planned: Mapping[str, Any] | None = None  # by cell: what a record must say of it; None: anything
     _contexts: dict[str, CellContext] = field(default_factory=dict)
     _rules: SystemMessages = field(default_factory=SystemMessages)
 
@@ -68,7 +76,7 @@ class Replays:
             again = finished_run(context, task, *_played(context, task, record, events))
         except DiffersError as error:
             return True, [str(error)]
-        except (EirkitError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError) as error:
+        except UNREADABLE as error:
             words = " ".join(str(error).split())[:200]
             return True, [f"cannot be played again ({type(error).__name__}: {words})"]
         found = []
@@ -93,6 +101,12 @@ class Replays:
 
     def context_of(self, record: Mapping[str, Any]) -> tuple[CellContext, TaskInstance]:
         """Return the cell of a run as its record describes it, and its task."""
+        said = {name: record[name] for name in _COORDINATES if name in record}
+        named = [name for part in (record["task"], record["access"]) for name in references_in(part)]
+        if named and not self.plugins:
+            raise DiffersError(f"it names code of its own, {named[0][:80]}")
+        if self.planned is not None and said != self.planned.get(record["cell"]):
+            raise DiffersError("its settings are not those that were planned")
         described = json.dumps([record.get(name) for name in _COORDINATES])
         if described not in self._contexts:
             batch = CellBatch(recorded_cell(record), [record["seed"]], texts=True)
@@ -115,13 +129,15 @@ def can_be_made_anew(cell: Cell) -> bool:
     return split_model(cell.model)[0] in _SCRIPTS and its_own and ":" not in cell.model
 
 
-def check_runs(path: Path) -> Iterator[tuple[Mapping[str, Any], bool, list[str]]]:
+def check_runs(
+    path: Path, *, plugins: bool = False, planned: Mapping[str, Any] | None = None
+) -> Iterator[tuple[Mapping[str, Any], bool, list[str]]]:
     """Yield every run of a file, whether it was played again, and what is wrong with it.
 
     Raises:
         InputFileError: the file is damaged, or there are events that no run owns.
     """
-    replays, end = Replays(path.parent), 0
+    replays, end = Replays(path.parent, plugins, planned), 0
     for record, _ in scan_runs(path):
         place = record["events"]
         found = [] if place["offset"] == end else ["its events do not follow those of the run before"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from eirkit.errors import EirkitError, InputFileError, UsageError
-from eirkit.registry import Registry
+from eirkit.registry import Registry, references_in
 from eirkit.show.differences import Comparison
 from eirkit.show.document import Page
 
@@ -27,7 +27,10 @@ def foreign(names: Iterable[object]) -> list[str]:
 
 def foreign_in(suite: Mapping[str, Any]) -> list[str]:
     """Return such names in the suite of a manifest, except models, which are not looked up when it is read."""
-    return foreign(name for grid in suite.get("grid", ()) for axis in _RESOLVED for name in _listed(grid.get(axis)))
+    grids = (suite, *suite.get("grid", ()))  # keys above the grids are defaults of all
+    named = foreign(name for grid in grids for axis in _RESOLVED for name in _listed(grid.get(axis)))
+    settings = [{"memory_options": grid.get("memory_options")} for grid in grids]
+    return [*named, *(name for one in settings for name in references_in(one))]
 
 
 def foreign_in_settings(settings: Mapping[str, Any]) -> list[str]:
