@@ -140,9 +140,10 @@ def test_the_tokens_of_a_compaction_are_counted_and_bits_are_those_of_the_worlds
     assert spent == 100 * len(server.received) + extra
     probed = 0.0
     for record in records:
-        world = generate(TaskSpec(**{**record["task"], "seed": record["seed"]})).world
-        cut = len(world.sessions) - 1
-        keys = {(q.attribute, q.subject) for q in world.sessions[-1].questions if q.form in ("now", "all", "day")}
+        task = generate(TaskSpec(**{**record["task"], "seed": record["seed"]}))
+        world, cut = task.world, len(task.world.sessions) - 1
+        told = [one.question for one in task.asked if one.answer is not None and one.after == cut]
+        keys = {(q.attribute, q.subject) for q in told if q.form in ("now", "all", "day")}
         probed += sum(present_requirement(world, cut, key).bits for key in keys)
         assert floor_bits(world, cut) >= sum(present_requirement(world, cut, key).bits for key in keys)
     assert found["server"]["server_probed_bits"] == pytest.approx(probed / WORLDS)

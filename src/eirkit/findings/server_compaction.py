@@ -30,6 +30,8 @@ def server_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]
     right = {one.t: one.right for one in verdicts}
     probed: dict[tuple[str, str], tuple[float, float, bool]] = {}  # by fact: bits, bits kept, right
     for asked in task.asked:
+        if asked.answer is None:
+            continue  # "unknown" is right also where nothing was kept
         key = asked.question.attribute, asked.question.subject
         if asked.question.form in PROBES and asked.t in compacted and asked.after == cut and key not in probed:
             fact = present_requirement(task.world, cut, key)
