@@ -182,15 +182,18 @@ class SystemMessages:
     def __init__(self) -> None:
         self._task: TaskInstance | None = None  # of the last cell, which neighbouring cells mostly share
 
-    def of(self, cell: Cell, seed: int) -> str:
-        """Return the system message of a cell; the seed may be that of any run."""
+    def of(self, cell: Cell, seed: int, renderer: Renderer | None = None) -> str:
+        """Return the system message of a cell; the seed may be that of any run.
+
+        Without a renderer the model is looked up, which may run its code.
+        """
         spec = cell.task.with_seed(seed)
         if self._task is None or self._task.spec != spec:
             self._task = generate(spec)
         session = make_session(cell.access, self._task, prepare(spec), intervention=cell.intervention)
         if isinstance(session, ConversationSession):
             return RULES
-        session.renderer = renderer_of(cell.model, cell.options)
+        session.renderer = renderer or renderer_of(cell.model, cell.options)
         first = session.request()
         return first.messages[0].content if isinstance(first, Request) else ""
 

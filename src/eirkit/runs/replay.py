@@ -19,6 +19,7 @@ from eirkit.agents.memories import PLUGINS
 from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, MemoryResult, MemoryUsage
 from eirkit.agents.memory_calls import lacking_in
 from eirkit.agents.model import Model, Reply, Request, ToolCall, Usage, close_model
+from eirkit.agents.prompt import COMPACT, DIALECTS, FULL
 from eirkit.agents.serving.model_factory import make_model, split_model
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.stores.memory_factory import MemoryPool
@@ -73,18 +74,20 @@ class Replays:
             context, task = self.context_of(record)
             if any(event["type"] == "exchange" and "reply" not in event for event in events):
                 return False, list(_scored_again(context, task, record, events))
-            again = finished_run(context, task, *_played(context, task, record, events))
+            found = _compared(context, task, record, events, block)
+            if found and self._hides_format(record["model"]) and context.cell.options.dialect is None:
+                other, _ = self.context_of(record, COMPACT)
+                found = _compared(other, task, record, events, block) and found
         except DiffersError as error:
             return True, [str(error)]
         except UNREADABLE as error:
             words = " ".join(str(error).split())[:200]
             return True, [f"cannot be played again ({type(error).__name__}: {words})"]
-        found = []
-        if again.events != block or again.count != record["events"]["count"]:
-            found.append(f"its events do not follow from its replies ({_first_difference(block, again.events)})")
-        if changed := differing(record, again.record):
-            found.append(f"its {', '.join(changed)} do not follow from its events")
         return True, found
+
+    def _hides_format(self, model: str) -> bool:
+        """True if only code that may not be run knows the format of a model's prompts, so that each may be the one."""
+        return ":" in model and not self.plugins
 
     def made_anew(self, record: Mapping[str, Any]) -> str | None:
         """Run a task again with its model and memory, which must be scripts; return what differs, apart from times."""
@@ -99,19 +102,24 @@ class Replays:
         changed = differing(record, outcome.record, exact=False)
         return f"gives another {', '.join(changed)} when it is run again" if changed else None
 
-    def context_of(self, record: Mapping[str, Any]) -> tuple[CellContext, TaskInstance]:
-        """Return the cell of a run as its record describes it, and its task."""
+    def context_of(self, record: Mapping[str, Any], hidden: str = FULL) -> tuple[CellContext, TaskInstance]:
+        """Return the cell of a run as its record describes it, and its task.
+
+        Args:
+            hidden: the format of prompts that is taken where only code that may not be run knows it.
+        """
         said = {name: record[name] for name in _COORDINATES if name in record}
         named = [name for part in (record["task"], record["access"]) for name in references_in(part)]
         if named and not self.plugins:
             raise DiffersError(f"it names code of its own, {named[0][:80]}")
         if self.planned is not None and said != self.planned.get(record["cell"]):
             raise DiffersError("its settings are not those that were planned")
-        described = json.dumps([record.get(name) for name in _COORDINATES])
+        described = json.dumps([hidden, *(record.get(name) for name in _COORDINATES)])
         if described not in self._contexts:
             batch = CellBatch(recorded_cell(record), [record["seed"]], texts=True)
             scrub = Scrubber.of_environment(os.environ)
-            self._contexts[described] = cell_context_of(batch, _NotAsked(), self._rules, scrub)
+            known = DIALECTS[batch.cell.options.dialect or hidden] if self._hides_format(batch.cell.model) else None
+            self._contexts[described] = cell_context_of(batch, _NotAsked(), self._rules, scrub, known)
         context = self._contexts[described]
         cell = context.cell
         if (cell.id, cell.run_id(record["seed"])) != (record["cell"], record["run"]):
@@ -171,6 +179,22 @@ def differing(then: Mapping[str, Any], now: Mapping[str, Any], *, exact: bool = 
                 alike = a == b
             changed += [] if alike else [f"{name}.{part}"]
     return changed
+
+
+def _compared(
+    context: CellContext,
+    task: TaskInstance,
+    record: Mapping[str, Any],
+    events: Sequence[Mapping[str, Any]],
+    block: bytes,
+) -> list[str]:
+    """Play a run again and return what does not follow."""
+    again, found = finished_run(context, task, *_played(context, task, record, events)), []
+    if again.events != block or again.count != record["events"]["count"]:
+        found.append(f"its events do not follow from its replies ({_first_difference(block, again.events)})")
+    if changed := differing(record, again.record):
+        found.append(f"its {', '.join(changed)} do not follow from its events")
+    return found
 
 
 def _scored_again(

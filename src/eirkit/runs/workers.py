@@ -19,6 +19,7 @@ from typing import Any
 from eirkit.agents.driver import wait_for
 from eirkit.agents.model import Batching, Model, close_model
 from eirkit.agents.models.reference import Reference
+from eirkit.agents.prompt import Renderer
 from eirkit.agents.serving.model_factory import make_model, renderer_of, split_model
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.stores.memory_factory import MemoryPool, ModelMaker
@@ -55,11 +56,14 @@ def is_free(cell: Cell) -> bool:
     return split_model(cell.model)[0] in FREE and not asks_paid_model(cell)
 
 
-def cell_context_of(work: CellBatch, model: Model, rules: SystemMessages, scrub: Scrubber) -> CellContext:
-    """Return the context of the runs of a cell."""
+def cell_context_of(
+    work: CellBatch, model: Model, rules: SystemMessages, scrub: Scrubber, renderer: Renderer | None = None
+) -> CellContext:
+    """Return the context of the runs of a cell; without a renderer its model is looked up, which may run its code."""
     cell = work.cell
-    told = sha256(rules.of(cell, work.seeds[0]).encode()).hexdigest()
-    facts = (told, work.texts, scrub, cell.as_json(), work.unrecovered, renderer_of(cell.model, cell.options))
+    renderer = renderer or renderer_of(cell.model, cell.options)
+    told = sha256(rules.of(cell, work.seeds[0], renderer).encode()).hexdigest()
+    facts = (told, work.texts, scrub, cell.as_json(), work.unrecovered, renderer)
     return CellContext(cell, prepare(cell.task), structure_of(cell.task), model, *facts)
 
 
