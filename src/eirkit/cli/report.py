@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options
+from eirkit.cli.options import plugins_option
 from eirkit.errors import UsageError
 from eirkit.show.comparison.page import (
     cell_table,
@@ -34,11 +35,6 @@ from eirkit.show.runs.ranking import answer_of, choice_section, cost_words, part
 from eirkit.show.table import listed
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
-plugins_option = option(
-    "--plugins",
-    is_flag=True,
-    help="Execute workloads and policies that the records name as Python files; only for records you trust.",
-)
 
 
 def page_option(text: str) -> Callable[[Any], Any]:

@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from eirkit.cli.command import Show, command, document_options, option
-from eirkit.cli.report import FOLDER, plugins_option
+from eirkit.cli.options import plugins_option
+from eirkit.cli.report import FOLDER
 from eirkit.errors import InputFileError, UsageError
 from eirkit.findings.measures import CAUSE_MEASURES
 from eirkit.findings.why import NeededInput, WhyCard, way_measure
@@ -106,7 +107,7 @@ def show(folder: Path, run_id: str | None, step: int | None, plugins: bool, show
     """
     if kind_of(folder) not in ("lacuna-run", "lacuna-evidence"):
         raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give a folder of `lacuna run` or `lacuna rescue`")
-    with records_of(folder):
+    with records_of(folder, plugins=plugins):
         index = _read(folder, plugins)
         if run_id is None:
             show(_runs(folder, index))
