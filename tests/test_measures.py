@@ -68,7 +68,7 @@ def test_causes_kinds_and_fates_are_declared_all_of_them():
 def test_every_colour_has_one_measure_and_every_token_a_colour():
     tokens = [one.colour for one in GLOSSARY if one.colour]
     assert sorted(tokens) == sorted(COLOURS)
-    assert len({shade.light for shade in COLOURS.values()}) == len({shade.dark for shade in COLOURS.values()}) == 20
+    assert len({shade.light for shade in COLOURS.values()}) == len({shade.dark for shade in COLOURS.values()}) == 22
     assert all(f"--measure-{token}: {shade.dark};" in stylesheet() for token, shade in COLOURS.items())
     assert {one.colour for one in (*CAUSE_MEASURES, *FATE_MEASURES)} <= set(COLOURS)
 

@@ -45,6 +45,8 @@ COLOURS: Mapping[str, Shade] = {
     "not-stored": Shade("#a3261f", "#ee7b70"),
     "not-searched": Shade("#2c7fb8", "#74b9e6"),
     "not-written": Shade("#5c6470", "#a7b0bd"),
+    "line-kept": Shade("#00707f", "#4cc5d6"),
+    "line-dropped": Shade("#b5122f", "#ff8a95"),
 }
 
 

@@ -35,7 +35,7 @@ interface Axes {
   y: string;
 }
 
-const TELLING = ["accuracy", "resolved", "peak_demand_tokens", "later_used_peak"];
+const TELLING = ["accuracy", "kept_share", "resolved", "peak_demand_tokens", "later_used_peak"];
 
 // The figure that is asked for, or the one that says most; an analysis may know none of these.
 export function valueOf(figures: { key: string }[], address: URLSearchParams): string | null {
