@@ -135,7 +135,7 @@ def test_no_path_leads_to_a_file(server, path):
 def test_no_key_leads_out_of_the_folder(server, key):
     response, body = ask(server, f"/api/overview?at={quote(key)}")
     assert response.status == 404
-    assert "no sweep, evidence or analysis" in json.loads(body)["error"]
+    assert "nothing that can be shown is at" in json.loads(body)["error"]
 
 
 def test_a_link_out_of_the_folder_is_not_followed(folder, tmp_path):
