@@ -78,36 +78,89 @@ KIND_MEASURES = MeasureGroup(
     "kinds",
     "Kinds of wrong steps",
     (
-        Measure("missing", "input unavailable", "a required answer was unavailable", pooled="sum"),
-        Measure("declined", "declined", "no answer was given because an input was unavailable", pooled="sum"),
         Measure(
-            "misinformed", "input returned wrong", "the answer follows from a wrong value of a memory", pooled="sum"
+            "missing", "input unavailable", "a required answer was unavailable", pooled="sum", colour="missing-input"
         ),
-        Measure("never_submitted", "input never given", "a required answer had never been submitted", pooled="sum"),
-        Measure("propagated", "error passed on", "the answer follows from earlier wrong answers", pooled="sum"),
-        Measure("unanswered", "step left open", "the step was shown and got no answer", pooled="sum"),
-        Measure("unreached", "step not reached", "the run ended before the step was shown", pooled="sum"),
+        Measure(
+            "declined",
+            "declined",
+            "no answer was given because an input was unavailable",
+            pooled="sum",
+            colour="missing-input",
+        ),
+        Measure(
+            "misinformed",
+            "input returned wrong",
+            "the answer follows from a wrong value of a memory",
+            pooled="sum",
+            colour="missing-input",
+        ),
+        Measure(
+            "never_submitted",
+            "input never given",
+            "a required answer had never been submitted",
+            pooled="sum",
+            colour="carried-over-error",
+        ),
+        Measure(
+            "propagated",
+            "error passed on",
+            "the answer follows from earlier wrong answers",
+            pooled="sum",
+            colour="carried-over-error",
+        ),
+        Measure(
+            "unanswered", "step left open", "the step was shown and got no answer", pooled="sum", colour="not-answered"
+        ),
+        Measure(
+            "unreached",
+            "step not reached",
+            "the run ended before the step was shown",
+            pooled="sum",
+            colour="not-answered",
+        ),
         Measure(
             "truncated_reply",
             "ended at a limit",
             "the reply ended at a limit of tokens before its answer",
             pooled="sum",
+            colour="truncated",
         ),
-        Measure("uncertain", "input uncertain", "it is not known whether an input was at hand", pooled="sum"),
-        Measure("correct_inputs", "wrong from correct inputs", "all inputs were there and correct", pooled="sum"),
+        Measure(
+            "uncertain",
+            "input uncertain",
+            "it is not known whether an input was at hand",
+            pooled="sum",
+            colour="undetermined",
+        ),
+        Measure(
+            "correct_inputs",
+            "wrong from correct inputs",
+            "all inputs were there and correct",
+            pooled="sum",
+            colour="own-error",
+        ),
         Measure(
             "on_corrupted",
             "wrong from wrong inputs",
             "some inputs were wrong, and the answer does not follow from them either",
             pooled="sum",
+            colour="own-error",
         ),
         Measure(
             "not_fetched",
             "input not fetched",
             "an input was within reach of the budgets but was not fetched",
             pooled="sum",
+            colour="own-error",
         ),
-        Measure("protocol", "unreadable reply", "the reply could not be read as an answer to this step", pooled="sum"),
+        Measure(
+            "protocol",
+            "unreadable reply",
+            "the reply could not be read as an answer to this step",
+            pooled="sum",
+            colour="malformed",
+        ),
     ),
 )
 _NEEDED = "records needed from memory"
@@ -366,15 +419,30 @@ ARM_MEASURES = MeasureGroup(
     "arms",
     "Rescue: accuracy at steps with a miss, by arm",
     (
-        Measure("control", "control", "correct answers where nothing is injected", "share", _MISSED),
+        Measure(
+            "control",
+            "control",
+            "correct answers where nothing is injected",
+            "share",
+            _MISSED,
+            colour="nothing-injected",
+        ),
         Measure(
             "sham",
             "sham",
             "correct answers where another value of the same length is injected under the required label",
             "share",
             _MISSED,
+            colour="sham-injected",
         ),
-        Measure("oracle", "oracle", "correct answers where the required record is injected", "share", _MISSED),
+        Measure(
+            "oracle",
+            "oracle",
+            "correct answers where the required record is injected",
+            "share",
+            _MISSED,
+            colour="restored",
+        ),
         Measure(
             "trajectory_accuracy", "trajectory accuracy", "correct answers over all steps", "share", "scored steps"
         ),
