@@ -11,6 +11,7 @@ export interface Field {
   meaning: string;
   facet: boolean;
   shown: boolean;
+  part: "result" | "setting" | "replicate";
 }
 
 export interface Folder {
@@ -110,6 +111,10 @@ export interface Page {
 export interface Grid {
   chart: Chart;
   runs: number[];
+  over: string[]; // what each cell is a mean of
+  filters: Record<string, string>[]; // that choose the runs of each cell
+  mixed: string[]; // settings in which the runs of some cell differ
+  layout: { x: string; y: string; value: string };
   left_out: number;
   x: string[];
   y: string[];
@@ -176,6 +181,7 @@ export interface Sibling {
 export interface LacunaRun {
   kind: "lacuna";
   run: string;
+  cell?: string; // of a sweep
   seed: number;
   model: string;
   ending: string | null;
@@ -351,17 +357,19 @@ export interface VestigeRun {
   entities: Row[];
 }
 
+export interface Call {
+  tool: string;
+  arguments: { name: string; value: Text }[];
+  output: Text;
+  full_output: Text | null;
+  exit_code: number | null;
+  failed: boolean;
+}
+
 export interface Turn {
   turn: number;
   text: Text;
-  calls: {
-    tool: string;
-    arguments: { name: string; value: Text }[];
-    output: Text;
-    full_output: Text | null;
-    exit_code: number | null;
-    failed: boolean;
-  }[];
+  calls: Call[];
   broken: string | null;
   carried: Text;
   rejected: boolean;

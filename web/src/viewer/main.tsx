@@ -20,10 +20,11 @@ function Page() {
   const at = address.get("at") ?? own?.key ?? null;
   const others = folders.filter((folder) => folder.key !== at);
   const run = address.get("run");
+  const place = run && ["t", "turn"].map((name) => address.has(name) && `${name === "t" ? "step" : name} ${address.get(name)}`).find(Boolean);
   const stamp = useStamp(at);
   useEffect(() => {
-    document.title = [run, at === "." ? null : at, data?.name, "eirkit"].filter(Boolean).join(" · ");
-  }, [run, at, data]);
+    document.title = [place, run, at === "." ? null : at, data?.name, "eirkit"].filter(Boolean).join(" · ");
+  }, [place, run, at, data]);
   return (
     <>
       <a class="skip" href="#content">

@@ -1,12 +1,13 @@
 // A sweep, an evidence command or an analysis: what came of it in a sentence, its grid, its runs.
 import { label } from "../measures";
-import { linkTo } from "./address";
+import { linkTo, reportOf } from "./address";
 import type { Advice, AnalysisSummary, Failure, Overview, Progress } from "./api";
 import { useAnswer, useReading } from "./asking";
 import { breakFigures } from "./breaks";
 import { HeatMap } from "./heat";
 import { Inert } from "./inert";
 import { PossiblePart } from "./possible";
+import { EvidencePart } from "./section";
 import { RunTable } from "./table";
 import { shown } from "./words";
 
@@ -17,6 +18,10 @@ export function FolderPage({ at, address, stamp }: { at: string; address: URLSea
     <>
       {error && <p class="fault">{error}</p>}
       {data?.progress && <Standing progress={data.progress} />}
+      <p class="quiet">
+        <a href={reportOf(at)}>The report of this folder</a>
+      </p>
+      {data?.kind === "evidence" && <EvidencePart at={at} stamp={reading} />}
       {data?.summary?.advice && data.summary.advice.length > 0 && <WhatToDo at={at} advice={data.summary.advice} />}
       {data?.summary && <Found summary={data.summary} />}
       {data && data.alike.length > 0 && (

@@ -19,12 +19,13 @@ from eirkit.logs.demand.gold_patches import GoldPatches
 from eirkit.logs.time_limits import time_limit
 from eirkit.show.logs.advice import advice_rows
 from eirkit.show.viewer.folders import ViewedFolder, abstract, changed_at, find_places, place_at, stamp
-from eirkit.show.viewer.heat import heat
+from eirkit.show.viewer.heat import heat, layout_of
 from eirkit.show.viewer.lacuna_run import LacunaRun, pressure_lines
 from eirkit.show.viewer.logs import LogFolders, lines_around, place_of, turn_document
 from eirkit.show.viewer.possible import possible_document
 from eirkit.show.viewer.progress import failure_groups, lost_runs, progress_of
 from eirkit.show.viewer.prompts import SpokenRun
+from eirkit.show.viewer.reported import evidence_document, report_html
 from eirkit.show.viewer.run_index import RunIndex, own_words, recorded_score, siblings
 from eirkit.show.viewer.similar import similar_to
 from eirkit.show.viewer.tables import Query, RowTable, alike, as_json
@@ -158,9 +159,25 @@ class Viewer:
         return {"fields": as_json(table.fields), **page, "facets": table.facets(query), "read_share": share}
 
     def grid(self, asked: Asked) -> dict[str, Any]:
-        """Return the heat map of one column by two others."""
-        table = self._table(self._place(asked))
-        return heat(table, query_of(asked), one_of(asked, "x"), one_of(asked, "y"), one_of(asked, "value"))
+        """Return the heat map of one column by others: those asked for, else those that say most."""
+        table, query = self._table(self._place(asked)), query_of(asked)
+        layout = layout_of(table, query, {name: one_of(asked, name, "") for name in ("x", "y", "value")})
+        if layout is None:
+            raise InputFileError("these runs have no figure to lay out; look at the table")
+        return heat(table, query, layout)
+
+    def evidence(self, asked: Asked) -> dict[str, Any]:
+        """Return what a rescue, capability or probe folder came to."""
+        place = self._place(asked)
+        if place.kind != "evidence":
+            raise InputFileError(f"{place.key} is no rescue, capability or probe; choose another folder")
+        with time_limit(PAGE_SECONDS, "this folder"):
+            return evidence_document(place, plugins=self.plugins)
+
+    def report(self, asked: Asked) -> str:
+        """Return the report of a folder as HTML."""
+        with time_limit(PAGE_SECONDS, "this folder"):
+            return report_html(self._place(asked), plugins=self.plugins)
 
     def possible(self, asked: Asked) -> dict[str, Any]:
         """Return accuracy over the bits held, for the cells of a sweep beside what any memory could reach."""
@@ -357,6 +374,7 @@ ROUTES: dict[str, Callable[[Viewer, Asked], dict[str, Any]]] = {
     "/api/overview": Viewer.overview,
     "/api/runs": Viewer.runs,
     "/api/grid": Viewer.grid,
+    "/api/evidence": Viewer.evidence,
     "/api/possible": Viewer.possible,
     "/api/run": Viewer.run,
     "/api/step": Viewer.step,
