@@ -211,7 +211,8 @@ def passages_of(lines: Sequence[str]) -> list[str]:
 
     A passage ends with a line or, where the rest would not fit into those that are left, with a word or anywhere.
     """
-    rest, parts = "\n".join(lines), []
+    rest = "\n".join(lines)
+    parts: list[str] = []
     while rest:
         left = SEARCH_LIMIT - 1 - len(parts)
         least = max(1, len(rest) - left * LONGEST_PASSAGE)  # that this passage must hold
