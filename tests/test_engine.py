@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult
 from eirkit.engine.processes import Processes
 from eirkit.memory_limit import memory_left
-from tests.processes import running
+from tests.processes import completed, running
 
 HOARD_BYTES = 400 << 20
 
@@ -184,6 +184,6 @@ def test_workers_have_the_umask_and_the_folder_of_temporary_files_of_their_paren
     folder = tmp_path / ("x" * length)
     folder.mkdir()
     environment = {**os.environ, "TMPDIR": str(folder)}
-    done = subprocess.run([sys.executable, "-c", SETTINGS], env=environment, capture_output=True, text=True)
+    done = completed([sys.executable, "-c", SETTINGS], env=environment)
     assert done.stdout.splitlines() == [str([f"{mask} {folder}"] * 2) for mask in ("27", "77")], done.stderr
     assert not list(folder.iterdir())
