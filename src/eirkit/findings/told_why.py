@@ -53,15 +53,19 @@ def told_card(
 
 def _passages(judge: ConversationJudge, asked: Asked, seen: Seen, rests_on: Sequence[Heard]) -> Iterator[UsedPassage]:
     """Yield the passages that an answer rests on, each once, with when that was said."""
-    turns = {one.statement: one.passage for one in judge.task.said_before(asked)}  # of the last time
+    before = judge.task.said_before(asked)
     told = set()
     for one in rests_on:
         said = judge.named_fully(one.statement)
         text = _stating(judge, seen.passages[one.passage], said)
         if text not in told:
             told.add(text)
-            session = _session_of(judge.task, turns[said]) if said in turns else None
-            yield UsedPassage(one.passage + 1 if seen.memory else None, len(seen.passages), text, session)
+            source = next((other for other in reversed(before) if other.statement == said), None)
+            of_others = (other for other in reversed(before) if other.statement[1::2] == said[1::2])
+            source = source or next(of_others, None)  # the same attribute and value
+            session = None if source is None else _session_of(judge.task, source.passage)
+            about = None if source is None or source.statement.subject == said.subject else source.statement.subject
+            yield UsedPassage(one.passage + 1 if seen.memory else None, len(seen.passages), text, session, about)
 
 
 def _stating(judge: ConversationJudge, passage: str, said: Saying) -> str:

@@ -54,10 +54,12 @@ class UsedPassage:
     of: int  # passages that came back
     text: str  # the part of it that states the answer
     session: int | None  # in which that was said; None if it was said in none
+    about: str | None = None  # of whom it was said, if the passage says it of another
 
     def sentence(self) -> str:
         """Return where the passage came from and what it says."""
         said = "not said in this conversation" if self.session is None else f"said in session {self.session}"
+        said += "" if self.about is None else f" of {self.about}"
         place = said if self.rank is None else f"returned at rank {self.rank} of {self.of}, {said}"
         return f"The answer rests on ({place}): {quote(self.text)}"
 
