@@ -155,7 +155,9 @@ def test_the_tokens_of_a_compaction_are_counted_and_bits_are_those_of_the_worlds
 
 
 def runs_of(folder: str) -> list[dict]:
-    return [json.loads(line) for line in Path(folder, "runs.jsonl").read_text().splitlines()]
+    """The records by seed; the file has them in the order in which the runs ended."""
+    found = [json.loads(line) for line in Path(folder, "runs.jsonl").read_text().splitlines()]
+    return sorted(found, key=lambda record: record["seed"])
 
 
 def test_a_compaction_within_a_question_is_known_for_that_question_alone(model, capsys):

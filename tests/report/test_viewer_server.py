@@ -17,7 +17,8 @@ import pytest
 from eirkit.errors import UsageError
 from eirkit.show.viewer.folders import open_root
 from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.routes import LONGEST, Viewer, more_of, shorten
+from eirkit.show.viewer.long_texts import LONGEST, more_of, shorten
+from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.server import HOST, LONGEST_ADDRESS, ViewerServer
 from tests.processes import PATIENCE_SECONDS
 from tests.report.folders import make_sweep
@@ -137,7 +138,7 @@ def test_no_path_leads_to_a_file(server, path):
 def test_no_key_leads_out_of_the_folder(server, key):
     response, body = ask(server, f"/api/overview?at={quote(key)}")
     assert response.status == 404
-    assert "no sweep, evidence or analysis" in json.loads(body)["error"]
+    assert "nothing that can be shown is at" in json.loads(body)["error"]
 
 
 def test_a_link_out_of_the_folder_is_not_followed(folder, tmp_path):

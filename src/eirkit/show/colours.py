@@ -54,6 +54,8 @@ COLOURS: Mapping[str, Shade] = {
     "unlabelled": Shade("#756c5d", "#c4bba9"),
     "invented": Shade("#c2185b", "#f48fb1"),
     "misread": Shade("#512da8", "#b39ddb"),
+    "line-kept": Shade("#00707f", "#4cc5d6"),
+    "line-dropped": Shade("#b5122f", "#ff8a95"),
 }
 
 

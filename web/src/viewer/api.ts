@@ -16,7 +16,7 @@ export interface Field {
 
 export interface Folder {
   key: string;
-  kind: "sweep" | "evidence" | "analysis";
+  kind: "sweep" | "evidence" | "analysis" | "compaction";
   stamp: string;
   about: string;
   changed: number; // seconds since 1970
@@ -89,6 +89,42 @@ export interface Overview {
   progress?: Progress;
   failures?: Failure[];
   summary?: AnalysisSummary;
+  answers?: string[]; // of a compaction benchmark
+}
+
+export interface CutCompactor {
+  name: string;
+  status: string; // ok, or how it failed
+  reason: string;
+  used_tokens: number;
+  kept_share: number | null;
+}
+
+export interface CutLine {
+  text: string;
+  needed: boolean;
+  kept: string; // a digit for each compactor: 1 where it kept the line
+}
+
+export interface CutPart {
+  title: string; // the message or the file that the lines are of
+  lines: CutLine[];
+}
+
+export interface Cut {
+  run: string;
+  turn: number;
+  turns: number[]; // of all cuts of the run
+  budget: number;
+  budgets: number[];
+  context_tokens: number;
+  needed_tokens: number;
+  needed_lines: number;
+  compactors: CutCompactor[];
+  missing: string; // why only needed lines are known
+  matched: number;
+  offset: number;
+  parts: CutPart[];
 }
 
 export interface Facet {

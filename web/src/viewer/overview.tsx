@@ -8,7 +8,7 @@ import { HeatMap } from "./heat";
 import { Inert } from "./inert";
 import { PossiblePart } from "./possible";
 import { EvidencePart } from "./section";
-import { RunTable } from "./table";
+import { COMPACTIONS, RUNS, RunTable } from "./table";
 import { shown } from "./words";
 
 export function FolderPage({ at, address, stamp }: { at: string; address: URLSearchParams; stamp: string }) {
@@ -24,6 +24,11 @@ export function FolderPage({ at, address, stamp }: { at: string; address: URLSea
       {data?.kind === "evidence" && <EvidencePart at={at} stamp={reading} />}
       {data?.summary?.advice && data.summary.advice.length > 0 && <WhatToDo at={at} advice={data.summary.advice} />}
       {data?.summary && <Found summary={data.summary} />}
+      {data?.answers?.map((answer) => (
+        <p key={answer}>
+          <Inert text={answer} />
+        </p>
+      ))}
       {data && data.alike.length > 0 && (
         <p class="quiet">
           All runs: <Inert text={data.alike.map((one) => `${one.title} ${one.value}`).join(", ")} />
@@ -32,7 +37,7 @@ export function FolderPage({ at, address, stamp }: { at: string; address: URLSea
       {data?.failures && data.failures.length > 0 && <Lost failures={data.failures} />}
       {data && <HeatMap at={at} address={address} stamp={reading} fields={data.fields} />}
       {data?.kind === "sweep" && data.progress?.state !== "running" && <PossiblePart at={at} stamp={reading} />}
-      <RunTable at={at} address={address} stamp={reading} />
+      <RunTable at={at} address={address} stamp={reading} of={data?.kind === "compaction" ? COMPACTIONS : RUNS} />
     </>
   );
 }

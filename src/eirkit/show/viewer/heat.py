@@ -23,7 +23,7 @@ from eirkit.show.viewer.tables import NOTHING, Coded, Field, Places, Query, RowT
 MOST_PLACES = 40  # on an axis; beyond it names cannot be read
 MOST_NAMED = 4  # values of a setting that a cell pools
 FAILURE = "failure"
-VALUES = ("accuracy", "resolved", "peak_demand_tokens", "later_used_peak")  # what is shown first
+VALUES = ("accuracy", "kept_share", "resolved", "peak_demand_tokens", "later_used_peak")  # what is shown first
 ACROSS = ("arm", "h", "clipping_group", "resolved")  # what stands across, if it varies
 
 
