@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from eirkit.agents.conversing import COMPACTION, MEMORY, SERVER
+from eirkit.agents.conversing import COMPACTION, MEMORY
 from eirkit.agents.memory import LONGEST_PASSAGE
 from eirkit.agents.telemetry import Trace
 from eirkit.findings.causes import Cause, Kind, Verdict
@@ -106,13 +106,14 @@ class ConversationJudge:
 
     def judge(self, asked: Asked, submitted: str | None, seen: Seen) -> WordVerdict:
         """Return the verdict on one answer, in its canonical form; None if it could not be read."""
-        missed = not self.tells(asked, seen)
+        missed = not seen.opaque and not self.tells(asked, seen)
         if submitted is None:
             return WordVerdict(asked.t, asked.ability, False, "word_unreadable", missed=missed)
         if submitted in self.right_answers(asked):
             return WordVerdict(asked.t, asked.ability, True, missed=missed)
         fate, evidence = self.fate(asked, submitted, seen)
-        return WordVerdict(asked.t, asked.ability, False, fate, evidence[:LONGEST_EVIDENCE], missed)
+        # What a server left nobody can read: a wrong answer counts as lost there, as in the bits that it kept.
+        return WordVerdict(asked.t, asked.ability, False, fate, evidence[:LONGEST_EVIDENCE], missed or seen.opaque)
 
     def right_answers(self, asked: Asked) -> set[str]:
         """Return the right answer, and of a person every name that can mean nobody else."""
@@ -334,12 +335,13 @@ def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Map
     stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
     recalled = {one.t: one.passages for one in trace.consultations if one.call.verb == "recall"}
     submitted = {one.t: one.submitted for one in trace.decisions}
+    opaque = {one.t for one in trace.exchanges if one.is_compacted}
     found = []
     for asked in task.asked:
         passages = recalled.get(asked.t, ()) if condition == MEMORY else (shown.get(asked.after, ""),)
+        passages = () if asked.t in opaque else passages
         given = submitted.get(asked.t)
-        opaque = condition == SERVER and asked.after not in shown
-        seen = Seen(passages, stored[: asked.after], condition == MEMORY, condition == COMPACTION, opaque)
+        seen = Seen(passages, stored[: asked.after], condition == MEMORY, condition == COMPACTION, asked.t in opaque)
         found.append(judge.judge(asked, None if given is None else unspell(given), seen))
     return found
 

@@ -226,6 +226,7 @@ def _reply(event: Mapping[str, Any]) -> Reply:
         event.get("finish", ""),
         event.get("reasoning", ""),
         event.get("max_tokens", 0),
+        carried=tuple(event.get("carried", ())),
     )
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
+from urllib.parse import urlencode
 
 from eirkit.measures import Measure, Unit
 
@@ -189,6 +190,11 @@ class Table:
                 r"\end{tabular}",
             ]
         )
+
+
+def in_viewer(**where: Cell) -> str:
+    """Return the link of a row to what the viewer shows of it, such as `run="a", t=3`; `html.render` resolves it."""
+    return f"view:{urlencode({key: str(value) for key, value in where.items()}, errors='replace')}"
 
 
 def _label(text: str) -> str:

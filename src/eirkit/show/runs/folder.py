@@ -24,6 +24,7 @@ from eirkit.runs.sweep import recorded_suite
 from eirkit.runs.values import UNLIMITED
 from eirkit.show.folders import foreign_in, foreign_in_settings, kind_of
 from eirkit.show.runs.command_line import evidence_command
+from eirkit.show.table import in_viewer
 from eirkit.tasks.task import TaskSpec
 
 Row = Mapping[str, Any]
@@ -261,6 +262,7 @@ class Coordinates:
     def __init__(self, rows: Sequence[Row]) -> None:
         values = {name: [of(row) for row in rows] for name, of in _AXES.items()}
         self.varying = tuple(name for name, found in values.items() if len(set(found)) > 1)
+        self.counts = ", ".join(f"{len(set(values[name]))} of {name}" for name in self.varying)  # of different values
         self._shared = {name: found[0] for name, found in values.items() if found and name not in self.varying}
 
     @property
@@ -276,9 +278,26 @@ class Coordinates:
         shown = [_said(name, _AXES[name](row)) for name in self.varying if name not in without]
         return " · ".join(shown) or str(row["workload"])
 
+    def ordered(self, rows: Iterable[Row]) -> list[Row]:
+        """Return rows grouped by workload, model and memory, each group in the order of its numbers, h last."""
+        return sorted(rows, key=lambda row: [_order(_AXES[name](row)) for name in self.varying])
+
     def cells(self, row: Row) -> dict[str, int | str]:
         """Return the row's values on the axes that vary."""
         return {name: _AXES[name](row) for name in self.varying}
+
+
+_FILTERS = ("workload", "model", "condition", "policy", "memory", "n", "m", "lookback", "fan_in", "h")
+
+
+def linked(row: Row) -> dict[str, str]:
+    """Return the anchor of a cell's row on a page, and the link to the runs of the cell in the viewer."""
+    chosen = {f"f.{name}": row[name] for name in _FILTERS if row.get(name) is not None}
+    return {"anchor": f"cell-{row['cell']}", "view": in_viewer(**chosen)}
+
+
+def _order(value: int | str) -> tuple[bool, float, str]:
+    return (True, 0.0, value) if isinstance(value, str) else (False, float(value), "")
 
 
 def _said(name: str, value: int | str) -> str:

@@ -32,10 +32,9 @@ Row = Mapping[str, Any]
 
 def memory_section(sweep: SweepFolder) -> Section | None:
     """Return the section on the fates of records needed from external memories, and on what the memories cost."""
-    rows = [row for row in sweep.rows if row["memory_system"] is not None]
-    if not rows:
+    named = Coordinates(found := [row for row in sweep.rows if row["memory_system"] is not None])
+    if not (rows := named.ordered(found)):
         return None
-    named = Coordinates(rows)
     words = [
         f"{condition_of(row)}, {row['workload']}, h = {row['h']}: {finding}"
         for row in rows
@@ -212,6 +211,7 @@ def _sections(sweep: SweepFolder, losses: Losses | None, repair: Repair | None) 
     yield _progress(sweep)
     yield accuracy_section(sweep) if any(row["scored"] for row in sweep.rows) else None
     yield causes_section(sweep)
+    yield memory_section(sweep)
     rescues = sweep.found_by("rescue")
     yield from (SECTIONS["rescue"](one) for one in rescues)
     if not rescues and losses is not None and losses.wrong_steps:
@@ -221,7 +221,6 @@ def _sections(sweep: SweepFolder, losses: Losses | None, repair: Repair | None) 
     yield demand_section(sweep)
     yield possible_section(sweep)
     yield first_miss_section(sweep)
-    yield memory_section(sweep)
     yield from (SECTIONS[one.command](one) for one in sweep.evidence if one.command != "rescue")
     yield _control(sweep)
     yield spending_section(sweep)

@@ -15,7 +15,7 @@ from eirkit.findings.word_measures import (
     WORD_MEASURES,
 )
 from eirkit.show.document import Headline, Section
-from eirkit.show.table import Column, Table, counted, share
+from eirkit.show.table import Column, Table, counted, in_viewer, share
 
 Row = Mapping[str, Any]
 SIDE_BY_SIDE = 5  # conditions in one table of abilities
@@ -205,8 +205,8 @@ def words_section(rows: Sequence[Row], records: Sequence[Row]) -> Section:
     columns = (
         Column("condition", "condition", role="name"),
         Column("fate", "fate"),
-        Column("run", "run"),
-        Column("t", "question"),
+        Column("run", "run", link="view"),
+        Column("t", "question", link="view"),
         Column("evidence", "what shows it", role="text"),
     )
     shown = (Table("word-examples", "One example of each", columns, examples),) if examples else ()
@@ -223,7 +223,8 @@ def _examples(records: Sequence[Row]) -> Iterator[Row]:
             seen[key] = seen.get(key, 0) + 1
             if seen[key] <= EACH_FATE:
                 label = WORD_FATES[fate].label
-                yield {"condition": condition, "fate": label, "run": record["run"], "t": t, "evidence": evidence}
+                place = {"run": record["run"], "t": t, "view": in_viewer(run=record["run"], t=t)}
+                yield {"condition": condition, "fate": label, **place, "evidence": evidence}
 
 
 def condition_in_words(access: Row) -> str:
