@@ -29,6 +29,8 @@ from eirkit.show.folders import compare as compare_folders
 from eirkit.show.folders import kind_of, page_for
 from eirkit.show.runs.choice import BY, check_measure, choose_folders
 from eirkit.show.runs.choice import FOLDER as FOLDER_AXIS
+from eirkit.show.runs.page import pivoted_page
+from eirkit.show.runs.pivot import read_pivot
 from eirkit.show.runs.possible import possible_in, section_of
 from eirkit.show.runs.ranking import answer_of, choice_section, cost_words, parts_table, ranking_table
 from eirkit.show.table import listed
@@ -87,6 +89,21 @@ def _after(before: str, text: str) -> str:
 )
 @export_options()
 @option(
+    "--measure",
+    "measures",
+    multiple=True,
+    metavar="NAME",
+    help="Of a sweep: what the table and figure for papers show.  [default: accuracy]  Can be repeated.",
+)
+@option("--across", default="", metavar="SETTING", help="Of a sweep: the setting in its columns.  [default: h]")
+@option("--panels", default="", metavar="SETTING", help="Of a sweep: the setting with a panel for each value.")
+@option(
+    "--only",
+    multiple=True,
+    metavar="SETTING=VALUES",
+    help="Of a sweep: leave out other values, as in --only h=2,4. Can be repeated.",
+)
+@option(
     "--tests/--no-tests",
     default=True,
     show_default=True,
@@ -101,6 +118,10 @@ def report(
     figures: FigureForm | None,
     figure_width: FigureWidth | None,
     tables: TableForm | None,
+    measures: tuple[str, ...],
+    across: str,
+    panels: str,
+    only: tuple[str, ...],
     tests: bool,
     plugins: bool,
     show: Show,
@@ -109,7 +130,10 @@ def report(
 
     `reproduce` writes its own page, index.html in its folder.
     """
-    page = page_for(folder, others, tests=tests, plugins=plugins)
+    if measures or across or panels or only:
+        page = pivoted_page(folder, others, read_pivot(measures, across, panels, only), plugins=plugins)
+    else:
+        page = page_for(folder, others, tests=tests, plugins=plugins)
     written = write_page(page, out or folder / "report.html", figures, tables, figure_width)
     data = {"out": str(written[0]), "files": [str(path) for path in written], **page.as_json()}
     is_viewed = kind_of(folder) != "compaction-benchmark"

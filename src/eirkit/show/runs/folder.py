@@ -278,9 +278,19 @@ class Coordinates:
         shown = [_said(name, _AXES[name](row)) for name in self.varying if name not in without]
         return " · ".join(shown) or str(row["workload"])
 
+    def value(self, name: str, row: Row) -> int | str:
+        """Return the value of a row on an axis.
+
+        Raises:
+            UsageError: there is no such axis.
+        """
+        if name not in _AXES:
+            raise UsageError(f"no setting named {name!r}; known: {', '.join(_AXES)}")
+        return _AXES[name](row)
+
     def ordered(self, rows: Iterable[Row]) -> list[Row]:
         """Return rows grouped by workload, model and memory, each group in the order of its numbers, h last."""
-        return sorted(rows, key=lambda row: [_order(_AXES[name](row)) for name in self.varying])
+        return sorted(rows, key=lambda row: [in_order(_AXES[name](row)) for name in self.varying])
 
     def cells(self, row: Row) -> dict[str, int | str]:
         """Return the row's values on the axes that vary."""
@@ -296,7 +306,8 @@ def linked(row: Row) -> dict[str, str]:
     return {"anchor": f"cell-{row['cell']}", "view": in_viewer(**chosen)}
 
 
-def _order(value: int | str) -> tuple[bool, float, str]:
+def in_order(value: int | str) -> tuple[bool, float, str]:
+    """Return a sort key of values of an axis: numbers before words."""
     return (True, 0.0, value) if isinstance(value, str) else (False, float(value), "")
 
 
