@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 from eirkit.cli.command import GroupedCommand, option, options
 from eirkit.errors import UsageError
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import workloads
+from eirkit.tasks.workload import conversations, workloads
 from eirkit.trust import records_read
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -123,10 +123,21 @@ class WorkloadName(ParamType):
 SEEDS_HELP = "Seeds, as 3, 0,4,9 or 0:300 (300 excluded)."
 
 
-def workload_command(name: str | None = None, *, example: str, **attributes: Any) -> Callable[[Any], GroupedCommand]:
-    """Return a decorator for a command about a WORKLOAD, whose help lists the registered workloads."""
-    choices = ("WORKLOAD", workloads.names)
+def workload_command(
+    name: str | None = None, *, example: str, told: bool = False, **attributes: Any
+) -> Callable[[Any], GroupedCommand]:
+    """Return a decorator for a command about a WORKLOAD, whose help lists the registered workloads.
+
+    Args:
+        told: whether it takes conversations too.
+    """
+    choices = ("WORKLOAD", _all_workloads if told else workloads.names)
     return click.command(name, cls=GroupedCommand, example=example, choices=choices, **attributes)
+
+
+def _all_workloads() -> list[str]:
+    """Return the names of all workloads, those told in words last."""
+    return [*workloads.names(), *(f"{name} (conversations)" for name in conversations.names())]
 
 
 def workload_argument(

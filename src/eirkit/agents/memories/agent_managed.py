@@ -26,6 +26,7 @@ from eirkit.agents.stores.temporary_directory import StoreDirectory
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 
 MOST_CHARACTERS = SEARCH_LIMIT * LONGEST_PASSAGE  # of a file, all of which is shown
+SHORT_RECORD = 16  # characters of a record such as A_0007 = 0042, with the end of its line
 STORES = ("bm25", "vector", "vector-minilm", "text")  # what saved texts are searched by
 EDIT = "Below is your memory, a text file, and a conversation. Keep what the user says in the file, by edit_file."
 _TEXT = {"type": "string"}
@@ -81,6 +82,11 @@ class AgentFile(AgentManaged):
             raise UsageError(f"characters is {characters}; a file of 1 to {MOST_CHARACTERS} can be shown")
         self.endpoint, self.characters = endpoint, characters
         self._directory = StoreDirectory("agent-file")
+
+    @property
+    def most_records(self) -> int:
+        """How many short records fit into the file."""
+        return self.characters // SHORT_RECORD
 
     async def setup(self) -> None:
         self._directory.create()
