@@ -268,6 +268,31 @@ def test_a_broken_memory_is_named_by_its_fault(kind):
         check_memory(kind, seconds=20)
 
 
+@pytest.mark.parametrize("kind", [NothingAfterRestart, OtherUsers, PrefixMatches])
+def test_a_broken_memory_that_stays_open_is_named_as_well(kind):
+    OtherUsers.everyone.clear()
+    with pytest.raises(AssertionError, match=BROKEN[kind]):
+        check_memory(kind, seconds=20, reuse=True)
+
+
+def test_a_memory_that_stays_open_is_opened_four_times_at_most_and_closed_each_time():
+    """Once for most requirements, once more where two are used at a time, and once each to close and to restart."""
+    opened = []
+
+    class Counted(Sound):
+        def setup(self) -> None:
+            opened.append(self)
+
+        def teardown(self) -> None:
+            if self in opened:
+                opened.remove(self)
+                closed.append(self)
+
+    closed: list[Sound] = []
+    assert len(check_memory(Counted, seconds=20, reuse=True).held) == 18
+    assert (opened, len(closed)) == ([], 4)
+
+
 @pytest.mark.parametrize("kind", [Sound, SlowOnPurpose])
 def test_a_sound_memory_holds_everything(kind):
     found = check_memory(kind, seconds=20)

@@ -3,38 +3,81 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
 
 from eirkit.agents.driver import wait_for
-from eirkit.agents.memory import Item, missing_verbs
+from eirkit.agents.memory import Item, MemorySystem, missing_verbs
 from eirkit.agents.memory_calls import call_with_timeout, usage_of
 from eirkit.errors import UsageError
 from eirkit.testing.conformance import Conformance, Requirement, try_all
-from eirkit.testing.memory_faults import FAULTS
-from eirkit.testing.opened_memory import LIMIT, RECORDS, Factory, OpenedMemory, new_memory
+from eirkit.testing.memory_faults import FAULTS, restarts
+from eirkit.testing.opened_memory import LIMIT, RECORDS, Factory, OpenedMemory, ReusedMemory, new_memory
+
+Tried = Callable[[Factory, float], Awaitable[str | None]]
+Awaited = Coroutine[Any, Any, str | None]
 
 
-def check_memory(system: Factory, *, seconds: float = 120.0) -> Conformance:
+def check_memory(system: Factory, *, seconds: float = 120.0, reuse: bool = False) -> Conformance:
     """Run the conformance suite on a memory system and return what held.
 
     Args:
         system: the class, or a function that makes a new system; it is called for each requirement.
         seconds: time limit of one call.
+        reuse: whether a system stays open, and is reset, from one requirement to the next, as long as they hold; for
+            systems that take long to start.
 
     Raises:
         AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
         UsageError: it was given neither a class nor a function that makes a system.
     """
     _refuse_what_makes_nothing(system)
-    return try_all(system, [_waiting(requirement, seconds) for requirement in REQUIREMENTS])
+    if reuse:
+        with ThreadPoolExecutor(1) as elsewhere:  # an event loop may be running here, as in a notebook
+            return elsewhere.submit(_check_reused, system, seconds).result()
+    return try_all(system, [_waiting(requirement, seconds, wait_for) for requirement in REQUIREMENTS])
 
 
-def _waiting(requirement: Callable[[Factory, float], Awaitable[str | None]], seconds: float) -> Requirement[Factory]:
+def _check_reused(system: Factory, seconds: float) -> Conformance:
+    """Run the suite in one event loop, to which an open system is bound."""
+    idle: list[MemorySystem] = []
+
+    async def close() -> None:
+        while idle:
+            await call_with_timeout(seconds, "teardown", idle.pop().teardown)
+
+    async def attempt(work: Awaitable[str | None]) -> str | None:
+        try:
+            return await work
+        except BaseException:
+            with suppress(Exception):
+                await close()  # what a failure left behind must not be the next requirement's finding
+            raise
+
+    def lend() -> MemorySystem:
+        return ReusedMemory(idle, system)
+
+    with asyncio.Runner() as runner:
+        tried = [
+            _waiting(one, seconds, lambda work: runner.run(attempt(work)), None if one in _FRESH else lend)
+            for one in REQUIREMENTS
+        ]
+        try:
+            return try_all(system, tried)
+        finally:
+            runner.run(close())
+
+
+def _waiting(
+    requirement: Tried, seconds: float, wait: Callable[[Awaited], str | None], instead: Factory | None = None
+) -> Requirement[Factory]:
     async def run(system: Factory) -> str | None:
         return await requirement(system, seconds)
 
     def tried(system: Factory) -> str | None:
-        return wait_for(run(system))
+        return wait(run(instead or system))
 
     tried.__doc__ = requirement.__doc__
     return tried
@@ -149,3 +192,4 @@ REQUIREMENTS = (
     _closes,
     *FAULTS,
 )
+_FRESH = (_closes, restarts)  # they open and close a system themselves

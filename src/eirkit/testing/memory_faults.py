@@ -233,7 +233,7 @@ async def _users(system: Factory, seconds: float) -> None:
                 assert leaked is None, f"another user's value: search({query!r}) returned {_shown(leaked)}"
 
 
-async def _restarts(system: Factory, seconds: float) -> str | None:
+async def restarts(system: Factory, seconds: float) -> str | None:
     """Where it can be reopened, everything is there after a restart."""
     async with OpenedMemory(system, seconds) as opened:
         if not opened.can_reopen:
@@ -256,5 +256,5 @@ FAULTS: tuple[Fault, ...] = (
     _many,
     _concurrent,
     _users,
-    _restarts,
+    restarts,
 )
