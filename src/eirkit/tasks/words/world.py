@@ -209,7 +209,8 @@ class _Maker:
                 if ask:
                     self.ask_about(attribute, person, versions)
             if ask and dials.facts < count and not self.below(3):
-                self.asked.append(_question(("now", PERSONAL[(offset + dials.facts) % count], person, None)))  # never said
+                never_said = PERSONAL[(offset + dials.facts) % count]
+                self.asked.append(_question(("now", never_said, person, None)))
             if dials.candidates:
                 self.allergies(person, ask=ask)
 
