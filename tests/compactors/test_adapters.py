@@ -86,14 +86,14 @@ def test_a_vendors_summary_is_what_its_own_api_gives_by_hand(name, monkeypatch):
         choice = CompactorChoice(name, {"model": "openai/m", "base_url": server.url, **settings})
         seat = open_seat(choice)
         try:
-            answer = seat.ask(small_context(), TokenBudget(800, LineCounter(exact_counter())))
+            messages = seat.ask(small_context(), TokenBudget(800, LineCounter(exact_counter())))
         finally:
             seat.close()
         printed = asyncio.run(run_by_hand(python, script, server.url))
-    ours = [[one.role, one.text] for one in answer.messages if one.role != "system"]
+    ours = [[one.role, one.text] for one in messages if one.role != "system"]
     assert ours == json.loads(printed.splitlines()[-1])
     assert any(SUMMARY in text for _, text in ours)
-    assert (answer.usage.calls, answer.usage.input_tokens) == (1, server_tokens(spoken))
+    assert (seat.effort.usage.calls, seat.effort.usage.input_tokens) == (1, server_tokens(spoken))
     asked = [one.body["messages"] for one in server.received]
     assert asked[0] == asked[1], "the vendor asks the model the same"
 

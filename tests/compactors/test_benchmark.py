@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -10,11 +11,12 @@ import pytest
 
 from eirkit.compactors.benchmark import CompactionBenchmark, run_benchmark
 from eirkit.compactors.comparison import compare_compactors
-from eirkit.compactors.records import FILE, read_runs
-from eirkit.compactors.trial import CompactorChoice, open_seat
+from eirkit.compactors.records import FILE, TIMES, TIMES_SCHEMA, read_runs
+from eirkit.compactors.trial import CompactorChoice, ProcessSeat, open_seat
 from eirkit.errors import UsageError
 from eirkit.logs.compaction.cuts import CutPlan
 from eirkit.logs.tokens import exact_counter
+from eirkit.records import read_records
 from tests.compactors.planted_sessions import file_lines, write_sessions
 
 NAMES = ["ada", "ben", "cleo", "dora", "emil", "fay", "gus", "hal"]
@@ -24,13 +26,28 @@ BUDGETS = (150, 600, 1200)
 SECONDS = 1.5
 BAD = '''
 import os, time
-from eirkit.compactors.compactor import Compactor
+from eirkit.compactors.compactor import Compactor, CompactorUsage
 from eirkit.logs.compaction.context import ContextMessage
 
-class Raises(Compactor):
+class Paying(Compactor):
+    """Asks a model of its own before anything else."""
+    calls = 0
+    def usage(self):
+        return CompactorUsage(self.calls, 100 * self.calls, 10 * self.calls, 0.5 * self.calls)
+
+class Raises(Paying):
     """Raises."""
     def compact(self, messages, budget):
+        self.calls += 1
+        time.sleep(0.01)
         raise KeyError("no such thing")
+
+class Boasts(Compactor):
+    """Says that it used something that is no number."""
+    def compact(self, messages, budget):
+        return []
+    def usage(self):
+        return CompactorUsage(calls="many")
 
 class Hangs(Compactor):
     """Hangs."""
@@ -42,9 +59,10 @@ class Dies(Compactor):
     def compact(self, messages, budget):
         os._exit(3)
 
-class Strings(Compactor):
+class Strings(Paying):
     """Returns no messages."""
     def compact(self, messages, budget):
+        self.calls += 1
         return ["a"]
 
 class Orphans(Compactor):
@@ -122,6 +140,7 @@ def test_a_compactor_that_fails_costs_itself_alone(logs, tmp_path):
     (tmp_path / "bad.py").write_text(BAD)
     wrong = {
         "Raises": "raised",
+        "Boasts": "invalid",
         "Hangs": "too late",
         "Dies": "raised",
         "Strings": "invalid",
@@ -135,6 +154,14 @@ def test_a_compactor_that_fails_costs_itself_alone(logs, tmp_path):
     (alone,) = read_runs(tmp_path / "without")
     (record,) = read_runs(tmp_path / "with")
     found = {row.compactor: row for row in record.rows if row.turn == record.cuts[0].turn}
+    for row in record.rows:  # what a failure used is counted, and is unknown where nobody could say it
+        if row.compactor in ("bad.py:Raises", "bad.py:Strings"):
+            assert (row.calls, row.input_tokens, row.output_tokens, row.cost_usd) == (1, 100, 10, 0.5)
+        if row.compactor in ("bad.py:Hangs", "bad.py:Dies"):
+            assert (row.calls, row.cost_usd) == (0, None)
+    (times,) = read_records(tmp_path / "with" / TIMES, TIMES_SCHEMA)
+    assert times["seconds"]["bad.py:Raises"] >= 0.01 * len(record.cuts)
+    assert times["seconds"]["bad.py:Hangs"] >= SECONDS
     for name, status in wrong.items():
         row = found.pop(f"bad.py:{name}")
         assert (row.status, row.kept_tokens) == (status, 0), name
@@ -164,6 +191,34 @@ def test_further_compactors_and_budgets_are_added_to_a_benchmark(logs, tmp_path)
     for row in (*added["rows"], *once["rows"]):
         del row["seconds"]
     assert json.dumps(added) == json.dumps(once)
+
+
+def test_two_compactors_of_one_name_are_not_mistaken_for_each_other(logs, tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "own.py").write_text(BAD if folder == "a" else f"{BAD}\n")
+    a, b = (f"{tmp_path / folder / 'own.py'}:Everything" for folder in ("a", "b"))
+    with pytest.raises(UsageError, match=r"would both be shown as own\.py:Everything; rename one of the files"):
+        benchmark(logs, a, b)
+    out = tmp_path / "out"
+    run_benchmark(benchmark(logs / "ada.traj.json", a, budgets=(600,)), out)
+    run_benchmark(benchmark(logs / "ada.traj.json", a, "null", budgets=(600,)), out)
+    with pytest.raises(UsageError, match=r"has results of another own\.py:Everything; give another --out"):
+        run_benchmark(benchmark(logs / "ada.traj.json", b, budgets=(600,)), out)
+
+
+def test_a_compactors_process_sees_no_proxy_and_no_key(monkeypatch):
+    """A vendor's client would send what is meant for the address on loopback to the user's proxy."""
+    for name, value in {"HTTPS_PROXY": "http://u:p@proxy.test:1", "all_proxy": "x", "OPENAI_API_KEY": "k"}.items():
+        monkeypatch.setenv(name, value)
+    seat = ProcessSeat(CompactorChoice("keep-last"), Path(sys.executable))
+    try:
+        seat.start()
+        seen = Path(f"/proc/{seat._process.pid}/environ").read_bytes().split(b"\0")
+    finally:
+        seat.close()
+    assert {b"NO_PROXY=*", b"no_proxy=*"} <= set(seen)
+    assert not [one for one in seen if one.startswith((b"HTTPS_PROXY", b"all_proxy", b"OPENAI_API_KEY"))]
 
 
 def test_another_plan_needs_another_folder(logs, done):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from eirkit.cli import run
-from tests.compactors.planted_sessions import write_sessions
+from eirkit.logs.tokens import exact_counter
+from eirkit.show.viewer.folders import open_root
+from eirkit.show.viewer.logs import LogFolders, _recording
+from eirkit.show.viewer.routes import Viewer
+from tests.compactors.planted_sessions import file_lines, write_sessions
 
 WIDTH = 80
 
@@ -41,6 +46,38 @@ def test_the_answer_comes_first_and_the_tables_fit(logs, capsys):
     assert run(["report", "out"]) == 0
     page = Path("out/report.html").read_text()
     assert "Needed tokens kept, over tokens used" in page
+
+
+def test_the_viewer_shows_a_cut_line_by_line_as_the_messages_have_it(logs, capsys):
+    called(capsys, "logs", "--budget", "600,1200", "--at", "every:5", "--out", "out")
+    viewer = Viewer(open_root(Path("out")), LogFolders((logs,)), time.time)
+    overview = viewer.answer("/api/overview", {"at": ["."]})
+    assert overview["kind"] == "compaction"
+    assert overview["answers"][0].startswith("At 1,200 tokens ")
+    chosen = {"at": ["."], "f.compactor": ["keep-last"], "f.budget": ["600"]}
+    assert viewer.answer("/api/runs", chosen)["matched"] == 6
+    asked = {"at": ["."], "run": ["ada"], "turn": ["6"], "budget": ["600"], "lines": ["all"]}
+    cut = viewer.answer("/api/cut", asked)
+    lines = [line for part in cut["parts"] for line in part["lines"]]
+    assert {line["text"] for line in lines if line["needed"]} == set(file_lines("ada_needed", 20))
+    count = exact_counter()
+    for place, one in enumerate(cut["compactors"]):
+        kept = {line["text"] for line in lines if line["needed"] and line["kept"][place] == "1"}
+        assert sum(count(f"{text}\n") for text in kept) == pytest.approx(one["kept_share"] * cut["needed_tokens"])
+    newest = next(place for place, one in enumerate(cut["compactors"]) if one["name"] == "keep-last")
+    assert (lines[-1]["kept"][newest], lines[2]["kept"][newest]) == ("1", "0")
+    lost = viewer.answer("/api/cut", {**asked, "lines": ["lost"]})
+    assert 0 < lost["matched"] < cut["matched"]
+    blind = Viewer(open_root(Path("out")), LogFolders(), time.time).answer("/api/cut", asked)
+    assert (blind["matched"], blind["missing"]) == (
+        20,
+        "the logs were not given; start the viewer with --logs and what was analysed",
+    )
+    log = logs / "ada.traj.json"
+    log.write_text(log.read_text().replace("THOUGHT: next step.", "THOUGHT: another step.", 1))
+    other = Viewer(open_root(Path("out")), LogFolders((logs.parent / "logs",)), time.time)
+    _recording.cache_clear()
+    assert "has changed since it was cut" in other.answer("/api/cut", asked)["missing"]
 
 
 @pytest.mark.parametrize(

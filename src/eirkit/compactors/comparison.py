@@ -175,9 +175,8 @@ def _ranking(
     if len(values) < 2 or any(one != places[0] for one in places):
         return None
     order = sorted(places[0])
-    paired = {
-        label: [dict(zip(one.places, one.kept, strict=True))[at] for at in order] for label, one in values.items()
-    }
+    kept = {label: dict(zip(one.places, one.kept, strict=True)) for label, one in values.items()}
+    paired = {label: [by_place[at] for at in order] for label, by_place in kept.items()}
     return rank(paired, [run for run, _ in order], rankings=budgets).as_json()
 
 

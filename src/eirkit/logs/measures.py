@@ -269,6 +269,19 @@ COHORT_MEASURES = MeasureGroup(
     ),
 )
 
+CUT_LINES = MeasureGroup(
+    "cut_lines",
+    "Lines of a context that was cut",
+    (
+        Measure("line_kept", "needed, kept", "later work needed it and the compactor kept it", colour="line-kept"),
+        Measure(
+            "line_dropped",
+            "needed, dropped",
+            "later work needed it and the compactor dropped it",
+            colour="line-dropped",
+        ),
+    ),
+)
 COMPACTOR_MEASURES = MeasureGroup(
     "compactors",
     "What compactors keep at a cut",

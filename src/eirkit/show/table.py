@@ -6,9 +6,10 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
+from urllib.parse import urlencode
 
 from eirkit.measures import Measure, Unit
 
@@ -126,6 +127,14 @@ class Table:
     rows: tuple[Mapping[str, Cell], ...]
     note: str = ""
 
+    def reworded(self, tell: Callable[[str], str]) -> Table:
+        """Return the table with other words in its title, headings and notes; keys and cells stay."""
+        columns = (
+            replace(one, title=tell(one.title), meaning=tell(one.meaning), whole=tell(one.whole))
+            for one in self.columns
+        )
+        return replace(self, title=tell(self.title), note=tell(self.note), columns=tuple(columns))
+
     def lines(self) -> list[list[str]]:
         """Return the cells as text, row by row."""
         return [[column.text(row.get(column.key)) for column in self.columns] for row in self.rows]
@@ -189,6 +198,11 @@ class Table:
                 r"\end{tabular}",
             ]
         )
+
+
+def in_viewer(**where: Cell) -> str:
+    """Return the link of a row to what the viewer shows of it, such as `run="a", t=3`; `html.render` resolves it."""
+    return f"view:{urlencode({key: str(value) for key, value in where.items()}, errors='replace')}"
 
 
 def _label(text: str) -> str:

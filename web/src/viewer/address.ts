@@ -26,6 +26,11 @@ export function linkTo(changes: Record<string, string>): string {
   return `?${new URLSearchParams(changes)}`;
 }
 
+// The report of a folder, which the server makes; its rows lead back here.
+export function reportOf(at: string, anchor = ""): string {
+  return `report?${new URLSearchParams({ at })}${anchor && `#${anchor}`}`;
+}
+
 export function useAddress(): URLSearchParams {
   const [address, setAddress] = useState(readAddress);
   useEffect(() => {

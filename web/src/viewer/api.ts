@@ -11,11 +11,12 @@ export interface Field {
   meaning: string;
   facet: boolean;
   shown: boolean;
+  part: "result" | "setting" | "replicate";
 }
 
 export interface Folder {
   key: string;
-  kind: "sweep" | "evidence" | "analysis";
+  kind: "sweep" | "evidence" | "analysis" | "compaction";
   stamp: string;
   about: string;
   changed: number; // seconds since 1970
@@ -88,6 +89,42 @@ export interface Overview {
   progress?: Progress;
   failures?: Failure[];
   summary?: AnalysisSummary;
+  answers?: string[]; // of a compaction benchmark
+}
+
+export interface CutCompactor {
+  name: string;
+  status: string; // ok, or how it failed
+  reason: string;
+  used_tokens: number;
+  kept_share: number | null;
+}
+
+export interface CutLine {
+  text: string;
+  needed: boolean;
+  kept: string; // a digit for each compactor: 1 where it kept the line
+}
+
+export interface CutPart {
+  title: string; // the message or the file that the lines are of
+  lines: CutLine[];
+}
+
+export interface Cut {
+  run: string;
+  turn: number;
+  turns: number[]; // of all cuts of the run
+  budget: number;
+  budgets: number[];
+  context_tokens: number;
+  needed_tokens: number;
+  needed_lines: number;
+  compactors: CutCompactor[];
+  missing: string; // why only needed lines are known
+  matched: number;
+  offset: number;
+  parts: CutPart[];
 }
 
 export interface Facet {
@@ -110,6 +147,10 @@ export interface Page {
 export interface Grid {
   chart: Chart;
   runs: number[];
+  over: string[]; // what each cell is a mean of
+  filters: Record<string, string>[]; // that choose the runs of each cell
+  mixed: string[]; // settings in which the runs of some cell differ
+  layout: { x: string; y: string; value: string };
   left_out: number;
   x: string[];
   y: string[];
@@ -176,6 +217,7 @@ export interface Sibling {
 export interface LacunaRun {
   kind: "lacuna";
   run: string;
+  cell?: string; // of a sweep
   seed: number;
   model: string;
   ending: string | null;
@@ -351,17 +393,19 @@ export interface VestigeRun {
   entities: Row[];
 }
 
+export interface Call {
+  tool: string;
+  arguments: { name: string; value: Text }[];
+  output: Text;
+  full_output: Text | null;
+  exit_code: number | null;
+  failed: boolean;
+}
+
 export interface Turn {
   turn: number;
   text: Text;
-  calls: {
-    tool: string;
-    arguments: { name: string; value: Text }[];
-    output: Text;
-    full_output: Text | null;
-    exit_code: number | null;
-    failed: boolean;
-  }[];
+  calls: Call[];
   broken: string | null;
   carried: Text;
   rejected: boolean;

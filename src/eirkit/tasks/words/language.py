@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from eirkit.errors import InputFileError
 from eirkit.tasks.words.world import ATTRIBUTES, INSTRUCTIONS, USER, Answer, Saying, Value, WorldQuestion
+from eirkit.trust import refuse_untrusted
 
 Reader = Callable[[dict[str, str], int], int]  # from the parts of a date, and today, to a day
 LEVELS = ("plain", "varied", "indirect")
@@ -90,14 +91,20 @@ class Language:
         raise ValueError(f"{text!r} is not a date of {self.name}")
 
 
-@cache
 def load_language(name: str = "english") -> Language:
     """Return a built-in language by its name, or the one in a TOML file.
 
     Raises:
         InputFileError: there is no such language, or a sentence of it cannot be used.
     """
-    source = Path(name) if name.endswith(".toml") else files(__package__) / f"{name}.toml"
+    if name.endswith(".toml"):
+        refuse_untrusted(name, "a file")
+    return _loaded(name)
+
+
+@cache
+def _loaded(name: str) -> Language:
+    source = Path(name) if name.endswith(".toml") else files(__package__) / f"{Path(name).name}.toml"
     try:
         table = tomllib.loads(source.read_text("utf-8"))
         return _language(table)
