@@ -16,7 +16,7 @@ from eirkit.agents.memory import Item, memories
 from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory
 from eirkit.errors import UsageError
 from eirkit.testing import check_memory
-from eirkit.testing.memory_faults import Fault, _found, _many, _restarts
+from eirkit.testing.memory_faults import Fault, _found, _many, restarts
 from eirkit.testing.opened_memory import Factory, SuiteLimits
 
 
@@ -352,6 +352,6 @@ def test_a_system_in_a_process_of_its_own_is_restarted_and_waited_for():
         return lambda: make_memory(MemoryPlan(f"{__file__}:{kind.__name__}", {}))
 
     with pytest.raises(AssertionError, match=r"lost in a restart: read\('A_1'\) returned nothing"):
-        tried(_restarts, own(NothingAfterRestart))
+        tried(restarts, own(NothingAfterRestart))
     assert tried(_found, own(SlowOnPurpose)) is None
     assert "declares to hold no more" in (tried(_many, own(Small)) or "")

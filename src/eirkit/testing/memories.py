@@ -26,7 +26,6 @@ from eirkit.testing.opened_memory import (
     new_memory,
 )
 
-
 Awaited = Coroutine[Any, Any, str | None]
 
 
