@@ -39,6 +39,7 @@ from eirkit.runs.values import show_seeds
 from eirkit.seeds import below, words
 from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.table import clean
+from eirkit.trust import records_read
 
 MOST_PROBLEMS = 20  # that are listed for one submission
 MOST_BYTES = 1 << 32  # of a submission
@@ -84,7 +85,8 @@ def check(request: CheckRequest) -> Checked:
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         if size > MOST_BYTES:
             return Checked(folder, name, (f"{size:,} bytes, where at most {MOST_BYTES:,} are read",))
-        return _checked(request, name, document)
+        with records_read(plugins=request.plugins):
+            return _checked(request, name, document)
     except UNREADABLE as error:
         return Checked(folder, folder.name, (f"{DOCUMENT}: {_words(error)}",))
 

@@ -15,7 +15,8 @@ from eirkit.board.standings import entries_of, tracks_of
 from eirkit.board.submission import DOCUMENT, make_submission
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option
 from eirkit.cli.execution import engine_options
-from eirkit.cli.report import FOLDER, plugins_option
+from eirkit.cli.options import plugins_option
+from eirkit.cli.report import FOLDER
 from eirkit.engine.interface import Engine, LostPiece
 from eirkit.errors import InputFileError, UsageError
 from eirkit.show.document import Document, Section
@@ -28,8 +29,9 @@ MOST_TRACKS = 3  # that a terminal shows
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @option("--out", type=FOLDER, required=True, group=OUTPUT, help="The folder to write; new or empty.")
 @option("--name", help="Who or what is submitted, as the board shows it.  [default: the name of DIR]")
+@plugins_option
 @document_options
-def submit(folder: Path, out: Path, name: str | None, show: Show) -> None:
+def submit(folder: Path, out: Path, name: str | None, plugins: bool, show: Show) -> None:
     """Turn a finished `lacuna run` into one folder that others can check and put on a board.
 
     The folder has the records with all replies, the settings, seeds, versions and scores, and the results of two
@@ -37,7 +39,7 @@ def submit(folder: Path, out: Path, name: str | None, show: Show) -> None:
     records. If DIR lacks them and its model costs nothing, they are run now.
     """
     document = make_submission(folder, out, folder.resolve().name if name is None else name)
-    found = check(CheckRequest(out, plugins=True))  # the user's own code made these runs
+    found = check(CheckRequest(out, plugins=plugins))
     if not found.holds:
         shutil.rmtree(out)
         raise InputFileError(

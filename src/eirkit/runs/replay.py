@@ -23,10 +23,9 @@ from eirkit.agents.serving.model_factory import make_model, split_model
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.stores.memory_factory import MemoryPool
 from eirkit.agents.telemetry import Consultation, Exchange, Trace, trace_of, with_stores
-from eirkit.errors import EirkitError, InputFileError
+from eirkit.errors import EirkitError, InputFileError, UntrustedError
 from eirkit.event_files import events_path, read_block
 from eirkit.findings.causes import judge, score
-from eirkit.registry import references_in
 from eirkit.runs.attempt import CellContext, Failure, attempt, finished_run, score_record, session_of
 from eirkit.runs.cells import Cell, recorded_cell
 from eirkit.runs.manifest import SystemMessages
@@ -35,6 +34,7 @@ from eirkit.runs.workers import CellBatch, cell_context_of
 from eirkit.tasks.conversations import ToldTask
 from eirkit.tasks.generation import generate
 from eirkit.tasks.task import TaskInstance
+from eirkit.trust import records_read
 
 ROUNDING_SECONDS = 1e-6  # times are stored with six digits, and sums of them are rounded once more
 # What reading a file that somebody else wrote may raise.
@@ -57,7 +57,7 @@ class Replays:
     """Plays runs of one folder again; cells and their system messages are made once."""
 
     folder: Path
-    plugins: bool = False  # whether code that a record names may be run
+    plugins: bool = False  # whether code that a record names may be run, and files be opened
     planned: Mapping[str, Any] | None = None  # by cell: what a record must say of it; None: anything
     _contexts: dict[str, CellContext] = field(default_factory=dict)
     _rules: SystemMessages = field(default_factory=SystemMessages)
@@ -66,6 +66,9 @@ class Replays:
         """Return whether one run of this folder was played again, and what is wrong with it.
 
         A run whose texts were not kept cannot be played; its score is computed again from its answers.
+
+        Raises:
+            UntrustedError: the record names code or a file, and `plugins` does not allow it.
         """
         try:
             block = read_block(events_path(self.folder), record["events"]["offset"], record["events"]["bytes"])
@@ -76,6 +79,8 @@ class Replays:
             again = finished_run(context, task, *_played(context, task, record, events))
         except DiffersError as error:
             return True, [str(error)]
+        except UntrustedError:
+            raise  # it could be played again, if the user trusts it
         except UNREADABLE as error:
             words = " ".join(str(error).split())[:200]
             return True, [f"cannot be played again ({type(error).__name__}: {words})"]
@@ -89,7 +94,8 @@ class Replays:
     def made_anew(self, record: Mapping[str, Any]) -> str | None:
         """Run a task again with its model and memory, which must be scripts; return what differs, apart from times."""
         context, task = self.context_of(record)
-        outcome = wait_for(_attempted(context, task))
+        with records_read(plugins=self.plugins):
+            outcome = wait_for(_attempted(context, task))
         if isinstance(outcome, Failure):
             return f"fails when it is run again: {outcome.record['message']}"
         before = read_block(events_path(self.folder), record["events"]["offset"], record["events"]["bytes"])
@@ -101,10 +107,11 @@ class Replays:
 
     def context_of(self, record: Mapping[str, Any]) -> tuple[CellContext, TaskInstance]:
         """Return the cell of a run as its record describes it, and its task."""
+        with records_read(plugins=self.plugins):
+            return self._context_of(record)
+
+    def _context_of(self, record: Mapping[str, Any]) -> tuple[CellContext, TaskInstance]:
         said = {name: record[name] for name in _COORDINATES if name in record}
-        named = [name for part in (record["task"], record["access"]) for name in references_in(part)]
-        if named and not self.plugins:
-            raise DiffersError(f"it names code of its own, {named[0][:80]}")
         if self.planned is not None and said != self.planned.get(record["cell"]):
             raise DiffersError("its settings are not those that were planned")
         described = json.dumps([record.get(name) for name in _COORDINATES])

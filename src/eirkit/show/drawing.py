@@ -36,6 +36,7 @@ STYLE: dict[Any, Any] = {
 WIDTH, HEIGHT = 5.2, 3.0  # inches of one panel
 NARROWEST = 2.2  # inches of a panel in a drawing of given width
 LETTER = 0.075  # inches
+LONG_TITLE = 28  # letters that fit beside a panel
 LONG_NAME = 9  # letters that fit under a column
 MOST_LETTERS = 66  # that fit under a panel on one line
 MOST_INSIDE = 4  # series whose names leave room for the lines
@@ -84,8 +85,11 @@ def _draw_panels(canvas: Any, charts: Sequence[Chart], title: str, width: float 
     canvas.set_size_inches(width or natural, height if width is None else height * max(0.8, min(1.0, width / natural)))
     places = list(canvas.subplots(rows, columns, squeeze=False).flat)
     shades = shades_of(charts)
-    for place, chart in zip(places, charts, strict=False):
+    is_shared = len({chart.y.title for chart in charts}) == 1  # then the panels of a row need it once
+    for number, (place, chart) in enumerate(zip(places, charts, strict=False)):
         draw(place, chart, shades, narrow=width is not None)
+        if is_shared and number % columns and not _is_flipped(chart):
+            place.set_ylabel("")
     for place in places[len(charts) :]:
         place.set_visible(False)
     if title:
@@ -279,7 +283,8 @@ _MARKS = {
 def _set_axis(place: Any, side: Any, axis: Axis, letter: str, chart: Chart) -> None:
     from matplotlib.ticker import FuncFormatter, LogFormatter, PercentFormatter
 
-    getattr(place, f"set_{letter}label")(axis.title)
+    is_long = letter == "y" and len(axis.title) > LONG_TITLE
+    getattr(place, f"set_{letter}label")(axis.title.replace(", ", ",\n", 1) if is_long else axis.title)
     if axis is chart.x and _is_banded(chart):
         named = named_places(_places(chart)) if letter == "x" else dict(enumerate(map(str, _places(chart))))
         is_crowded = letter == "x" and sum(len(name) + 2 for name in named.values()) > MOST_LETTERS

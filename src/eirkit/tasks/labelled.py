@@ -60,6 +60,7 @@ def has_words(text: str, wanted: str) -> bool:
 class FileOfTalks(Telling, ABC):
     """Conversations of a file; --preset names it, and seeds are the numbers of its entries."""
 
+    endless = False
     kind: ClassVar[str]
 
     def specify(self, values: Mapping[str, Any]) -> TaskSpec:

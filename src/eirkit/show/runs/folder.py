@@ -13,6 +13,7 @@ from eirkit.experiments.recorded import READERS, result_so_far
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import pool_fates
 from eirkit.findings.statistics import pool
+from eirkit.findings.word_totals import INSTRUCTION
 from eirkit.records import read_document
 from eirkit.runs.cells import cell_of
 from eirkit.runs.control import FOLDER as CONTROL
@@ -140,8 +141,16 @@ def _facts(record: Row) -> RunFacts:
     if not all(isinstance(count, int) for count in counts):
         raise TypeError("the score is not made of whole numbers")
     more = str(record.get("rules_sha256", "")), record.get("usage") or {}, record.get("memory")
-    abilities = (record.get("words") or {}).get("abilities", {})
-    return RunFacts(cell_of(record), seed, str(record["fingerprint"]), score, *more, abilities)
+    return RunFacts(cell_of(record), seed, str(record["fingerprint"]), score, *more, _abilities(record.get("words")))
+
+
+def _abilities(words: Row | None) -> dict[str, Sequence[int]]:
+    """Return right answers and questions of each ability; of standing instructions, those followed and checks."""
+    if words is None:
+        return {}
+    checks = words.get("instruction") or {}
+    followed = {INSTRUCTION: (checks["kept"], checks["asked"])} if checks.get("asked") else {}
+    return {**words.get("abilities", {}), **followed}
 
 
 def _task_axes(spec: TaskSpec | None) -> dict[str, Any]:
@@ -278,9 +287,19 @@ class Coordinates:
         shown = [_said(name, _AXES[name](row)) for name in self.varying if name not in without]
         return " · ".join(shown) or str(row["workload"])
 
+    def value(self, name: str, row: Row) -> int | str:
+        """Return the value of a row on an axis.
+
+        Raises:
+            UsageError: there is no such axis.
+        """
+        if name not in _AXES:
+            raise UsageError(f"no setting named {name!r}; known: {', '.join(_AXES)}")
+        return _AXES[name](row)
+
     def ordered(self, rows: Iterable[Row]) -> list[Row]:
         """Return rows grouped by workload, model and memory, each group in the order of its numbers, h last."""
-        return sorted(rows, key=lambda row: [_order(_AXES[name](row)) for name in self.varying])
+        return sorted(rows, key=lambda row: [in_order(_AXES[name](row)) for name in self.varying])
 
     def cells(self, row: Row) -> dict[str, int | str]:
         """Return the row's values on the axes that vary."""
@@ -296,7 +315,8 @@ def linked(row: Row) -> dict[str, str]:
     return {"anchor": f"cell-{row['cell']}", "view": in_viewer(**chosen)}
 
 
-def _order(value: int | str) -> tuple[bool, float, str]:
+def in_order(value: int | str) -> tuple[bool, float, str]:
+    """Return a sort key of values of an axis: numbers before words."""
     return (True, 0.0, value) if isinstance(value, str) else (False, float(value), "")
 
 
