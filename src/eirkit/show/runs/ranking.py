@@ -71,7 +71,7 @@ def _separation(choice: Choice) -> Iterator[str]:
         lead = _difference(choice.measure, contrast)
         alone = "" if len(ranking.leaders) == len(ranking.standings) else " in a run of the leaders alone"
         shown = f"{told} {tasks} would show such a difference{alone} with probability 0.8"
-        yield f"{first} is ahead of {second} by {lead}; {shown}{' (last line)' if choice.again else ''}."
+        yield f"{first} is ahead of {second} by {lead}; {shown}."
 
 
 def _named(measure: Measure) -> str:
@@ -123,6 +123,7 @@ def ranking_table(choice: Choice) -> Table:
             "size", "bits, needed", figures=True, meaning="bits held at the peak, and needed by any memory", priority=4
         ),
         Column.of(MEMORY_MEASURES["bytes"], priority=5),
+        Column.of(MEMORY_MEASURES["model_calls"], digits=1, priority=5),
         Column.of(measure_of("memory_cost_usd"), priority=6),
         Column.of(measure_of("cost_usd"), priority=6),
     ]
@@ -181,7 +182,8 @@ def parts_table(choice: Choice) -> Table | None:
 
 def _best(ranking: Ranking) -> str:
     if ranking.tasks < FEWEST_CLUSTERS:
-        return f"{ranking.standings[0].name} first; too few to rank"
+        best = ranking.standings[0].value
+        return f"{listed([one.name for one in ranking.standings if one.value == best])}; too few to rank"
     return listed(list(ranking.leaders))
 
 
@@ -209,6 +211,9 @@ def _cheapest(choice: Choice) -> Iterator[str]:
     money = {name: (one["cost_usd"] or 0.0) + (one["memory_cost_usd"] or 0.0) for name, one in details.items()}
     if any(money.values()):
         parts.append(f"least money, {_least(money, '${:,.4f} a run')}")
+    calls = {name: one["model_calls"] or 0.0 for name, one in details.items()}
+    if any(calls.values()):
+        parts.append(f"fewest model calls of its own, {_least(calls, '{:,.0f} a run')}")
     for key, (what, form) in _CHEAP.items():
         known = {name: value for name, one in details.items() if (value := one[key]) is not None}
         if known:
