@@ -236,12 +236,13 @@ def ranking_chart(choice: Choice) -> Chart:
         choice.measure, "bars", tuple(one.name for one in standings), tuple(one.value for one in standings)
     )
     told = listed([f"{one.name} {_shown(choice.measure, one.value)}" for one in standings])
+    axis = Axis.of(choice.measure)
     return Chart(
         "ranking-chart",
         f"{choice.measure.label.capitalize()} by {choice.by}",
         f"{told}.",
         Axis(choice.by, "category"),
-        Axis.of(choice.measure),
+        replace(axis, title=choice.units.tell(axis.title)),
         (series,),
     )
 
