@@ -16,7 +16,7 @@ from eirkit.agents.memory import Item, memories
 from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory
 from eirkit.errors import UsageError
 from eirkit.testing import check_memory
-from eirkit.testing.memory_faults import Fault, _found, _many, _restarts
+from eirkit.testing.memory_faults import Fault, _found, _many, restarts
 from eirkit.testing.opened_memory import Factory, SuiteLimits
 
 
@@ -269,6 +269,31 @@ def test_a_broken_memory_is_named_by_its_fault(kind):
         check_memory(kind, seconds=20, records=64)
 
 
+@pytest.mark.parametrize("kind", [NothingAfterRestart, OtherUsers, PrefixMatches])
+def test_a_broken_memory_that_stays_open_is_named_as_well(kind):
+    OtherUsers.everyone.clear()
+    with pytest.raises(AssertionError, match=BROKEN[kind]):
+        check_memory(kind, seconds=20, reuse=True)
+
+
+def test_a_memory_that_stays_open_is_opened_four_times_at_most_and_closed_each_time():
+    """Once for most requirements, once more where two are used at a time, and once each to close and to restart."""
+    opened = []
+
+    class Counted(Sound):
+        def setup(self) -> None:
+            opened.append(self)
+
+        def teardown(self) -> None:
+            if self in opened:
+                opened.remove(self)
+                closed.append(self)
+
+    closed: list[Sound] = []
+    assert len(check_memory(Counted, seconds=20, reuse=True).held) == 18
+    assert (opened, len(closed)) == ([], 4)
+
+
 @pytest.mark.parametrize("kind", [Sound, SlowOnPurpose])
 def test_a_sound_memory_holds_everything(kind):
     found = check_memory(kind, seconds=20, records=64)
@@ -327,6 +352,6 @@ def test_a_system_in_a_process_of_its_own_is_restarted_and_waited_for():
         return lambda: make_memory(MemoryPlan(f"{__file__}:{kind.__name__}", {}))
 
     with pytest.raises(AssertionError, match=r"lost in a restart: read\('A_1'\) returned nothing"):
-        tried(_restarts, own(NothingAfterRestart))
+        tried(restarts, own(NothingAfterRestart))
     assert tried(_found, own(SlowOnPurpose)) is None
     assert "declares to hold no more" in (tried(_many, own(Small)) or "")

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options
-from eirkit.cli.options import NameList
+from eirkit.cli.options import NameList, plugins_option
 from eirkit.errors import UsageError
 from eirkit.show.comparison.page import (
     cell_table,
@@ -39,11 +39,6 @@ from eirkit.show.table import listed
 
 ACCURACY = "accuracy"  # what is ranked by unless something else is named
 FOLDER = click.Path(path_type=Path, file_okay=False)
-plugins_option = option(
-    "--plugins",
-    is_flag=True,
-    help="Execute workloads and policies that the records name as Python files; only for records you trust.",
-)
 
 
 def page_option(text: str) -> Callable[[Any], Any]:

@@ -16,8 +16,8 @@ from typing import Any
 import click
 
 from eirkit.cli.command import Show, command, document_options, option
-from eirkit.cli.options import NameList, SeedList
-from eirkit.cli.report import FOLDER, plugins_option
+from eirkit.cli.options import NameList, SeedList, plugins_option
+from eirkit.cli.report import FOLDER
 from eirkit.errors import InputFileError, UsageError
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
 from eirkit.findings.why import NeededInput, WhyCard, way_measure
@@ -137,7 +137,7 @@ def show(
     """
     if kind_of(folder) not in ("lacuna-run", "lacuna-evidence"):
         raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give a folder of `lacuna run` or `lacuna rescue`")
-    with records_of(folder):
+    with records_of(folder, plugins=plugins):
         index = _read(folder, plugins)
         chosen = RunFilter(memory, model, seeds, tuple(_way(name, index) for name in fates))
         if run_id is None:

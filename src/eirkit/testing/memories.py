@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
 
 from eirkit.agents.driver import wait_for
-from eirkit.agents.memory import Item, missing_verbs
+from eirkit.agents.memory import Item, MemorySystem, missing_verbs
 from eirkit.agents.memory_calls import call_with_timeout, usage_of
 from eirkit.errors import UsageError
 from eirkit.testing.conformance import Conformance, Requirement, try_all
-from eirkit.testing.memory_faults import FAULTS, Fault
+from eirkit.testing.memory_faults import FAULTS, Fault, restarts
 from eirkit.testing.opened_memory import (
     CALL_SECONDS,
     LIMIT,
@@ -17,12 +21,17 @@ from eirkit.testing.opened_memory import (
     RECORDS,
     Factory,
     OpenedMemory,
+    ReusedMemory,
     SuiteLimits,
     new_memory,
 )
 
+Awaited = Coroutine[Any, Any, str | None]
 
-def check_memory(system: Factory, *, seconds: float = CALL_SECONDS, records: int = MANY_RECORDS) -> Conformance:
+
+def check_memory(
+    system: Factory, *, seconds: float = CALL_SECONDS, records: int = MANY_RECORDS, reuse: bool = False
+) -> Conformance:
     """Run the conformance suite on a memory system and return what held.
 
     Args:
@@ -30,6 +39,8 @@ def check_memory(system: Factory, *, seconds: float = CALL_SECONDS, records: int
         seconds: time limit of one call.
         records: how many are written where it is tried with many; a slow system gets as many as it takes in 20 seconds,
             at least 64, and a note says so.
+        reuse: whether a system stays open, and is reset, from one requirement to the next, as long as they hold; for
+            systems that take long to start.
 
     Raises:
         AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
@@ -39,15 +50,50 @@ def check_memory(system: Factory, *, seconds: float = CALL_SECONDS, records: int
     if records < 1:
         raise UsageError(f"records is {records}; give 1 or more")
     limits = SuiteLimits(seconds, records)
-    return try_all(system, [_waiting(requirement, limits) for requirement in REQUIREMENTS])
+    if reuse:
+        with ThreadPoolExecutor(1) as elsewhere:  # an event loop may be running here, as in a notebook
+            return elsewhere.submit(_check_reused, system, limits).result()
+    return try_all(system, [_waiting(requirement, limits, wait_for) for requirement in REQUIREMENTS])
 
 
-def _waiting(requirement: Fault, limits: SuiteLimits) -> Requirement[Factory]:
+def _check_reused(system: Factory, limits: SuiteLimits) -> Conformance:
+    """Run the suite in one event loop, to which an open system is bound."""
+    idle: list[MemorySystem] = []
+
+    async def close() -> None:
+        while idle:
+            await call_with_timeout(limits.seconds, "teardown", idle.pop().teardown)
+
+    async def attempt(work: Awaitable[str | None]) -> str | None:
+        try:
+            return await work
+        except BaseException:
+            with suppress(Exception):
+                await close()  # what a failure left behind must not be the next requirement's finding
+            raise
+
+    def lend() -> MemorySystem:
+        return ReusedMemory(idle, system)
+
+    with asyncio.Runner() as runner:
+        tried = [
+            _waiting(one, limits, lambda work: runner.run(attempt(work)), None if one in _FRESH else lend)
+            for one in REQUIREMENTS
+        ]
+        try:
+            return try_all(system, tried)
+        finally:
+            runner.run(close())
+
+
+def _waiting(
+    requirement: Fault, limits: SuiteLimits, wait: Callable[[Awaited], str | None], instead: Factory | None = None
+) -> Requirement[Factory]:
     async def run(system: Factory) -> str | None:
         return await requirement(system, limits)
 
     def tried(system: Factory) -> str | None:
-        return wait_for(run(system))
+        return wait(run(instead or system))
 
     tried.__doc__ = requirement.__doc__
     return tried
@@ -162,3 +208,4 @@ REQUIREMENTS = (
     _closes,
     *FAULTS,
 )
+_FRESH = (_closes, restarts)  # they open and close a system themselves

@@ -241,7 +241,7 @@ async def _users(system: Factory, limits: SuiteLimits) -> None:
                 assert leaked is None, f"another user's value: search({query!r}) returned {_shown(leaked)}"
 
 
-async def _restarts(system: Factory, limits: SuiteLimits) -> str | None:
+async def restarts(system: Factory, limits: SuiteLimits) -> str | None:
     """Where it can be reopened, everything is there after a restart."""
     async with OpenedMemory(system, limits) as opened:
         if not opened.can_reopen:
@@ -264,5 +264,5 @@ FAULTS: tuple[Fault, ...] = (
     _many,
     _concurrent,
     _users,
-    _restarts,
+    restarts,
 )

@@ -131,6 +131,29 @@ class OpenedMemory:
         return check_passages(await call_with_timeout(self.seconds, "search", self.memory.search, query, LIMIT))
 
 
+class ReusedMemory(MemoryWrapper):
+    """A system that stays open when it is torn down, for the next requirement; some take half a minute to start.
+
+    Args:
+        idle: open systems that nobody uses; one of them is taken if there is one.
+    """
+
+    def __init__(self, idle: list[MemorySystem], system: Factory) -> None:
+        self.is_open = bool(idle)
+        super().__init__(idle.pop() if idle else new_memory(system))
+        self.idle = idle
+
+    async def setup(self) -> None:
+        if not self.is_open:
+            await self.system.setup()
+        self.is_open = True
+
+    async def teardown(self) -> None:
+        if self.is_open:
+            self.idle.append(self.system)
+        self.is_open = False
+
+
 def new_memory(system: Factory) -> MemorySystem:
     """Return a new system whose methods are all present and awaitable."""
     if isinstance(system, type) and (lacking := missing_verbs(system)):

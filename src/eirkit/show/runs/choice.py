@@ -162,7 +162,7 @@ def choose_folders(
     for folder in folders:
         if kind_of(folder) != "lacuna-run":
             raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give folders of `lacuna run`")
-    with records_of(*folders):
+    with records_of(*folders, plugins=plugins):
         sweeps = [read_sweep(folder, plugins=plugins) for folder in dict.fromkeys(folders)]
         return choose(sweeps, by, measure, abilities), sweeps
 
