@@ -92,6 +92,24 @@ def _difference(measure: Measure, one: Lead) -> str:
     return f"{text(one.difference)}{unit} ({text(one.low)} to {text(one.high)})"
 
 
+_BESIDE = (  # what each candidate kept, took and cost
+    Column(
+        "lost",
+        "lost",
+        digits=3,
+        percent=True,
+        meaning="records needed from memory that were not returned",
+        priority=2,
+    ),
+    Column.of(MEMORY_MEASURES["search_ms"], priority=3),
+    Column("size", "bits, needed", figures=True, meaning="bits held at the peak, and needed by any memory", priority=4),
+    Column.of(MEMORY_MEASURES["bytes"], priority=5),
+    Column.of(MEMORY_MEASURES["model_calls"], digits=1, priority=5),
+    Column.of(measure_of("memory_cost_usd"), priority=6),
+    Column.of(measure_of("cost_usd"), priority=6),
+)
+
+
 def ranking_table(choice: Choice) -> Table:
     """Return the candidates from best to worst, with what each kept, took and cost."""
     measure, ranking = choice.measure, choice.ranking
@@ -109,30 +127,12 @@ def ranking_table(choice: Choice) -> Table:
                 "size": _size(choice.details[one.name]),
             }
         )
-    shown = [
-        Column(
-            "lost",
-            "lost",
-            digits=3,
-            percent=True,
-            meaning="records needed from memory that were not returned",
-            priority=2,
-        ),
-        Column.of(MEMORY_MEASURES["search_ms"], priority=3),
-        Column(
-            "size", "bits, needed", figures=True, meaning="bits held at the peak, and needed by any memory", priority=4
-        ),
-        Column.of(MEMORY_MEASURES["bytes"], priority=5),
-        Column.of(MEMORY_MEASURES["model_calls"], digits=1, priority=5),
-        Column.of(measure_of("memory_cost_usd"), priority=6),
-        Column.of(measure_of("cost_usd"), priority=6),
-    ]
     columns = (
         Column("name", choice.by, role="name"),
         Column("rank", "rank", figures=True, meaning="the ranks that the intervals leave open"),
         _value_column(choice),
         Column("behind", "behind the best", figures=True, meaning="with an interval that holds for all pairs at once"),
-        *(one for one in shown if one.key != measure.id and any(line.get(one.key) for line in lines)),
+        *(one for one in _BESIDE if one.key != measure.id and any(line.get(one.key) for line in lines)),
     )
     return Table("ranking", f"Ranking by {measure.label}", columns, tuple(lines)).reworded(choice.units.tell)
 
