@@ -100,6 +100,10 @@ class InputFileError(UsageError):
     """A file whose content cannot be used; the message names the file and, if known, the line."""
 
 
+class UntrustedError(InputFileError):
+    """A record names code or a file that is followed only if the user trusts who made the record."""
+
+
 class MissingExtraError(UsageError, ImportError):
     """A feature whose optional dependency is not installed."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options
+from eirkit.cli.options import NameList, plugins_option
 from eirkit.errors import UsageError
 from eirkit.show.comparison.page import (
     cell_table,
@@ -35,12 +36,8 @@ from eirkit.show.runs.possible import possible_in, section_of
 from eirkit.show.runs.ranking import answer_of, choice_section, cost_words, parts_table, ranking_table
 from eirkit.show.table import listed
 
+ACCURACY = "accuracy"  # what is ranked by unless something else is named
 FOLDER = click.Path(path_type=Path, file_okay=False)
-plugins_option = option(
-    "--plugins",
-    is_flag=True,
-    help="Execute workloads and policies that the records name as Python files; only for records you trust.",
-)
 
 
 def page_option(text: str) -> Callable[[Any], Any]:
@@ -173,14 +170,26 @@ by_option = option(
     type=click.Choice(BY),
     help="The setting whose values are ranked.  [default: memory if it varies, else model, else what varies first]",
 )
+ability_option = option(
+    "--ability",
+    "abilities",
+    type=NameList(),
+    multiple=True,
+    help="Rank by the questions in words that test these abilities alone, such as update,time. Can be repeated.",
+)
+
+
+def measure_option(before: str = "") -> Callable[[Any], Any]:
+    """Return what adds --measure."""
+    text = "what to rank by, such as search_ms or agent_tokens.  [default: accuracy]"
+    return option("--measure", help=_after(before, text))
 
 
 @command(example="eirkit choose out/run-1")
 @click.argument("folders", metavar="DIR...", type=FOLDER, nargs=-1, required=True)
 @by_option
-@option(
-    "--measure", default="accuracy", show_default=True, help="What to rank by, such as used, search_ms or agent_tokens."
-)
+@measure_option()
+@ability_option
 @page_option("Also write the ranking as an HTML page.")
 @export_options("With --out: ")
 @plugins_option
@@ -188,7 +197,8 @@ by_option = option(
 def choose(
     folders: tuple[Path, ...],
     by: str | None,
-    measure: str,
+    measure: str | None,
+    abilities: tuple[list[str], ...],
     out: Path | None,
     figures: FigureForm | None,
     figure_width: FigureWidth | None,
@@ -199,25 +209,32 @@ def choose(
     """Rank the memories, models or other settings of one or more `lacuna run` folders.
 
     Only tasks that every candidate was given count. The intervals hold for all pairs at once, so candidates whose order
-    is not shown share their ranks. The result says who is best for each workload, h or model, and what to run to tell
-    the leaders apart.
+    is not shown share their ranks. The result says who is best for each workload, h, model or ability, who is cheapest,
+    and which command runs the leaders alone on as many tasks as would tell them apart.
     """
     if out is None and (figures or tables):
         raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
-    show(_ranked(folders, by, check_measure(measure), out, figures, figure_width, tables, plugins))
+    how = (out, figures, figure_width, tables, plugins)
+    show(_ranked(folders, by, measure, _each(abilities), *how))
+
+
+def _each(given: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """Return the names of an option that takes lists and can be repeated, each once."""
+    return tuple(dict.fromkeys(name for names in given for name in names))
 
 
 def _ranked(
     folders: tuple[Path, ...],
     by: str | None,
-    measure: str,
+    measure: str | None,
+    abilities: tuple[str, ...],
     out: Path | None,
     figures: FigureForm | None,
     figure_width: FigureWidth | None,
     tables: TableForm | None,
     plugins: bool,
 ) -> Document:
-    found, sweeps = choose_folders(folders, by, measure, plugins=plugins)
+    found, sweeps = choose_folders(folders, by, check_measure(measure or ACCURACY), abilities, plugins=plugins)
     judged, unknown = possible_in(*sweeps)
     section, possible = choice_section(found), section_of(judged, unknown)
     judgeable = any(cell.at is not None for one in judged for cell in one.cells)
@@ -253,6 +270,7 @@ _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 @command(example="eirkit compare out/run-1 out/run-2 --out comparison.html")
 @click.argument("folders", metavar="A B...", type=FOLDER, nargs=-1, required=True)
 @by_option
+@measure_option("With --by or more than two folders: ")
 @page_option("Also write the comparison as an HTML page.")
 @export_options("With --out: ")
 @plugins_option
@@ -260,6 +278,7 @@ _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 def compare(
     folders: tuple[Path, ...],
     by: str | None,
+    measure: str | None,
     out: Path | None,
     figures: FigureForm | None,
     figure_width: FigureWidth | None,
@@ -276,8 +295,10 @@ def compare(
     if out is None and (figures or tables):
         raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
     if by is not None or len(folders) > 2:
-        show(_ranked(folders, by or FOLDER_AXIS, "accuracy", out, figures, figure_width, tables, plugins))
+        show(_ranked(folders, by or FOLDER_AXIS, measure, (), out, figures, figure_width, tables, plugins))
         return
+    if measure is not None:
+        raise UsageError("two folders are compared in all measures; leave out --measure, or add --by")
     if len(folders) == 1:
         raise UsageError("compare takes two folders; for one folder use `eirkit choose DIR` or add --by")
     a, b = folders

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import eq
 
 from eirkit.logs.demand.graph import ActionGraph
 from eirkit.logs.tokens import Counter
 from eirkit.logs.trajectory import FileRead, FileWrite, Turn
-from eirkit.logs.viewer_output import clip_marks
+from eirkit.logs.viewer_output import around
 
 _SHIFTS = (1, -1, 2, -2, 3, -3)  # lines that another program, such as sudo, printed before a file
 _NEARLY_ALL = 0.75  # of the lines of a view
@@ -80,7 +81,7 @@ def _shown_shifted(lines: Mapping[int, str], shown: Mapping[int, str]) -> int:
     Similar code elsewhere in the file is not the same lines: the shift is small, and nearly all lines must be equal.
     """
     fewest = max(2.0, _NEARLY_ALL * len(lines))
-    counts = (sum(shown.get(place + by) == line for place, line in lines.items()) for by in _SHIFTS)
+    counts = (sum(map(eq, map(shown.get, map(by.__add__, lines)), lines.values())) for by in _SHIFTS)
     return next((again for again in counts if again >= fewest), 0)
 
 
@@ -152,9 +153,7 @@ class _Ledger:
         """Return the tokens of a clipped view without the scaffold's truncation notices, piece by piece."""
         if read.content is None or read.tokens is not None:
             return read_tokens(read, self._count)
-        marks = clip_marks(read.content)
-        starts, ends = [0, *(mark.end for mark in marks)], [*(mark.start for mark in marks), len(read.content)]
-        return sum(self._count(read.content[start:end]) for start, end in zip(starts, ends, strict=True))
+        return sum(map(self._count, around(read.content)))
 
     def write(self, state: int, before: int | None, write: FileWrite) -> None:
         """Record a write that made a new state from the previous one."""

@@ -85,15 +85,23 @@ class ShellState:
     shown: dict[str, None] = field(default_factory=dict)  # files of which the run was shown any content
     lengths: dict[str, int] = field(default_factory=dict)  # lines of files that were shown as a whole and not changed
     _kept: int = 0
+    _resolved: dict[tuple[str, str], str] = field(default_factory=dict)  # by folder and word
     _matched: dict[str, tuple[int, list[str]]] = field(default_factory=dict)  # names looked at and matched, by glob
 
     def resolve(self, word: str, folder: str | None = None) -> str | None:
         """Return the path that a word names, relative to the repository if inside it; None if it names none."""
+        base = self.folder if folder is None else folder
+        known = self._resolved.get((base, word))  # a run names the same files again and again
+        if known is not None:
+            return known
         if not word or len(word) > _LONGEST_PATH or _CONTROL.search(word):
             self.unresolved += 1
             return None
-        path = self.absolute(word, folder)
-        return None if UNKNOWN in path else self.relative(path)
+        path = self.absolute(word, base)
+        found = None if UNKNOWN in path else self.relative(path)
+        if found is not None:
+            self._resolved[base, word] = found
+        return found
 
     def absolute(self, word: str, folder: str | None = None) -> str:
         """Return a word as a path from the root of the file system, or from the run's first folder."""

@@ -26,7 +26,7 @@ def report_html(place: ViewedFolder, *, plugins: bool, viewer: str = "./?") -> s
 
 def evidence_document(place: ViewedFolder, *, plugins: bool) -> dict[str, Any]:
     """Return the sentences, charts and tables of a rescue, capability or probe folder."""
-    with records_of(place.path):
+    with records_of(place.path, plugins=plugins):
         found = read_evidence(place.path, plugins=plugins)
         return section_json(SECTIONS[found.command](found))
 
