@@ -1,5 +1,6 @@
 // What the server can be asked for, and what it answers; see src/eirkit/show/viewer/routes.py.
 import type { Chart } from "../charts/chart";
+import { answerOf } from "./static";
 
 export type Cell = string | number | boolean | null;
 export type FieldKind = "text" | "number" | "share" | "flag";
@@ -436,6 +437,7 @@ export function addressOf(path: string, asked: Asked): string {
 
 // Ask the server; what it refuses becomes an error with its words.
 export async function ask<T>(path: string, asked: Asked, signal?: AbortSignal): Promise<T> {
+  if (globalThis.eirkitStatic) return answerOf(globalThis.eirkitStatic, addressOf(path, asked)) as T;
   const response = await fetch(addressOf(path, asked), signal ? { signal } : {});
   const document = (await response.json()) as T & { error?: string };
   if (!response.ok) throw new Error(document.error ?? `the server said ${response.status}; start the viewer again`);

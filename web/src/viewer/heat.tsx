@@ -5,6 +5,7 @@ import { go, rowsAsked } from "./address";
 import { useAnswer } from "./asking";
 import { failureColour, failureWords } from "./failures";
 import { draw, Picture } from "./picture";
+import { isStatic } from "./static";
 import { shown } from "./words";
 
 export function HeatMap({ at, address, stamp, fields }: { at: string; address: URLSearchParams; stamp: string; fields: Field[] }) {
@@ -18,16 +19,18 @@ export function HeatMap({ at, address, stamp, fields }: { at: string; address: U
   const down = facets.some((field) => field.key === data.layout.y) ? facets : [{ key: data.layout.y, title: data.chart.y.title }, ...facets];
   return (
     <section aria-label="Heat map">
-      <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Heat map">
-        <Pick name="value" title="colour" chosen={data.layout.value} options={figures} />
-        <Pick name="x" title="across" chosen={data.layout.x} options={facets} />
-        <Pick name="y" title="down" chosen={data.layout.y} options={down} />
-        {["x", "y", "value"].some((name) => address.has(name)) && (
-          <button type="button" onClick={() => go({ x: null, y: null, value: null }, "replace")}>
-            Every setting apart
-          </button>
-        )}
-      </form>
+      {!isStatic() && (
+        <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Heat map">
+          <Pick name="value" title="colour" chosen={data.layout.value} options={figures} />
+          <Pick name="x" title="across" chosen={data.layout.x} options={facets} />
+          <Pick name="y" title="down" chosen={data.layout.y} options={down} />
+          {["x", "y", "value"].some((name) => address.has(name)) && (
+            <button type="button" onClick={() => go({ x: null, y: null, value: null }, "replace")}>
+              Every setting apart
+            </button>
+          )}
+        </form>
+      )}
       <Cells grid={data} />
     </section>
   );
