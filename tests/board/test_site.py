@@ -99,6 +99,33 @@ def test_what_cannot_be_checked_is_not_submitted(change, complaint, tmp_path, ca
     assert not (tmp_path / "out").exists()
 
 
+def test_the_runs_to_repeat_are_drawn_anew_and_the_draw_is_told(made, tmp_path, capsys):
+    seeds = set()
+    for number in range(2):
+        assert run(["board", str(made / "all"), "--out", str(tmp_path / str(number)), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        (seed,) = found["rerun"]["seeds"]
+        assert json.loads((tmp_path / str(number) / DATA).read_text())["rerun"] == found["rerun"]
+        assert f"--rerun-seed {seed}" in (tmp_path / str(number) / INDEX).read_text()
+        seeds.add(seed)
+    assert len(seeds) == 2  # of two thousand million
+    words = ["board", str(made / "all"), "--out", str(tmp_path / "again"), "--rerun-seed", str(seed), "--json"]
+    assert run(words) == 0
+    capsys.readouterr()
+    for path in (tmp_path / "1").rglob("*.*"):
+        assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path / "1")).read_bytes()
+
+
+def test_records_of_somebody_else_are_refused_under_another_name(made, tmp_path, capsys):
+    copies(made, tmp_path / "all", 2)
+    shutil.copytree(made / "all" / "first", tmp_path / "all" / "zz")
+    assert run(["board", str(tmp_path / "all"), "--out", str(tmp_path / "site"), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [one["folder"] for one in found["refused"]] == ["0000", "0001"]
+    assert "the same records as first (zz)" in found["refused"][0]["problems"][0]
+    assert {entry["submission"] for entry in found["tracks"][0]["entries"]} == {"first"}
+
+
 OWN_WORKLOAD = """
 from pathlib import Path
 from eirkit.tasks.workloads import StoreRecall

@@ -24,7 +24,7 @@ from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.stores.memory_factory import MemoryPool
 from eirkit.agents.telemetry import Consultation, Exchange, Trace, trace_of, with_stores
 from eirkit.errors import EirkitError, InputFileError, UntrustedError
-from eirkit.event_files import events_path, read_block
+from eirkit.event_files import LARGEST_BLOCK, events_path, read_block
 from eirkit.findings.causes import judge, score
 from eirkit.runs.attempt import CellContext, Failure, attempt, finished_run, score_record, session_of
 from eirkit.runs.cells import Cell, recorded_cell
@@ -59,6 +59,7 @@ class Replays:
     folder: Path
     plugins: bool = False  # whether code that a record names may be run, and files be opened
     planned: Mapping[str, Any] | None = None  # by cell: what a record must say of it; None: anything
+    largest_block: int = LARGEST_BLOCK  # bytes of the events of one run
     _contexts: dict[str, CellContext] = field(default_factory=dict)
     _rules: SystemMessages = field(default_factory=SystemMessages)
 
@@ -71,7 +72,7 @@ class Replays:
             UntrustedError: the record names code or a file, and `plugins` does not allow it.
         """
         try:
-            block = read_block(events_path(self.folder), record["events"]["offset"], record["events"]["bytes"])
+            block = self._block(record)
             events = with_stores([_json(line) for line in block.splitlines()])
             context, task = self.context_of(record)
             if any(event["type"] == "exchange" and "reply" not in event for event in events):
@@ -91,6 +92,10 @@ class Replays:
             found.append(f"its {', '.join(changed)} do not follow from its events")
         return True, found
 
+    def _block(self, record: Mapping[str, Any]) -> bytes:
+        place = record["events"]
+        return read_block(events_path(self.folder), place["offset"], place["bytes"], self.largest_block)
+
     def made_anew(self, record: Mapping[str, Any]) -> str | None:
         """Run a task again with its model and memory, which must be scripts; return what differs, apart from times."""
         context, task = self.context_of(record)
@@ -98,7 +103,7 @@ class Replays:
             outcome = wait_for(_attempted(context, task))
         if isinstance(outcome, Failure):
             return f"fails when it is run again: {outcome.record['message']}"
-        before = read_block(events_path(self.folder), record["events"]["offset"], record["events"]["bytes"])
+        before = self._block(record)
         then, now = (_without_times(lines) for lines in (before, outcome.events))
         if then != now:
             return f"gives other events when it is run again ({_first_difference(then, now)})"
@@ -137,14 +142,18 @@ def can_be_made_anew(cell: Cell) -> bool:
 
 
 def check_runs(
-    path: Path, *, plugins: bool = False, planned: Mapping[str, Any] | None = None
+    path: Path,
+    *,
+    plugins: bool = False,
+    planned: Mapping[str, Any] | None = None,
+    largest_block: int = LARGEST_BLOCK,
 ) -> Iterator[tuple[Mapping[str, Any], bool, list[str]]]:
     """Yield every run of a file, whether it was played again, and what is wrong with it.
 
     Raises:
         InputFileError: the file is damaged, or there are events that no run owns.
     """
-    replays, end = Replays(path.parent, plugins, planned), 0
+    replays, end = Replays(path.parent, plugins, planned, largest_block), 0
     for record, _ in scan_runs(path):
         place = record["events"]
         found = [] if place["offset"] == end else ["its events do not follow those of the run before"]
