@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-reproduce test-remote test-memories test-memories-quick test-agents test-agents-quick soak test-faults fuzz selftest studies check format bench bench-check wheel-test wheel-test-all docs web web-check test-browser clean
+.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-reproduce test-remote test-memories test-memories-quick test-compactors test-agents test-agents-quick soak test-faults fuzz selftest studies check format bench bench-check wheel-test wheel-test-all docs web web-check test-browser clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-reproduce | test-remote | test-memories | test-memories-quick | test-agents | test-agents-quick | soak | test-faults | fuzz | selftest | studies | check | format | bench | bench-check | wheel-test | wheel-test-all | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-reproduce | test-remote | test-memories | test-memories-quick | test-compactors | test-agents | test-agents-quick | soak | test-faults | fuzz | selftest | studies | check | format | bench | bench-check | wheel-test | wheel-test-all | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -105,6 +105,12 @@ test-agents: $(TOOLS)
 	$(BIN)/python -m tests.agents_bench.install $(AGENTS)
 	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rsP tests/agents_bench
 
+# Adapters of other projects' compactors, each against its vendor's own API called by hand; one needs Python 3.12.
+test-compactors: $(TOOLS)
+	$(PIP) openai
+	$(MEMORIES) $(BIN)/eirkit doctor --install langchain-clear-tool-uses,langchain-summary,strands-sliding-window,strands-summary,adk-compaction,openhands-condenser,inspect-edit,inspect-trim --json > $(VENV)/doctor.json
+	$(MEMORIES) $(BIN)/pytest -rs tests/compactors/test_adapters.py
+
 # Claude Code and Codex, for every push.
 test-agents-quick: $(TOOLS)
 	$(BIN)/python -m tests.agents_bench.install $(AGENTS) claude-code codex
@@ -172,10 +178,11 @@ wheel-test-all: $(TOOLS)
 	$(BIN)/python tests/wheel.py --extras $(WHEEL_PYTHONS)
 
 # The documentation as a site, under site/: a broken link or any other warning fails.
-docs: $(PACKAGE)
+docs: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/docs
 	$(VENV)/docs/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt furo myst-parser sphinx sphinx-copybutton
 	$(BIN)/python tools/reference.py build/reference
+	$(BIN)/python tools/examples.py build/extra/viewer
 	$(VENV)/docs/bin/sphinx-build --quiet --fail-on-warning --keep-going -E -c docs -b html . site
 	@echo "Open site/docs/index.html"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+import tracemalloc
 from functools import partial
 from pathlib import Path
 
@@ -221,6 +223,49 @@ def test_a_compactors_process_sees_no_proxy_and_no_key(monkeypatch):
     assert not [one for one in seen if one.startswith((b"HTTPS_PROXY", b"all_proxy", b"OPENAI_API_KEY"))]
 
 
+def test_memory_is_that_of_the_largest_run_however_many_there_are(logs, tmp_path):
+    """Twice as many runs of the same size need as much; without a bound they would need twice as much."""
+    assert len(NAMES) == 8
+    few = write_sessions(tmp_path / "few", NAMES[:4])
+    peaks = []
+    for number, folder in enumerate((few, few, logs)):  # the first fills what is kept for the whole process
+        tracemalloc.start()
+        run_benchmark(benchmark(folder, *BUILT_IN), tmp_path / f"out-{number}")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.4 * peaks[1]
+
+
+def test_the_work_is_proportional_to_the_cuts(logs, done, tmp_path):
+    """Tokens are counted once a line of a run; tables take four times as long for four times as many cuts."""
+    counted = []
+    for names in (NAMES[:4], NAMES):
+        calls, count = [0], exact_counter()
+
+        def counting(text: str, calls=calls, count=count) -> int:
+            calls[0] += 1
+            return count(text)
+
+        folder = write_sessions(tmp_path / f"logs-{len(names)}", names)
+        run_benchmark(benchmark(folder, *BUILT_IN), tmp_path / f"out-{len(names)}", count=counting)
+        counted.append(calls[0])
+    assert counted[1] <= 2.1 * counted[0]  # names differ in length, hardly more
+    labels, budget, took = ["keep-last", "head-and-tail"], 600, []
+    records = [json.loads(line) for line in (done / FILE).read_text().splitlines()]
+    for one in records:  # small ones, so that reading them takes little beside the tables
+        one["rows"] = [row for row in one["rows"] if row["compactor"] in labels and row["budget"] == budget]
+        one["cuts"] = [{**cut, "needed": []} for cut in one["cuts"]]
+    for copies in (100, 400):
+        out = tmp_path / f"copies-{copies}"
+        out.mkdir()
+        many = [{**one, "run_id": f"{one['run_id']}-{copy}"} for copy in range(copies) for one in records]
+        (out / FILE).write_text("".join(json.dumps(one) + "\n" for one in many))
+        began = time.process_time()
+        compare_compactors(out, labels, [budget])
+        took.append(time.process_time() - began)
+    assert took[1] < 8 * took[0]  # linear work gives 4, quadratic work 16
+
+
 def test_another_plan_needs_another_folder(logs, done):
     with pytest.raises(UsageError, match="was cut with at every:5; give it again, or another --out"):
         run_benchmark(benchmark(logs, "oracle", plan="every:3"), done)
@@ -231,5 +276,5 @@ def test_the_recorded_compaction_is_tried_where_the_log_was_compacted(logs, tmp_
     run_benchmark(benchmark(logs / "ada.traj.json", "recorded", budgets=(600,)), tmp_path / "out")
     (record,) = read_runs(tmp_path / "out")
     assert {(row.status, row.reason) for row in record.rows} == {
-        ("invalid", "the log was not compacted at this cut; give --at real")
+        ("invalid", "the log does not say, or only in encrypted form, that anything took its place here")
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from pathlib import Path
@@ -56,6 +57,8 @@ def test_the_viewer_shows_a_cut_line_by_line_as_the_messages_have_it(logs, capsy
     assert overview["answers"][0].startswith("At 1,200 tokens ")
     chosen = {"at": ["."], "f.compactor": ["keep-last"], "f.budget": ["600"]}
     assert viewer.answer("/api/runs", chosen)["matched"] == 6
+    grid = viewer.answer("/api/grid", {"at": ["."]})
+    assert (grid["layout"]["value"], set(grid["over"])) == ("kept_share", {"6 compactions"})
     asked = {"at": ["."], "run": ["ada"], "turn": ["6"], "budget": ["600"], "lines": ["all"]}
     cut = viewer.answer("/api/cut", asked)
     lines = [line for part in cut["parts"] for line in part["lines"]]
@@ -78,6 +81,35 @@ def test_the_viewer_shows_a_cut_line_by_line_as_the_messages_have_it(logs, capsy
     other = Viewer(open_root(Path("out")), LogFolders((logs.parent / "logs",)), time.time)
     _recording.cache_clear()
     assert "has changed since it was cut" in other.answer("/api/cut", asked)["missing"]
+
+
+def test_the_study_says_what_its_tables_have():
+    """Every figure about reading again, and every share of the first table, from the files beside the script."""
+    root = Path(__file__).parents[2]
+    said = (root / "docs" / "compactors-study.md").read_text()
+    kept, again = (
+        list(csv.DictReader((root / "studies" / f"compactors_{name}.csv").read_text().splitlines()))
+        for name in ("kept", "read_again")
+    )
+    assert {row["least_regret"] for row in kept if row["compactor"] == "oracle"} == {"0.0"}
+    assert min(float(row["least_regret"]) for row in kept) >= 0
+    sham = [row for row in kept if row["compactor"] == "random"]
+    assert all(float(row["beyond_random_low"]) <= 0 <= float(row["beyond_random_high"]) for row in sham)
+    for row in kept:
+        if row["set"] == "mini-swe-agent" and row["compactor"] in ("oracle", "random", "keep-last", "head-and-tail"):
+            (line,) = [one for one in said.splitlines() if one.startswith(f"| `{row['compactor']}` | ") and "%" in one][
+                :1
+            ]
+            assert f"{float(row['kept_share']):.0%}" in line, row
+    real, bench = (next(row for row in again if row["set"] == name) for name in ("claude-code-real", "bench, all"))
+    for name in ("needed_lost_again", "needed_lost_not", "needed_kept_again", "any_lost_again", "any_lost_not"):
+        assert f"{int(real[name]):,}" in said, name
+    for row in (real, bench):
+        assert f"**Precision {float(row['precision']):.0%}" in said
+        assert f"**Recall {float(row['recall']):.0%}" in said
+        assert f"{float(row['sham_precision']):.0%}" in said
+    assert f"{int(bench['needed_lost_again']):,} (25%)" in said
+    assert int(bench["compactions"]) == 9
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from eirkit.logs.compaction.sized_lines import MESSAGE_TOKENS, LineCounter, key_
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.synthetic.validation import GOAL, known_cases
 from eirkit.logs.tokens import exact_counter
-from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches
+from eirkit.logs.trajectory import Call, FileRead, FileWrite, KeptContext, RecordedTurn, Recording, Touches
 from tests.compactors.planted_sessions import NEEDED, file_lines, write_sessions
 from tests.vestige import reference
 
@@ -175,3 +175,7 @@ def test_a_real_compaction_says_what_replaced_the_context():
     outcome = judge(cut, 100, cut.replaced_by, LineCounter(exact_counter()))
     assert outcome.present == {"the second distinctive line"}
     assert cut.later_reads == {"/w/a.py": frozenset(shown.splitlines())}
+    sealed = replace(turns[1], carried="", kept=KeptContext("history", texts=("fix it",), is_opaque=True))
+    trajectory = interpret(Recording("r", "t", "x", "x", (turns[0], sealed, turns[2])), exact_counter())
+    (cut,) = cuts_of(trajectory, "real")
+    assert cut.replaced_by is None, "what is encrypted is unknown, and not lost"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options
+from eirkit.cli.options import NameList, plugins_option
 from eirkit.errors import UsageError
 from eirkit.show.comparison.page import (
     cell_table,
@@ -29,18 +30,15 @@ from eirkit.show.folders import compare as compare_folders
 from eirkit.show.folders import kind_of, page_for
 from eirkit.show.runs.choice import BY, check_measure, choose_folders
 from eirkit.show.runs.choice import FOLDER as FOLDER_AXIS
+from eirkit.show.runs.next_runs import beside
 from eirkit.show.runs.page import pivoted_page
 from eirkit.show.runs.pivot import read_pivot
 from eirkit.show.runs.possible import possible_in, section_of
 from eirkit.show.runs.ranking import answer_of, choice_section, cost_words, parts_table, ranking_table
 from eirkit.show.table import listed
 
+ACCURACY = "accuracy"  # what is ranked by unless something else is named
 FOLDER = click.Path(path_type=Path, file_okay=False)
-plugins_option = option(
-    "--plugins",
-    is_flag=True,
-    help="Execute workloads and policies that the records name as Python files; only for records you trust.",
-)
 
 
 def page_option(text: str) -> Callable[[Any], Any]:
@@ -173,14 +171,26 @@ by_option = option(
     type=click.Choice(BY),
     help="The setting whose values are ranked.  [default: memory if it varies, else model, else what varies first]",
 )
+ability_option = option(
+    "--ability",
+    "abilities",
+    type=NameList(),
+    multiple=True,
+    help="Rank by the questions in words that test these abilities alone, such as update,time. Can be repeated.",
+)
+
+
+def measure_option(before: str = "") -> Callable[[Any], Any]:
+    """Return what adds --measure."""
+    text = "what to rank by, such as search_ms or agent_tokens.  [default: accuracy]"
+    return option("--measure", help=_after(before, text))
 
 
 @command(example="eirkit choose out/run-1")
 @click.argument("folders", metavar="DIR...", type=FOLDER, nargs=-1, required=True)
 @by_option
-@option(
-    "--measure", default="accuracy", show_default=True, help="What to rank by, such as used, search_ms or agent_tokens."
-)
+@measure_option()
+@ability_option
 @page_option("Also write the ranking as an HTML page.")
 @export_options("With --out: ")
 @plugins_option
@@ -188,7 +198,8 @@ by_option = option(
 def choose(
     folders: tuple[Path, ...],
     by: str | None,
-    measure: str,
+    measure: str | None,
+    abilities: tuple[list[str], ...],
     out: Path | None,
     figures: FigureForm | None,
     figure_width: FigureWidth | None,
@@ -199,50 +210,60 @@ def choose(
     """Rank the memories, models or other settings of one or more `lacuna run` folders.
 
     Only tasks that every candidate was given count. The intervals hold for all pairs at once, so candidates whose order
-    is not shown share their ranks. The result says who is best for each workload, h or model, and what to run to tell
-    the leaders apart.
+    is not shown share their ranks. The result says who is best for each workload, h, model or ability, who is cheapest,
+    and which command runs the leaders alone on as many tasks as would tell them apart.
     """
     if out is None and (figures or tables):
         raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
-    show(_ranked(folders, by, check_measure(measure), out, figures, figure_width, tables, plugins))
+    how = (out, figures, figure_width, tables, plugins)
+    show(_ranked(folders, by, measure, _each(abilities), *how))
+
+
+def _each(given: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """Return the names of an option that takes lists and can be repeated, each once."""
+    return tuple(dict.fromkeys(name for names in given for name in names))
 
 
 def _ranked(
     folders: tuple[Path, ...],
     by: str | None,
-    measure: str,
+    measure: str | None,
+    abilities: tuple[str, ...],
     out: Path | None,
     figures: FigureForm | None,
     figure_width: FigureWidth | None,
     tables: TableForm | None,
     plugins: bool,
 ) -> Document:
-    found, sweeps = choose_folders(folders, by, measure, plugins=plugins)
+    found, sweeps = choose_folders(folders, by, check_measure(measure or ACCURACY), abilities, plugins=plugins)
     judged, unknown = possible_in(*sweeps)
     section, possible = choice_section(found), section_of(judged, unknown)
-    judgeable = any(cell.at is not None for one in judged for cell in one.cells)
+    if possible and not any(cell.at is not None for one in judged for cell in one.cells):
+        possible = replace(possible, items=())  # a chart without a point, a table of dashes
     names = listed([one.name for one in found.ranking.standings])
     title, answer = f"Which {found.by}: {names}", answer_of(found)
     page = Page(
         title,
         Headline("", "", answer),
         (section, *filter(None, [possible])),
-        "a ranking, paired by task",
+        f"a ranking, paired by {found.units.task}",
         found.as_json(),
         "choice",
     )
     written = [] if out is None else write_page(page, out, figures, tables, figure_width)
-    then = found.again or f"eirkit report {quote(str(folders[0]))}"
+    again = beside(found.again, folders[0]) if found.again else ""
+    then = again or f"eirkit report {quote(str(folders[0]))}"
     sections = [
         Section("", tuple(f"note: {warning}" for warning in found.warnings), (ranking_table(found),)),
         Section("", cost_words(found)),
         *(Section("", (), (table,)) for table in filter(None, [parts_table(found)])),
         *([Section("", found.systems)] if found.systems else []),
-        *([replace(possible, items=possible.items[-1:] if judgeable else ())] if possible else []),
+        *([replace(possible, items=possible.items[-1:])] if possible else []),
         *([where(written)] if written else []),
     ]
     cells = [{"workload": one.spec.workload, **cell.as_json()} for one in judged for cell in one.cells]
-    data = {**found.as_json(), "possible": cells, "answer": list(answer), "out": str(written[0]) if written else None}
+    more = {"possible": cells, "answer": list(answer), "out": str(written[0]) if written else None}
+    data = {**found.as_json(), "again": again, **more}
     return Document("choose", title, answer, data, tuple(sections), next=then)
 
 
@@ -253,6 +274,7 @@ _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 @command(example="eirkit compare out/run-1 out/run-2 --out comparison.html")
 @click.argument("folders", metavar="A B...", type=FOLDER, nargs=-1, required=True)
 @by_option
+@measure_option("With --by or more than two folders: ")
 @page_option("Also write the comparison as an HTML page.")
 @export_options("With --out: ")
 @plugins_option
@@ -260,6 +282,7 @@ _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 def compare(
     folders: tuple[Path, ...],
     by: str | None,
+    measure: str | None,
     out: Path | None,
     figures: FigureForm | None,
     figure_width: FigureWidth | None,
@@ -276,8 +299,10 @@ def compare(
     if out is None and (figures or tables):
         raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
     if by is not None or len(folders) > 2:
-        show(_ranked(folders, by or FOLDER_AXIS, "accuracy", out, figures, figure_width, tables, plugins))
+        show(_ranked(folders, by or FOLDER_AXIS, measure, (), out, figures, figure_width, tables, plugins))
         return
+    if measure is not None:
+        raise UsageError("two folders are compared in all measures; leave out --measure, or add --by")
     if len(folders) == 1:
         raise UsageError("compare takes two folders; for one folder use `eirkit choose DIR` or add --by")
     a, b = folders
@@ -288,7 +313,7 @@ def compare(
 
 
 def _document(found: Comparison, a: Path, b: Path, data: dict[str, object], written: list[Path]) -> Document:
-    tables = [*comparison_tables(found), *filter(None, [cell_table(found)])]
+    tables = [*comparison_tables(found), *(one.reworded(found.units.tell) for one in [cell_table(found)] if one)]
     if changes := [_clipped(change) for change in found.changes if not _is_told(change, found)]:
         tables.append(replace(change_table(changes), title="What else changed"))
     sections = [Section("", tuple(_sides(found))), *(Section("", (), (table,)) for table in tables)]
@@ -304,7 +329,7 @@ def _sides(found: Comparison) -> Iterator[str]:
     for letter, folder, name in zip("AB", (found.a, found.b), sides_of(found), strict=True):
         yield f"{letter}: {folder}{'' if name == folder else f' ({name})'}"
     yield from (f"note: {warning}" for warning in found.warnings)
-    yield "from, to: the 95% interval of B − A; p: by sign flips of tasks, for each figure by itself"
+    yield found.units.tell("from, to: the 95% interval of B − A; p: by sign flips of tasks, for each figure by itself")
 
 
 def _is_told(change: SettingChange, found: Comparison) -> bool:

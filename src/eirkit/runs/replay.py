@@ -23,10 +23,9 @@ from eirkit.agents.serving.model_factory import make_model, split_model
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.stores.memory_factory import MemoryPool
 from eirkit.agents.telemetry import Consultation, Exchange, Trace, trace_of, with_stores
-from eirkit.errors import EirkitError, InputFileError
-from eirkit.event_files import events_path, read_block
+from eirkit.errors import EirkitError, InputFileError, UntrustedError
+from eirkit.event_files import LARGEST_BLOCK, events_path, read_block
 from eirkit.findings.causes import judge, score
-from eirkit.registry import references_in
 from eirkit.runs.attempt import CellContext, Failure, attempt, finished_run, score_record, session_of
 from eirkit.runs.cells import Cell, recorded_cell
 from eirkit.runs.manifest import SystemMessages
@@ -35,6 +34,7 @@ from eirkit.runs.workers import CellBatch, cell_context_of
 from eirkit.tasks.conversations import ToldTask
 from eirkit.tasks.generation import generate
 from eirkit.tasks.task import TaskInstance
+from eirkit.trust import records_read
 
 ROUNDING_SECONDS = 1e-6  # times are stored with six digits, and sums of them are rounded once more
 # What reading a file that somebody else wrote may raise.
@@ -57,8 +57,9 @@ class Replays:
     """Plays runs of one folder again; cells and their system messages are made once."""
 
     folder: Path
-    plugins: bool = False  # whether code that a record names may be run
+    plugins: bool = False  # whether code that a record names may be run, and files be opened
     planned: Mapping[str, Any] | None = None  # by cell: what a record must say of it; None: anything
+    largest_block: int = LARGEST_BLOCK  # bytes of the events of one run
     _contexts: dict[str, CellContext] = field(default_factory=dict)
     _rules: SystemMessages = field(default_factory=SystemMessages)
 
@@ -66,9 +67,12 @@ class Replays:
         """Return whether one run of this folder was played again, and what is wrong with it.
 
         A run whose texts were not kept cannot be played; its score is computed again from its answers.
+
+        Raises:
+            UntrustedError: the record names code or a file, and `plugins` does not allow it.
         """
         try:
-            block = read_block(events_path(self.folder), record["events"]["offset"], record["events"]["bytes"])
+            block = self._block(record)
             events = with_stores([_json(line) for line in block.splitlines()])
             context, task = self.context_of(record)
             if any(event["type"] == "exchange" and "reply" not in event for event in events):
@@ -76,6 +80,8 @@ class Replays:
             again = finished_run(context, task, *_played(context, task, record, events))
         except DiffersError as error:
             return True, [str(error)]
+        except UntrustedError:
+            raise  # it could be played again, if the user trusts it
         except UNREADABLE as error:
             words = " ".join(str(error).split())[:200]
             return True, [f"cannot be played again ({type(error).__name__}: {words})"]
@@ -86,13 +92,18 @@ class Replays:
             found.append(f"its {', '.join(changed)} do not follow from its events")
         return True, found
 
+    def _block(self, record: Mapping[str, Any]) -> bytes:
+        place = record["events"]
+        return read_block(events_path(self.folder), place["offset"], place["bytes"], self.largest_block)
+
     def made_anew(self, record: Mapping[str, Any]) -> str | None:
         """Run a task again with its model and memory, which must be scripts; return what differs, apart from times."""
         context, task = self.context_of(record)
-        outcome = wait_for(_attempted(context, task))
+        with records_read(plugins=self.plugins):
+            outcome = wait_for(_attempted(context, task))
         if isinstance(outcome, Failure):
             return f"fails when it is run again: {outcome.record['message']}"
-        before = read_block(events_path(self.folder), record["events"]["offset"], record["events"]["bytes"])
+        before = self._block(record)
         then, now = (_without_times(lines) for lines in (before, outcome.events))
         if then != now:
             return f"gives other events when it is run again ({_first_difference(then, now)})"
@@ -101,10 +112,11 @@ class Replays:
 
     def context_of(self, record: Mapping[str, Any]) -> tuple[CellContext, TaskInstance]:
         """Return the cell of a run as its record describes it, and its task."""
+        with records_read(plugins=self.plugins):
+            return self._context_of(record)
+
+    def _context_of(self, record: Mapping[str, Any]) -> tuple[CellContext, TaskInstance]:
         said = {name: record[name] for name in _COORDINATES if name in record}
-        named = [name for part in (record["task"], record["access"]) for name in references_in(part)]
-        if named and not self.plugins:
-            raise DiffersError(f"it names code of its own, {named[0][:80]}")
         if self.planned is not None and said != self.planned.get(record["cell"]):
             raise DiffersError("its settings are not those that were planned")
         described = json.dumps([record.get(name) for name in _COORDINATES])
@@ -130,14 +142,18 @@ def can_be_made_anew(cell: Cell) -> bool:
 
 
 def check_runs(
-    path: Path, *, plugins: bool = False, planned: Mapping[str, Any] | None = None
+    path: Path,
+    *,
+    plugins: bool = False,
+    planned: Mapping[str, Any] | None = None,
+    largest_block: int = LARGEST_BLOCK,
 ) -> Iterator[tuple[Mapping[str, Any], bool, list[str]]]:
     """Yield every run of a file, whether it was played again, and what is wrong with it.
 
     Raises:
         InputFileError: the file is damaged, or there are events that no run owns.
     """
-    replays, end = Replays(path.parent, plugins, planned), 0
+    replays, end = Replays(path.parent, plugins, planned, largest_block), 0
     for record, _ in scan_runs(path):
         place = record["events"]
         found = [] if place["offset"] == end else ["its events do not follow those of the run before"]

@@ -6,8 +6,8 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 from urllib.parse import urlencode
 
@@ -126,6 +126,14 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Mapping[str, Cell], ...]
     note: str = ""
+
+    def reworded(self, tell: Callable[[str], str]) -> Table:
+        """Return the table with other words in its title, headings and notes; keys and cells stay."""
+        columns = (
+            replace(one, title=tell(one.title), meaning=tell(one.meaning), whole=tell(one.whole))
+            for one in self.columns
+        )
+        return replace(self, title=tell(self.title), note=tell(self.note), columns=tuple(columns))
 
     def lines(self) -> list[list[str]]:
         """Return the cells as text, row by row."""

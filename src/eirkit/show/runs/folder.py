@@ -13,6 +13,7 @@ from eirkit.experiments.recorded import READERS, result_so_far
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import pool_fates
 from eirkit.findings.statistics import pool
+from eirkit.findings.word_totals import INSTRUCTION
 from eirkit.records import read_document
 from eirkit.runs.cells import cell_of
 from eirkit.runs.control import FOLDER as CONTROL
@@ -140,8 +141,16 @@ def _facts(record: Row) -> RunFacts:
     if not all(isinstance(count, int) for count in counts):
         raise TypeError("the score is not made of whole numbers")
     more = str(record.get("rules_sha256", "")), record.get("usage") or {}, record.get("memory")
-    abilities = (record.get("words") or {}).get("abilities", {})
-    return RunFacts(cell_of(record), seed, str(record["fingerprint"]), score, *more, abilities)
+    return RunFacts(cell_of(record), seed, str(record["fingerprint"]), score, *more, _abilities(record.get("words")))
+
+
+def _abilities(words: Row | None) -> dict[str, Sequence[int]]:
+    """Return right answers and questions of each ability; of standing instructions, those followed and checks."""
+    if words is None:
+        return {}
+    checks = words.get("instruction") or {}
+    followed = {INSTRUCTION: (checks["kept"], checks["asked"])} if checks.get("asked") else {}
+    return {**words.get("abilities", {}), **followed}
 
 
 def _task_axes(spec: TaskSpec | None) -> dict[str, Any]:

@@ -14,19 +14,19 @@ from eirkit.show.table import Table
 from eirkit.show.viewer.folders import ViewedFolder
 
 
-def report_html(place: ViewedFolder, *, plugins: bool, viewer: str = "./") -> str:
+def report_html(place: ViewedFolder, *, plugins: bool, viewer: str = "./?") -> str:
     """Return the report of a folder; its rows link to their runs and steps. Cohort tests, which are slow, are left out.
 
     Args:
-        viewer: the address of the viewer, relative to that of the report.
+        viewer: how addresses in the viewer begin, relative to that of the report.
     """
     page = page_for(place.path, tests=False, plugins=plugins)
-    return render(page, viewer=f"{viewer}?{urlencode({'at': place.key})}")
+    return render(page, viewer=f"{viewer}{urlencode({'at': place.key})}")
 
 
 def evidence_document(place: ViewedFolder, *, plugins: bool) -> dict[str, Any]:
     """Return the sentences, charts and tables of a rescue, capability or probe folder."""
-    with records_of(place.path):
+    with records_of(place.path, plugins=plugins):
         found = read_evidence(place.path, plugins=plugins)
         return section_json(SECTIONS[found.command](found))
 

@@ -32,6 +32,7 @@ from eirkit.show.viewer.run_index import RunIndex, own_words, recorded_score, si
 from eirkit.show.viewer.similar import similar_to
 from eirkit.show.viewer.tables import Query, RowTable, alike, as_json
 from eirkit.show.viewer.vestige_run import AnalysisTables, run_document
+from eirkit.trust import records_read
 
 PAGE_SECONDS = 60.0  # of processor time for what one request reads of a run or a log
 PAGE = 100  # rows by default
@@ -73,7 +74,8 @@ class Viewer:
         route = ROUTES.get(path)
         if route is None:
             raise InputFileError(f"nothing is at {path}; reload the page")
-        return route(self, asked)
+        with records_read(plugins=self.plugins):
+            return route(self, asked)
 
     def warm(self) -> None:
         """Read ahead what the first page will request, while the browser is opening."""
