@@ -30,6 +30,7 @@ from eirkit.show.folders import compare as compare_folders
 from eirkit.show.folders import kind_of, page_for
 from eirkit.show.runs.choice import BY, check_measure, choose_folders
 from eirkit.show.runs.choice import FOLDER as FOLDER_AXIS
+from eirkit.show.runs.next_runs import beside
 from eirkit.show.runs.page import pivoted_page
 from eirkit.show.runs.pivot import read_pivot
 from eirkit.show.runs.possible import possible_in, section_of
@@ -237,29 +238,32 @@ def _ranked(
     found, sweeps = choose_folders(folders, by, check_measure(measure or ACCURACY), abilities, plugins=plugins)
     judged, unknown = possible_in(*sweeps)
     section, possible = choice_section(found), section_of(judged, unknown)
-    judgeable = any(cell.at is not None for one in judged for cell in one.cells)
+    if possible and not any(cell.at is not None for one in judged for cell in one.cells):
+        possible = replace(possible, items=())  # a chart without a point, a table of dashes
     names = listed([one.name for one in found.ranking.standings])
     title, answer = f"Which {found.by}: {names}", answer_of(found)
     page = Page(
         title,
         Headline("", "", answer),
         (section, *filter(None, [possible])),
-        "a ranking, paired by task",
+        f"a ranking, paired by {found.units.task}",
         found.as_json(),
         "choice",
     )
     written = [] if out is None else write_page(page, out, figures, tables, figure_width)
-    then = found.again or f"eirkit report {quote(str(folders[0]))}"
+    again = beside(found.again, folders[0]) if found.again else ""
+    then = again or f"eirkit report {quote(str(folders[0]))}"
     sections = [
         Section("", tuple(f"note: {warning}" for warning in found.warnings), (ranking_table(found),)),
         Section("", cost_words(found)),
         *(Section("", (), (table,)) for table in filter(None, [parts_table(found)])),
         *([Section("", found.systems)] if found.systems else []),
-        *([replace(possible, items=possible.items[-1:] if judgeable else ())] if possible else []),
+        *([replace(possible, items=possible.items[-1:])] if possible else []),
         *([where(written)] if written else []),
     ]
     cells = [{"workload": one.spec.workload, **cell.as_json()} for one in judged for cell in one.cells]
-    data = {**found.as_json(), "possible": cells, "answer": list(answer), "out": str(written[0]) if written else None}
+    more = {"possible": cells, "answer": list(answer), "out": str(written[0]) if written else None}
+    data = {**found.as_json(), "again": again, **more}
     return Document("choose", title, answer, data, tuple(sections), next=then)
 
 
@@ -309,7 +313,7 @@ def compare(
 
 
 def _document(found: Comparison, a: Path, b: Path, data: dict[str, object], written: list[Path]) -> Document:
-    tables = [*comparison_tables(found), *filter(None, [cell_table(found)])]
+    tables = [*comparison_tables(found), *(one.reworded(found.units.tell) for one in [cell_table(found)] if one)]
     if changes := [_clipped(change) for change in found.changes if not _is_told(change, found)]:
         tables.append(replace(change_table(changes), title="What else changed"))
     sections = [Section("", tuple(_sides(found))), *(Section("", (), (table,)) for table in tables)]
@@ -325,7 +329,7 @@ def _sides(found: Comparison) -> Iterator[str]:
     for letter, folder, name in zip("AB", (found.a, found.b), sides_of(found), strict=True):
         yield f"{letter}: {folder}{'' if name == folder else f' ({name})'}"
     yield from (f"note: {warning}" for warning in found.warnings)
-    yield "from, to: the 95% interval of B − A; p: by sign flips of tasks, for each figure by itself"
+    yield found.units.tell("from, to: the 95% interval of B − A; p: by sign flips of tasks, for each figure by itself")
 
 
 def _is_told(change: SettingChange, found: Comparison) -> bool:
