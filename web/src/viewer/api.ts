@@ -147,7 +147,8 @@ export interface Page {
 
 export interface Grid {
   chart: Chart;
-  runs: number[];
+  runs: number[]; // rows of each cell
+  noun: string; // what a row is
   over: string[]; // what each cell is a mean of
   filters: Record<string, string>[]; // that choose the runs of each cell
   mixed: string[]; // settings in which the runs of some cell differ
