@@ -178,10 +178,11 @@ wheel-test-all: $(TOOLS)
 	$(BIN)/python tests/wheel.py --extras $(WHEEL_PYTHONS)
 
 # The documentation as a site, under site/: a broken link or any other warning fails.
-docs: $(PACKAGE)
+docs: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/docs
 	$(VENV)/docs/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt furo myst-parser sphinx sphinx-copybutton
 	$(BIN)/python tools/reference.py build/reference
+	$(BIN)/python tools/examples.py build/extra/viewer
 	$(VENV)/docs/bin/sphinx-build --quiet --fail-on-warning --keep-going -E -c docs -b html . site
 	@echo "Open site/docs/index.html"
 

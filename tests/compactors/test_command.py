@@ -57,6 +57,8 @@ def test_the_viewer_shows_a_cut_line_by_line_as_the_messages_have_it(logs, capsy
     assert overview["answers"][0].startswith("At 1,200 tokens ")
     chosen = {"at": ["."], "f.compactor": ["keep-last"], "f.budget": ["600"]}
     assert viewer.answer("/api/runs", chosen)["matched"] == 6
+    grid = viewer.answer("/api/grid", {"at": ["."]})
+    assert (grid["layout"]["value"], set(grid["over"])) == ("kept_share", {"6 compactions"})
     asked = {"at": ["."], "run": ["ada"], "turn": ["6"], "budget": ["600"], "lines": ["all"]}
     cut = viewer.answer("/api/cut", asked)
     lines = [line for part in cut["parts"] for line in part["lines"]]
@@ -106,8 +108,9 @@ def test_the_study_says_what_its_tables_have():
         assert f"**Precision {float(row['precision']):.0%}" in said
         assert f"**Recall {float(row['recall']):.0%}" in said
         assert f"{float(row['sham_precision']):.0%}" in said
-    assert f"{int(bench['needed_lost_again']):,} (25%)" in said
-    assert int(bench["compactions"]) == 9
+    found = f"{int(bench['needed_lost_again']):,} ({float(bench['precision']):.0%})"
+    assert f"| all ten | {int(bench['needed_lost_again']) + int(bench['needed_lost_not']):,} | {found} |" in said
+    assert int(bench["compactions"]) == 10
 
 
 @pytest.mark.parametrize(

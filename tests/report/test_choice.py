@@ -275,7 +275,12 @@ def test_weights_are_repeated_cases():
 
 
 def test_the_last_line_runs_the_leaders_alone_on_new_worlds(told, capsys):
-    words = shlex.split(choose([read_sweep(told)]).again)
+    def printed() -> str:
+        capsys.readouterr()
+        command("choose", told, "--json")
+        return json.loads(capsys.readouterr().out)["again"]
+
+    words = shlex.split(printed())
     assert words[words.index("--memory") + 1] == "bm25,words-add-only"
     first, last = map(int, words[words.index("--seeds") + 1].split(":"))
     assert first == 6
@@ -284,7 +289,7 @@ def test_the_last_line_runs_the_leaders_alone_on_new_worlds(told, capsys):
     assert run(words[1:]) == 0
     assert {row["memory"] for row in read_sweep(Path(words[-1])).rows} == {"bm25", "words-add-only"}
     assert Path(words[-1]).parent == told.parent
-    assert choose([read_sweep(told)]).again.endswith("run-more-2"), "the first name is taken now"
+    assert printed().endswith("run-more-2"), "the first name is taken now"
 
 
 def test_a_measure_that_no_run_has_is_refused_with_others(told, capsys):

@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { beforeEach, describe, expect, it } from "vitest";
 import { measuresOf } from "../src/measures";
-import type { Step } from "../src/viewer/api";
+import type { Field, FieldKind, Page, Step } from "../src/viewer/api";
 import { addressOf } from "../src/viewer/api";
 import { Breaks, breakFigures } from "../src/viewer/breaks";
 import { go, readAddress, rowsAsked } from "../src/viewer/address";
@@ -11,6 +11,7 @@ import { cellWords } from "../src/viewer/heat";
 import { Block, Inert, pieces } from "../src/viewer/inert";
 import { wholeTicks } from "../src/viewer/picture";
 import { target } from "../src/viewer/scrub";
+import { answerOf } from "../src/viewer/static";
 import { sentence, shown, verdictOf } from "../src/viewer/words";
 
 const HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u001b[31mred \u202egnp.exe\u202c\u200b\u0000";
@@ -167,6 +168,34 @@ describe("an edit", () => {
     const side = (kind: string) => lines.filter((line) => line.kind === "same" || line.kind === kind).map((line) => line.text).join("\n");
     expect([side("taken"), side("put")]).toEqual([before, after]);
     expect(lines.filter((line) => line.kind === "same").length).toBe(4); // the longest common subsequence, by hand: b a b a
+  });
+});
+
+describe("a copy without a server", () => {
+  const rows = [
+    { run: "a", model: "x", h: 2, accuracy: 0.5 },
+    { run: "b", model: "y", h: 4, accuracy: null },
+    { run: "c", model: "x", h: 4, accuracy: 0.9 },
+  ];
+  const field = (key: string, kind: FieldKind): Field => ({ key, title: key, kind, meaning: "", facet: true, shown: true, part: "result" });
+  const page = { fields: [field("run", "text"), field("model", "text"), field("h", "number"), field("accuracy", "share")], rows, matched: 3, total: 3, offset: 0, facets: [], read_share: 1 };
+  const copy = { answers: { "api/run?at=x&run=a+b%2Fc%7E*": { kind: "lacuna" }, "api/step?at=x": { error: "gone" } }, runs: { x: page } };
+  const runs = (query: string) => (answerOf(copy, `api/runs?at=x${query}`) as Page).rows.map((row) => row["run"]).join("");
+
+  it("filters, sorts and pages rows as the server does", () => {
+    expect(runs("")).toBe("abc");
+    expect(runs("&f.model=x&f.h=4")).toBe("c");
+    expect(runs("&min.accuracy=0.6")).toBe("c");
+    expect(runs("&f.accuracy=–")).toBe("b");
+    expect(runs("&q=Y")).toBe("b");
+    expect([runs("&sort=-accuracy"), runs("&sort=accuracy"), runs("&sort=-run")]).toEqual(["cab", "acb", "cba"]);
+    expect(runs("&offset=1&limit=1")).toBe("b");
+  });
+
+  it("finds an answer whatever the order of what is asked, and says where it has none", () => {
+    expect(answerOf(copy, addressOf("run", { run: "a b/c~*", at: "x" }))).toEqual({ kind: "lacuna" });
+    expect(() => answerOf(copy, "api/step?at=x")).toThrow("gone");
+    expect(() => answerOf(copy, "api/turn?at=x")).toThrow("eirkit view");
   });
 });
 

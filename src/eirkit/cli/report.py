@@ -30,6 +30,7 @@ from eirkit.show.folders import compare as compare_folders
 from eirkit.show.folders import kind_of, page_for
 from eirkit.show.runs.choice import BY, check_measure, choose_folders
 from eirkit.show.runs.choice import FOLDER as FOLDER_AXIS
+from eirkit.show.runs.next_runs import beside
 from eirkit.show.runs.page import pivoted_page
 from eirkit.show.runs.pivot import read_pivot
 from eirkit.show.runs.possible import possible_in, section_of
@@ -244,12 +245,13 @@ def _ranked(
         title,
         Headline("", "", answer),
         (section, *filter(None, [possible])),
-        "a ranking, paired by task",
+        f"a ranking, paired by {found.units.task}",
         found.as_json(),
         "choice",
     )
     written = [] if out is None else write_page(page, out, figures, tables, figure_width)
-    then = found.again or f"eirkit report {quote(str(folders[0]))}"
+    again = beside(found.again, folders[0]) if found.again else ""
+    then = again or f"eirkit report {quote(str(folders[0]))}"
     sections = [
         Section("", tuple(f"note: {warning}" for warning in found.warnings), (ranking_table(found),)),
         Section("", cost_words(found)),
@@ -259,7 +261,8 @@ def _ranked(
         *([where(written)] if written else []),
     ]
     cells = [{"workload": one.spec.workload, **cell.as_json()} for one in judged for cell in one.cells]
-    data = {**found.as_json(), "possible": cells, "answer": list(answer), "out": str(written[0]) if written else None}
+    more = {"possible": cells, "answer": list(answer), "out": str(written[0]) if written else None}
+    data = {**found.as_json(), "again": again, **more}
     return Document("choose", title, answer, data, tuple(sections), next=then)
 
 
@@ -309,7 +312,7 @@ def compare(
 
 
 def _document(found: Comparison, a: Path, b: Path, data: dict[str, object], written: list[Path]) -> Document:
-    tables = [*comparison_tables(found), *filter(None, [cell_table(found)])]
+    tables = [*comparison_tables(found), *(one.reworded(found.units.tell) for one in [cell_table(found)] if one)]
     if changes := [_clipped(change) for change in found.changes if not _is_told(change, found)]:
         tables.append(replace(change_table(changes), title="What else changed"))
     sections = [Section("", tuple(_sides(found))), *(Section("", (), (table,)) for table in tables)]
@@ -325,7 +328,7 @@ def _sides(found: Comparison) -> Iterator[str]:
     for letter, folder, name in zip("AB", (found.a, found.b), sides_of(found), strict=True):
         yield f"{letter}: {folder}{'' if name == folder else f' ({name})'}"
     yield from (f"note: {warning}" for warning in found.warnings)
-    yield "from, to: the 95% interval of B − A; p: by sign flips of tasks, for each figure by itself"
+    yield found.units.tell("from, to: the 95% interval of B − A; p: by sign flips of tasks, for each figure by itself")
 
 
 def _is_told(change: SettingChange, found: Comparison) -> bool:

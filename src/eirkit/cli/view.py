@@ -216,10 +216,10 @@ def _runs(folder: Path, index: RunIndex, chosen: RunFilter, every: bool) -> Docu
         for row, place in zip(rows, places, strict=True):
             row["failures"] = sum(index.ways[place].get(way, 0) for way in chosen.ways)
     rows.sort(key=lambda row: (-row.get("failures", 0), row["accuracy"] is None, row["accuracy"]))
-    step = units_of(set(index.column("workload"))).step
+    outcome = units_of(set(index.column("workload"))).outcome
     failed = sum(bool(index.ways[place]) for place in places)
     fits = "" if len(places) == len(index) else f" that fit, of {len(index):,} in all,"
-    answer = f"{failed:,} of {counted(len(rows), 'run')}{fits} {'has' if failed == 1 else 'have'} wrong {step}s."
+    answer = f"{failed:,} of {counted(len(rows), 'run')}{fits} {'has' if failed == 1 else 'have'} wrong {outcome}s."
     always = ("run", "accuracy", FAILURE, "failures")
     varying = [key for key in (*keys, "failures") if key in always or len({row[key] for row in rows}) > 1]
     varying = [key for key in varying if key in (rows[0] if rows else keys)]
@@ -270,21 +270,21 @@ def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
         }
         for card in cards
     ]
-    step = units_of([str(run.parameters["workload"])]).step
+    units = units_of([str(run.parameters["workload"])])
     columns = (
-        Column("t", step),
+        Column("t", units.step),
         *([Column("ability", "ability")] if isinstance(task, ToldTask) else []),
         Column("submitted", "submitted", role="name"),
         Column("answer", "right", role="name"),
         Column("cause", "cause", role="text"),
         Column("way", "fate" if isinstance(task, ToldTask) else "what became of the input, or kind", role="text"),
     )
-    counts = f"{counted(len(wrong), step)} of {len(run.verdicts)}"
+    counts = f"{counted(len(wrong), units.outcome)} of {len(run.verdicts)}"
     fits = f", {len(rows)} of them in this way" if chosen.ways else ""
     access = run.record["access"]
     whose = access.get("memory") or access.get("policy") or access["condition"]
     answer = f"{counts} {'is' if len(wrong) == 1 else 'are'} wrong in run {name} ({whose}){fits}."
-    items = (Table("wrong-steps", f"Wrong {step}s", columns, tuple(rows)),) if rows else ()
+    items = (Table("wrong-steps", f"Wrong {units.outcome}s", columns, tuple(rows)),) if rows else ()
     data = {"folder": str(folder), "run": name, "steps": len(run.verdicts), "wrong": rows}
     first = rows[0]["t"] if rows else next(iter(wrong), None)
     then = f"eirkit {'view' if first is None else 'show'} {quote(str(folder))}"

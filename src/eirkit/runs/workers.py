@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -126,6 +127,7 @@ def _lost(share: CellBatch, seed: int, reason: str) -> dict[str, Any]:
 
 
 BATCH = 16  # runs of reference agents stored together: about 50 ms of work
+LONGEST_UNSTORED = 0.25  # seconds; with a memory system one run can take minutes, which an interrupt must not cost
 FAILURES_IN_A_ROW = 16  # failures in a row after which a model is skipped
 
 Work = tuple[CellContext, TaskInstance]
@@ -163,15 +165,16 @@ class RunQueue:
 
     async def run_in_order(self) -> None:
         """Run everything in order, storing several runs at a time."""
-        memories, finished = MemoryPool(self.make), []
+        memories, finished, stored = MemoryPool(self.make), [], time.monotonic()
         try:
             for context, task in self._stream:
                 outcome = await self._attempt(context, task, memories)
                 if isinstance(outcome, FinishedRun):
                     finished.append(outcome)
-                if len(finished) >= BATCH:
+                if len(finished) >= BATCH or time.monotonic() - stored >= LONGEST_UNSTORED:
                     ready, finished = finished, []  # cleared before writing, so that an error cannot store them twice
                     self._commit(ready, durable=False)
+                    stored = time.monotonic()
                     await asyncio.sleep(0)  # the only moment at which an interrupt can arrive
         finally:
             self._commit(finished, durable=False)

@@ -100,8 +100,12 @@ class Chart:
         return f"On top of each other: {'; '.join(told[:MOST_COINCIDENT])}{more}." if told else ""
 
     def _along(self) -> list[list[int]]:
-        parts = [_stretches(one) for one in self.series]
-        return [[at for at in range(place + 1, len(parts)) if own & parts[at]] for place, own in enumerate(parts)]
+        # Dashed lines are drawn on top, and what is below them shows through their gaps.
+        parts = [(one.dashed, _stretches(one)) for one in self.series]
+        return [
+            [at for at, (dashed, other) in enumerate(parts) if at > place and dashed == own_dashed and own & other]
+            for place, (own_dashed, own) in enumerate(parts)
+        ]
 
     def csv(self) -> str:
         """Return the data of the chart as CSV, one line for each point."""

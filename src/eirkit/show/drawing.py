@@ -127,7 +127,10 @@ def draw(place: Any, chart: Chart, shades: Shades | None = None, *, narrow: bool
     """
     flipped = _is_flipped(chart)
     stacks: dict[Value, float] = {}
-    for index, series in enumerate(chart.series):
+    # Dashed lines last: what is below them shows through their gaps.
+    for index, series in sorted(
+        enumerate(chart.series), key=lambda one: one[1].dashed and one[1].mark in ("line", "step")
+    ):
         if series.mark == "cells":
             _draw_cells(place, chart, series, shades or shades_of([chart]))
         else:

@@ -169,7 +169,7 @@ def read_preset(text: str) -> tuple[Dials, str]:
 class Words(Telling):
     """Invented people and places in dated conversations; each step is a question about what was said."""
 
-    units = Units("world", "question")
+    units = Units("world", "question", "answer")
     preset = "small"
 
     def specify(self, values: Mapping[str, Any]) -> TaskSpec:

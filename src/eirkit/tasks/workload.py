@@ -159,9 +159,11 @@ class Units:
 
     task: str = "task"
     step: str = "step"
+    outcome: str = "step"  # what is right or wrong
 
     def tell(self, text: str) -> str:
         """Return a text about tasks and steps in these words."""
+        text = text.replace("steps were wrong", f"{self.outcome}s were wrong")
         return _UNITS.sub(lambda found: getattr(self, found[1]) + found[2], text)
 
 
@@ -282,7 +284,7 @@ class Workload(ABC):
 class Telling(Workload):
     """Workloads whose tasks are conversations: what is said in words, and questions about it as steps."""
 
-    units = Units("conversation", "question")
+    units = Units("conversation", "question", "answer")
 
     @abstractmethod
     def tasks(self, spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]:

@@ -10,7 +10,10 @@ const DASHES = "5 3";
 const MOST_LABELS = 24;
 
 export function marksOf(chart: Chart, layout: Layout): Plot.Markish[] {
-  const drawn = chart.series.flatMap((series, index) => seriesMarks(chart, layout, series, index));
+  // Dashed lines last: what is below them shows through their gaps.
+  const isOnTop = (series: Series) => Number(series.dashed && (series.mark === "line" || series.mark === "step"));
+  const order = chart.series.map((series, index) => ({ series, index })).sort((a, b) => isOnTop(a.series) - isOnTop(b.series));
+  const drawn = order.flatMap(({ series, index }) => seriesMarks(chart, layout, series, index));
   return [...drawn, ...tips(chart, layout)];
 }
 

@@ -1,5 +1,6 @@
 // What the server can be asked for, and what it answers; see src/eirkit/show/viewer/routes.py.
 import type { Chart } from "../charts/chart";
+import { answerOf } from "./static";
 
 export type Cell = string | number | boolean | null;
 export type FieldKind = "text" | "number" | "share" | "flag";
@@ -146,7 +147,8 @@ export interface Page {
 
 export interface Grid {
   chart: Chart;
-  runs: number[];
+  runs: number[]; // rows of each cell
+  noun: string; // what a row is
   over: string[]; // what each cell is a mean of
   filters: Record<string, string>[]; // that choose the runs of each cell
   mixed: string[]; // settings in which the runs of some cell differ
@@ -435,6 +437,7 @@ export function addressOf(path: string, asked: Asked): string {
 
 // Ask the server; what it refuses becomes an error with its words.
 export async function ask<T>(path: string, asked: Asked, signal?: AbortSignal): Promise<T> {
+  if (globalThis.eirkitStatic) return answerOf(globalThis.eirkitStatic, addressOf(path, asked)) as T;
   const response = await fetch(addressOf(path, asked), signal ? { signal } : {});
   const document = (await response.json()) as T & { error?: string };
   if (!response.ok) throw new Error(document.error ?? `the server said ${response.status}; start the viewer again`);

@@ -5,6 +5,7 @@ import { go, rowsAsked } from "./address";
 import { useAnswer } from "./asking";
 import { failureColour, failureWords } from "./failures";
 import { draw, Picture } from "./picture";
+import { isStatic } from "./static";
 import { shown } from "./words";
 
 export function HeatMap({ at, address, stamp, fields }: { at: string; address: URLSearchParams; stamp: string; fields: Field[] }) {
@@ -18,16 +19,18 @@ export function HeatMap({ at, address, stamp, fields }: { at: string; address: U
   const down = facets.some((field) => field.key === data.layout.y) ? facets : [{ key: data.layout.y, title: data.chart.y.title }, ...facets];
   return (
     <section aria-label="Heat map">
-      <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Heat map">
-        <Pick name="value" title="colour" chosen={data.layout.value} options={figures} />
-        <Pick name="x" title="across" chosen={data.layout.x} options={facets} />
-        <Pick name="y" title="down" chosen={data.layout.y} options={down} />
-        {["x", "y", "value"].some((name) => address.has(name)) && (
-          <button type="button" onClick={() => go({ x: null, y: null, value: null }, "replace")}>
-            Every setting apart
-          </button>
-        )}
-      </form>
+      {!isStatic() && (
+        <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Heat map">
+          <Pick name="value" title="colour" chosen={data.layout.value} options={figures} />
+          <Pick name="x" title="across" chosen={data.layout.x} options={facets} />
+          <Pick name="y" title="down" chosen={data.layout.y} options={down} />
+          {["x", "y", "value"].some((name) => address.has(name)) && (
+            <button type="button" onClick={() => go({ x: null, y: null, value: null }, "replace")}>
+              Every setting apart
+            </button>
+          )}
+        </form>
+      )}
       <Cells grid={data} />
     </section>
   );
@@ -106,13 +109,13 @@ function Failures({ labels }: { labels: string[] }) {
 function scaleWords(grid: Grid, places: Place[]): string {
   const known = places.flatMap((place) => (place.value === null ? [] : [place.value]));
   const title = grid.chart.series[0]?.name ?? "";
-  const more = `${cellWords(places)} A press on a cell chooses its runs.${grid.left_out ? ` ${grid.left_out.toLocaleString("en")} more cells are not drawn; choose fewer with the filters.` : ""}`;
-  if (grid.labels.length) return `Colour: the most frequent ${title} of a cell's runs, and the share of runs that have it. ${more}`;
-  if (!known.length) return `No run has a value of ${title}.`;
+  const more = `${cellWords(places)} A press on a cell chooses its ${grid.noun}s.${grid.left_out ? ` ${grid.left_out.toLocaleString("en")} more cells are not drawn; choose fewer with the filters.` : ""}`;
+  if (grid.labels.length) return `Colour: the most frequent ${title} of a cell's ${grid.noun}s, and the share of ${grid.noun}s that have it. ${more}`;
+  if (!known.length) return `No ${grid.noun} has a value of ${title}.`;
   const [low, high] = [Math.min(...known), Math.max(...known)].map((value) => shown(value, grid.kind));
   const span = low === high ? `${low} everywhere` : `from ${low} (light) to ${high} (dark)`;
   const figure = grid.kind === "flag" ? `share ${title}` : `mean ${title}`;
-  return `Colour: ${figure} over the runs of a cell, ${span}. ${more}`;
+  return `Colour: ${figure} over the ${grid.noun}s of a cell, ${span}. ${more}`;
 }
 
 // What the cells are means of, if it is the same for all; else every cell says it where the pointer is.

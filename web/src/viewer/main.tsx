@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Folder, Folders } from "./api";
-import { go, linkTo, readAddress, useAddress } from "./address";
+import { go, linkHome, linkTo, readAddress, useAddress } from "./address";
 import { useAnswer, useStamp } from "./asking";
 import { CutPage } from "./cut";
 import { Inert } from "./inert";
@@ -80,7 +80,7 @@ function Crumb({ to, here, text }: { to: Record<string, string>; here: boolean; 
     go(to, "push", true);
   };
   return (
-    <a href={Object.keys(to).length ? linkTo(to) : "./"} onClick={move}>
+    <a href={Object.keys(to).length ? linkTo(to) : linkHome()} onClick={move}>
       <Inert text={text} />
     </a>
   );

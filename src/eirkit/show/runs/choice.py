@@ -28,7 +28,7 @@ FOLDER = "folder"
 ABILITY = "ability"  # of questions in words
 BY = (*AXES, FOLDER)
 _PREFERRED = ("memory", "model")  # what people choose between, if it varies
-_DETAILS = ("used", "search_ms", "bytes", "memory_cost_usd", "cost_usd")
+_DETAILS = ("used", "search_ms", "bytes", "model_calls", "memory_cost_usd", "cost_usd")
 
 
 @dataclass(frozen=True, slots=True)

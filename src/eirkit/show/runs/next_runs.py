@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from eirkit.show.runs.folder import SweepFolder
 from eirkit.tasks.generation import find_workload
 
 Row = Mapping[str, Any]
+MORE = "-more"  # added to the name of a folder
+MOST_NAMES = 1_000_000  # more than anybody keeps beside each other
 _MERGED = ("memory", "memory_options", "seeds")  # what grids may differ in and still be run as one
 
 
@@ -36,7 +40,7 @@ def command_for(sweeps: Sequence[SweepFolder], rows: Sequence[Row], wanted: int 
     first, count = max(used) + 1, -(-wanted * len(used) // tasks)
     own = {**_restricted(grid, rows), "seeds": f"{first}:{first + count}"}
     manifest = replace(sweeps[0].manifest, suite={**sweeps[0].manifest.suite, "grid": [own]})
-    return sweep_command(manifest, str(_new_folder(sweeps[0].folder)))
+    return sweep_command(manifest, f"{sweeps[0].name}{MORE}")
 
 
 def _merged(sweeps: Sequence[SweepFolder]) -> dict[str, Any] | None:
@@ -71,7 +75,8 @@ def _restricted(grid: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
     return kept
 
 
-def _new_folder(folder: Path) -> Path:
-    """Return a name beside a folder that nothing has yet."""
-    names = (folder.with_name(f"{folder.resolve().name}-more{'' if n == 1 else f'-{n}'}") for n in range(1, 1000))
-    return next((path for path in names if not path.exists()), folder)
+def beside(command: str, folder: Path) -> str:
+    """Return the command with a folder to write to that is beside another and does not exist yet."""
+    names = (folder.with_name(f"{folder.resolve().name}{MORE}{'' if n == 1 else f'-{n}'}") for n in count(1))
+    free = next(path for path in islice(names, MOST_NAMES) if not path.exists())
+    return shlex.join([*shlex.split(command)[:-1], str(free)])

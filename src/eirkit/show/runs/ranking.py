@@ -71,7 +71,7 @@ def _separation(choice: Choice) -> Iterator[str]:
         lead = _difference(choice.measure, contrast)
         alone = "" if len(ranking.leaders) == len(ranking.standings) else " in a run of the leaders alone"
         shown = f"{told} {tasks} would show such a difference{alone} with probability 0.8"
-        yield f"{first} is ahead of {second} by {lead}; {shown}{' (last line)' if choice.again else ''}."
+        yield f"{first} is ahead of {second} by {lead}; {shown}."
 
 
 def _named(measure: Measure) -> str:
@@ -92,6 +92,24 @@ def _difference(measure: Measure, one: Lead) -> str:
     return f"{text(one.difference)}{unit} ({text(one.low)} to {text(one.high)})"
 
 
+_BESIDE = (  # what each candidate kept, took and cost
+    Column(
+        "lost",
+        "lost",
+        digits=3,
+        percent=True,
+        meaning="records needed from memory that were not returned",
+        priority=2,
+    ),
+    Column.of(MEMORY_MEASURES["search_ms"], priority=3),
+    Column("size", "bits, needed", figures=True, meaning="bits held at the peak, and needed by any memory", priority=4),
+    Column.of(MEMORY_MEASURES["bytes"], priority=5),
+    Column.of(MEMORY_MEASURES["model_calls"], digits=1, priority=5),
+    Column.of(measure_of("memory_cost_usd"), priority=6),
+    Column.of(measure_of("cost_usd"), priority=6),
+)
+
+
 def ranking_table(choice: Choice) -> Table:
     """Return the candidates from best to worst, with what each kept, took and cost."""
     measure, ranking = choice.measure, choice.ranking
@@ -109,29 +127,12 @@ def ranking_table(choice: Choice) -> Table:
                 "size": _size(choice.details[one.name]),
             }
         )
-    shown = [
-        Column(
-            "lost",
-            "lost",
-            digits=3,
-            percent=True,
-            meaning="records needed from memory that were not returned",
-            priority=2,
-        ),
-        Column.of(MEMORY_MEASURES["search_ms"], priority=3),
-        Column(
-            "size", "bits, needed", figures=True, meaning="bits held at the peak, and needed by any memory", priority=4
-        ),
-        Column.of(MEMORY_MEASURES["bytes"], priority=5),
-        Column.of(measure_of("memory_cost_usd"), priority=6),
-        Column.of(measure_of("cost_usd"), priority=6),
-    ]
     columns = (
         Column("name", choice.by, role="name"),
         Column("rank", "rank", figures=True, meaning="the ranks that the intervals leave open"),
         _value_column(choice),
         Column("behind", "behind the best", figures=True, meaning="with an interval that holds for all pairs at once"),
-        *(one for one in shown if one.key != measure.id and any(line.get(one.key) for line in lines)),
+        *(one for one in _BESIDE if one.key != measure.id and any(line.get(one.key) for line in lines)),
     )
     return Table("ranking", f"Ranking by {measure.label}", columns, tuple(lines)).reworded(choice.units.tell)
 
@@ -181,7 +182,8 @@ def parts_table(choice: Choice) -> Table | None:
 
 def _best(ranking: Ranking) -> str:
     if ranking.tasks < FEWEST_CLUSTERS:
-        return f"{ranking.standings[0].name} first; too few to rank"
+        best = ranking.standings[0].value
+        return f"{listed([one.name for one in ranking.standings if one.value == best])}; too few to rank"
     return listed(list(ranking.leaders))
 
 
@@ -209,6 +211,9 @@ def _cheapest(choice: Choice) -> Iterator[str]:
     money = {name: (one["cost_usd"] or 0.0) + (one["memory_cost_usd"] or 0.0) for name, one in details.items()}
     if any(money.values()):
         parts.append(f"least money, {_least(money, '${:,.4f} a run')}")
+    calls = {name: one["model_calls"] or 0.0 for name, one in details.items()}
+    if any(calls.values()):
+        parts.append(f"fewest model calls of its own, {_least(calls, '{:,.0f} a run')}")
     for key, (what, form) in _CHEAP.items():
         known = {name: value for name, one in details.items() if (value := one[key]) is not None}
         if known:
@@ -231,12 +236,13 @@ def ranking_chart(choice: Choice) -> Chart:
         choice.measure, "bars", tuple(one.name for one in standings), tuple(one.value for one in standings)
     )
     told = listed([f"{one.name} {_shown(choice.measure, one.value)}" for one in standings])
+    axis = Axis.of(choice.measure)
     return Chart(
         "ranking-chart",
         f"{choice.measure.label.capitalize()} by {choice.by}",
         f"{told}.",
         Axis(choice.by, "category"),
-        Axis.of(choice.measure),
+        replace(axis, title=choice.units.tell(axis.title)),
         (series,),
     )
 

@@ -56,7 +56,7 @@ class CompactionTables:
     def table(self) -> RowTable:
         rows = [row for record in joined(self.folder) for row in _rows(record)]
         columns = ListColumns({one.key: [row[one.key] for row in rows] for one in FIELDS}, len(rows))
-        return RowTable(telling(FIELDS, columns, [one.key for one in FIELDS]), columns)
+        return RowTable(telling(FIELDS, columns, [one.key for one in FIELDS]), columns, "compaction")
 
     def record(self, run_id: str) -> RunRecord:
         """Return the record of a run."""

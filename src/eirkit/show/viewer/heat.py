@@ -102,6 +102,7 @@ def heat(table: RowTable, query: Query, layout: Layout) -> dict[str, Any]:
     return {
         "chart": chart.as_json(),
         "runs": [len(rows) for _, rows in cells],
+        "noun": table.noun,
         "over": [pools.words(rows) for _, rows in cells],
         "filters": [dict(zip(layout.keys, key, strict=True)) for key, _ in cells],
         "mixed": pools.mixed([rows for _, rows in cells]),
@@ -127,6 +128,7 @@ class _Pools:
     """Says over which settings and replicates the runs of a cell differ."""
 
     def __init__(self, table: RowTable, query: Query, layout: Layout) -> None:
+        self._noun = table.noun
         free = [one.key for one in table.fields if one.part == "setting" and one.key not in layout.keys]
         needed = _needed(table, query, [*layout.keys, *free])
         named = [one for one in table.fields if one.key in needed and one.key not in layout.keys]
@@ -147,7 +149,7 @@ class _Pools:
                 parts.append(f"{one.title} {listed(sorted((coded.labels[c] for c in found), key=_rank), MOST_NAMED)}")
             elif len(found) > 1:
                 parts.append(counted(len(found), one.title))
-        return counted(len(rows), "run") + (f" over {', '.join(parts)}" if parts else "")
+        return counted(len(rows), self._noun) + (f" over {', '.join(parts)}" if parts else "")
 
 
 def _name(key: Sequence[str], fields: Sequence[Field]) -> str:

@@ -14,14 +14,14 @@ from eirkit.show.table import Table
 from eirkit.show.viewer.folders import ViewedFolder
 
 
-def report_html(place: ViewedFolder, *, plugins: bool, viewer: str = "./") -> str:
+def report_html(place: ViewedFolder, *, plugins: bool, viewer: str = "./?") -> str:
     """Return the report of a folder; its rows link to their runs and steps. Cohort tests, which are slow, are left out.
 
     Args:
-        viewer: the address of the viewer, relative to that of the report.
+        viewer: how addresses in the viewer begin, relative to that of the report.
     """
     page = page_for(place.path, tests=False, plugins=plugins)
-    return render(page, viewer=f"{viewer}?{urlencode({'at': place.key})}")
+    return render(page, viewer=f"{viewer}{urlencode({'at': place.key})}")
 
 
 def evidence_document(place: ViewedFolder, *, plugins: bool) -> dict[str, Any]:

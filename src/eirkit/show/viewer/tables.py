@@ -182,6 +182,7 @@ class RowTable:
 
     fields: Sequence[Field]
     columns: Columns
+    noun: str = "run"  # what a row is
     _choices: OrderedDict[Query, Places] = field(default_factory=OrderedDict)
 
     @property
