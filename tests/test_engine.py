@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult
 from eirkit.engine.processes import Processes
 from eirkit.memory_limit import memory_left
-from tests.processes import running
+from tests.processes import completed, running
 
 HOARD_BYTES = 400 << 20
 
@@ -156,3 +157,33 @@ def test_ray_keeps_the_same_promises():
     assert lost[30] == "ValueError: as asked"
     assert "took more than 2 s" in lost[31]
     assert "1024 MiB" in lost[32]
+
+
+SETTINGS = """
+import os, sys
+from eirkit.engine.processes import Processes
+from tests.test_engine import settings_here
+
+os.umask(0o027)
+print([one.value for one in Processes(1).map(settings_here, range(2))])
+os.umask(0o077)
+print([one.value for one in Processes(1).map(settings_here, range(2))])
+"""
+
+
+def settings_here(piece: int) -> str:
+    """Return the umask and the folder of temporary files of this process."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return f"{mask:o} {tempfile.gettempdir()}"
+
+
+@pytest.mark.parametrize("length", [20, 150, 240])
+def test_workers_have_the_umask_and_the_folder_of_temporary_files_of_their_parent(length, tmp_path):
+    """A socket has a path of at most 108 bytes, and the folder may be longer; it may also be chosen at any time."""
+    folder = tmp_path / ("x" * length)
+    folder.mkdir()
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    done = completed([sys.executable, "-c", SETTINGS], env=environment)
+    assert done.stdout.splitlines() == [str([f"{mask} {folder}"] * 2) for mask in ("27", "77")], done.stderr
+    assert not list(folder.iterdir())

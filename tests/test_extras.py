@@ -5,7 +5,7 @@ from importlib.metadata import Distribution, distribution
 
 import pytest
 
-from eirkit.errors import install_command, is_of_folder
+from eirkit.errors import checkout_of, install_command
 
 
 @pytest.fixture
@@ -24,18 +24,27 @@ def installed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("note", "of_folder"),
+    ("note", "editable"),
     [
-        (None, False),  # from an index
-        ({"url": "file:///x/eirkit-0-py3-none-any.whl", "archive_info": {}}, False),
-        ({"url": "file:///x/eirkit", "dir_info": {}}, True),
-        ({"url": "file:///x/eirkit", "dir_info": {"editable": True}}, True),
+        (None, None),  # from an index
+        ({"url": "file:///x/eirkit-0-py3-none-any.whl", "archive_info": {}}, None),
+        ({"url": "file:///x/gone", "dir_info": {}}, None),  # nobody can install there
+        ({"url": "file://{}", "dir_info": {}}, False),
+        ({"url": "file://{}", "dir_info": {"editable": True}}, True),
     ],
 )
-def test_a_folder_is_told_from_an_index_and_a_wheel(installed, note, of_folder):
-    assert is_of_folder(installed(note)) == of_folder
+def test_a_folder_is_told_from_an_index_and_a_wheel(installed, note, editable, tmp_path):
+    checkout = tmp_path / "a checkout"
+    checkout.mkdir()
+    (checkout / "pyproject.toml").touch()
+    if note is not None:
+        note = {**note, "url": note["url"].format(str(checkout).replace(" ", "%20"))}
+    assert checkout_of(installed(note)) == (None if editable is None else (str(checkout), editable))
 
 
 def test_the_command_fits_how_this_package_is_installed():
-    here = is_of_folder(distribution("eirkit"))
-    assert install_command("plot").startswith("pip install -e '.[plot]'" if here else "pip install 'eirkit[plot]'")
+    here = checkout_of(distribution("eirkit"))
+    told = "pip install 'eirkit[plot]'"
+    if here is not None:
+        told = f"pip install {'-e ' if here[1] else ''}'.[plot]' in the checkout {here[0]}"
+    assert install_command("plot") == told

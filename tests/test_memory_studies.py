@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from studies import label_pieces, memory_contrasts, memory_systems
+from studies import (
+    label_pieces,
+    memory_contrasts,
+    memory_systems,
+    system_profiles,
+    system_results,
+    word_examples,
+)
 from studies.printing import markdown
 from studies.shares import exact_share
 
@@ -139,3 +146,23 @@ def test_a_label_in_pieces_is_told_from_one_token_and_found_as_the_memory_finds(
 @pytest.mark.skipif(minilm.reason_without_minilm() is not None, reason="MiniLM is not installed here")
 def test_numbers_with_a_leading_zero_are_cut():
     assert label_pieces.are_cut(["A_055", "A_117", "A_250", "A_399"]).tolist() == [True, False, False, True]
+
+
+@pytest.mark.parametrize("name", system_results.PAGES)
+def test_pages_say_what_the_kept_results_say(name):
+    kept = json.loads(system_results.RESULTS.read_text("utf-8"))
+    page = (system_results.DOCS / name).read_text("utf-8")
+    assert system_results.renewed(page, system_results.PAGES[name](kept)) == page, (
+        "run python -m studies.system_results"
+    )
+
+
+def test_systems_are_run_continued_and_shown(tmp_path):
+    for _ in range(2):
+        system_profiles.main([str(tmp_path), "bm25", "--kinds", "words", "--seeds", "0:1", "--json"])
+    (folder,) = system_profiles.folders_in(tmp_path, "words")
+    assert len((folder / "runs.jsonl").read_text("utf-8").splitlines()) == 1, "the second call found it finished"
+    (line,) = system_profiles.word_lines({folder.name: system_profiles.rows_of(folder)})
+    assert (line["memory"], line["worlds"], line["right"].endswith("of 24")) == ("bm25-plain", 1, True)
+    told = list(word_examples.examples(folder))
+    assert all("what shows it: " in one for one in told)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
-from eirkit.seeds import below, name_key, words
+from eirkit.seeds import below, drawing, name_key, words
 
 # These words are a promise: a task of some seed is the same task in every release. Never edit them to make a test pass.
 GOLDEN = [
@@ -103,6 +103,13 @@ def test_numpy_integers_in_names_are_plain_integers():
 def test_below_is_the_exact_product(word, bound):
     drawn = below(np.array([word], dtype=np.uint64), bound)
     assert drawn.tolist() == [word * bound >> 64]
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 9), st.lists(st.integers(1, 2**32), max_size=60))
+def test_numbers_drawn_one_by_one_are_those_of_the_stream(seed, given_words, bounds):
+    draw = drawing(words((seed,), given_words, "drawn")[0, ::-1].tolist(), seed, "drawn")
+    expected = below(words((seed,), len(bounds), "drawn")[0], np.array(bounds, dtype=np.int64))
+    assert [draw(bound) for bound in bounds] == expected.tolist()
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 7, 10, 10**4, 10**9, 2**32])

@@ -16,7 +16,6 @@ import size  # noqa: E402 - a tool, not a part of the package
 GREW = {
     "modules",
     "lines",
-    "imported by `doctor`",
     "lines imported by `lacuna run`",
     "lines imported by `vestige analyze`",
     "run by `vestige analyze`",

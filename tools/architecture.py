@@ -32,6 +32,7 @@ BASE = (
     "records",
     "registry",
     "seeds",
+    "trust",
 )
 BASE_NAME, SURFACE_NAME = "eirkit (base)", "eirkit (surface)"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from eirkit.show.drawing import stylesheet
+from eirkit.show.colours import stylesheet
 from eirkit.show.glossary import glossary_json, glossary_page
 
 ROOT = Path(__file__).parents[1]

@@ -23,31 +23,44 @@ import json
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra, editable if eirkit runs from a checkout."""
-    return f"pip install -e '.[{extra}]' in the checkout" if _runs_from_checkout() else f"pip install 'eirkit[{extra}]'"
+    """Return the command that installs an extra: into the checkout that eirkit runs from, or from the index."""
+    found = _checkout()
+    if found is None:
+        return f"pip install 'eirkit[{extra}]'"
+    return f"pip install {'-e ' * found[1]}'.[{extra}]' in the checkout{f' {found[0]}' if found[0] else ''}"
 
 
 @cache
-def _runs_from_checkout() -> bool:
+def _checkout() -> tuple[str, bool] | None:
     from importlib.metadata import PackageNotFoundError, distribution  # takes as long to load as all else here
 
     try:
-        return is_of_folder(distribution("eirkit"))
+        return checkout_of(distribution("eirkit"))
     except PackageNotFoundError:
-        return True  # not installed, so the sources themselves are on the path
+        return "", True  # not installed, so the sources themselves are on the path
 
 
-def is_of_folder(installed: Distribution) -> bool:
-    """True if a distribution was installed from a local folder, editable or not."""
+def checkout_of(installed: Distribution) -> tuple[str, bool] | None:
+    """Return the folder that a distribution was installed from, and whether it is editable.
+
+    None if it came from an index or a wheel, or if the folder is gone.
+    """
     note = installed.read_text("direct_url.json")
-    return note is not None and "dir_info" in json.loads(note)
+    told = json.loads(note) if note is not None else {}
+    if "dir_info" not in told:
+        return None
+    path = unquote(told["url"]).removeprefix("file://")
+    folder = next((one for one in (path, path.lstrip("/")) if Path(one, "pyproject.toml").is_file()), None)
+    return None if folder is None else (folder, bool(told["dir_info"].get("editable")))
 
 
 Side = Literal[
@@ -98,6 +111,10 @@ class TooLargeError(UsageError):
 
 class InputFileError(UsageError):
     """A file whose content cannot be used; the message names the file and, if known, the line."""
+
+
+class UntrustedError(InputFileError):
+    """A record names code or a file that is followed only if the user trusts who made the record."""
 
 
 class MissingExtraError(UsageError, ImportError):

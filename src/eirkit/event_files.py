@@ -35,27 +35,36 @@ def pack(block: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=_LEVEL).compress(block)
 
 
-def unpack(frame: bytes, path: Path) -> bytes:
-    """Return the block of a frame.
+def unpack(frame: bytes, path: Path, most: int = LARGEST_BLOCK) -> bytes:
+    """Return the block of a frame; a frame that does not say how long its block is, and keep to it, is damaged.
 
     Raises:
         InputFileError: it is damaged, or larger than any run.
     """
     try:
         size = zstandard.frame_content_size(frame)
-        if not 0 <= size <= LARGEST_BLOCK:
-            raise InputFileError(f"{path}: a block claims {size:,} bytes; restore the file")
+        if not 0 <= size <= most:
+            raise InputFileError(f"{path}: a block claims {size:,} bytes, of at most {most:,}; restore the file")
         return zstandard.ZstdDecompressor().decompress(frame)
     except zstandard.ZstdError as error:
         raise InputFileError(f"{path}: a block cannot be decompressed ({error}); restore the file") from error
 
 
-def read_block(path: Path, offset: int, size: int) -> bytes:
-    """Return the lines of one run, given its place in the file."""
+def read_block(path: Path, offset: int, size: int, most: int = LARGEST_BLOCK) -> bytes:
+    """Return the lines of one run, given its place in the file.
+
+    Args:
+        most: bytes that they may have.
+
+    Raises:
+        InputFileError: they are damaged, or larger.
+    """
+    if not 0 <= size <= most:
+        raise InputFileError(f"{path}: a block of {size:,} bytes, of at most {most:,}; restore the file")
     with path.open("rb") as stream:
         stream.seek(offset)
         content = stream.read(size)
-    return unpack(content, path) if is_packed(path) else content
+    return unpack(content, path, most) if is_packed(path) else content
 
 
 def read_lines(path: Path) -> Iterator[bytes]:

@@ -52,7 +52,7 @@ class Measure:
     of: str = ""  # of a share: what it is a share of
     better: Better | None = None  # None: neither direction is better
     pooled: Pooling = "mean"
-    colour: str = ""  # a token of `eirkit.show.drawing`; empty: it takes the next colour of a chart
+    colour: str = ""  # a token of `eirkit.show.colours`; empty: it takes the next colour of a chart
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):

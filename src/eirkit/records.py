@@ -29,6 +29,7 @@ except ImportError:  # pragma: no cover - Windows has no flock; one writing proc
 
 SCHEMA, SEAL = "schema", "crc32"  # the first and the last field
 _UTF8 = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+LARGEST_DOCUMENT = 1 << 28  # bytes
 _ASCII = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 _SEAL = re.compile(rb',\s*"crc32": ?(\d{1,10})\s*}\s*\Z')
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
@@ -153,16 +154,19 @@ def write_document(path: Path, schema: str, document: Mapping[str, Any], *, seal
     sync_folder(path.parent)
 
 
-def read_document(path: Path, schema: str) -> dict[str, Any]:
+def read_document(path: Path, schema: str, limit_bytes: int = LARGEST_DOCUMENT) -> dict[str, Any]:
     """Return the document in a file, without its schema.
 
     Raises:
-        InputFileError: the file is missing, damaged, changed since it was sealed, or of another schema.
+        InputFileError: the file is missing, too large, damaged, changed since it was sealed, or of another schema.
     """
     try:
-        content = path.read_bytes()
+        with path.open("rb") as stream:
+            content = stream.read(limit_bytes + 1)
     except OSError as error:
         raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
+    if len(content) > limit_bytes:
+        raise InputFileError(f"{path} has more than {limit_bytes:,} bytes; restore the file")
     check_seal(content, str(path))
     return decode(content, schema, path, 1)
 

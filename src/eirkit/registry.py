@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout
 from functools import cache, wraps
 from hashlib import sha256
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
@@ -30,6 +31,7 @@ from eirkit.errors import (
     UsageError,
     describe,
 )
+from eirkit.trust import refuse_untrusted
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
@@ -44,9 +46,14 @@ _FOREIGN = (Exception, SystemExit)
 def references_in(coordinates: Mapping[str, Any]) -> list[str]:
     """Return what runs code when it is looked up, of a grid of a suite, or of the task, model or access of a run."""
     axes = ("workload", "policy", "memory", "condition", "model")
-    named = [one for axis in axes for one in _texts(coordinates.get(axis)) if ":" in one]
+    named = [one for axis in axes for one in _texts(coordinates.get(axis)) if _runs_code(axis, one)]
     given = _texts([coordinates.get("memory_options"), coordinates.get("memory_settings")])
     return [*named, *(one for one in given if ":" in one and one.rpartition(":")[2].isidentifier())]
+
+
+def _runs_code(axis: str, name: str) -> bool:
+    """True for a reference; names of models may have a colon of their own, as in `ollama/llama3:8b`."""
+    return ":" in (name.partition("/")[0] if axis == "model" and ".py:" not in name else name)
 
 
 def _texts(value: object) -> list[str]:
@@ -73,6 +80,7 @@ def load_object(reference: str, family: str = "object") -> Any:
     module_name, _, attribute = reference.rpartition(":")
     if not module_name or not attribute:
         raise UsageError(f"{reference!r} is not a reference; write package.module:Name or path/file.py:Name")
+    refuse_untrusted(reference)
     # A plug-in that prints while it is loaded must not corrupt a JSON document on stdout.
     with redirect_stdout(sys.stderr):
         module = _load_file(locate(module_name)) if module_name.endswith(".py") else _load_module(module_name)
@@ -107,8 +115,15 @@ def _digest(*parts: object) -> str:
     return sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
 
+class _UserFileLoader(SourceFileLoader):
+    """Loads a user's file without writing a compiled one beside it, where it may be a submission of somebody."""
+
+    def set_data(self, *given: Any, **more: Any) -> None:
+        """Write nothing."""
+
+
 def _run_file(name: str, path: Path) -> None:
-    specification = importlib.util.spec_from_file_location(name, path)
+    specification = importlib.util.spec_from_file_location(name, path, loader=_UserFileLoader(name, str(path)))
     if specification is None or specification.loader is None:
         raise InputFileError(f"{path} cannot be loaded as Python; give a .py file")
     module = importlib.util.module_from_spec(specification)

@@ -7,7 +7,7 @@ seed gives the same bytes alone or in a batch, on every platform. The golden val
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from operator import index
 from typing import Any
@@ -63,6 +63,27 @@ def below(drawn: Words, bound: int | NDArray[Any]) -> NDArray[np.int64]:
     low = ((drawn & _LOW) * limit) >> _HALF
     drawn_below: NDArray[np.int64] = ((high + low) >> _HALF).astype(np.int64)
     return drawn_below
+
+
+def drawing(row: list[int], seed: int, name: str) -> Callable[[int], int]:
+    """Return a function that draws a whole number from 0 to bound − 1 at each call, as `below` does.
+
+    Args:
+        row: the first words of the stream, the next one last; it is used up, and more are drawn as they are needed.
+    """
+    drawn, pop = len(row), row.pop
+
+    def draw(bound: int) -> int:
+        nonlocal drawn
+        try:
+            return (pop() * bound) >> 64
+        except IndexError:
+            more = max(drawn, 4)
+            row.extend(words((seed,), more, name, start=drawn)[0, ::-1].tolist())
+            drawn += more
+            return (pop() * bound) >> 64
+
+    return draw
 
 
 def _as_words(seeds: Sequence[int] | NDArray[Any]) -> Words:

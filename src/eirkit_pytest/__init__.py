@@ -49,6 +49,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--eirkit-n", type=int, default=32, metavar="N", help="steps per task (%(default)s)")
     add("--eirkit-cap-usd", type=float, metavar="USD", help="spending limit for each memory system and workload")
     add("--eirkit-prices", metavar="FILE", help="TOML file with prices of models, for the spending limit")
+    add(
+        "--eirkit-records",
+        type=int,
+        default=10_000,
+        metavar="N",
+        help="records written where a memory is tried with many, or as many as it takes in 20 s (%(default)s)",
+    )
     add("--eirkit-at-least", type=float, metavar="X", help="fail if accuracy is significantly below X")
     add("--eirkit-record", metavar="FILE", help="write the results to FILE")
     add("--eirkit-recorded", metavar="FILE", help="use the results in FILE instead of running")

@@ -6,6 +6,7 @@ A package that cannot be had is named, and the rest is installed; the bench then
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +33,11 @@ def install(folder: Path, names: Sequence[str]) -> list[str]:
         if commands and shutil.which(commands[0][0]):
             home.mkdir(parents=True, exist_ok=True)
             for words in commands:
-                done = completed(words)
+                try:
+                    done = completed(words)
+                except subprocess.TimeoutExpired as late:
+                    print(f"{words[0]} took more than {late.timeout:g} s; run it again", file=sys.stderr)
+                    break
                 if done.returncode:
                     print(done.stderr.strip()[-500:], file=sys.stderr)
                     break

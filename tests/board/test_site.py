@@ -1,6 +1,7 @@
 """The site: pages, links, rankings, references and what is refused; the same submissions give the same bytes."""
 
 import json
+import os
 import re
 import shutil
 from time import process_time
@@ -12,8 +13,10 @@ from eirkit.board.site import DATA, INDEX, write_site
 from eirkit.board.standings import entries_of, tracks_of
 from eirkit.board.submission import DOCUMENT, SCHEMA, make_submission
 from eirkit.cli import run
-from eirkit.records import read_document
+from eirkit.records import read_document, write_document
 from eirkit.runs.archive import write_list
+from eirkit.runs.manifest import FILE
+from eirkit.runs.manifest import SCHEMA as MANIFEST
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
 
@@ -94,6 +97,80 @@ def test_what_cannot_be_checked_is_not_submitted(change, complaint, tmp_path, ca
     assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 2
     assert complaint in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_the_runs_to_repeat_are_drawn_anew_and_the_draw_is_told(made, tmp_path, capsys):
+    seeds = set()
+    for number in range(2):
+        assert run(["board", str(made / "all"), "--out", str(tmp_path / str(number)), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        (seed,) = found["rerun"]["seeds"]
+        assert json.loads((tmp_path / str(number) / DATA).read_text())["rerun"] == found["rerun"]
+        assert f"--rerun-seed {seed}" in (tmp_path / str(number) / INDEX).read_text()
+        seeds.add(seed)
+    assert len(seeds) == 2  # of two thousand million
+    words = ["board", str(made / "all"), "--out", str(tmp_path / "again"), "--rerun-seed", str(seed), "--json"]
+    assert run(words) == 0
+    capsys.readouterr()
+    for path in (tmp_path / "1").rglob("*.*"):
+        assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path / "1")).read_bytes()
+
+
+def test_records_of_somebody_else_are_refused_under_another_name(made, tmp_path, capsys):
+    copies(made, tmp_path / "all", 2)
+    shutil.copytree(made / "all" / "first", tmp_path / "all" / "zz")
+    assert run(["board", str(tmp_path / "all"), "--out", str(tmp_path / "site"), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [one["folder"] for one in found["refused"]] == ["0000", "0001"]
+    assert "the same records as first (zz)" in found["refused"][0]["problems"][0]
+    assert {entry["submission"] for entry in found["tracks"][0]["entries"]} == {"first"}
+
+
+OWN_WORKLOAD = """
+from pathlib import Path
+from eirkit.tasks.workloads import StoreRecall
+
+Path({!r}).touch()
+
+
+class Mine(StoreRecall):
+    pass
+"""
+
+
+def test_code_and_files_that_a_sweep_names_are_submitted_only_if_they_are_trusted(tmp_path, capsys):
+    source = tmp_path / "mine.py"
+    text = OWN_WORKLOAD.format(str(tmp_path / "ran"))
+    source.write_text(text)
+    given = {**SUITE, "workload": f"{source}:Mine", "memory": "key-value", "seeds": "0"}
+    start_sweep(read_suite(given), tmp_path / "run", control=False)
+    (tmp_path / "ran").unlink()
+    os.utime(source, ns=(0, 0))  # as if it were new, so that it would be run again
+    words = ["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
+    assert run(words) == 2
+    assert "mine.py" in (said := capsys.readouterr().err)
+    assert (said.count("\n"), "add --plugins" in said) == (1, True)
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "ran").exists()
+    assert run([*words, "--plugins"]) == 0
+    assert (tmp_path / "out" / "sources" / "0-mine.py").read_text() == text
+    capsys.readouterr()
+    assert run(["board", str(tmp_path / "out"), "--out", str(tmp_path / "site"), "--json"]) == 1
+    assert "add --plugins" in json.loads(capsys.readouterr().out)["refused"][0]["problems"][0]
+
+
+def test_no_other_file_than_the_code_that_was_run_is_handed_on(made, tmp_path, capsys):
+    """Somebody else's sweep says that a private file of the user was its code."""
+    (tmp_path / "private").write_text("secret")
+    shutil.copytree(made / "run", tmp_path / "run")
+    manifest = read_document(tmp_path / "run" / FILE, MANIFEST)
+    changed = {key: value for key, value in manifest.items() if key not in ("schema", "crc32")}
+    changed["sources"] = {str(tmp_path / "private"): "0" * 64}
+    write_document(tmp_path / "run" / FILE, MANIFEST, changed, sealed=True)
+    for more in ([], ["--plugins"]):
+        assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out"), *more]) == 2
+        assert str(tmp_path / "private") in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
 
 
 def test_references_of_the_sweep_itself_are_used(tmp_path):

@@ -1,6 +1,7 @@
 """A submission that was changed in any of these ways is refused, also by somebody who writes all checksums anew."""
 
 import json
+import os
 import shutil
 import zlib
 from contextlib import suppress
@@ -8,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from eirkit.board.checking import CheckRequest, check
+from eirkit.board.checking import LARGEST_EVENTS, LARGEST_LIST, CheckRequest, check
 from eirkit.board.submission import CONTROLS, DOCUMENT, OWN, SCHEMA, claimed_scores, make_submission, read_parts
 from eirkit.event_files import events_path, pack, read_block
 from eirkit.records import read_document, seal, write_document
@@ -240,13 +241,50 @@ def test_a_changed_byte_is_found(submission, name):
 
 def test_missing_added_and_linked_files_are_found(submission, tmp_path):
     (submission / "more.txt").write_text("more")
-    assert "more.txt: is not in the list of files" in refused(submission)
+    assert "more.txt: is no file of a submission" in refused(submission)
     (submission / "more.txt").unlink()
     events = events_path(submission / OWN)
     events.rename(tmp_path / "events")
     assert f"{OWN}/{events.name}: is missing" in refused(submission)
     events.symlink_to(tmp_path / "events")
-    assert f"{OWN}/{events.name}: is missing" in refused(submission)
+    assert f"{OWN}/{events.name}: is no ordinary file" in refused(submission)
+    events.unlink()
+    os.mkfifo(events)  # opening it would wait for ever
+    assert f"{OWN}/{events.name}: is no ordinary file" in refused(submission)
+
+
+def test_nothing_is_opened_that_is_no_ordinary_file(submission, tmp_path):
+    (submission / DOCUMENT).rename(tmp_path / "list")
+    os.mkfifo(submission / DOCUMENT)
+    assert "is missing" in refused(submission)
+    (submission / DOCUMENT).unlink()
+    (submission / DOCUMENT).symlink_to(tmp_path / "list")
+    assert f"{DOCUMENT}: is no ordinary file" in refused(submission)
+    (submission / DOCUMENT).unlink()
+    (tmp_path / "list").rename(submission / DOCUMENT)
+    (submission / "loop").symlink_to(submission)
+    assert "loop: is no ordinary file" in refused(submission)
+
+
+def test_a_small_file_that_becomes_large_is_refused_before_it_does(submission):
+    with (submission / DOCUMENT).open("r+b") as stream:
+        stream.truncate(LARGEST_LIST + 1)
+    assert f"more than {LARGEST_LIST:,} bytes" in refused(submission)
+
+
+@pytest.mark.parametrize("size", [LARGEST_EVENTS + 1, 1 << 28])
+def test_a_block_that_expands_is_refused_before_it_does(submission, size):
+    """Some KB of zeros would be parsed as events."""
+    parts = parts_of(submission / OWN)
+    frame = pack(b'{"type":"exchange","reply":[' + b"[]," * (size // 3) + b"[]]}\n")
+    assert len(frame) < 100_000
+    store(submission / OWN, parts[:1])
+    events_path(submission / OWN).write_bytes(frame)
+    place = {"offset": 0, "bytes": len(frame), "count": 1, "crc32": zlib.crc32(frame)}
+    line = json.dumps({"schema": "run/1", **parts[0][0], "events": place}).encode() + b"\n"
+    (submission / OWN / RUNS).write_bytes(seal(line))
+    hide(submission)
+    assert f"of at most {LARGEST_EVENTS:,}" in refused(submission)
 
 
 def test_rows_of_references_cannot_be_left_out_or_made_worse(submission):

@@ -78,7 +78,7 @@ class Shaky:
     def settings(self):
         return {}
 """
-SYSTEM = ("--eirkit-memory", "mine.py:Notebook", "-p", "no:cacheprovider")
+SYSTEM = ("--eirkit-memory", "mine.py:Notebook", "--eirkit-records", "64", "-p", "no:cacheprovider")
 
 
 @pytest.fixture

@@ -16,11 +16,13 @@ from typing import Any
 
 import pytest
 
+from eirkit.cli import run
 from eirkit.logs.demand.gold_patches import open_gold_patches
 from eirkit.show.viewer.folders import open_root
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.server import ViewerServer
+from tests.compactors.planted_sessions import write_sessions
 from tests.report.folders import (
     make_analysis,
     make_managed,
@@ -67,6 +69,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_analysis(root / "sessions", root / "logs")
     make_planted(root / "shell")
     make_plain(root / "plain", runs=250)
+    write_sessions(root / "cut", ["ada", "ben"])
+    words = ["vestige", "compact", str(root / "cut"), "--budget", "600,1200", "--at", "every:5"]
+    assert run([*words, "--out", str(root / "compactors")]) == 0
     make_analysis(root / "cohort", root / "plain")
     return root
 
@@ -94,7 +99,7 @@ def serve() -> Iterator[Callable[..., ViewerServer]]:
 
 @pytest.fixture(scope="session")
 def server(folder: Path, serve: Callable[..., ViewerServer]) -> ViewerServer:
-    return serve(folder, folder / "logs", folder / "plain", folder / "shell" / "logs")
+    return serve(folder, folder / "logs", folder / "plain", folder / "shell" / "logs", folder / "cut")
 
 
 @pytest.fixture(scope="session")
@@ -125,7 +130,7 @@ class Looking:
     def axe(self) -> list[str]:
         """Return the serious accessibility faults of the page as it is."""
         self.page.evaluate(AXE.read_text("utf-8"))
-        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false})")
         return [
             f"{fault['id']}: {fault['help']} ({node['target']})"
             for fault in found["violations"]

@@ -58,12 +58,14 @@ def views(folder):
         "recorded": ("?at=sessions&run=long&turn=11", ".exchange pre:visible"),
         "clipped": (f"?at=shell/clipped&run={clipped}", "section[aria-label^=Gold] td"),
         "plain": ("?at=cohort&run=run-003&turn=3", ".timeline svg"),
+        "compactors": ("?at=compactors", "section[aria-label=Compactions] tbody tr"),
+        "cut": ("?at=compactors&run=ada&turn=6&budget=600&lines=all", "table.cut .needed"),
     }
 
 
 NAMES = (
     "folders", "sweep", "rescue", "run", "arms", "remembered", "managed", "probe", "cohort", "recorded", "clipped",
-    "plain",
+    "plain", "compactors", "cut",
 )  # fmt: skip
 
 
@@ -76,7 +78,7 @@ def test_every_view_opens_and_has_no_serious_fault_of_access(look, views, pictur
     picture(page, name)
 
 
-@pytest.mark.parametrize("name", ["sweep", "run", "arms", "recorded"])
+@pytest.mark.parametrize("name", ["sweep", "run", "arms", "recorded", "cut"])
 def test_in_the_dark_it_can_be_read_too(look_in_the_dark, views, picture, name):
     page = look_in_the_dark.at(*views[name])
     page.wait_for_load_state("networkidle")
@@ -275,6 +277,32 @@ def test_a_compaction_shows_what_it_dropped(look, views):
     page.wait_for_selector("section[aria-label='What they dropped'] tbody tr:nth-child(2)")
     page.locator("section[aria-label='Compactions and clears'] button").click()
     expect(page.get_by_role("region", name="what was carried over")).to_contain_text("line 5 of b is still wrong")
+
+
+def test_a_cut_shows_what_each_compactor_kept_side_by_side_in_the_text(look, views):
+    page = look.at(*views["compactors"])
+    page.locator("select[name='f.compactor']").select_option("keep-last")
+    count_says(page, "4 of 20 compactions")
+    page.locator("section[aria-label=Compactions] tbody a").first.click()
+    page.wait_for_selector("table.cut .needed")
+    names = page.locator("ol.compactors button").all_inner_texts()
+    assert names == ["oracle", "random", "keep-last", "head-and-tail", "clear-tool-results"]
+    expect(page.locator("table.cut tr.needed")).to_have_count(20)
+    expect(page.locator("table.cut tr.needed .line").first).to_contain_text("ada_needed_value_1 = compute(1, step=7)")
+    marks = page.locator("table.cut tr.needed").first.locator("td [role=img]")
+    expect(marks).to_have_count(len(names))
+    kept, dropped = (page.locator(f"table.cut tr.needed td.{one}").first for one in ("kept", "dropped"))
+    colours = [one.evaluate("one => getComputedStyle(one).color") for one in (kept, dropped)]
+    assert colours[0] != colours[1]
+    page.locator("select[name=lines]").focus()  # by the keyboard alone
+    page.keyboard.press("End")
+    page.wait_for_selector("table.cut .other")
+    page.get_by_role("button", name="keep-last").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("table.cut.single")
+    assert query_of(page)["compactor"] == "keep-last"
+    gone = page.locator("table.cut.single .needed.goes .line").first
+    assert gone.evaluate("one => getComputedStyle(one).textDecorationLine") == "line-through"
 
 
 def test_lost_gold_lines_are_shown_with_their_text(look, views):

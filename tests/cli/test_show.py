@@ -108,6 +108,43 @@ def test_without_a_run_the_runs_are_listed(folder, capsys):
     assert said(capsys, "show", folder).splitlines()[-1] == f"next: eirkit show {folder} {found[0]['run']}"
 
 
+def test_runs_are_listed_by_memory_seed_and_fate(folder, capsys):
+    of = {record["run"]: (record["access"]["memory"], record["seed"]) for record in runs_of(folder)}
+    found = data(capsys, "show", folder, "--memory", "broken-drops", "--seeds", "0:2")
+    assert {of[row["run"]] for row in found["runs"]} == {("broken-drops", 0), ("broken-drops", 1)}
+    assert (found["of"], found["listed"]) == (6, 2)
+    fates = {record["run"]: record["memory"]["fates"]["not_stored"] for record in runs_of(folder)}
+    for name in ("not_stored", "not in the store", "Not in the store"):
+        rows = data(capsys, "show", folder, "--fate", name)["runs"]
+        assert {row["run"]: row["failures"] for row in rows} == {run: count for run, count in fates.items() if count}
+    first = rows[0]["run"]
+    ways = {row["way"] for row in data(capsys, "show", folder, first, "--fate", name)["wrong"]}
+    assert ways == {"not in the store"}
+    assert data(capsys, "show", folder, "0", "--memory", "broken-labels")["run"] in of
+
+
+def test_a_long_list_says_how_much_of_it_is_shown(folder, capsys, monkeypatch):
+    monkeypatch.setattr("eirkit.cli.view.LISTED", 2)
+    assert "Runs, the least accurate first; 2 of 6, --all lists every one" in said(capsys, "show", folder)
+    every = said(capsys, "show", folder, "--all")
+    assert "--all" not in every
+    assert all(record["run"] in every for record in runs_of(folder))
+
+
+def test_similar_failures_of_the_same_memory_come_first(folder, capsys):
+    of = {record["run"]: record["access"]["memory"] for record in runs_of(folder)}
+    told = 0
+    for name, memory in of.items():
+        for row in data(capsys, "show", folder, name)["wrong"][:2]:
+            alike = data(capsys, "show", folder, name, row["t"])["similar"]
+            same = [of[one["run"]] == memory for one in alike["examples"]]
+            assert same == sorted(same, reverse=True)
+            assert alike["memory"] == memory
+            assert f"{alike['of_memory']:,} of them with {memory}" in alike["sentence"]
+            told += False in same
+    assert told, "no failure has one like it in another memory"
+
+
 def test_a_rescue_has_cards_too(tmp_path, capsys):
     out = make_rescue(tmp_path / "rescue")
     wrong = [(record["run"], data(capsys, "show", out, record["run"])["wrong"]) for record in runs_of(out)]
@@ -123,6 +160,8 @@ def test_a_rescue_has_cards_too(tmp_path, capsys):
         (("{out}", "{run}", "17"), "run {run} has no step 17; give one from 1 to 16"),
         (("{out}", "{run}", "0"), "0 is not in the range"),
         (("{out}/none",), "{out}/none is no folder; give one that"),
+        (("{out}", "--memory", "mem0"), "no run of {out} has --memory mem0; known: broken-drops and broken-labels"),
+        (("{out}", "--fate", "bored"), "no fate is named 'bored'; runs of {out} have "),
     ],
 )
 def test_mistakes_are_one_line(folder, capsys, words, expected):

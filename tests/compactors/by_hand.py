@@ -1,11 +1,17 @@
-"""The vendors' own APIs called by hand on one small context, as scripts for the environments of their adapters.
+"""The vendors' own APIs called by hand on a context, as scripts for the environments of their adapters.
 
-Each script receives the address of a model as its argument and prints, as JSON, the role and text of every message that
-its agent would go on with. The context is written out in the vendor's own classes.
+Each script receives the address of a model and a file with the context, a list of turns: the call's identifier, what
+the agent said, the command and its output. It prints, as JSON, the role and text of every message that its agent would
+go on with. The context is written out in the vendor's own classes.
 """
 
 TASK = "Fix the bug in a.py."
-TURNS = [("cat a.py", "value = 1"), ("cat b.py", "other = 2"), ("pytest", "1 failed"), ("cat c.py", "third = 3")]
+TURNS = [
+    ("c0", "Step 0", "cat a.py", "value = 1"),
+    ("c1", "Step 1", "cat b.py", "other = 2"),
+    ("c2", "Step 2", "pytest", "1 failed"),
+    ("c3", "Step 3", "cat c.py", "third = 3"),
+]
 
 LANGCHAIN = f"""
 import json, sys
@@ -17,30 +23,30 @@ from langchain_openai import ChatOpenAI
 model = ChatOpenAI(model="eirkit", base_url=sys.argv[1], api_key="none", max_retries=0)
 middleware = SummarizationMiddleware(model, trigger=("messages", 1), keep=("messages", 4))
 messages = [HumanMessage({TASK!r})]
-for n, (command, output) in enumerate({TURNS!r}):
-    call = {{"id": f"c{{n}}", "name": "bash", "args": {{"command": command}}}}
-    messages += [AIMessage(f"Step {{n}}", tool_calls=[call]), ToolMessage(output, tool_call_id=f"c{{n}}", name="bash")]
+for key, said, command, output in json.load(open(sys.argv[2])):
+    call = {{"id": key, "name": "bash", "args": {{"command": command}}}}
+    messages += [AIMessage(said, tool_calls=[call]), ToolMessage(output, tool_call_id=key, name="bash")]
 state = create_agent(model, tools=[], middleware=[middleware]).invoke({{"messages": messages}})
 roles = {{"human": "user", "ai": "assistant", "tool": "tool"}}
 print(json.dumps([[roles[one.type], one.content] for one in state["messages"][:-1]]))  # the last is the agent's reply
 """
 
-STRANDS = f"""
+_STRANDS = """
 import json, sys
 from strands import Agent
-from strands.agent.conversation_manager import SummarizingConversationManager
+from strands.agent.conversation_manager import SlidingWindowConversationManager, SummarizingConversationManager
 from strands.models.openai import OpenAIModel
 
-manager = SummarizingConversationManager(preserve_recent_messages=4)
+manager = {manager}
 model = OpenAIModel(client_args={{"base_url": sys.argv[1], "api_key": "none"}}, model_id="eirkit")
 messages = []
-for n, (command, output) in enumerate({TURNS!r}):
-    use = {{"toolUseId": f"c{{n}}", "name": "bash", "input": {{"command": command}}}}
-    result = {{"toolUseId": f"c{{n}}", "status": "success", "content": [{{"text": output}}]}}
-    messages.append({{"role": "assistant", "content": [{{"text": f"Step {{n}}"}}, {{"toolUse": use}}]}})
+for key, said, command, output in json.load(open(sys.argv[2])):
+    use = {{"toolUseId": key, "name": "bash", "input": {{"command": command}}}}
+    result = {{"toolUseId": key, "status": "success", "content": [{{"text": output}}]}}
+    messages.append({{"role": "assistant", "content": [{{"text": said}}, {{"toolUse": use}}]}})
     messages.append({{"role": "user", "content": [{{"toolResult": result}}]}})
 agent = Agent(model=model, messages=messages, conversation_manager=manager, callback_handler=None)
-manager.reduce_context(agent)
+manager.{method}(agent)
 found = []
 for one in agent.messages:
     first = one["content"][0]
@@ -50,8 +56,10 @@ for one in agent.messages:
         found.append([one["role"], first["text"]])
 print(json.dumps(found))
 """
+STRANDS = _STRANDS.format(manager="SummarizingConversationManager(preserve_recent_messages=4)", method="reduce_context")
+STRANDS_WINDOW = _STRANDS.format(manager="SlidingWindowConversationManager(window_size=4)", method="apply_management")
 
-ADK = f"""
+ADK = """
 import asyncio, json, sys, urllib.request
 from google.adk.agents import LlmAgent
 from google.adk.apps import App
@@ -67,8 +75,8 @@ from google.genai import types
 class Asked(BaseLlm):
     async def generate_content_async(self, llm_request, stream=False):
         text = llm_request.contents[0].parts[0].text
-        body = json.dumps({{"model": "m", "messages": [{{"role": "user", "content": text}}]}}).encode()
-        kind = {{"Content-Type": "application/json"}}
+        body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}).encode()
+        kind = {"Content-Type": "application/json"}
         request = urllib.request.Request(sys.argv[1] + "/chat/completions", body, kind)
         said = json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"]
         yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=said)]))
@@ -76,14 +84,15 @@ class Asked(BaseLlm):
 async def main():
     service = InMemorySessionService()
     session = await service.create_session(app_name="app", user_id="u")
-    for n, (command, output) in enumerate({TURNS!r}):
-        call = types.FunctionCall(id=f"c{{n}}", name="bash", args={{"command": command}})
-        answer = types.FunctionResponse(id=f"c{{n}}", name="bash", response={{"result": output}})
-        said = types.Content(role="model", parts=[types.Part(text=f"Step {{n}}"), types.Part(function_call=call)])
+    turns = json.load(open(sys.argv[2]))
+    for n, (key, words, command, output) in enumerate(turns):
+        call = types.FunctionCall(id=key, name="bash", args={"command": command})
+        answer = types.FunctionResponse(id=key, name="bash", response={"result": output})
+        said = types.Content(role="model", parts=[types.Part(text=words), types.Part(function_call=call)])
         seen = types.Content(role="user", parts=[types.Part(function_response=answer)])
         for k, content in enumerate((said, seen)):
-            event = Event(author="agent", content=content, timestamp=2.0 * n + k + 1, invocation_id=f"i{{n}}")
-            if n == 3 and k == 0:
+            event = Event(author="agent", content=content, timestamp=2.0 * n + k + 1, invocation_id=f"i{n}")
+            if n == len(turns) - 1 and k == 0:
                 event.usage_metadata = types.GenerateContentResponseUsageMetadata(prompt_token_count=10**6)
             await service.append_event(session, event)
     config = EventsCompactionConfig(
@@ -103,9 +112,9 @@ async def main():
 asyncio.run(main())
 """
 
-OPENHANDS = f"""
+OPENHANDS = """
 import json, os, sys
-os.environ |= {{"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENHANDS_SUPPRESS_BANNER": "1"}}
+os.environ |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENHANDS_SUPPRESS_BANNER": "1"}
 from openhands.sdk import LLM, Message, TextContent
 from openhands.sdk.context.condenser import LLMSummarizingCondenser
 from openhands.sdk.context.view import View
@@ -120,13 +129,13 @@ class Output(Observation):
 
 llm = LLM(model="openai/m", base_url=sys.argv[1], api_key=SecretStr("none"), usage_id="c", num_retries=0)
 events = []
-for n, (command, output) in enumerate({TURNS!r}):
+for key, said, command, output in json.load(open(sys.argv[2])):
     call = MessageToolCall(
-        id=f"c{{n}}", name="bash", arguments=json.dumps({{"command": command}}), origin="completion"
+        id=key, name="bash", arguments=json.dumps({"command": command}), origin="completion"
     )
-    about = dict(tool_name="bash", tool_call_id=f"c{{n}}")
+    about = dict(tool_name="bash", tool_call_id=key)
     events.append(ActionEvent(
-        thought=[TextContent(text=f"Step {{n}}")], action=None, tool_call=call, llm_response_id=f"r{{n}}", **about
+        thought=[TextContent(text=said)], action=None, tool_call=call, llm_response_id=f"r{key}", **about
     ))
     events.append(ObservationEvent(
         observation=Output(content=[TextContent(text=output)]), action_id=events[-1].id, **about

@@ -20,13 +20,16 @@ from eirkit.compactors.trial import CompactorChoice, open_seat
 from eirkit.logs.compaction.context import ContextCall, ContextMessage
 from eirkit.logs.compaction.cuts import ContextCut, CutPlan
 from eirkit.logs.compaction.sized_lines import LineCounter
+from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.tokens import exact_counter
 from tests.compactors import by_hand
 from tests.compactors.planted_sessions import write_sessions
 from tests.lacuna.servers import Answer, ModelServer, document
+from tests.processes import completed
 
 ADAPTERS = ("langchain-clear-tool-uses", "inspect-edit", "inspect-trim")
 BUDGET = 1500
+EXAMPLE = Path(__file__).parents[2] / "examples" / "long_session.traj.json"
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
@@ -65,46 +68,82 @@ SUMMARIES = {
 }
 
 
-def small_context() -> ContextCut:
+def logged_turns() -> list[tuple[str, str, str, str]]:
+    """The turns of a recorded session, as its log has them."""
+    (recording,) = read_corpus([EXAMPLE])
+    found = []
+    for number, turn in enumerate(recording.turns):
+        (call,) = turn.calls
+        found.append(
+            (f"c{number}", turn.text or f"Step {number}", call.arguments["command"], call.output or "(no output)")
+        )
+    return found
+
+
+CONTEXTS = {"small": lambda: by_hand.TURNS, "recorded": logged_turns}
+
+
+def context_of(turns) -> ContextCut:
     """The context that the scripts write out, with the task as its opening."""
     messages = [ContextMessage("system", by_hand.TASK)]
-    for n, (command, output) in enumerate(by_hand.TURNS):
-        call = ContextCall(f"c{n}", "bash", {"command": command})
-        messages.append(ContextMessage("assistant", f"Step {n}", (call,)))
-        messages.append(ContextMessage("tool", output, call_id=f"c{n}", tool="bash"))
+    for key, said, command, output in turns:
+        messages.append(ContextMessage("assistant", said, (ContextCall(key, "bash", {"command": command}),)))
+        messages.append(ContextMessage("tool", output, call_id=key, tool="bash"))
     return ContextCut("small", 1, tuple(messages), {}, {}, 1000, 0, (), (), (), {})
 
 
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_vendors_window_is_what_its_own_api_gives_by_hand(context, tmp_path):
+    name = "strands-sliding-window"
+    if (python := python_of(name)) is None:
+        pytest.skip(f"run eirkit doctor --install {name}")
+    turns = CONTEXTS[context]()
+    seat = open_seat(CompactorChoice(name, {"window_size": 4}))
+    try:
+        messages = seat.ask(context_of(turns), TokenBudget(800, LineCounter(exact_counter())))
+    finally:
+        seat.close()
+    (tmp_path / "turns.json").write_text(json.dumps(turns))
+    words = [python, "-c", by_hand.STRANDS_WINDOW, "http://127.0.0.1:9/v1", tmp_path / "turns.json"]
+    printed = completed(words, check=True).stdout
+    ours = [[one.role, one.text] for one in messages if one.role != "system"]
+    assert ours == json.loads(printed.splitlines()[-1])
+    assert len(ours) == 4 < 2 * len(turns)
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("name", SUMMARIES)
-def test_a_vendors_summary_is_what_its_own_api_gives_by_hand(name, monkeypatch):
+def test_a_vendors_summary_is_what_its_own_api_gives_by_hand(name, context, monkeypatch, tmp_path):
     if (python := python_of(name)) is None:
         pytest.skip(f"run eirkit doctor --install {name}")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
+    turns = CONTEXTS[context]()
+    (tmp_path / "turns.json").write_text(json.dumps(turns))
     script, settings = SUMMARIES[name]
     spoken = Answer(json.dumps(document({"role": "assistant", "content": SUMMARY})).encode())
     with ModelServer([spoken]) as server:
         choice = CompactorChoice(name, {"model": "openai/m", "base_url": server.url, **settings})
         seat = open_seat(choice)
         try:
-            answer = seat.ask(small_context(), TokenBudget(800, LineCounter(exact_counter())))
+            messages = seat.ask(context_of(turns), TokenBudget(800, LineCounter(exact_counter())))
         finally:
             seat.close()
-        printed = asyncio.run(run_by_hand(python, script, server.url))
-    ours = [[one.role, one.text] for one in answer.messages if one.role != "system"]
+        printed = asyncio.run(run_by_hand(python, script, server.url, tmp_path / "turns.json"))
+    ours = [[one.role, one.text] for one in messages if one.role != "system"]
     assert ours == json.loads(printed.splitlines()[-1])
     assert any(SUMMARY in text for _, text in ours)
-    assert (answer.usage.calls, answer.usage.input_tokens) == (1, server_tokens(spoken))
+    assert (seat.effort.usage.calls, seat.effort.usage.input_tokens) == (1, server_tokens(spoken))
     asked = [one.body["messages"] for one in server.received]
     assert asked[0] == asked[1], "the vendor asks the model the same"
 
 
-async def run_by_hand(python: Path, script: str, server: str) -> str:
+async def run_by_hand(python: Path, script: str, server: str, turns: Path) -> str:
     """Return what a script prints; it asks the model at an address that streams, as the vendors' clients want."""
     endpoint = ModelEndpoint(make_model("openai/m", ModelOptions(base_url=server)), lambda texts: [])
     address = await endpoint.start()
     try:
         pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
-        process = await asyncio.create_subprocess_exec(python, "-c", script, address, **pipes)
+        process = await asyncio.create_subprocess_exec(python, "-c", script, address, turns, **pipes)
         printed, said = await process.communicate()
     finally:
         await endpoint.stop()

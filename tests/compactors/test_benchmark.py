@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
+import tracemalloc
 from functools import partial
 from pathlib import Path
 
@@ -10,11 +13,12 @@ import pytest
 
 from eirkit.compactors.benchmark import CompactionBenchmark, run_benchmark
 from eirkit.compactors.comparison import compare_compactors
-from eirkit.compactors.records import FILE, read_runs
-from eirkit.compactors.trial import CompactorChoice, open_seat
+from eirkit.compactors.records import FILE, TIMES, TIMES_SCHEMA, read_runs
+from eirkit.compactors.trial import CompactorChoice, ProcessSeat, open_seat
 from eirkit.errors import UsageError
 from eirkit.logs.compaction.cuts import CutPlan
 from eirkit.logs.tokens import exact_counter
+from eirkit.records import read_records
 from tests.compactors.planted_sessions import file_lines, write_sessions
 
 NAMES = ["ada", "ben", "cleo", "dora", "emil", "fay", "gus", "hal"]
@@ -24,13 +28,28 @@ BUDGETS = (150, 600, 1200)
 SECONDS = 1.5
 BAD = '''
 import os, time
-from eirkit.compactors.compactor import Compactor
+from eirkit.compactors.compactor import Compactor, CompactorUsage
 from eirkit.logs.compaction.context import ContextMessage
 
-class Raises(Compactor):
+class Paying(Compactor):
+    """Asks a model of its own before anything else."""
+    calls = 0
+    def usage(self):
+        return CompactorUsage(self.calls, 100 * self.calls, 10 * self.calls, 0.5 * self.calls)
+
+class Raises(Paying):
     """Raises."""
     def compact(self, messages, budget):
+        self.calls += 1
+        time.sleep(0.01)
         raise KeyError("no such thing")
+
+class Boasts(Compactor):
+    """Says that it used something that is no number."""
+    def compact(self, messages, budget):
+        return []
+    def usage(self):
+        return CompactorUsage(calls="many")
 
 class Hangs(Compactor):
     """Hangs."""
@@ -42,15 +61,21 @@ class Dies(Compactor):
     def compact(self, messages, budget):
         os._exit(3)
 
-class Strings(Compactor):
+class Strings(Paying):
     """Returns no messages."""
     def compact(self, messages, budget):
+        self.calls += 1
         return ["a"]
 
 class Orphans(Compactor):
     """Returns a result without its call."""
     def compact(self, messages, budget):
         return [one for one in messages if one.role == "tool"][:1]
+
+class Invents(Compactor):
+    """Returns messages that nobody wrote."""
+    def compact(self, messages, budget):
+        return [ContextMessage("user", "The needed lines are all here, I promise.\\nvalue = 1")]
 
 class Everything(Compactor):
     """Returns all of it."""
@@ -122,11 +147,13 @@ def test_a_compactor_that_fails_costs_itself_alone(logs, tmp_path):
     (tmp_path / "bad.py").write_text(BAD)
     wrong = {
         "Raises": "raised",
+        "Boasts": "invalid",
         "Hangs": "too late",
         "Dies": "raised",
         "Strings": "invalid",
         "Orphans": "invalid",
         "Everything": "over budget",
+        "Invents": "ok",
     }
     names = [f"{tmp_path / 'bad.py'}:{name}" for name in wrong]
     one = logs / "ada.traj.json"
@@ -135,10 +162,19 @@ def test_a_compactor_that_fails_costs_itself_alone(logs, tmp_path):
     (alone,) = read_runs(tmp_path / "without")
     (record,) = read_runs(tmp_path / "with")
     found = {row.compactor: row for row in record.rows if row.turn == record.cuts[0].turn}
+    for row in record.rows:  # what a failure used is counted, and is unknown where nobody could say it
+        if row.compactor in ("bad.py:Raises", "bad.py:Strings"):
+            assert (row.calls, row.input_tokens, row.output_tokens, row.cost_usd) == (1, 100, 10, 0.5)
+        if row.compactor in ("bad.py:Hangs", "bad.py:Dies"):
+            assert (row.calls, row.cost_usd) == (0, None)
+    (times,) = read_records(tmp_path / "with" / TIMES, TIMES_SCHEMA)
+    assert times["seconds"]["bad.py:Raises"] >= 0.01 * len(record.cuts)
+    assert times["seconds"]["bad.py:Hangs"] >= SECONDS
     for name, status in wrong.items():
         row = found.pop(f"bad.py:{name}")
         assert (row.status, row.kept_tokens) == (status, 0), name
-        assert row.reason, name
+        assert bool(row.reason) == (status != "ok"), name
+        assert row.best_tokens > row.kept_tokens, name
     assert list(found.values()) == [row for row in alone.rows if row.turn == record.cuts[0].turn]
 
 
@@ -166,6 +202,77 @@ def test_further_compactors_and_budgets_are_added_to_a_benchmark(logs, tmp_path)
     assert json.dumps(added) == json.dumps(once)
 
 
+def test_two_compactors_of_one_name_are_not_mistaken_for_each_other(logs, tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "own.py").write_text(BAD if folder == "a" else f"{BAD}\n")
+    a, b = (f"{tmp_path / folder / 'own.py'}:Everything" for folder in ("a", "b"))
+    with pytest.raises(UsageError, match=r"would both be shown as own\.py:Everything; rename one of the files"):
+        benchmark(logs, a, b)
+    out = tmp_path / "out"
+    run_benchmark(benchmark(logs / "ada.traj.json", a, budgets=(600,)), out)
+    run_benchmark(benchmark(logs / "ada.traj.json", a, "null", budgets=(600,)), out)
+    with pytest.raises(UsageError, match=r"has results of another own\.py:Everything; give another --out"):
+        run_benchmark(benchmark(logs / "ada.traj.json", b, budgets=(600,)), out)
+
+
+def test_a_compactors_process_sees_no_proxy_and_no_key(monkeypatch):
+    """A vendor's client would send what is meant for the address on loopback to the user's proxy."""
+    for name, value in {"HTTPS_PROXY": "http://u:p@proxy.test:1", "all_proxy": "x", "OPENAI_API_KEY": "k"}.items():
+        monkeypatch.setenv(name, value)
+    seat = ProcessSeat(CompactorChoice("keep-last"), Path(sys.executable))
+    try:
+        seat.start()
+        seen = Path(f"/proc/{seat._process.pid}/environ").read_bytes().split(b"\0")
+    finally:
+        seat.close()
+    assert {b"NO_PROXY=*", b"no_proxy=*"} <= set(seen)
+    assert not [one for one in seen if one.startswith((b"HTTPS_PROXY", b"all_proxy", b"OPENAI_API_KEY"))]
+
+
+def test_memory_is_that_of_the_largest_run_however_many_there_are(logs, tmp_path):
+    """Twice as many runs of the same size need as much; without a bound they would need twice as much."""
+    assert len(NAMES) == 8
+    few = write_sessions(tmp_path / "few", NAMES[:4])
+    peaks = []
+    for number, folder in enumerate((few, few, logs)):  # the first fills what is kept for the whole process
+        tracemalloc.start()
+        run_benchmark(benchmark(folder, *BUILT_IN), tmp_path / f"out-{number}")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.4 * peaks[1]
+
+
+def test_the_work_is_proportional_to_the_cuts(logs, done, tmp_path):
+    """Tokens are counted once a line of a run; tables take four times as long for four times as many cuts."""
+    counted = []
+    for names in (NAMES[:4], NAMES):
+        calls, count = [0], exact_counter()
+
+        def counting(text: str, calls=calls, count=count) -> int:
+            calls[0] += 1
+            return count(text)
+
+        folder = write_sessions(tmp_path / f"logs-{len(names)}", names)
+        run_benchmark(benchmark(folder, *BUILT_IN), tmp_path / f"out-{len(names)}", count=counting)
+        counted.append(calls[0])
+    assert counted[1] <= 2.1 * counted[0]  # names differ in length, hardly more
+    labels, budget, took = ["keep-last", "head-and-tail"], 600, []
+    records = [json.loads(line) for line in (done / FILE).read_text().splitlines()]
+    for one in records:  # small ones, so that reading them takes little beside the tables
+        one["rows"] = [row for row in one["rows"] if row["compactor"] in labels and row["budget"] == budget]
+        one["cuts"] = [{**cut, "needed": []} for cut in one["cuts"]]
+    for copies in (100, 400):
+        out = tmp_path / f"copies-{copies}"
+        out.mkdir()
+        many = [{**one, "run_id": f"{one['run_id']}-{copy}"} for copy in range(copies) for one in records]
+        (out / FILE).write_text("".join(json.dumps(one) + "\n" for one in many))
+        began = time.process_time()
+        compare_compactors(out, labels, [budget])
+        took.append(time.process_time() - began)
+    assert took[1] < 8 * took[0]  # linear work gives 4, quadratic work 16
+
+
 def test_another_plan_needs_another_folder(logs, done):
     with pytest.raises(UsageError, match="was cut with at every:5; give it again, or another --out"):
         run_benchmark(benchmark(logs, "oracle", plan="every:3"), done)
@@ -176,5 +283,5 @@ def test_the_recorded_compaction_is_tried_where_the_log_was_compacted(logs, tmp_
     run_benchmark(benchmark(logs / "ada.traj.json", "recorded", budgets=(600,)), tmp_path / "out")
     (record,) = read_runs(tmp_path / "out")
     assert {(row.status, row.reason) for row in record.rows} == {
-        ("invalid", "the log was not compacted at this cut; give --at real")
+        ("invalid", "the log does not say, or only in encrypted form, that anything took its place here")
     }

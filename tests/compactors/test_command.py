@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from eirkit.cli import run
-from tests.compactors.planted_sessions import write_sessions
+from eirkit.logs.tokens import exact_counter
+from eirkit.show.viewer.folders import open_root
+from eirkit.show.viewer.logs import LogFolders, _recording
+from eirkit.show.viewer.routes import Viewer
+from tests.compactors.planted_sessions import file_lines, write_sessions
 
 WIDTH = 80
 
@@ -41,6 +47,70 @@ def test_the_answer_comes_first_and_the_tables_fit(logs, capsys):
     assert run(["report", "out"]) == 0
     page = Path("out/report.html").read_text()
     assert "Needed tokens kept, over tokens used" in page
+
+
+def test_the_viewer_shows_a_cut_line_by_line_as_the_messages_have_it(logs, capsys):
+    called(capsys, "logs", "--budget", "600,1200", "--at", "every:5", "--out", "out")
+    viewer = Viewer(open_root(Path("out")), LogFolders((logs,)), time.time)
+    overview = viewer.answer("/api/overview", {"at": ["."]})
+    assert overview["kind"] == "compaction"
+    assert overview["answers"][0].startswith("At 1,200 tokens ")
+    chosen = {"at": ["."], "f.compactor": ["keep-last"], "f.budget": ["600"]}
+    assert viewer.answer("/api/runs", chosen)["matched"] == 6
+    grid = viewer.answer("/api/grid", {"at": ["."]})
+    assert (grid["layout"]["value"], set(grid["over"])) == ("kept_share", {"6 compactions"})
+    asked = {"at": ["."], "run": ["ada"], "turn": ["6"], "budget": ["600"], "lines": ["all"]}
+    cut = viewer.answer("/api/cut", asked)
+    lines = [line for part in cut["parts"] for line in part["lines"]]
+    assert {line["text"] for line in lines if line["needed"]} == set(file_lines("ada_needed", 20))
+    count = exact_counter()
+    for place, one in enumerate(cut["compactors"]):
+        kept = {line["text"] for line in lines if line["needed"] and line["kept"][place] == "1"}
+        assert sum(count(f"{text}\n") for text in kept) == pytest.approx(one["kept_share"] * cut["needed_tokens"])
+    newest = next(place for place, one in enumerate(cut["compactors"]) if one["name"] == "keep-last")
+    assert (lines[-1]["kept"][newest], lines[2]["kept"][newest]) == ("1", "0")
+    lost = viewer.answer("/api/cut", {**asked, "lines": ["lost"]})
+    assert 0 < lost["matched"] < cut["matched"]
+    blind = Viewer(open_root(Path("out")), LogFolders(), time.time).answer("/api/cut", asked)
+    assert (blind["matched"], blind["missing"]) == (
+        20,
+        "the logs were not given; start the viewer with --logs and what was analysed",
+    )
+    log = logs / "ada.traj.json"
+    log.write_text(log.read_text().replace("THOUGHT: next step.", "THOUGHT: another step.", 1))
+    other = Viewer(open_root(Path("out")), LogFolders((logs.parent / "logs",)), time.time)
+    _recording.cache_clear()
+    assert "has changed since it was cut" in other.answer("/api/cut", asked)["missing"]
+
+
+def test_the_study_says_what_its_tables_have():
+    """Every figure about reading again, and every share of the first table, from the files beside the script."""
+    root = Path(__file__).parents[2]
+    said = (root / "docs" / "compactors-study.md").read_text()
+    kept, again = (
+        list(csv.DictReader((root / "studies" / f"compactors_{name}.csv").read_text().splitlines()))
+        for name in ("kept", "read_again")
+    )
+    assert {row["least_regret"] for row in kept if row["compactor"] == "oracle"} == {"0.0"}
+    assert min(float(row["least_regret"]) for row in kept) >= 0
+    sham = [row for row in kept if row["compactor"] == "random"]
+    assert all(float(row["beyond_random_low"]) <= 0 <= float(row["beyond_random_high"]) for row in sham)
+    for row in kept:
+        if row["set"] == "mini-swe-agent" and row["compactor"] in ("oracle", "random", "keep-last", "head-and-tail"):
+            (line,) = [one for one in said.splitlines() if one.startswith(f"| `{row['compactor']}` | ") and "%" in one][
+                :1
+            ]
+            assert f"{float(row['kept_share']):.0%}" in line, row
+    real, bench = (next(row for row in again if row["set"] == name) for name in ("claude-code-real", "bench, all"))
+    for name in ("needed_lost_again", "needed_lost_not", "needed_kept_again", "any_lost_again", "any_lost_not"):
+        assert f"{int(real[name]):,}" in said, name
+    for row in (real, bench):
+        assert f"**Precision {float(row['precision']):.0%}" in said
+        assert f"**Recall {float(row['recall']):.0%}" in said
+        assert f"{float(row['sham_precision']):.0%}" in said
+    found = f"{int(bench['needed_lost_again']):,} ({float(bench['precision']):.0%})"
+    assert f"| all ten | {int(bench['needed_lost_again']) + int(bench['needed_lost_not']):,} | {found} |" in said
+    assert int(bench["compactions"]) == 10
 
 
 @pytest.mark.parametrize(

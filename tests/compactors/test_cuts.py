@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 
 from eirkit.compactors.benchmark import planned_cuts
+from eirkit.compactors.compactor import TokenBudget
+from eirkit.compactors.selections import BestLines
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.compaction.context import ContextMessage, context_before, fault_of
 from eirkit.logs.compaction.cuts import CutPlan
-from eirkit.logs.compaction.outcome import judge
+from eirkit.logs.compaction.outcome import best_kept, judge
 from eirkit.logs.compaction.sized_lines import MESSAGE_TOKENS, LineCounter, key_of
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.synthetic.validation import GOAL, known_cases
 from eirkit.logs.tokens import exact_counter
-from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches
+from eirkit.logs.trajectory import Call, FileRead, FileWrite, KeptContext, RecordedTurn, Recording, Touches
 from tests.compactors.planted_sessions import NEEDED, file_lines, write_sessions
 from tests.vestige import reference
 
@@ -43,6 +45,7 @@ def test_needed_lines_of_known_dependencies_are_those_of_the_live_files(case):
     trajectory = interpret(with_texts(case), exact_counter())
     plain = [([(r.path, 1) for r in t.reads], [(w.path, 1) for w in t.writes]) for t in case.turns]
     needed_by = reference.sliced(plain, {GOAL})
+    counter, count = LineCounter(exact_counter()), exact_counter()
     cuts = list(planned_cuts(trajectory, None, CutPlan("every", 1), exact_counter(), LineCounter(exact_counter())))
     assert [cut.turn for cut in cuts] == list(range(2, len(case.turns) + 1))
     for cut in cuts:
@@ -55,6 +58,14 @@ def test_needed_lines_of_known_dependencies_are_those_of_the_live_files(case):
         }
         wanted = {key_of(line) for path in live for line in text_of(path).splitlines()}
         assert set(cut.needed) == wanted, f"before turn {cut.turn}"
+        some = sorted(wanted)[::2]
+        sizes = {key: count(f"{key}\n") for key in wanted}
+        outcome = judge(cut, 10_000, [ContextMessage("user", "\n".join([*some, "a line of nobody's"]))], counter)
+        assert outcome.state.kept_tokens == sum(sizes[key] for key in some)
+        exactly = MESSAGE_TOKENS + sum(sizes.values())
+        assert (best_kept(cut, exactly), best_kept(cut, MESSAGE_TOKENS)) == (cut.needed_tokens, 0)
+        kept = judge(cut, exactly, BestLines.knowing(cut).compact(cut.messages, TokenBudget(exactly, counter)), counter)
+        assert kept.state.kept_tokens == cut.needed_tokens == sum(sizes.values())
 
 
 @pytest.fixture
@@ -92,7 +103,7 @@ def test_kept_and_lost_are_counted_by_line(planted):
     for form, text in forms.items():
         outcome = judge(cut, 4_000, [ContextMessage("user", text)], counter)
         assert outcome.state.kept_tokens == sum(count(f"{line}\n") for line in some), form
-        assert outcome.kept == {key_of(line) for line in some}, form
+        assert outcome.present & cut.needed.keys() == {key_of(line) for line in some}, form
         assert outcome.state.used_tokens >= outcome.state.kept_tokens + MESSAGE_TOKENS, form
     for wrong in (
         "\n".join(line[:-3] for line in some),
@@ -173,5 +184,9 @@ def test_a_real_compaction_says_what_replaced_the_context():
     (cut,) = cuts_of(trajectory, "real")
     assert set(cut.needed) == set(shown.splitlines())
     outcome = judge(cut, 100, cut.replaced_by, LineCounter(exact_counter()))
-    assert outcome.kept == {"the second distinctive line"}
+    assert outcome.present == {"the second distinctive line"}
     assert cut.later_reads == {"/w/a.py": frozenset(shown.splitlines())}
+    sealed = replace(turns[1], carried="", kept=KeptContext("history", texts=("fix it",), is_opaque=True))
+    trajectory = interpret(Recording("r", "t", "x", "x", (turns[0], sealed, turns[2])), exact_counter())
+    (cut,) = cuts_of(trajectory, "real")
+    assert cut.replaced_by is None, "what is encrypted is unknown, and not lost"

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eirkit.compactors.compactor import TokenBudget
+from eirkit.compactors.selections import BestLines
+from eirkit.logs.compaction.context import ContextMessage
+from eirkit.logs.compaction.cuts import ContextCut, NeededLine
+from eirkit.logs.compaction.outcome import best_kept, judge
 from eirkit.logs.compaction.selection import RandomKeeping, best_selection, random_selection
+from eirkit.logs.compaction.sized_lines import LineCounter, known_lines
+from eirkit.logs.tokens import exact_counter
 
 SIZES = st.lists(st.integers(0, 12), max_size=9)
 MANY_LINES, DRAWS = 200, 1_000
@@ -67,6 +74,27 @@ def test_the_chance_among_many_lines_is_that_of_drawn_selections(share):
         drawn = set(random_selection(sizes, capacity, seed))
         kept += sum(min(c) for c, where in zip(needed, places, strict=True) if not drawn.isdisjoint(where))
     assert kept / DRAWS / worth == pytest.approx(expected / worth, abs=SIX_DEVIATIONS)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_selection_of_lines_of_a_small_cut_keeps_more_than_the_best(seed):
+    """Every set of lines of the context is tried, in the shortest form of each, as one message."""
+    draw, counter = np.random.default_rng(seed), LineCounter(exact_counter())
+    lines = [f"value_{number} = compute({number}, {'x' * int(draw.integers(1, 30))})" for number in range(8)]
+    shown = [*lines, *(f"{number}: {lines[number]}" for number in draw.integers(0, 8, 3))]
+    messages = tuple(ContextMessage("user", text) for text in shown)
+    known = known_lines(messages, counter)
+    chosen = [line for line in known.values() if draw.random() < 0.6]
+    needed = {line.key: NeededLine(line.key, line.tokens, line.text, ("a.py",), "read") for line in chosen}
+    cut = ContextCut("small", 1, messages, known, needed, sum(map(counter.message_tokens, messages)), 0, (), (), (), {})
+    sets = [some for size in range(len(known) + 1) for some in itertools.combinations(known.values(), size)]
+    texts = ["\n".join(line.text for line in some) for some in sets]
+    for budget in (0, 10, 30, 60, 120):
+        outcomes = [judge(cut, budget, [ContextMessage("user", text)], counter) for text in texts]
+        best = max((one.state.kept_tokens for one in outcomes if one.status == "ok"), default=0)
+        assert best == best_kept(cut, budget)
+        found = BestLines.knowing(cut).compact(messages, TokenBudget(budget, counter))
+        assert judge(cut, budget, found, counter).state.kept_tokens == best, "its regret is 0"
 
 
 def test_a_random_selection_is_the_same_for_a_seed_and_another_for_another():

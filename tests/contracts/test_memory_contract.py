@@ -27,7 +27,7 @@ EXCUSED = {
     "sham": "no record was found by its label",
 }
 USERS_OWN = f"{Path(__file__).parents[2] / 'examples' / 'notebook_memory.py'}:Notebook"
-# Those with packages run in `make test-memories`; those with a model are tried in tests/lacuna/test_agent_managed.py.
+# Those with packages run in `make test-memories`; those with a model are tried in test_memory_faults.py.
 HEAVY = tuple(
     name for name in memories.names() if (needed := memories.get(name).requirements).packages or needed.endpoint
 )
@@ -47,9 +47,9 @@ def test_a_memory_system_conforms_or_is_found_out(name):
     kind = kind_of(name)
     if name in EXCUSED:
         with pytest.raises(AssertionError, match=EXCUSED[name]):
-            check_memory(kind, seconds=0.2 if name == "broken-late" else SECONDS)
+            check_memory(kind, seconds=0.2 if name == "broken-late" else SECONDS, records=64)
     else:
-        assert len(check_memory(kind, seconds=SECONDS).held) == 18
+        assert len(check_memory(kind, seconds=SECONDS, records=64).held) == 18
 
 
 def test_a_system_without_a_verb_is_named():
@@ -57,7 +57,7 @@ def test_a_system_without_a_verb_is_named():
         async def setup(self) -> None: ...
 
     with pytest.raises(AssertionError, match=r"it has no reset, write, .*the verbs it needs") as caught:
-        check_memory(Half)  # type: ignore[arg-type]
+        check_memory(Half, records=64)  # type: ignore[arg-type]
     assert str(caught.value).count("it has no") == 1, "one mistake is told once"
     assert "18 requirements fail for it" in str(caught.value)
 
@@ -100,7 +100,7 @@ class ThreadBound(FourVerbs):
 
 @pytest.mark.parametrize("kind", [FourVerbs, ThreadBound])
 def test_four_plain_functions_are_a_memory_system(kind):
-    assert len(check_memory(kind).held) == 18
+    assert len(check_memory(kind, records=64).held) == 18
 
 
 def test_a_plain_function_that_hangs_is_late_and_nothing_waits_for_it():
@@ -117,7 +117,7 @@ def test_a_plain_function_that_hangs_is_late_and_nothing_waits_for_it():
             pass
 
     with pytest.raises(AssertionError, match=r"did not finish search within 0\.25 s"):
-        check_memory(Hanging, seconds=0.25)
+        check_memory(Hanging, seconds=0.25, records=64)
     assert not waited_for
     never.set()
 
@@ -128,7 +128,7 @@ def test_a_plain_function_that_raises_is_named_with_its_verb():
             next(iter(()))
 
     with pytest.raises(AssertionError, match=r"RuntimeError: coroutine raised StopIteration \(raised by flush\)"):
-        check_memory(Raising)
+        check_memory(Raising, records=64)
 
 
 def test_a_verb_may_return_something_to_wait_for():
@@ -136,7 +136,7 @@ def test_a_verb_may_return_something_to_wait_for():
         def flush(self) -> Coroutine[Any, Any, None]:
             return super().flush()
 
-    assert len(check_memory(Handing).held) == 18
+    assert len(check_memory(Handing, records=64).held) == 18
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import Counter
 from itertools import islice
@@ -10,8 +11,13 @@ from typing import ClassVar
 
 import pytest
 
-from eirkit.agents.memory import Item
+from eirkit.agents.driver import wait_for
+from eirkit.agents.memory import Item, memories
+from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory
+from eirkit.errors import UsageError
 from eirkit.testing import check_memory
+from eirkit.testing.memory_faults import Fault, _concurrent, _found, _many, restarts
+from eirkit.testing.opened_memory import Factory, SuiteLimits
 
 
 class Sound:
@@ -256,21 +262,98 @@ BROKEN = {
 }
 
 
-@pytest.fixture(autouse=True)
-def few_records(monkeypatch):
-    monkeypatch.setattr("eirkit.testing.memory_faults.WRITING_SECONDS", 0.2)
-
-
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
 def test_a_broken_memory_is_named_by_its_fault(kind):
     OtherUsers.everyone.clear()
     with pytest.raises(AssertionError, match=BROKEN[kind]):
-        check_memory(kind, seconds=20)
+        check_memory(kind, seconds=20, records=64)
+
+
+@pytest.mark.parametrize("kind", [NothingAfterRestart, OtherUsers, PrefixMatches])
+def test_a_broken_memory_that_stays_open_is_named_as_well(kind):
+    OtherUsers.everyone.clear()
+    with pytest.raises(AssertionError, match=BROKEN[kind]):
+        check_memory(kind, seconds=20, records=64, reuse=True)
+
+
+def test_a_memory_that_stays_open_is_opened_four_times_at_most_and_closed_each_time():
+    """Once for most requirements, once more where two are used at a time, and once each to close and to restart."""
+    opened = []
+
+    class Counted(Sound):
+        def setup(self) -> None:
+            opened.append(self)
+
+        def teardown(self) -> None:
+            if self in opened:
+                opened.remove(self)
+                closed.append(self)
+
+    closed: list[Sound] = []
+    assert len(check_memory(Counted, seconds=20, records=64, reuse=True).held) == 18
+    assert (opened, len(closed)) == ([], 4)
 
 
 @pytest.mark.parametrize("kind", [Sound, SlowOnPurpose])
 def test_a_sound_memory_holds_everything(kind):
-    found = check_memory(kind, seconds=20)
+    found = check_memory(kind, seconds=20, records=64)
     assert len(found.held) == 18
     assert any("a restart was not tested" in note for note in found.notes)
-    assert any("many records" in note for note in found.notes)
+    assert "many records: 64 written, 24 sought, 0 not found" in found.notes
+
+
+@pytest.mark.parametrize("name", ["key-value", "bm25", "vector"])
+def test_a_cheap_store_is_tried_with_ten_thousand_records_and_raises_no_alarm(name):
+    found = check_memory(memories.get(name), seconds=60)
+    assert len(found.held) == 18
+    assert "many records: 10,000 written, 24 sought, 0 not found" in found.notes
+
+
+@pytest.mark.parametrize("name", ["agent-file", "agent-tools"])
+def test_a_memory_that_an_agent_manages_conforms(name):
+    plan = MemoryPlan(name, {})
+    found = check_memory(lambda: make_memory(plan), seconds=60, records=64)
+    assert len(found.held) == 18
+    assert "many records: 64 written, 24 sought, 0 not found" in found.notes
+
+
+class Slow(Sound):
+    def write(self, item: Item) -> None:
+        time.sleep(0.005)
+        super().write(item)
+
+
+class Small(Sound):
+    """Holds thirty, and says so."""
+
+    most_records = 30
+
+    def write(self, item: Item) -> None:
+        super().write(item)
+        self.kept = dict(list(self.kept.items())[-30:])
+
+
+def tried(requirement: Fault, kind: Factory, records: int = 64) -> str | None:
+    return wait_for(requirement(kind, SuiteLimits(60, records)))
+
+
+def test_fewer_records_than_asked_for_are_explained(monkeypatch):
+    monkeypatch.setattr("eirkit.testing.memory_faults.WRITING_SECONDS", 0.1)
+    said = tried(_many, Slow, 10_000)
+    assert re.match(r"many records: \d+ written of 10,000 in 0\.1 s, \d+\.\d ms a write, 24 sought", said or "")
+    said = tried(_many, Small, 10_000)
+    assert said == "many records: 30 written of 10,000, because it declares to hold no more, 24 sought, 0 not found"
+    with pytest.raises(UsageError, match="records is 0; give 1 or more"):
+        check_memory(Sound, records=0)
+
+
+def test_a_system_in_a_process_of_its_own_is_restarted_and_waited_for():
+    def own(kind: type) -> Factory:
+        return lambda: make_memory(MemoryPlan(f"{__file__}:{kind.__name__}", {}))
+
+    with pytest.raises(AssertionError, match=r"lost in a restart: read\('A_1'\) returned nothing"):
+        tried(restarts, own(NothingAfterRestart))
+    with pytest.raises(AssertionError, match=r"racing writers: of 16 writes at the same time 15 are lost"):
+        tried(_concurrent, own(RacingWriters))
+    assert tried(_found, own(SlowOnPurpose)) is None
+    assert "declares to hold no more" in (tried(_many, own(Small)) or "")

@@ -281,6 +281,15 @@ def test_a_contract_that_asks_for_everything_saves_one_record_each(m: int, q: in
         assert counted.classes == q ** (m - left)
 
 
+def test_more_retrievals_than_places_take_no_more() -> None:
+    """Every place can be fetched once; a budget of a billion neither changes the value nor takes time."""
+    contract: Any = SimpleNamespace(
+        histories=list(product(range(2), repeat=3)), futures=("all",), respond=lambda x, u: x, retrievable=lambda x: x
+    )
+    enough, many = Frontier(contract, retrievals=3), Frontier(contract, retrievals=10**9)
+    assert many.point(1) == enough.point(1)
+
+
 def test_what_cannot_be_counted_is_said() -> None:
     plain = SimpleNamespace(histories=(1, 2), futures=(0,), respond=lambda x, u: x)
     with pytest.raises(ContractError, match="add retrievable"):

@@ -52,10 +52,20 @@ def drops_instructions(turns: Turns) -> Turns:
 
 
 class CompactingApi:
-    """The script of a server; it takes requests of both APIs."""
+    """The script of a server; it takes requests of both APIs.
 
-    def __init__(self, loses: Callable[[Turns], Turns], *, broken: bool = False) -> None:
-        self.loses, self.broken = loses, broken
+    Args:
+        when: which requests it compacts, by their last message, if they are long enough.
+    """
+
+    def __init__(
+        self,
+        loses: Callable[[Turns], Turns],
+        *,
+        broken: bool = False,
+        when: Callable[[str], bool] = lambda asked: asked == TOLD,
+    ) -> None:
+        self.loses, self.broken, self.when = loses, broken, when
         self.reader = make_model("scripted/reader", ModelOptions())
         self.everything: dict[str, Turns] = {}  # by what is carried: all turns before it
         self.compactions = 0
@@ -70,12 +80,13 @@ class CompactingApi:
         asked = last["content"]
         size = sum(map(len, [*carried, *turns])) // CHARACTERS_A_TOKEN
         block, text = None, "OK"
-        if asked == TOLD and trigger is not None and size > trigger[0]:
+        if trigger is not None and size > trigger[0] and self.when(asked):
             self.compactions += 1
             block = self._compacted([*carried, *turns], is_messages)
             text = "" if trigger[1] else text
-        elif asked != TOLD:
-            text = self._answered(items, carried, turns, asked)
+            carried, turns = decoded(block["encrypted_content"]), []
+        if asked != TOLD:
+            text = self._answered(carried, turns, asked)
         shaped = message if is_messages else response
         return Answer(json.dumps(shaped(text, block)).encode())
 
@@ -113,7 +124,7 @@ class CompactingApi:
             return {"type": "compaction", "content": summary, "encrypted_content": kept}
         return {"type": "compaction", "id": f"cmp_{self.compactions}", "encrypted_content": kept}
 
-    def _answered(self, items: Sequence[Any], carried: Turns, turns: Turns, asked: str) -> str:
+    def _answered(self, carried: Turns, turns: Turns, asked: str) -> str:
         found = self._asked([*carried, *turns], asked)
         before = next((all_ for kept, all_ in self.everything.items() if decoded(kept) == carried and carried), carried)
         whole = self._asked([*before, *turns], asked)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from eirkit.agents.memory import Item, MemorySystem
+from eirkit.agents.memories.agent_managed import MOST_CHARACTERS, passages_of
+from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemorySystem
 from eirkit.agents.model import Message, Reply, Request, ToolCall
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan
 from eirkit.errors import UsageError
@@ -97,6 +101,52 @@ class Clumsy:
 
     def settings(self) -> dict[str, Any]:
         return {}
+
+
+class Wrong(Clumsy):
+    """A model that calls what is not there, and with arguments that are none."""
+
+    CALLS = (
+        ToolCall("edit_file", {"old_text": "", "new_text": "kept"}),
+        ToolCall("save_memory", {"text": "kept"}),
+    )
+
+    async def reply(self, request: Request) -> Reply:
+        found = await super().reply(request)
+        wrong = (ToolCall("format_disk", {}), ToolCall(request.tools[0].name, {"": "all of it"}))
+        return replace(found, calls=(*wrong, *found.calls)) if found.calls else found
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("agent-file", "5 of 10000"), ("agent-tools", "Saved")],
+)
+def test_a_call_that_is_none_is_answered_and_ends_nothing(name, told, monkeypatch):
+    wrong = Wrong()
+    monkeypatch.setattr("eirkit.agents.models.scripted.make_reader", lambda *given: wrong)
+    held, _ = kept(name, ("2031-01-06", "Hello."), question="Where?")
+    assert held == ["kept"]
+    for one in ("no tool 'format_disk'; call ", "the arguments are no JSON object", told):
+        assert any(one in result for result in wrong.results), (one, wrong.results)
+
+
+@given(st.lists(st.text("ab ", min_size=1, max_size=3000).filter(str.strip), max_size=60))
+def test_whatever_fits_into_the_file_is_shown_whole(lines):
+    while sum(len(line) + 1 for line in lines) > MOST_CHARACTERS:
+        lines.pop()
+    parts = passages_of(lines)
+    assert len(parts) <= SEARCH_LIMIT
+    assert max(map(len, parts), default=0) <= LONGEST_PASSAGE
+    assert "".join(parts).replace("\n", "") == "".join(lines)
+    size, longest = sum(len(line) + 1 for line in lines), max(map(len, lines), default=0)
+    if lines and size <= MOST_CHARACTERS - SEARCH_LIMIT * longest:
+        assert "\n".join(parts).split("\n") == lines  # no line is broken without need
+
+
+def test_lines_that_are_too_long_for_whole_ones_are_shown_in_parts():
+    """Nine lines that fit into the file, of which passages of whole lines would show five."""
+    lines = [f"{number} ".ljust(1100, "x") for number in range(9)]
+    assert "".join(passages_of(lines)).replace("\n", "") == "".join(lines)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def bridged(name: str = "key-value", **settings: object) -> ProcessMemory:
 
 
 def test_a_bridged_memory_conforms():
-    assert len(check_memory(bridged, seconds=60).held) == 18
+    assert len(check_memory(bridged, seconds=60, records=64).held) == 18
 
 
 def test_settings_reach_the_other_process():

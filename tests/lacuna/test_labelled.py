@@ -254,3 +254,19 @@ def test_another_file_or_entry_is_refused_in_one_line(file, workload, preset, se
     path = str(file.parent / preset)
     with pytest.raises(EirkitError, match=error):
         list(generate_many(find_workload(workload).specify({"workload": workload, "preset": path}), [seed]))
+
+
+def test_another_label_is_another_task(tmp_path):
+    """Answers are judged by the labels, so runs on a file whose labels were changed are not those of the file."""
+    found = set()
+    for change in (
+        {},
+        {"answer": "Borgan"},
+        {"answer_session_ids": ["a"]},
+        {"question_date": "2031/03/06 (Thu) 10:00"},
+    ):
+        path = tmp_path / f"{len(found)}.json"
+        path.write_text(json.dumps([{**longmemeval(1)[0], **change}]), "utf-8")
+        spec = find_workload("longmemeval").specify({"workload": "longmemeval", "preset": str(path)})
+        found |= {task.fingerprint for task in generate_many(spec, [0])}
+    assert len(found) == 4

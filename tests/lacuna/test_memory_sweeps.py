@@ -121,3 +121,34 @@ def test_strict_memories_hold_h_records_and_the_panel_says_so(tmp_path, memory):
     assert native["memory_system"]["records"] == 8, "every STORE is written once"
     assert strict["memory_system"]["fates"]["not_stored"] > 0
     assert native["accuracy"] == 1 > strict["accuracy"]
+
+
+SLOW = """
+import time
+from pathlib import Path
+
+class Slow:
+    '''Takes its time, and notes at the start of every run how many are on the disk.'''
+    def __init__(self):
+        self.kept = {}
+    def reset(self, scope):
+        self.kept = {}
+        runs = Path(__file__).with_name("out") / "runs.jsonl"
+        with Path(__file__).with_name("seen").open("a") as seen:
+            seen.write(f"{len(runs.read_text().splitlines())}\\n")
+        time.sleep(0.3)
+    def write(self, item):
+        self.kept[item.label] = item.text
+    def search(self, query, limit):
+        return [text for label, text in self.kept.items() if text.split()[0] in query][:limit]
+    def read(self, label):
+        return self.kept.get(label)
+"""
+
+
+def test_runs_that_take_long_are_stored_one_by_one(tmp_path):
+    """Whoever stops a sweep of a slow system keeps every run that has ended."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    out = ("--memory", f"{tmp_path / 'slow.py'}:Slow", "--out", str(tmp_path / "out"))
+    assert eirkit(*RUN, *out) == 0
+    assert (tmp_path / "seen").read_text().split() == ["0", "1", "2"]

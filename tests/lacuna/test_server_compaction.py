@@ -6,10 +6,15 @@ import json
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
+from eirkit.agents.conversing import TOLD
 from eirkit.cli import run
+from eirkit.event_files import events_path, read_lines
+from eirkit.runs import replay
+from eirkit.runs.replay import check_runs
 from eirkit.tasks.generation import generate
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.words.floor import floor_bits, present_requirement
@@ -147,6 +152,79 @@ def test_the_tokens_of_a_compaction_are_counted_and_bits_are_those_of_the_worlds
         probed += sum(present_requirement(world, cut, key).bits for key in keys)
         assert floor_bits(world, cut) >= sum(present_requirement(world, cut, key).bits for key in keys)
     assert found["server"]["server_probed_bits"] == pytest.approx(probed / WORLDS)
+
+
+def runs_of(folder: str) -> list[dict]:
+    """The records by seed; the file has them in the order in which the runs ended."""
+    found = [json.loads(line) for line in Path(folder, "runs.jsonl").read_text().splitlines()]
+    return sorted(found, key=lambda record: record["seed"])
+
+
+def test_a_compaction_within_a_question_is_known_for_that_question_alone(model, capsys):
+    """The server compacts while it answers some questions; others after the same session saw the whole conversation."""
+    within = {"asked": 0}
+
+    def some(asked: str) -> bool:
+        chosen = asked != TOLD and crc32(asked.encode()) % 2 == 0
+        within["asked"] += chosen
+        return chosen
+
+    api = CompactingApi(keeps_half, when=some)
+    found, server = ran(capsys, model, api)
+    every, kept = found["abilities"][0], found["server"]
+    wrong = every["asked"] - every["right"]
+    assert every["right"] == sum(api.as_with_everything.values())
+    assert 0 < wrong <= within["asked"] == api.compactions < every["asked"]
+    shown_by_answer = ("word_opaque", "word_stale", "word_entity", "word_withdrawn")
+    counts = [record["words"]["fates"] for record in runs_of("out")]
+    assert sum(sum(one.values()) for one in counts) == wrong
+    assert {name for one in counts for name in one} <= {*shown_by_answer}
+    assert sum(record["words"]["server"]["compactions"] for record in runs_of("out")) == api.compactions
+    assert kept["server_compacted"] > 0
+    assert 0 < kept["server_kept_bits"] < kept["server_probed_bits"]
+    sent = [one.body for one in server.received]
+    assert not any("encrypted_content" in json.dumps(body) for body in sent), "each question is a request of its own"
+
+
+@pytest.mark.parametrize("when", [lambda asked: asked == TOLD, lambda asked: asked != TOLD])
+def test_such_a_run_is_played_again_exactly_from_its_records(model, capsys, when):
+    before, _ = ran(capsys, model, CompactingApi(keeps_half, when=when))
+    checked = list(check_runs(Path("out/runs.jsonl")))
+    assert [(played, wrong) for _, played, wrong in checked] == [(True, [])] * WORLDS
+    words = ["lacuna", "run", "words", "--condition", "server-compaction", "--context-tokens", str(TRIGGER)]
+    words += ["--model", "replay/out", "--seeds", ",".join(map(str, range(1, WORLDS + 1))), "--out", "again", "--json"]
+    assert run(words) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert row["words"] == before
+    assert [one["words"] for one in runs_of("again")] == [one["words"] for one in runs_of("out")]
+
+
+def test_another_compaction_than_the_recorded_one_is_noticed(model, capsys, monkeypatch):
+    ran(capsys, model, CompactingApi(keeps_half))
+    whole = replay.read_block
+
+    def changed(*place: object) -> bytes:
+        before, mark, rest = whole(*place).partition(b'"encrypted_content":"')
+        return before + mark + (b"A" if rest[:1] != b"A" else b"B") + rest[1:]
+
+    monkeypatch.setattr(replay, "read_block", changed)
+    found = [wrong for _, _, wrong in check_runs(Path("out/runs.jsonl"))]
+    assert len(found) == WORLDS
+    assert all("prompt_sha256" in one[0] for one in found)
+
+
+def test_no_key_that_a_server_repeats_in_what_it_compacted_is_recorded(model, capsys, monkeypatch):
+    secret = "sk-repeated-by-the-server-0123456789"
+    monkeypatch.setenv("ANTHROPIC_API_KEY" if model == "anthropic/m" else "OPENAI_API_KEY", secret)
+    api = CompactingApi(keeps_all)
+    whole = api._compacted
+    api._compacted = lambda *given: whole(*given) | {"id": secret}
+    ran(capsys, model, api)
+    written = [path for path in Path("out").rglob("*") if path.is_file()]
+    events = b"".join(read_lines(events_path(Path("out"))))
+    assert b"encrypted_content" in events
+    assert secret.encode() not in events
+    assert not [path for path in written if secret.encode() in path.read_bytes()]
 
 
 def test_an_api_without_compaction_is_refused_in_one_line(capsys, monkeypatch, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
 import os
 import random
@@ -377,6 +378,29 @@ def test_a_seed_gives_the_same_bytes_in_every_process():
         return done.stdout
 
     assert len({digest(hash_seed) for hash_seed in ("0", "1", "4242")}) == 1
+
+
+HARD = Dials(
+    level=3, nicknames=3, alike=2, values=2, facts=6, updates=3, small_talk=1, documents=3, sentences=5, instructions=3,
+    probes=2,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dials", "language", "expected"),
+    [
+        (PRESETS["small"], "english", "15018baf8155e976"),
+        (PRESETS["standard"], "german", "9ea43aded7bb049e"),
+        (HARD, "english", "3cc683c32b8f250e"),
+    ],
+)
+def test_worlds_and_their_words_are_those_of_earlier_versions(dials, language, expected):
+    """Results name worlds by their seeds alone, so no world may ever change; new sentences of a language may."""
+    digest = hashlib.sha256()
+    worlds = list(generate_worlds(dials, range(10)))
+    for world, told in zip(worlds, tell_many(worlds, load_language(language)), strict=True):
+        digest.update(repr((world.sessions, world.people, told)).encode())
+    assert digest.hexdigest()[:16] == expected
 
 
 def test_presets_grow_and_the_largest_exceeds_a_million_tokens():

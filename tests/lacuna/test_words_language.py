@@ -155,11 +155,13 @@ def test_a_day_counted_from_today_is_read_as_it_was_said(language):
 
 
 def test_a_file_that_is_no_language_is_refused(tmp_path):
-    for text in ("name = 'none'", "[statements", "name = 'x'\nevents = 3"):
-        (tmp_path / "x.toml").write_text(text)
-        load_language.cache_clear()
+    for number, text in enumerate(("name = 'none'", "[statements", "name = 'x'\nevents = 3")):
+        path = tmp_path / f"{number}.toml"
+        path.write_text(text)
         with pytest.raises(InputFileError, match="is not a language that can be used"):
-            load_language(str(tmp_path / "x.toml"))
+            load_language(str(path))
+    with pytest.raises(InputFileError, match="is not a language"):
+        load_language(str(path.with_suffix("")))  # a name, not a path
     with pytest.raises(InputFileError, match="klingon"):
         load_language("klingon")
 

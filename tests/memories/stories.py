@@ -28,7 +28,7 @@ def needs(name: str) -> pytest.MarkDecorator:
 
 def held(name: str, **settings: Any) -> int:
     """Return how many of the eighteen requirements a system meets; AssertionError names the others."""
-    return len(check_memory(lambda: make_memory(MemoryPlan(name, settings)), seconds=VERB_SECONDS).held)
+    return len(check_memory(lambda: make_memory(MemoryPlan(name, settings)), seconds=VERB_SECONDS, records=64).held)
 
 
 def run(folder: Path, capsys: pytest.CaptureFixture[str], name: str, *more: str) -> list[dict[str, Any]]:

@@ -134,6 +134,6 @@ def test_objects_of_this_program_keep_their_time_limits_and_their_exits_to_thems
 
 def test_check_memory_reports_hostile_systems_as_findings():
     with pytest.raises(AssertionError, match="KeyboardInterrupt: pretends"):
-        check_memory(hostile.Interrupts, seconds=60)
+        check_memory(hostile.Interrupts, seconds=60, records=64)
     with pytest.raises(AssertionError, match="died during"):
         check_memory(lambda: ProcessMemory(f"{FILE}:Exits", {}, Path(sys.executable), is_own=True), seconds=60)

@@ -44,7 +44,7 @@ def server() -> Iterator[dict[str, Any]]:
 def test_it_conforms_on_a_server_that_already_runs(server, monkeypatch):
     monkeypatch.setenv(PASSWORD, server["password"])
     plan = MemoryPlan("letta", {"url": server["url"], "profile": "store-only"})
-    assert len(check_memory(lambda: make_memory(plan), seconds=VERB_SECONDS).held) == 18
+    assert len(check_memory(lambda: make_memory(plan), seconds=VERB_SECONDS, records=64).held) == 18
 
 
 def test_it_recalls_whole_tasks_and_asks_no_model(server, monkeypatch, tmp_path, capsys):

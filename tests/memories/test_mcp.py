@@ -64,7 +64,11 @@ def serving() -> Iterator[tuple[str, subprocess.Popen[str]]]:
 @pytest.mark.slow
 def test_the_reference_server_conforms():
     assert (
-        len(check_memory(lambda: make_memory(MemoryPlan("mcp", {"profile": "store-only"})), seconds=VERB_SECONDS).held)
+        len(
+            check_memory(
+                lambda: make_memory(MemoryPlan("mcp", {"profile": "store-only"})), seconds=VERB_SECONDS, records=64
+            ).held
+        )
         == 18
     )
 
@@ -89,13 +93,13 @@ def test_the_reference_server_recalls_whole_tasks(tmp_path, capsys):
 @needs_mcp
 @pytest.mark.slow
 def test_a_server_of_ones_own_over_stdio_conforms():
-    assert len(check_memory(lambda: Mcp(preset="", server=STDIO), seconds=VERB_SECONDS).held) == 18
+    assert len(check_memory(lambda: Mcp(preset="", server=STDIO), seconds=VERB_SECONDS, records=64).held) == 18
 
 
 @needs_mcp
 def test_a_server_of_ones_own_over_http_conforms_and_is_left_clean(serving):
     url, _ = serving
-    assert len(check_memory(lambda: Mcp(preset="", server=shared(url)), seconds=VERB_SECONDS).held) == 18
+    assert len(check_memory(lambda: Mcp(preset="", server=shared(url)), seconds=VERB_SECONDS, records=64).held) == 18
     assert asyncio.run(ask(url, "count")) == ["0"]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import subprocess
-import sys
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -189,20 +187,6 @@ def test_what_to_do_next_has_every_option_that_was_given(models, tmp_path, capsy
     assert words == ["eirkit", "reproduce", *own, "--model", "PROVIDER/NAME"]
 
 
-def test_a_check_runs_no_code_that_a_record_names(models, archive):
-    """The archive of a model of one's own is verified although its file, were it run, would end the process."""
-    path = Path(models[0].partition(":")[0])
-    code = path.read_text("utf-8")
-    try:
-        path.write_text("raise SystemExit('the file was run')", "utf-8")
-        words = [sys.executable, "-m", "eirkit", "reproduce", "--verify", str(archive)]
-        checked = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-    finally:
-        path.write_text(code, "utf-8")
-    assert "is verified" in checked.stdout, checked
-    assert checked.returncode == 0
-
-
 def test_a_dry_run_estimates_every_run_and_writes_nothing(models, tmp_path, capsys):
     out = tmp_path / "out"
     words = ["reproduce", "rescue", "--model", models[0], "--out", str(out), "--dry-run", "--json"]
@@ -228,7 +212,7 @@ def test_a_sweep_that_was_run_otherwise_is_compared(models, tmp_path, capsys):
     assert [row["ours"] for row in rows] == [mine[row["label"]] for row in rows]
     assert [study["id"] for study in found["studies"]] == ["full-lookup-sweep"]  # it has no run of a rescue
     assert found["awaited"] == []
-    assert run(["reproduce", "--verify", str(tmp_path / "out")]) == 0
+    assert run(["reproduce", "--verify", str(tmp_path / "out"), "--plugins"]) == 0
 
 
 @pytest.fixture
@@ -238,7 +222,7 @@ def archive(models, tmp_path, capsys) -> Path:
 
 
 def problems(folder: Path, capsys) -> list[str]:
-    code = run(["reproduce", "--verify", str(folder), "--json"])
+    code = run(["reproduce", "--verify", str(folder), "--plugins", "--json"])
     found: list[str] = json.loads(capsys.readouterr().out)["problems"]
     assert code == bool(found)
     return found
@@ -259,6 +243,22 @@ def test_an_archive_is_what_was_written(archive, capsys):
         assert name in read_document(archive / ARCHIVE, SCHEMA)["files"]
     described = json.loads((archive / "croissant.json").read_text("utf-8"))
     assert {one["@id"] for one in described["distribution"]} == {"rows.csv", "runs/runs.jsonl"}
+
+
+def test_no_code_of_an_archive_is_run_unasked(archive, models, capsys):
+    """The file that its models name is another one by now, and leaves a mark if it is run."""
+    path = Path(models[0].partition(":")[0])
+    path.write_text(f"from pathlib import Path\nPath({str(archive)!r}, 'ran').touch()\n{AGENT}", "utf-8")
+    try:
+        capsys.readouterr()
+        assert run(["reproduce", "--verify", str(archive)]) == 2
+        said = capsys.readouterr()
+        assert (said.out, said.err.count("\n")) == ("", 1)
+        assert "add --plugins" in said.err
+        assert not (archive / "ran").exists()
+        assert [one.partition(":")[0] for one in problems(archive, capsys)] == ["ran"]
+    finally:
+        path.write_text(AGENT, "utf-8")
 
 
 def test_a_changed_or_missing_or_added_file_is_found(archive, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import shlex
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, stdev
@@ -193,19 +194,120 @@ def test_two_values_in_each_others_place_that_have_the_right_sum_contradict_noth
     assert row["validity"]["finding"] is None
 
 
-def test_memories_of_conversations_are_ranked_for_each_ability(tmp_path):
-    how = ("--seeds", "0:6", "--model", "scripted/reader", "--no-control", "--out", tmp_path / "run", "--json")
-    command("lacuna", "run", "words", "--memory", "text,bm25", *how)
-    found = choose([read_sweep(tmp_path / "run")])
-    right: dict[str, dict[str, list[float]]] = {}
-    for line in (tmp_path / "run" / RUNS).read_text("utf-8").splitlines():
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("told") / "run"
+    how = ("--seeds", "0:6", "--model", "scripted/reader", "--no-control", "--out", path, "--json")
+    command("lacuna", "run", "words", "--memory", "text,bm25,words-add-only", *how)
+    return path
+
+
+def questions(folder: Path) -> dict[str, dict[str, list[tuple[int, int]]]]:
+    """Right answers and questions of each world, by ability and memory, as the records have them."""
+    found: dict[str, dict[str, list[tuple[int, int]]]] = {}
+    for line in (folder / RUNS).read_text("utf-8").splitlines():
         record = json.loads(line)
-        for ability, (correct, asked) in record["words"]["abilities"].items():
-            right.setdefault(ability, {}).setdefault(record["access"]["memory"], []).append(correct / asked)
-    assert found.parts["ability"].keys() == right.keys()
+        checks = record["words"]["instruction"]
+        counts = {**record["words"]["abilities"], "instruction": (checks["kept"], checks["asked"])}
+        for ability, (right, asked) in counts.items():
+            if asked:
+                found.setdefault(ability, {}).setdefault(record["access"]["memory"], []).append((right, asked))
+    return found
+
+
+def test_memories_of_conversations_are_ranked_for_each_ability(told):
+    found, counts = choose([read_sweep(told)]), questions(told)
+    assert found.parts["ability"].keys() == counts.keys()
     for ability, ranking in found.parts["ability"].items():
         values = {one.name: one.value for one in ranking.standings}
-        assert values == pytest.approx({name: fmean(shares) for name, shares in right[ability].items()})
-    page = page_of(read_sweep(tmp_path / "run"))
+        right = {name: sum(r for r, _ in of) / sum(n for _, n in of) for name, of in counts[ability].items()}
+        assert values == pytest.approx(right), "all questions count alike"
+    page = page_of(read_sweep(told))
     assert page.sections[0].anchor == "choice"
     assert page.headline.caption.startswith("accuracy with bm25")
+
+
+def test_one_ability_has_the_intervals_and_ties_of_its_line(told, capsys):
+    sweep = read_sweep(told)
+    one, line = choose([sweep], abilities=["update"]), choose([sweep]).parts["ability"]["update"]
+    assert one.ranking == line
+    both = choose([sweep], abilities=["update", "time"])
+    assert both.parts["ability"].keys() == {"update", "time"}
+    counts = questions(told)
+    pooled = [pair for ability in ("update", "time") for pair in counts[ability]["bm25"]]
+    value = next(one.value for one in both.ranking.standings if one.name == "bm25")
+    assert value == pytest.approx(sum(r for r, _ in pooled) / sum(n for _, n in pooled))
+    capsys.readouterr()
+    command("choose", told, "--ability", "update", "--ability", "time,update")
+    text = capsys.readouterr().out
+    assert "“accuracy on update and time”, 0.833 over 6 worlds" in " ".join(text.split())
+    assert all(len(line) <= 80 for line in text.splitlines() if not line.startswith("next: "))
+    assert run(["choose", str(told), "--ability", "charm"]) == 2
+    assert "no ability named 'charm'; known: abstention, count" in capsys.readouterr().err
+
+
+def test_a_run_and_its_ranking_give_the_same_numbers(told):
+    sweep = read_sweep(told)
+    found = choose([sweep])
+    in_choose = {
+        (name, one.name): one.value
+        for name, of in (("all", found.ranking), *found.parts["ability"].items())
+        for one in of.standings
+    }
+    in_run = {
+        (line["ability"], row["memory"]): line["accuracy"] for row in sweep.rows for line in row["words"]["abilities"]
+    }
+    assert in_choose == pytest.approx(in_run)
+    assert found.as_json()["mean_over"] == "questions"
+    assert "shares: of questions asked, all worlds together" in ranking_table(found).meanings()
+
+
+def test_weights_are_repeated_cases():
+    random_ = random.Random(9)
+    tasks, counts = list(range(9)), [random_.randint(1, 5) for _ in range(9)]
+    values = {name: [random_.random() for _ in tasks] for name in "abc"}
+    repeated = {name: [v for v, n in zip(of, counts, strict=True) for _ in range(n)] for name, of in values.items()}
+    once = rank(values, tasks, weights=counts).contrasts
+    again = rank(repeated, [task for task, n in zip(tasks, counts, strict=True) for _ in range(n)]).contrasts
+    for one, other in zip(once, again, strict=True):
+        assert (one.better, one.worse, one.wanted) == (other.better, other.worse, other.wanted)
+        assert (one.difference, one.low, one.high) == pytest.approx((other.difference, other.low, other.high))
+
+
+def test_the_last_line_runs_the_leaders_alone_on_new_worlds(told, capsys):
+    def printed() -> str:
+        capsys.readouterr()
+        command("choose", told, "--json")
+        return json.loads(capsys.readouterr().out)["again"]
+
+    words = shlex.split(printed())
+    assert words[words.index("--memory") + 1] == "bm25,words-add-only"
+    first, last = map(int, words[words.index("--seeds") + 1].split(":"))
+    assert first == 6
+    assert last - first >= 6
+    words[words.index("--seeds") + 1] = f"{first}:{first + 2}"  # as it is printed, on fewer worlds
+    assert run(words[1:]) == 0
+    assert {row["memory"] for row in read_sweep(Path(words[-1])).rows} == {"bm25", "words-add-only"}
+    assert Path(words[-1]).parent == told.parent
+    assert printed().endswith("run-more-2"), "the first name is taken now"
+
+
+def test_a_measure_that_no_run_has_is_refused_with_others(told, capsys):
+    for words in (
+        ["choose", str(told), "--measure", "used"],
+        ["compare", str(told), "--by", "memory", "--measure", "used"],
+    ):
+        capsys.readouterr()
+        assert run(words) == 2
+        said = capsys.readouterr().err
+        assert "the runs of text, bm25 and words-add-only have no figure for used (returned and used); rank by" in said
+        assert said.count("\n") == 1
+
+
+def test_texts_held_are_not_said_to_be_unrecorded(told, capsys):
+    capsys.readouterr()
+    command("choose", told)
+    text = " ".join(capsys.readouterr().out.split())
+    assert "bytes held" in text
+    assert "not recorded" not in text
+    assert "it holds texts; their size in bytes may be known" in text

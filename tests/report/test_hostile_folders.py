@@ -1,6 +1,9 @@
 """Folders that somebody else made: no code of theirs is run unasked, and damage is one line, never a trace."""
 
 import json
+import shutil
+import sys
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -8,9 +11,11 @@ import pytest
 from eirkit.bridges.otel_export import TraceFile
 from eirkit.cli import run
 from eirkit.errors import InputFileError, UsageError
+from eirkit.records import seal
 from eirkit.show import folders
 from eirkit.show.folders import foreign_in
 from eirkit.show.viewer.logs import LogFolders
+from eirkit.show.viewer.routes import Viewer
 from tests.report.folders import command, make_sweep
 
 EVIL = '''
@@ -69,6 +74,75 @@ def test_a_folder_that_is_not_finished_runs_none_either(capsys, hostile, tmp_pat
     assert "add --plugins" in refuse(capsys, "report", hostile)
     assert not (tmp_path / "ran").exists()
     assert call(capsys, "report", hostile, "--plugins", "--json")[0] == 0
+
+
+READING = (("report",), ("compare", 2), ("choose", 2), ("show",), ("watch", "--once"))
+
+
+@pytest.mark.parametrize("words", READING, ids=[words[0] for words in READING])
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_no_command_that_reads_records_opens_what_they_name(capsys, told, words, is_finished):
+    """The file is watched by the interpreter, so that it does not matter which part of a command would open it."""
+    if not is_finished:
+        (told / "summary.json").unlink()
+    name, *more = words
+    folders_given = [told] * (more.pop() if more and isinstance(more[-1], int) else 1)
+    code, shown, complaint = call(capsys, name, *folders_given, *more)
+    assert (code, "Traceback" in complaint) in ((0, False), (2, False)), (shown, complaint)
+    if name == "show":
+        assert "add --plugins" in refuse(capsys, name, told, "0")
+    assert not _opened
+
+
+def test_the_viewer_opens_no_file_that_records_name(told):
+    viewer = Viewer(told, LogFolders(()), lambda: 0.0)
+    (row,) = viewer.answer("/api/runs", {"at": ["."]})["rows"]
+    assert "--plugins" in viewer.answer("/api/run", {"at": ["."], "run": [row["run"]]})["unknown"]
+    assert not _opened
+
+
+def test_a_file_that_the_user_trusts_is_opened(capsys, told):
+    assert call(capsys, "show", told, "0", "--plugins", "--json")[0] == 0
+    assert _opened
+
+
+@pytest.fixture(scope="module")
+def with_language(tmp_path_factory) -> Path:
+    base = tmp_path_factory.mktemp("told")
+    english = files("eirkit.tasks.words").joinpath("english.toml").read_text("utf-8")
+    (base / "secret.toml").write_text(english, "utf-8")
+    preset = f"small+language={base / 'secret.toml'}"
+    words = ("words", "--preset", preset, "--model", "scripted/reader", "--seeds", "0", "--no-control")
+    command("lacuna", "run", *words, "--out", base / "out", "--json")
+    return base
+
+
+@pytest.fixture
+def told(with_language, tmp_path) -> Path:
+    """A sweep whose language is a file, which lies where its records say."""
+    shutil.copytree(with_language / "out", tmp_path / "out")
+    preset = str(with_language / "secret.toml")
+    shutil.copy(preset, tmp_path / "other.toml")  # a name of its own, which no cache knows
+    moved = str(tmp_path / "other.toml")
+    for path in ("runs.jsonl", "manifest.json", "summary.json"):
+        file = tmp_path / "out" / path
+        document = json.loads(file.read_text("utf-8").replace(preset, moved))  # there is one run
+        is_sealed = document.pop("crc32", None) is not None
+        line = json.dumps(document).encode() + b"\n"
+        file.write_bytes(seal(line) if is_sealed else line)
+    _opened.clear()
+    return tmp_path / "out"
+
+
+_opened: list[str] = []
+
+
+def _audit(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "open" and str(arguments[0]).endswith("other.toml"):
+        _opened.append(str(arguments[0]))
+
+
+sys.addaudithook(_audit)
 
 
 @pytest.mark.parametrize("axis", ["workload", "policy", "memory", "condition"])

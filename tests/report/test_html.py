@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eirkit.show.colours import coloured
 from eirkit.show.document import Axis, Chart, Figure, Headline, Listing, Page, Section, Series
 from eirkit.show.html import policy, render
-from eirkit.show.table import Column, Table, clean
+from eirkit.show.table import Column, Table, clean, in_viewer
 from tests.report.reading_pages import cells, data_of, faults, read, saved
 
 HOSTILE = (
@@ -134,3 +135,44 @@ def _number(text):
 def test_ids_that_occur_twice_are_told_apart():
     twice = Page("p", Headline("1", "c", ()), (Section("s", (), (CHART, CHART)), Section("s", (), (CHART,))))
     assert faults(render(twice)) == []
+
+
+def test_lines_on_top_of_each_other_are_drawn_apart_and_named():
+    xs = (0.0, 1.0, 2.0)
+    series = (
+        Series("a", "line", xs, (0.0, 0.5, 1.0)),
+        Series("b", "line", xs, (0.0, 0.5, 1.0)),
+        Series("c", "line", xs, (0.0, 0.5, 0.9)),
+        Series("d", "line", xs, (1.0, 0.5, 0.0)),  # crosses them in one point
+        Series("e", "points", xs, (0.0, 0.5, 1.0)),
+    )
+    chart = Chart("lines", "Lines", "Lines.", Axis("x"), Axis("y"), series)
+    assert chart.behind == [2, 1, 0, 0, 0]
+    assert chart.coincident == "On top of each other: a and b; a and c in part; b and c in part."
+    assert chart.coincident in render(Page("t", Headline("", "", ()), (Section("s", (), (chart,)),)))
+
+
+def test_a_name_has_one_colour_in_all_charts_of_a_page():
+    def chart(*names: str) -> Chart:
+        return Chart(
+            names[0], "t", "a", Axis("x"), Axis("y"), tuple(Series(name, "line", (1.0,), (1.0,)) for name in names)
+        )
+
+    many = [f"n{number}" for number in range(12)]
+    charts = (chart("m1", "m2"), chart("limit", "m2", "m1"), chart(*many), chart(*many[4:]))
+    page = coloured(Page("t", Headline("", "", ()), (Section("s", (), charts),)))
+    first, second, third, _ = ({one.name: one.colour for one in found.series} for found in page.charts())
+    assert (second["m1"], second["m2"]) == (first["m1"], first["m2"])
+    assert len(set(second.values())) == 3
+    assert len({third[name] for name in many[:8]}) == 8  # as many as there are colours
+    assert coloured(page) == page
+
+
+def test_only_a_page_in_the_viewer_links_to_it():
+    rows = ({"run": "a", "view": in_viewer(run="a b&c", t=3)}, {"run": "b", "view": "view:javascript:x"})
+    table = Table("t", "t", (Column("run", "run", link="view"),), rows)
+    page = Page("t", Headline("", "", ()), (Section("s", (), (table,)),))
+    assert "a+b" not in render(page)
+    shown = render(page, viewer="./?at=x")
+    assert 'href="./?at=x&amp;run=a+b%26c&amp;t=3"' in shown
+    assert "javascript:x" not in shown

@@ -41,7 +41,7 @@ def test_view_prints_its_address_serves_it_and_ends_with_an_interrupt(sweep):
 
 def test_a_folder_without_runs_is_one_line(tmp_path, capsys):
     assert run(["view", str(tmp_path), "--no-browser"]) == 2
-    assert "holds no sweep, evidence or analysis; write one with" in capsys.readouterr().err
+    assert "holds no sweep, evidence, analysis or compaction benchmark; write one with" in capsys.readouterr().err
     assert run(["view", str(tmp_path / "missing"), "--no-browser"]) == 2
     assert run(["watch", str(tmp_path), "--once"]) == 2
 

@@ -17,11 +17,12 @@ from eirkit.findings.spread import spread_of
 from eirkit.records import read_document
 from eirkit.runs import store
 from eirkit.runs.store import RUNS, read_events, scan_runs
+from eirkit.show.document import drawn_json
 from eirkit.show.runs.folder import read_sweep
 from eirkit.show.runs.possible import possible_section
 from eirkit.show.viewer import possible, run_index
 from eirkit.show.viewer.folders import find_places, place_at
-from eirkit.show.viewer.heat import heat
+from eirkit.show.viewer.heat import Layout, heat
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.progress import cell_rows, progress_of
 from eirkit.show.viewer.prompts import SpokenRun
@@ -183,7 +184,7 @@ def test_the_heat_map_is_the_summary_where_a_place_is_a_cell(root):
     summary = read_document(root / "sweep" / "summary.json", "summary/1")["rows"]
     for workload in ("stepwise-sum", "stepwise-max"):
         chosen = Query(equal=(("workload", (workload,)),))
-        series = heat(index.table(), chosen, "h", "model", "accuracy")["chart"]["series"][0]
+        series = heat(index.table(), chosen, Layout("h", ("model",), "accuracy"))["chart"]["series"][0]
         found = dict(zip(zip(series["x"], series["y"], strict=True), series["value"], strict=True))
         wanted = {(str(r["h"]), r["model"]): r["accuracy"] for r in summary if r["workload"] == workload}
         assert found == pytest.approx(wanted, abs=ROUNDING)
@@ -401,7 +402,7 @@ def test_the_picture_of_what_was_possible_is_that_of_the_report(root):
     section = possible_section(read_sweep(root / "sweep"))
     assert section is not None
     assert shown["words"] == list(section.words)
-    assert shown["figure"] == section.items[0].as_json()
+    assert shown["figure"] == drawn_json(section.items[0])
     assert {cell["cell"] for cell in shown["cells"]} == {row["cell"] for row in section.items[1].rows}
     with pytest.raises(InputFileError, match="no sweep"):
         viewer(root).answer("/api/possible", {"at": ["rescue"]})

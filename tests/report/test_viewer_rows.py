@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import UsageError
-from eirkit.show.viewer.heat import heat
+from eirkit.show.viewer.heat import Layout, heat, layout_of
 from eirkit.show.viewer.tables import ArrowColumns, Field, ListColumns, Query, RowTable, alike, label, telling
 
 FIELDS = (
@@ -32,6 +32,9 @@ rows = st.lists(
     ),
     max_size=12,
 )
+
+
+BY_KIND = Layout("kind", ("ok",), "size")
 
 
 def table_of(listed: list[dict[str, Any]]) -> RowTable:
@@ -104,10 +107,10 @@ def test_a_facet_counts_what_choosing_it_would_leave(listed):
 
 @given(rows)
 def test_a_cell_of_the_heat_map_is_the_mean_of_its_runs(listed):
-    found = heat(table_of(listed), Query(), "kind", "ok", "size")
+    found = heat(table_of(listed), Query(), BY_KIND)
     series = found["chart"]["series"][0]
-    for x, y, value, runs in zip(series["x"], series["y"], series["value"], found["runs"], strict=True):
-        own = [row["size"] for row in listed if (label(row["kind"]), label(row["ok"])) == (x, y)]
+    for chosen, value, runs in zip(found["filters"], series["value"], found["runs"], strict=True):
+        own = [row["size"] for row in listed if {key: label(row[key]) for key in ("kind", "ok")} == chosen]
         known = [size for size in own if size is not None]
         assert runs == len(own)
         if known:
@@ -131,11 +134,70 @@ def test_lists_and_arrow_tables_answer_alike(listed, key, descending, words):
     plain, arrow = table_of(floats), arrow_table_of(floats)
     assert plain.page(query, 0, 100) == arrow.page(query, 0, 100)
     assert plain.facets(query) == arrow.facets(query)
-    assert heat(plain, query, "kind", "ok", "size") == heat(arrow, query, "kind", "ok", "size")
+    assert heat(plain, query, BY_KIND) == heat(arrow, query, BY_KIND)
 
 
 def test_an_unknown_column_is_named_with_those_there_are():
     with pytest.raises(UsageError, match="no column named 'colour'; known: name, kind, size, ok"):
         table_of([]).choose(Query(sort="colour"))
     with pytest.raises(UsageError, match="is no figure"):
-        heat(table_of([]), Query(), "kind", "ok", "name")
+        heat(table_of([]), Query(), Layout("kind", ("ok",), "name"))
+
+
+SETTINGS = (
+    Field("model", "model", "text", facet=True, part="setting"),
+    Field("memory", "memory", "text", facet=True, part="setting"),
+    Field("profile", "profile", "text", facet=True, part="setting"),  # follows from the memory
+    Field("h", "h", facet=True, part="setting"),
+    Field("seed", "seed", part="replicate"),
+    Field("accuracy", "accuracy", "share"),
+)
+
+
+def settings_table(runs: list[tuple[str, str | None, int, int, float]]) -> RowTable:
+    """Runs as (model, memory, h, seed, accuracy)."""
+    keys = ("model", "memory", "h", "seed", "accuracy")
+    columns: dict[str, list[Any]] = {key: [run[place] for run in runs] for place, key in enumerate(keys)}
+    columns["profile"] = [memory and f"{memory} as documented" for memory in columns["memory"]]
+    return RowTable(SETTINGS, ListColumns(columns, len(runs)))
+
+
+def test_a_cell_pools_neither_memories_nor_models_unless_somebody_asks_for_it_and_then_it_says_so():
+    runs = [
+        (model, memory, h, seed, value)
+        for model in ("a", "b")
+        for memory, value in (("good", 0.686), (None, 0.1))
+        for h in (2, 4)
+        for seed in (0, 1, 2)
+    ]
+    table = settings_table(runs)
+    usual = layout_of(table, Query(), {})
+    assert usual == Layout("h", ("model", "memory"), "accuracy")
+    found = heat(table, Query(), usual)
+    assert set(found["over"]) == {"3 runs over 3 seeds"}
+    assert found["mixed"] == []
+    assert found["y"] == ["a · good", "a · no memory", "b · good", "b · no memory"]
+    assert {round(value, 9) for value in found["chart"]["series"][0]["value"]} == {0.686, 0.1}
+    for place, filters in enumerate(found["filters"]):
+        chosen = table.choose(Query(equal=tuple((key, (name,)) for key, name in filters.items())))
+        assert len(chosen) == found["runs"][place]
+    pooled = heat(table, Query(), Layout("h", ("model",), "accuracy"))
+    assert {round(value, 9) for value in pooled["chart"]["series"][0]["value"]} == {0.393}  # which describes neither
+    assert set(pooled["over"]) == {"6 runs over memory good and –, 3 seeds"}
+    assert pooled["mixed"] == ["memory"]
+
+
+@given(st.lists(st.tuples(*[st.sampled_from("ab")] * 2, *[st.integers(0, 2)] * 2, st.floats(0, 1)), max_size=20))
+def test_the_usual_layout_is_complete_and_has_no_column_too_many(runs):
+    table = settings_table(runs)
+    layout = layout_of(table, Query(), {})
+    assert layout is not None
+    settings = {(model, memory, h) for model, memory, h, _, _ in runs}
+    assert len(heat(table, Query(), layout)["runs"]) == len(settings)
+
+
+def test_columns_that_an_address_asks_for_in_vain_are_not_used():
+    table = settings_table([("a", "x", 2, 0, 0.5), ("b", "x", 4, 0, 0.5)])
+    assert layout_of(table, Query(), {"x": "colour", "y": "seed,model", "value": "size"}) == Layout(
+        "h", ("model",), "accuracy"
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import http.client
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -15,7 +17,8 @@ import pytest
 from eirkit.errors import UsageError
 from eirkit.show.viewer.folders import open_root
 from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.routes import LONGEST, Viewer, more_of, shorten
+from eirkit.show.viewer.long_texts import LONGEST, more_of, shorten
+from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.server import HOST, LONGEST_ADDRESS, ViewerServer
 from tests.processes import PATIENCE_SECONDS
 from tests.report.folders import make_sweep
@@ -135,7 +138,7 @@ def test_no_path_leads_to_a_file(server, path):
 def test_no_key_leads_out_of_the_folder(server, key):
     response, body = ask(server, f"/api/overview?at={quote(key)}")
     assert response.status == 404
-    assert "no sweep, evidence or analysis" in json.loads(body)["error"]
+    assert "nothing that can be shown is at" in json.loads(body)["error"]
 
 
 def test_a_link_out_of_the_folder_is_not_followed(folder, tmp_path):
@@ -250,3 +253,19 @@ def test_two_servers_have_different_tokens(server, folder):
     other.server_close()
     assert other.token != server.token
     assert len(server.token) >= 32
+
+
+def test_the_report_links_every_cell_to_its_runs_and_a_run_to_its_row(server):
+    response, body = ask(server, "/report?at=sweep")
+    page = body.decode()
+    assert response.status == 200
+    assert "script-src 'sha256-" in response.headers["Content-Security-Policy"]
+    links = [html.unescape(link) for link in re.findall(r'href="(\./\?at=sweep&amp;f\.[^"]+)"', page)]
+    rows = json.loads(ask(server, "/api/runs?at=sweep")[1])
+    assert len(set(links)) == 12  # two workloads, two models, three h
+    found = [json.loads(ask(server, f"/api/runs{link[2:]}")[1])["matched"] for link in set(links)]
+    assert found == [1] * 12
+    run = json.loads(ask(server, f"/api/run?at=sweep&run={rows['rows'][0]['run']}")[1])
+    assert f'<tr id="cell-{run["cell"]}">' in page
+    assert ask(server, "/report?at=sweep", cookie=False)[0].status == 403
+    assert ask(server, "/report?at=other")[0].status == 404

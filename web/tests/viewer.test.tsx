@@ -2,14 +2,16 @@
 import { render } from "preact";
 import { beforeEach, describe, expect, it } from "vitest";
 import { measuresOf } from "../src/measures";
-import type { Step } from "../src/viewer/api";
+import type { Field, FieldKind, Page, Step } from "../src/viewer/api";
 import { addressOf } from "../src/viewer/api";
 import { Breaks, breakFigures } from "../src/viewer/breaks";
 import { go, readAddress, rowsAsked } from "../src/viewer/address";
-import { axesOf, valueOf } from "../src/viewer/heat";
+import { diffLines, editOf } from "../src/viewer/diff";
+import { cellWords } from "../src/viewer/heat";
 import { Block, Inert, pieces } from "../src/viewer/inert";
 import { wholeTicks } from "../src/viewer/picture";
 import { target } from "../src/viewer/scrub";
+import { answerOf } from "../src/viewer/static";
 import { sentence, shown, verdictOf } from "../src/viewer/words";
 
 const HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u001b[31mred \u202egnp.exe\u202c\u200b\u0000";
@@ -137,20 +139,63 @@ describe("compactions and clears", () => {
 });
 
 describe("the heat map", () => {
-  const facets = (distinct: Record<string, number>) => Object.entries(distinct).map(([key, count]) => ({ key, title: key, values: [], distinct: count }));
-  const nothing = new URLSearchParams();
+  it("says once what all cells are means of", () => {
+    const cell = (over: string) => ({ over });
+    expect(cellWords([cell("3 runs over 3 seeds"), cell("3 runs over 3 seeds")])).toBe("Every cell: 3 runs over 3 seeds.");
+    expect(cellWords([cell("3 runs over 3 seeds"), cell("2 runs over 2 seeds")])).toBe("Cells: 3 runs over 3 seeds; or 2 runs over 2 seeds.");
+    expect(cellWords([1, 2, 3, 4].map((runs) => cell(`${runs} runs`)))).toContain("under the pointer");
+  });
+});
 
-  it("shows a figure that the folder has, whatever is asked for", () => {
-    const figures = (...keys: string[]) => keys.map((key) => ({ key }));
-    expect(valueOf(figures("h", "accuracy"), nothing)).toBe("accuracy");
-    expect(valueOf(figures("turns", "later_used_peak"), new URLSearchParams("value=resolved"))).toBe("later_used_peak");
-    expect(valueOf(figures("turns"), nothing)).toBe("turns");
-    expect(valueOf([], nothing)).toBeNull();
+describe("an edit", () => {
+  const call = (given: Record<string, string>) => ({ arguments: Object.entries(given).map(([name, value]) => ({ name, value })) });
+  const drawn = (given: Record<string, string>) => editOf(call(given))?.lines.map((line) => `${line.kind} ${line.text}`);
+
+  it("keeps the lines that both texts share", () => {
+    expect(drawn({ file_path: "a", old_string: "x\ny\nz", new_string: "x\nw\nz\nv" })).toEqual(["same x", "taken y", "put w", "same z", "put v"]);
+    expect(drawn({ edits: JSON.stringify([{ old_string: "x", new_string: "y" }]) })).toEqual(["place edit 1", "taken x", "put y"]);
   });
 
-  it("does not lay a figure out by itself", () => {
-    expect(axesOf(facets({ model: 1, resolved: 2, clipping_group: 2 }), nothing, "resolved")).toEqual({ x: "clipping_group", y: "model" });
-    expect(axesOf(facets({ model: 2, h: 3 }), nothing, "accuracy")).toEqual({ x: "h", y: "model" });
+  it("is found in a patch, and not in a list with dashes", () => {
+    expect(drawn({ input: "*** Begin Patch\n@@ def f\n-x\n+y\n z" })).toEqual(["place *** Begin Patch", "place @@ def f", "taken x", "put y", "same z"]);
+    expect(drawn({ content: "--- a\n- one\n- two" })).toBeUndefined();
+    expect(drawn({ edits: "[1]" })).toBeUndefined();
+  });
+
+  it("can be undone and done from its lines", () => {
+    const [before, after] = ["a b c a b b a".split(" ").join("\n"), "c b a b a c".split(" ").join("\n")];
+    const lines = diffLines(before, after);
+    const side = (kind: string) => lines.filter((line) => line.kind === "same" || line.kind === kind).map((line) => line.text).join("\n");
+    expect([side("taken"), side("put")]).toEqual([before, after]);
+    expect(lines.filter((line) => line.kind === "same").length).toBe(4); // the longest common subsequence, by hand: b a b a
+  });
+});
+
+describe("a copy without a server", () => {
+  const rows = [
+    { run: "a", model: "x", h: 2, accuracy: 0.5 },
+    { run: "b", model: "y", h: 4, accuracy: null },
+    { run: "c", model: "x", h: 4, accuracy: 0.9 },
+  ];
+  const field = (key: string, kind: FieldKind): Field => ({ key, title: key, kind, meaning: "", facet: true, shown: true, part: "result" });
+  const page = { fields: [field("run", "text"), field("model", "text"), field("h", "number"), field("accuracy", "share")], rows, matched: 3, total: 3, offset: 0, facets: [], read_share: 1 };
+  const copy = { answers: { "api/run?at=x&run=a+b%2Fc%7E*": { kind: "lacuna" }, "api/step?at=x": { error: "gone" } }, runs: { x: page } };
+  const runs = (query: string) => (answerOf(copy, `api/runs?at=x${query}`) as Page).rows.map((row) => row["run"]).join("");
+
+  it("filters, sorts and pages rows as the server does", () => {
+    expect(runs("")).toBe("abc");
+    expect(runs("&f.model=x&f.h=4")).toBe("c");
+    expect(runs("&min.accuracy=0.6")).toBe("c");
+    expect(runs("&f.accuracy=–")).toBe("b");
+    expect(runs("&q=Y")).toBe("b");
+    expect([runs("&sort=-accuracy"), runs("&sort=accuracy"), runs("&sort=-run")]).toEqual(["cab", "acb", "cba"]);
+    expect(runs("&offset=1&limit=1")).toBe("b");
+  });
+
+  it("finds an answer whatever the order of what is asked, and says where it has none", () => {
+    expect(answerOf(copy, addressOf("run", { run: "a b/c~*", at: "x" }))).toEqual({ kind: "lacuna" });
+    expect(() => answerOf(copy, "api/step?at=x")).toThrow("gone");
+    expect(() => answerOf(copy, "api/turn?at=x")).toThrow("eirkit view");
   });
 });
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -68,7 +69,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     except RuntimeError:
         return asyncio.run(_attended(work))
     with ThreadPoolExecutor(1) as elsewhere:
-        return elsewhere.submit(asyncio.run, _attended(work)).result()
+        return elsewhere.submit(copy_context().run, asyncio.run, _attended(work)).result()
 
 
 async def _attended(work: Coroutine[Any, Any, T]) -> T:

@@ -38,6 +38,11 @@ class Exchange:
     request: Request
     reply: Reply
 
+    @property
+    def is_compacted(self) -> bool:
+        """Whether the reply follows from what a server compacted, before this request or while it answered it."""
+        return bool(self.request.carried or self.reply.carried)
+
 
 @fact
 class Consultation:
@@ -162,6 +167,8 @@ def _exchange(entry: Exchange, texts: bool) -> dict[str, Any]:
             record["reasoning"] = reply.reasoning
         if reply.calls:
             record["calls"] = [{"name": call.name, "arguments": _arguments(call)} for call in reply.calls]
+        if reply.carried:
+            record["carried"] = [dict(item) for item in reply.carried]
     return record
 
 
@@ -266,7 +273,7 @@ def _line(entry: Entry, texts: bool, before: tuple[str, ...] | None) -> str:
 
 def _is_plain(reply: Reply) -> bool:
     return reply.usage is NO_USAGE and not (
-        reply.latency_seconds or reply.calls or reply.finish or reply.reasoning or reply.max_tokens
+        reply.latency_seconds or reply.calls or reply.finish or reply.reasoning or reply.max_tokens or reply.carried
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,12 @@ from eirkit.runs.values import show_seeds
 from eirkit.seeds import below, words
 from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.table import clean
+from eirkit.trust import records_read
 
 MOST_PROBLEMS = 20  # that are listed for one submission
 MOST_BYTES = 1 << 32  # of a submission
+LARGEST_LIST = 1 << 24  # bytes of its list of files and scores
+LARGEST_EVENTS = 1 << 25  # bytes of the events of one run; they take up to thirty times as much in memory
 _SHORTEST_RECORD = 500  # bytes of a line of runs.jsonl
 _DERIVED = ("suite", "suite_sha256", "cells", "runs", "prompt_sha256", "rules", "sources")
 
@@ -57,6 +61,7 @@ class Checked:
     document: Mapping[str, Any] = field(default_factory=dict)
     runs: int = 0  # played again from their replies
     made_anew: int = 0  # run again with model and memory
+    rerun_seed: int = 0  # that chose them
 
     @property
     def holds(self) -> bool:
@@ -79,19 +84,22 @@ def check(request: CheckRequest) -> Checked:
     try:
         if not (folder / DOCUMENT).is_file():
             return Checked(folder, folder.name, (f"{DOCUMENT}: is missing; make it with `eirkit submit`",))
-        document = read_document(folder / DOCUMENT, SCHEMA)
+        if found := [*islice(_unexpected(folder), MOST_PROBLEMS)]:
+            return Checked(folder, folder.name, tuple(found))  # before anything of it is opened
+        document = read_document(folder / DOCUMENT, SCHEMA, LARGEST_LIST)
         name = clean(str(document["name"]))[:LONGEST_NAME]
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         if size > MOST_BYTES:
             return Checked(folder, name, (f"{size:,} bytes, where at most {MOST_BYTES:,} are read",))
-        return _checked(request, name, document)
+        with records_read(plugins=request.plugins):
+            return _checked(request, name, document)
     except UNREADABLE as error:
         return Checked(folder, folder.name, (f"{DOCUMENT}: {_words(error)}",))
 
 
 def _checked(request: CheckRequest, name: str, document: Mapping[str, Any]) -> Checked:
     folder = request.folder
-    problems = [*_unexpected(folder), *changed_files(folder, DOCUMENT, document["files"])]
+    problems = [*changed_files(folder, DOCUMENT, document["files"])]
     parts = [one for one in (OWN, CONTROLS) if one == OWN or (folder / one).is_dir()]
     suites: list[Suite] = []
     read: tuple[SweepFolder, ...] = ()
@@ -115,7 +123,7 @@ def _checked(request: CheckRequest, name: str, document: Mapping[str, Any]) -> C
             made, problems = made + count, problems + [f"{part}/{RUNS}: {one}" for one in wrong]
     if problems:
         return Checked(folder, name, tuple(problems[:MOST_PROBLEMS]), runs=runs)
-    return Checked(folder, name, (), read, document, runs, made)
+    return Checked(folder, name, (), read, document, runs, made, request.rerun_seed)
 
 
 def _settings(folder: Path, document: Mapping[str, Any], plugins: bool) -> tuple[Suite | None, list[str]]:
@@ -173,7 +181,9 @@ def _runs(folder: Path, suite: Suite, plugins: bool) -> tuple[int, list[str]]:
     planned, count = len(left), 0
     problems: list[str] = []
     try:
-        for record, was_played, wrong in check_runs(folder / RUNS, plugins=plugins, planned=coordinates):
+        for record, was_played, wrong in check_runs(
+            folder / RUNS, plugins=plugins, planned=coordinates, largest_block=LARGEST_EVENTS
+        ):
             count += 1
             run = str(record["run"])[:40]
             if record["run"] not in left:
@@ -224,9 +234,28 @@ def _made_anew(folder: Path, request: CheckRequest) -> tuple[int, list[str]]:
         return 0, []
     order = words([request.rerun_seed], len(able), "rerun", folder.name)[0]
     chosen = sorted(range(len(able)), key=lambda place: (int(below(order[place], 1 << 31)), place))[: request.rerun]
-    replays = Replays(folder, request.plugins)
+    replays = Replays(folder, request.plugins, largest_block=LARGEST_EVENTS)
     found = [(able[place]["run"], replays.made_anew(able[place])) for place in chosen]
     return len(chosen), [f"run {run}: {wrong}" for run, wrong in found if wrong]
+
+
+def without_copies(checked: Sequence[Checked]) -> list[Checked]:
+    """Refuse submissions with the records of another one, times included, which no two sweeps share.
+
+    The first by name stays, and of equal names the first by folder; who made the records is not in them.
+    """
+    owners: dict[str, Checked] = {}
+    found: dict[Path, Checked] = {}
+    for one in sorted(checked, key=lambda one: (one.name, one.folder)):
+        listed = one.document["files"] if one.holds else {}
+        digests = [listed[name]["sha256"] for name in (f"{OWN}/{RUNS}", f"{OWN}/{EVENTS}") if name in listed]
+        if (first := next((owners[digest] for digest in digests if digest in owners), None)) is not None:
+            told = f"{OWN}/: the same records as {first.name} ({first.folder.name}), the first by name; submit your own"
+            found[one.folder] = Checked(one.folder, one.name, (told,), runs=one.runs)
+        else:
+            found[one.folder] = one
+            owners |= dict.fromkeys(digests, one)
+    return [found[one.folder] for one in checked]
 
 
 def _words(error: BaseException) -> str:

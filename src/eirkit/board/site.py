@@ -63,12 +63,18 @@ def summary(tracks: Sequence[Track], checked: Sequence[Checked]) -> Iterator[str
     runs, anew = sum(one.runs for one in checked if one.holds), sum(one.made_anew for one in checked)
     yield (
         f"{counted(len(checked) - refused, 'submission')} of {len(checked):,} hold: {counted(runs, 'run')} were played "
-        f"again from their replies, {anew:,} were also run again with model and memory."
+        f"again from their replies, {anew:,} were also run again with model and memory{_drawn(checked)}."
     )
     for track in tracks[:3]:
         leaders = [entry.name for entry in track.entries if entry.id in track.ranking.leaders]
         most = f"{leaders[0]}" if len(leaders) == 1 else f"{len(leaders)} entries, first by mean {leaders[0]},"
         yield f"Not shown to be surpassed on {track.title}: {most} at {share(track.entries[0].accuracy.estimate)}."
+
+
+def _drawn(checked: Sequence[Checked]) -> str:
+    """Return which seed chose the runs that were run again."""
+    seeds = sorted({one.rerun_seed for one in checked if one.made_anew})
+    return f" (--rerun-seed {seeds[0]})" if len(seeds) == 1 else ""
 
 
 def _how(checked: Sequence[Checked]) -> Iterator[str]:
@@ -270,6 +276,10 @@ def board_json(tracks: Sequence[Track], checked: Sequence[Checked]) -> dict[str,
             }
             for track in tracks
         ],
+        "rerun": {
+            "runs": sum(one.made_anew for one in checked),
+            "seeds": sorted({one.rerun_seed for one in checked if one.made_anew}),
+        },
         "refused": [{"folder": one.folder.name, "problems": list(one.problems)} for one in checked if not one.holds],
     }
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path
-from eirkit.runs.archive import write_list
+from eirkit.runs.archive import describe_file, write_list
 from eirkit.runs.cells import Cell
 from eirkit.runs.manifest import FILE, Manifest, read_manifest
 from eirkit.runs.store import RUNS, is_unused_folder
@@ -24,6 +24,7 @@ from eirkit.runs.sweep import recorded_suite, start_sweep
 from eirkit.runs.values import show_seeds
 from eirkit.runs.workers import is_free
 from eirkit.show.runs.folder import SweepFolder, condition_of, read_sweep
+from eirkit.trust import refuse_untrusted
 
 DOCUMENT, SCHEMA = "submission.json", "submission/1"
 OWN, CONTROLS, SOURCES = "runs", "controls", "sources"  # folders of a submission
@@ -71,11 +72,12 @@ def make_submission(folder: Path, out: Path, name: str) -> dict[str, Any]:
     manifest = read_manifest(folder)
     suite = recorded_suite(folder)
     _refuse(folder, out, name, suite)
+    sources = {path: _source(folder, manifest, path) for path in manifest.sources}
     out.mkdir(parents=True, exist_ok=True)
     copy_sweep(folder, out / OWN)
     for place, path in enumerate(manifest.sources):
         (out / SOURCES).mkdir(exist_ok=True)
-        shutil.copyfile(_source(folder, manifest, path), out / SOURCES / f"{place}-{Path(path).name}")
+        shutil.copyfile(sources[path], out / SOURCES / f"{place}-{Path(path).name}")
     if missing := references_missing(suite):
         if costly := [cell for cell, _ in missing.plan() if not is_free(cell)]:
             shutil.rmtree(out)
@@ -122,8 +124,12 @@ def copy_sweep(folder: Path, to: Path) -> None:
 
 
 def _source(folder: Path, manifest: Manifest, path: str) -> Path:
-    here, there = Path(path), folder / manifest.places.get(path, path)
-    return here if here.is_file() else there
+    """Return where a file of code is that the sweep ran; no other file is handed on, whatever the manifest names."""
+    refuse_untrusted(path, "a file")
+    for place in (Path(path), folder / manifest.places.get(path, path)):
+        if place.is_file() and describe_file(place)["sha256"] == manifest.sources[path]:
+            return place
+    raise InputFileError(f"{path} is not the file that {folder} was run with; restore it, or run the sweep again")
 
 
 def _is_candidate(cell: Cell) -> bool:

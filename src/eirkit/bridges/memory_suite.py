@@ -162,8 +162,11 @@ def case_of(given: Mapping[str, Any]) -> RegressionCase:
 Settings = Mapping[str, Any]
 
 
-def conform(suite: Suite) -> Conformance:
+def conform(suite: Suite, records: int) -> Conformance:
     """Return the requirements that the memory system of a suite meets, with the models and servers of its runs.
+
+    Args:
+        records: how many are written where it is tried with many.
 
     Raises:
         AssertionError: it fails one of them.
@@ -172,7 +175,7 @@ def conform(suite: Suite) -> Conformance:
     assert cell.memory_plan is not None  # the suite names a memory
     plan = replace(cell.memory_plan, limit=None)
     check_plan(plan)
-    return check_memory(lambda: make_memory(plan), seconds=plan.seconds)
+    return check_memory(lambda: make_memory(plan), seconds=plan.seconds, records=records)
 
 
 def run_case(name: str, workload: str, settings: Settings, grid: Settings, funds: SpendingLimits) -> RegressionCase:

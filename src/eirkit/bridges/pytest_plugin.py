@@ -44,6 +44,7 @@ from eirkit.tasks.generation import generate, prepare
 from eirkit.tasks.task import TaskInstance
 
 PROPERTY = "eirkit_case"  # of a report: the case as JSON
+NOTES = "eirkit_notes"  # of a report: what was tried, and what was not
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class PytestOptions:
     baseline: Path | None
     earlier: Mapping[str, RegressionCase]
     alpha: float  # for each case; the overall level is divided among them
+    records: int  # written where a memory is tried with many
 
 
 def _options(config: pytest.Config) -> PytestOptions:
@@ -80,6 +82,8 @@ def _options(config: pytest.Config) -> PytestOptions:
         raise UsageError(
             f"{len(seeds)} seeds are too few for a verdict at this level; give --eirkit-seeds at least {needed}"
         )
+    if given("records") < 1:
+        raise UsageError(f"--eirkit-records is {given('records')}; give 1 or more")
     if given("at-least") is not None and not 0 <= given("at-least") <= 1:
         raise UsageError(f"--eirkit-at-least {given('at-least'):g} is not an accuracy; give a value between 0 and 1")
     grid = {name: given(name) for name in ("model", "seeds", "h", "m", "n")}
@@ -99,6 +103,7 @@ def _options(config: pytest.Config) -> PytestOptions:
         baseline=baseline,
         earlier=read_cases(baseline) if baseline else {},
         alpha=alpha,
+        records=given("records"),
     )
 
 
@@ -154,6 +159,7 @@ class MemoryUnderTest:
     def __init__(self, options: PytestOptions) -> None:
         self.options = options
         self.cases: dict[str, tuple[RegressionCase, str]] = {}  # with the outcome of its item
+        self.notes: list[str] = []  # of conformance
 
     @pytest.hookimpl(tryfirst=True)  # so that -k can select them
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
@@ -177,6 +183,8 @@ class MemoryUnderTest:
             if name == PROPERTY:
                 case = case_of(json.loads(str(value)))
                 self.cases[case.key] = case, report.outcome
+            elif name == NOTES:
+                self.notes.append(str(value))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         worker = hasattr(session.config, "workerinput")
@@ -184,9 +192,11 @@ class MemoryUnderTest:
             write_cases(self.options.record, {key: case for key, (case, _) in self.cases.items()})
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if not self.cases:
+        if not self.cases and not self.notes:
             return
         terminalreporter.section("memory systems")
+        for note in self.notes:
+            terminalreporter.line(f"conformance: {note}")
         for case, outcome in self.cases.values():
             terminalreporter.line(f"{outcome}: {_told(case, self.options)}")
         if self.options.record is not None:
@@ -219,8 +229,9 @@ class MemoryItem(pytest.Item):
 
 def _conform(name: str, options: PytestOptions, item: MemoryItem) -> None:
     suite = suite_of(name, options.workloads[0], options.settings.get(name, {}), options.grid)
-    held = conform(suite).held
-    item.user_properties.append(("eirkit_requirements", len(held)))
+    found = conform(suite, options.records)
+    item.user_properties.append(("eirkit_requirements", len(found.held)))
+    item.user_properties.append((NOTES, "; ".join([f"{name}: {len(found.held)} requirements hold", *found.notes])))
 
 
 def _regress(name: str, workload: str, options: PytestOptions, item: MemoryItem) -> None:

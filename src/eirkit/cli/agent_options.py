@@ -17,7 +17,7 @@ from eirkit.agents.stores.memory_factory import MemoryPlan
 from eirkit.cli.command import option, options
 from eirkit.cli.options import SEEDS_HELP, NameList, SeedList, WorkloadName, task_options_of_many, workload_argument
 from eirkit.errors import UsageError
-from eirkit.runs.cells import NATIVE, STRICT
+from eirkit.runs.cells import NATIVE, READER, STRICT
 from eirkit.runs.values import read_memory_options
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workload import conversations
@@ -137,8 +137,9 @@ def _agent(name: str, kind: Any, text: str, *, metavar: str | None = None) -> Ca
 
 
 def known_models() -> list[str]:
-    """Return how models may be named: the reference agents, and the providers of others."""
-    return [*(f"reference/{name}" for name in AGENTS), *(f"{p}/…" for p in models.names() if p != "reference")]
+    """Return how models may be named: the reference agents, the reader of conversations, and providers of others."""
+    agents = [*(f"reference/{name}" for name in AGENTS), READER]
+    return [*agents, *(f"{p}/…" for p in models.names() if p != "reference")]
 
 
 def read_setting(text: str, flag: str = "--set", example: str = "p=0.2") -> tuple[str, Any]:

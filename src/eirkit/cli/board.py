@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from shlex import quote
 
 import click
 
-from eirkit.board.checking import Checked, CheckRequest, check
+from eirkit.board.checking import Checked, CheckRequest, check, without_copies
 from eirkit.board.site import board_json, refused_table, summary, track_table, write_site
 from eirkit.board.standings import entries_of, tracks_of
 from eirkit.board.submission import DOCUMENT, make_submission
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option
-from eirkit.cli.execution import engine_options
-from eirkit.cli.report import FOLDER, plugins_option
-from eirkit.engine.interface import Engine, LostPiece
+from eirkit.cli.execution import MIB, SECONDS, engine_options
+from eirkit.cli.options import plugins_option
+from eirkit.cli.report import FOLDER
+from eirkit.engine.engine_factory import make_engine
+from eirkit.engine.interface import Engine, LostPiece, PieceLimits
 from eirkit.errors import InputFileError, UsageError
 from eirkit.show.document import Document, Section
 from eirkit.show.table import Column, Table, counted
 
 MOST_TRACKS = 3  # that a terminal shows
+LARGEST_SEED = (1 << 31) - 1
 
 
 @command(example="eirkit submit out/run-1 --out submission")
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @option("--out", type=FOLDER, required=True, group=OUTPUT, help="The folder to write; new or empty.")
 @option("--name", help="Who or what is submitted, as the board shows it.  [default: the name of DIR]")
+@plugins_option
 @document_options
-def submit(folder: Path, out: Path, name: str | None, show: Show) -> None:
+def submit(folder: Path, out: Path, name: str | None, plugins: bool, show: Show) -> None:
     """Turn a finished `lacuna run` into one folder that others can check and put on a board.
 
     The folder has the records with all replies, the settings, seeds, versions and scores, and the results of two
@@ -37,7 +43,7 @@ def submit(folder: Path, out: Path, name: str | None, show: Show) -> None:
     records. If DIR lacks them and its model costs nothing, they are run now.
     """
     document = make_submission(folder, out, folder.resolve().name if name is None else name)
-    found = check(CheckRequest(out, plugins=True))  # the user's own code made these runs
+    found = check(CheckRequest(out, plugins=plugins))
     if not found.holds:
         shutil.rmtree(out)
         raise InputFileError(
@@ -71,7 +77,11 @@ def submit(folder: Path, out: Path, name: str | None, show: Show) -> None:
     show_default=True,
     help="Runs of each part to repeat with model and memory, where both are scripts of eirkit.",
 )
-@option("--rerun-seed", type=int, default=0, show_default=True, help="Seed that chooses the runs to repeat.")
+@option(
+    "--rerun-seed",
+    type=click.IntRange(0, LARGEST_SEED),
+    help="Seed that chooses the runs to repeat.  [default: a random one, which is shown and recorded]",
+)
 @plugins_option
 @engine_options
 @document_options
@@ -79,7 +89,7 @@ def board(
     folders: tuple[Path, ...],
     out: Path,
     rerun: int,
-    rerun_seed: int,
+    rerun_seed: int | None,
     plugins: bool,
     engine: Engine | None,
     show: Show,
@@ -90,8 +100,10 @@ def board(
     refused, the file and the reason are named, and the exit code is 1. Entries are ranked against each other only if
     they were given the same tasks. If DIR is not a submission itself, the submissions directly in it are checked.
     """
-    wanted = [CheckRequest(one, rerun, rerun_seed, plugins) for one in _submissions(folders)]
-    checked = _check_all(wanted, engine)
+    # Who knows beforehand which runs are repeated can make up all others.
+    seed = secrets.randbelow(LARGEST_SEED) if rerun_seed is None else rerun_seed
+    wanted = [CheckRequest(one, rerun, seed, plugins) for one in _submissions(folders)]
+    checked = without_copies(_check_all(wanted, engine))
     tracks = tracks_of([entry for one in checked if one.holds for entry in entries_of(one)])
     written = write_site(out, tracks, checked)
     refused = [one for one in checked if not one.holds]
@@ -117,8 +129,10 @@ def _submissions(folders: Sequence[Path]) -> list[Path]:
 
 def _check_all(wanted: Sequence[CheckRequest], engine: Engine | None) -> list[Checked]:
     if engine is None:
-        return [check(one) for one in wanted]
-    return sorted(_outcomes(wanted, engine), key=lambda one: [request.folder for request in wanted].index(one.folder))
+        engine = make_engine("local", bounds=PieceLimits(SECONDS, MIB << 20))
+    order = {request.folder: place for place, request in enumerate(wanted)}
+    with closing(engine):
+        return sorted(_outcomes(wanted, engine), key=lambda one: order[one.folder])
 
 
 def _outcomes(wanted: Sequence[CheckRequest], engine: Engine) -> Iterator[Checked]:

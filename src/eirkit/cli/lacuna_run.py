@@ -156,7 +156,7 @@ _NAMES = ("workload", "model", "condition")
 _KEYS = {"B_oracle": "b_oracle", "B": "b"}  # budgets, which may be ∞
 
 
-@workload_command(example="eirkit lacuna run store-recall --h 4 --model reference/recoverer --memory bm25")
+@workload_command(example="eirkit lacuna run words --model scripted/reader --memory text,bm25 --seeds 0:8", told=True)
 @suite_argument
 @axis_options
 @control_option
@@ -172,7 +172,8 @@ def run(
     """Run agents through tasks of a WORKLOAD, of a SUITE.toml, or of a suite with options over it.
 
     Options that take lists, separated by commas, make a grid. Without --memory and --condition only the last h records
-    are visible (controlled retention); with --memory everything else must come from the memory system.
+    are visible (controlled retention); with --memory everything else must come from the memory system. In conversations
+    (words) everything must come from it, and without it the whole conversation is shown.
     """
     wanted = _wanted(suite, runner.resume, given_keys(options))
     if runner.dry_run:

@@ -15,7 +15,8 @@ from click.shell_completion import CompletionItem
 from eirkit.cli.command import GroupedCommand, option, options
 from eirkit.errors import UsageError
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import workloads
+from eirkit.tasks.workload import conversations, workloads
+from eirkit.trust import records_read
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -122,10 +123,21 @@ class WorkloadName(ParamType):
 SEEDS_HELP = "Seeds, as 3, 0,4,9 or 0:300 (300 excluded)."
 
 
-def workload_command(name: str | None = None, *, example: str, **attributes: Any) -> Callable[[Any], GroupedCommand]:
-    """Return a decorator for a command about a WORKLOAD, whose help lists the registered workloads."""
-    choices = ("WORKLOAD", workloads.names)
+def workload_command(
+    name: str | None = None, *, example: str, told: bool = False, **attributes: Any
+) -> Callable[[Any], GroupedCommand]:
+    """Return a decorator for a command about a WORKLOAD, whose help lists the registered workloads.
+
+    Args:
+        told: whether it takes conversations too.
+    """
+    choices = ("WORKLOAD", _all_workloads if told else workloads.names)
     return click.command(name, cls=GroupedCommand, example=example, choices=choices, **attributes)
+
+
+def _all_workloads() -> list[str]:
+    """Return the names of all workloads, those told in words last."""
+    return [*workloads.names(), *(f"{name} (conversations)" for name in conversations.names())]
 
 
 def workload_argument(
@@ -205,3 +217,22 @@ graph_option = option(
     group="Task",
     help='Take references from a JSON file: {"steps": [{"t": 1, "refs": []}, …]}.',
 )
+
+
+plugins_flag = option(
+    "--plugins",
+    is_flag=True,
+    help="Run code and open files that the records name, such as a workload file.py:Name; only if you trust them.",
+)
+
+
+def plugins_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --plugins to a command, which without it follows no name of code or of a file in what it reads."""
+
+    @wraps(command)
+    def reading(*arguments: Any, plugins: bool, **given: Any) -> Any:
+        with records_read(plugins=plugins):
+            return command(*arguments, plugins=plugins, **given)
+
+    added: Callable[..., Any] = plugins_flag(reading)
+    return added

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options
+from eirkit.cli.options import NameList, plugins_option
 from eirkit.errors import UsageError
 from eirkit.show.comparison.page import (
     cell_table,
@@ -29,16 +30,15 @@ from eirkit.show.folders import compare as compare_folders
 from eirkit.show.folders import kind_of, page_for
 from eirkit.show.runs.choice import BY, check_measure, choose_folders
 from eirkit.show.runs.choice import FOLDER as FOLDER_AXIS
+from eirkit.show.runs.next_runs import beside
+from eirkit.show.runs.page import pivoted_page
+from eirkit.show.runs.pivot import read_pivot
 from eirkit.show.runs.possible import possible_in, section_of
 from eirkit.show.runs.ranking import answer_of, choice_section, cost_words, parts_table, ranking_table
 from eirkit.show.table import listed
 
+ACCURACY = "accuracy"  # what is ranked by unless something else is named
 FOLDER = click.Path(path_type=Path, file_okay=False)
-plugins_option = option(
-    "--plugins",
-    is_flag=True,
-    help="Execute workloads and policies that the records name as Python files; only for records you trust.",
-)
 
 
 def page_option(text: str) -> Callable[[Any], Any]:
@@ -87,6 +87,21 @@ def _after(before: str, text: str) -> str:
 )
 @export_options()
 @option(
+    "--measure",
+    "measures",
+    multiple=True,
+    metavar="NAME",
+    help="Of a sweep: what the table and figure for papers show.  [default: accuracy]  Can be repeated.",
+)
+@option("--across", default="", metavar="SETTING", help="Of a sweep: the setting in its columns.  [default: h]")
+@option("--panels", default="", metavar="SETTING", help="Of a sweep: the setting with a panel for each value.")
+@option(
+    "--only",
+    multiple=True,
+    metavar="SETTING=VALUES",
+    help="Of a sweep: leave out other values, as in --only h=2,4. Can be repeated.",
+)
+@option(
     "--tests/--no-tests",
     default=True,
     show_default=True,
@@ -101,6 +116,10 @@ def report(
     figures: FigureForm | None,
     figure_width: FigureWidth | None,
     tables: TableForm | None,
+    measures: tuple[str, ...],
+    across: str,
+    panels: str,
+    only: tuple[str, ...],
     tests: bool,
     plugins: bool,
     show: Show,
@@ -109,7 +128,10 @@ def report(
 
     `reproduce` writes its own page, index.html in its folder.
     """
-    page = page_for(folder, others, tests=tests, plugins=plugins)
+    if measures or across or panels or only:
+        page = pivoted_page(folder, others, read_pivot(measures, across, panels, only), plugins=plugins)
+    else:
+        page = page_for(folder, others, tests=tests, plugins=plugins)
     written = write_page(page, out or folder / "report.html", figures, tables, figure_width)
     data = {"out": str(written[0]), "files": [str(path) for path in written], **page.as_json()}
     is_viewed = kind_of(folder) != "compaction-benchmark"
@@ -149,14 +171,26 @@ by_option = option(
     type=click.Choice(BY),
     help="The setting whose values are ranked.  [default: memory if it varies, else model, else what varies first]",
 )
+ability_option = option(
+    "--ability",
+    "abilities",
+    type=NameList(),
+    multiple=True,
+    help="Rank by the questions in words that test these abilities alone, such as update,time. Can be repeated.",
+)
+
+
+def measure_option(before: str = "") -> Callable[[Any], Any]:
+    """Return what adds --measure."""
+    text = "what to rank by, such as search_ms or agent_tokens.  [default: accuracy]"
+    return option("--measure", help=_after(before, text))
 
 
 @command(example="eirkit choose out/run-1")
 @click.argument("folders", metavar="DIR...", type=FOLDER, nargs=-1, required=True)
 @by_option
-@option(
-    "--measure", default="accuracy", show_default=True, help="What to rank by, such as used, search_ms or agent_tokens."
-)
+@measure_option()
+@ability_option
 @page_option("Also write the ranking as an HTML page.")
 @export_options("With --out: ")
 @plugins_option
@@ -164,7 +198,8 @@ by_option = option(
 def choose(
     folders: tuple[Path, ...],
     by: str | None,
-    measure: str,
+    measure: str | None,
+    abilities: tuple[list[str], ...],
     out: Path | None,
     figures: FigureForm | None,
     figure_width: FigureWidth | None,
@@ -175,25 +210,32 @@ def choose(
     """Rank the memories, models or other settings of one or more `lacuna run` folders.
 
     Only tasks that every candidate was given count. The intervals hold for all pairs at once, so candidates whose order
-    is not shown share their ranks. The result says who is best for each workload, h or model, and what to run to tell
-    the leaders apart.
+    is not shown share their ranks. The result says who is best for each workload, h, model or ability, who is cheapest,
+    and which command runs the leaders alone on as many tasks as would tell them apart.
     """
     if out is None and (figures or tables):
         raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
-    show(_ranked(folders, by, check_measure(measure), out, figures, figure_width, tables, plugins))
+    how = (out, figures, figure_width, tables, plugins)
+    show(_ranked(folders, by, measure, _each(abilities), *how))
+
+
+def _each(given: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """Return the names of an option that takes lists and can be repeated, each once."""
+    return tuple(dict.fromkeys(name for names in given for name in names))
 
 
 def _ranked(
     folders: tuple[Path, ...],
     by: str | None,
-    measure: str,
+    measure: str | None,
+    abilities: tuple[str, ...],
     out: Path | None,
     figures: FigureForm | None,
     figure_width: FigureWidth | None,
     tables: TableForm | None,
     plugins: bool,
 ) -> Document:
-    found, sweeps = choose_folders(folders, by, measure, plugins=plugins)
+    found, sweeps = choose_folders(folders, by, check_measure(measure or ACCURACY), abilities, plugins=plugins)
     judged, unknown = possible_in(*sweeps)
     section, possible = choice_section(found), section_of(judged, unknown)
     judgeable = any(cell.at is not None for one in judged for cell in one.cells)
@@ -203,12 +245,13 @@ def _ranked(
         title,
         Headline("", "", answer),
         (section, *filter(None, [possible])),
-        "a ranking, paired by task",
+        f"a ranking, paired by {found.units.task}",
         found.as_json(),
         "choice",
     )
     written = [] if out is None else write_page(page, out, figures, tables, figure_width)
-    then = found.again or f"eirkit report {quote(str(folders[0]))}"
+    again = beside(found.again, folders[0]) if found.again else ""
+    then = again or f"eirkit report {quote(str(folders[0]))}"
     sections = [
         Section("", tuple(f"note: {warning}" for warning in found.warnings), (ranking_table(found),)),
         Section("", cost_words(found)),
@@ -218,7 +261,8 @@ def _ranked(
         *([where(written)] if written else []),
     ]
     cells = [{"workload": one.spec.workload, **cell.as_json()} for one in judged for cell in one.cells]
-    data = {**found.as_json(), "possible": cells, "answer": list(answer), "out": str(written[0]) if written else None}
+    more = {"possible": cells, "answer": list(answer), "out": str(written[0]) if written else None}
+    data = {**found.as_json(), "again": again, **more}
     return Document("choose", title, answer, data, tuple(sections), next=then)
 
 
@@ -229,6 +273,7 @@ _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 @command(example="eirkit compare out/run-1 out/run-2 --out comparison.html")
 @click.argument("folders", metavar="A B...", type=FOLDER, nargs=-1, required=True)
 @by_option
+@measure_option("With --by or more than two folders: ")
 @page_option("Also write the comparison as an HTML page.")
 @export_options("With --out: ")
 @plugins_option
@@ -236,6 +281,7 @@ _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 def compare(
     folders: tuple[Path, ...],
     by: str | None,
+    measure: str | None,
     out: Path | None,
     figures: FigureForm | None,
     figure_width: FigureWidth | None,
@@ -252,8 +298,10 @@ def compare(
     if out is None and (figures or tables):
         raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
     if by is not None or len(folders) > 2:
-        show(_ranked(folders, by or FOLDER_AXIS, "accuracy", out, figures, figure_width, tables, plugins))
+        show(_ranked(folders, by or FOLDER_AXIS, measure, (), out, figures, figure_width, tables, plugins))
         return
+    if measure is not None:
+        raise UsageError("two folders are compared in all measures; leave out --measure, or add --by")
     if len(folders) == 1:
         raise UsageError("compare takes two folders; for one folder use `eirkit choose DIR` or add --by")
     a, b = folders
@@ -264,7 +312,7 @@ def compare(
 
 
 def _document(found: Comparison, a: Path, b: Path, data: dict[str, object], written: list[Path]) -> Document:
-    tables = [*comparison_tables(found), *filter(None, [cell_table(found)])]
+    tables = [*comparison_tables(found), *(one.reworded(found.units.tell) for one in [cell_table(found)] if one)]
     if changes := [_clipped(change) for change in found.changes if not _is_told(change, found)]:
         tables.append(replace(change_table(changes), title="What else changed"))
     sections = [Section("", tuple(_sides(found))), *(Section("", (), (table,)) for table in tables)]
@@ -280,7 +328,7 @@ def _sides(found: Comparison) -> Iterator[str]:
     for letter, folder, name in zip("AB", (found.a, found.b), sides_of(found), strict=True):
         yield f"{letter}: {folder}{'' if name == folder else f' ({name})'}"
     yield from (f"note: {warning}" for warning in found.warnings)
-    yield "from, to: the 95% interval of B − A; p: by sign flips of tasks, for each figure by itself"
+    yield found.units.tell("from, to: the 95% interval of B − A; p: by sign flips of tasks, for each figure by itself")
 
 
 def _is_told(change: SettingChange, found: Comparison) -> bool:

@@ -18,7 +18,7 @@ from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import known_models
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, repeated, say
 from eirkit.cli.execution import LiveLine, bounded_engine_options, is_watched
-from eirkit.cli.options import SEEDS_HELP, NameList, SeedList
+from eirkit.cli.options import SEEDS_HELP, NameList, SeedList, plugins_flag
 from eirkit.cli.reproduce_models import AskedModels, settings_of, show_verification
 from eirkit.cli.runner_options import funds_options, spending_remarks
 from eirkit.engine.engine_factory import make_engine
@@ -86,6 +86,7 @@ _PATH = click.Path(path_type=Path)
     group=OUTPUT,
     help="Check the archive of a reproduction: files, answers, scores and figures.",
 )
+@plugins_flag
 @option("--out", type=_PATH, default=OUT, show_default=True, metavar="DIR", group=OUTPUT, help="Folder for everything.")
 @option("--fresh", is_flag=True, group=OUTPUT, help="Compute studies again that the folder already holds.")
 @option("--figures", type=click.Choice(FIGURES), group=OUTPUT, help="Also draw every figure in this form.")
@@ -93,7 +94,7 @@ _PATH = click.Path(path_type=Path)
 @document_options
 def reproduce(
     names: tuple[str, ...], listing: bool, everything: bool, verify: Path | None, out: Path, fresh: bool,
-    figures: FigureForm | None, engine: Engine | None, show: Show, **given: Any,
+    figures: FigureForm | None, plugins: bool, engine: Engine | None, show: Show, **given: Any,
 ) -> int:  # fmt: skip
     """Compute the paper's tables and figures and compare them: published value, ours, its range and a verdict.
 
@@ -105,7 +106,7 @@ def reproduce(
         show(_listing())
         return 0
     if verify is not None:
-        return show_verification(verify, show)
+        return show_verification(verify, plugins, show)
     studies, asked = _chosen(names, everything), AskedModels.read(out, given)
     if asked is not None and given["dry_run"]:
         show(asked.estimate(studies))

@@ -171,9 +171,9 @@ def settings_of(setting: Setting, asked: AskedModels | None, studies: Sequence[S
     }
 
 
-def show_verification(folder: Path, show: Show) -> int:
+def show_verification(folder: Path, plugins: bool, show: Show) -> int:
     """Check an archive, show what was found, and return the exit code."""
-    found = verify_archive(folder, find_study)
+    found = verify_archive(folder, find_study, plugins=plugins)
     checked = (
         f"{counted(found.files, 'file')}, {counted(found.runs, 'run')} scored again "
         f"({found.replayed} of them played again from their replies), {counted(found.rows, 'figure')} derived again"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from shlex import quote
 from typing import Any
 
 import click
@@ -33,8 +31,9 @@ from eirkit.runs.capability import NO_CONTROL, CapabilityCell
 from eirkit.runs.cells import Truth
 from eirkit.runs.results import Results
 from eirkit.show.document import Document, Section
+from eirkit.show.runs.command_line import control_command
 from eirkit.show.table import Cell, Column, Table, counted, points
-from eirkit.tasks.generation import find_workload
+from eirkit.tasks.generation import find_workload, units_of
 from eirkit.tasks.policy import policies
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workload import Telling
@@ -42,6 +41,7 @@ from eirkit.tasks.workload import Telling
 
 @workload_command(
     example="eirkit lacuna rescue store-recall --h 4 --model reference/calculator",
+    told=True,
     context_settings={"default_map": {"m": 8}},
     resumed=recorded_words,
 )
@@ -95,8 +95,9 @@ def rescue(
 ) -> int:
     """Test whether a missing result causes wrong answers: at every miss restore nothing, the result, or a sham.
 
-    The sham is another value of the same length. With --memory the agent has that system in all three arms, and the
-    steps that count are those at which the memory did not return what was missing. --m is 8 unless given.
+    The sham is another value of the same length. In conversations (words), sentences are restored, and a fourth arm
+    shows earlier statements of the same facts. With --memory the agent has that system in all arms, and the steps or
+    questions that count are those for which the memory did not return what was missing. --m is 8 unless given.
     """
     if len(specs) != 1:
         raise UsageError("rescue takes one workload; run the command again for another")
@@ -110,7 +111,8 @@ def rescue(
     def measure(results: Results) -> CommandResult:
         found, controls = question.measure(results)
         lost = found.failures or any(cell.failures for cell in controls.values())
-        document = _document(setup, found, controls, question.document(found, controls))
+        then = control_command(question.plan().settings, setup.access)
+        document = _document(setup, found, controls, question.document(found, controls), then)
         return CommandResult(document, 1 if lost else 0)
 
     return runner.run(question.plan(), measure, show)
@@ -133,13 +135,15 @@ def _setup(
 
 
 def _document(
-    setup: RescueSetup, found: Rescue, controls: Mapping[str, CapabilityCell], data: Mapping[str, Any]
+    setup: RescueSetup, found: Rescue, controls: Mapping[str, CapabilityCell], data: Mapping[str, Any], then: str
 ) -> Document:
     allowed = may_claim(found, controls)
     answer = list(_effects(setup, found, found.repair_effects(allowed)))
     if not found.contrasts and not found.failures:
         answer = [_nothing(setup)]
-    tables = (_arm_table(setup, found), _fate_table(found), _contrast_table(found, allowed))
+    units = units_of([setup.spec.workload])
+    made = (_arm_table(setup, found), _fate_table(found), _contrast_table(found, allowed))
+    tables = [one.reworded(units.tell) for one in made]
     failures = Counter(failure.partition(": ")[2] for failure in found.failures)
     words = (
         *found.systems,
@@ -148,7 +152,6 @@ def _document(
     )
     shown = tuple(Section("", (), (table,)) for table in tables if table.rows)
     sections = (*shown, Section("", words)) if words else shown
-    then = _next(setup, found)
     said = tuple(answer) or ("No model may support a claim about lost information here; see below.",)
     return Document("lacuna-rescue", "Does restoring a lost result repair the answer?", said, data, sections, next=then)
 
@@ -157,22 +160,6 @@ def _title(memory: MemoryPlan) -> str:
     """Return the name of a memory system, with its profile."""
     used = profile_record(memory)
     return memory.name if used is None else f"{memory.name} ({used['name']})"
-
-
-def _chosen(memory: MemoryPlan) -> str:
-    """Return the options that choose a memory system with its settings."""
-    name = memory.name.rpartition(":")[2]
-    plain = ((key, value if isinstance(value, str) else json.dumps(value)) for key, value in memory.settings.items())
-    given = (f" --memory-set {quote(f'{name}.{key}={value}')}" for key, value in plain)
-    return f" --memory {quote(memory.name)}{''.join(given)}"
-
-
-def _next(setup: RescueSetup, found: Rescue) -> str:
-    model = quote(found.rows[0].model) if found.rows else "reference/calculator"
-    memory = "" if setup.memory is None else _chosen(setup.memory)
-    if setup.told:
-        return f"eirkit lacuna run {quote(setup.spec.workload)} --preset {setup.spec.preset} --model {model}{memory}"
-    return f"eirkit lacuna run {quote(setup.spec.workload)} --m {setup.spec.m} --h {setup.h} --model {model}{memory}"
 
 
 TOLD_NOTE = (
@@ -187,12 +174,12 @@ def _arm_table(setup: RescueSetup, found: Rescue) -> Table:
     kept = setup.policy if setup.memory is None else f"{_title(setup.memory)}, {setup.panel} panel"
     which = "a miss" if setup.memory is None else "a miss that the memory did not fill in the control arm"
     columns = (
-        Column("model", "model", role="name"),
+        _model_column(found),
         Column("arm", "arm"),
         Column("steps", "steps"),
         Column("accuracy", "accuracy", percent=True),
         Column.of(ARM_MEASURES["trajectory_accuracy"]),
-        Column.of(RUN_MEASURES["self_consistent_accuracy"], priority=1),
+        Column.of(RUN_MEASURES["self_consistent_accuracy"], priority=2),
         Column("scored_text", RUN_MEASURES["scored"].label, figures=True, raw="scored"),
     )
     names = ("model", "arm", "steps", "accuracy", "trajectory_accuracy", "self_consistent_accuracy", "scored")
@@ -214,9 +201,10 @@ def _arm_table(setup: RescueSetup, found: Rescue) -> Table:
 def _effects(setup: RescueSetup, found: Rescue, effects: Sequence[Contrast]) -> Iterator[str]:
     """Yield what restoring did, a sentence for each model: cells of different models are not one number."""
     missing = "with a miss" if setup.memory is None else f"where {_title(setup.memory)} did not return an input"
-    unit, missing = ("question", "that what was shown did not answer") if setup.told else ("step", missing)
+    missing = "that what was shown did not answer" if setup.told else missing
+    step = units_of([setup.spec.workload]).step
     for one in effects:
-        where = f"{one.model}: at {counted(one.pairs, unit)} {missing}"
+        where = f"{one.model}: at {counted(one.pairs, step)} {missing}"
         told = f"{_difference(one)} over a sham"
         if (control := found.contrast(one.model, ("oracle", "control"))) is not None:
             told += f" and {_difference(control)} over nothing"
@@ -265,13 +253,13 @@ def _fate_table(found: Rescue) -> Table:
 
 def _contrast_table(found: Rescue, allowed: set[str]) -> Table:
     columns = (
-        Column("model", "model", role="name"),
+        _model_column(found),
         Column("arms", "arms"),
         Column("pairs", "pairs"),
         Column("difference", "difference", signed=True),
         Column("low", "from", signed=True, meaning="95% interval"),
         Column("high", "to", signed=True),
-        Column("mcnemar_p", "McNemar p", 2, least=0.001, priority=1),
+        Column("mcnemar_p", "McNemar p", 2, least=0.001, priority=2),
         Column("permutation_p", "p", 3, least=0.001, meaning="permutation test"),
     )
     rows: list[dict[str, Cell]] = [
@@ -289,6 +277,11 @@ def _contrast_table(found: Rescue, allowed: set[str]) -> Table:
         if c.model in allowed
     ]
     return Table("contrasts", "Paired by seed and step", columns, tuple(rows))
+
+
+def _model_column(found: Rescue) -> Column:
+    """Return the column of models; of one model, which the first sentence names, it can be left out."""
+    return Column("model", "model", role="name", priority=int(len({row.model for row in found.rows}) == 1))
 
 
 def _remarks(found: Rescue, controls: Mapping[str, CapabilityCell]) -> Iterator[str]:

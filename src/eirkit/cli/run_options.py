@@ -22,6 +22,7 @@ from eirkit.cli.command import option, options
 from eirkit.cli.options import SEEDS_HELP, IntegerList, NameList, SeedList
 from eirkit.errors import UsageError
 from eirkit.runs.cells import CONTROLLED
+from eirkit.runs.conversations import CONDITIONS as TOLD_CONDITIONS
 from eirkit.runs.sessions import CONDITIONS
 from eirkit.runs.suite import AXES
 from eirkit.tasks.policy import policies
@@ -110,7 +111,7 @@ def _memory_axes() -> tuple[Callable[[Any], Any], ...]:
         _naming(
             "--condition",
             known_conditions,
-            "How the agent gets earlier results.  [default: controlled]",
+            "How the agent gets earlier results.  [default: controlled; in conversations whole]",
             "Memory",
             names,
         ),
@@ -170,7 +171,9 @@ def _naming(
 
 
 def known_conditions() -> list[str]:
-    return [CONTROLLED, *CONDITIONS, "any policy"]
+    """Return how agents may get earlier results, and what conversations take instead."""
+    told = [name for name in TOLD_CONDITIONS if name not in CONDITIONS]
+    return [CONTROLLED, *CONDITIONS, "any policy", *(f"{name} (in conversations)" for name in told)]
 
 
 def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,9 @@ import os
 import sys
 import time
 import webbrowser
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -14,10 +16,12 @@ from typing import Any
 import click
 
 from eirkit.cli.command import Show, command, document_options, option
-from eirkit.cli.report import FOLDER, plugins_option
+from eirkit.cli.options import NameList, SeedList, plugins_option
+from eirkit.cli.report import FOLDER
 from eirkit.errors import InputFileError, UsageError
-from eirkit.findings.measures import CAUSE_MEASURES
+from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
 from eirkit.findings.why import NeededInput, WhyCard, way_measure
+from eirkit.findings.word_measures import WORD_FATES
 from eirkit.logs.demand.gold_patches import open_gold_patches
 from eirkit.show.document import Document, Item, Listing, Section
 from eirkit.show.folders import kind_of, maker_of, records_of
@@ -30,6 +34,8 @@ from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.run_index import FAILURE, RunIndex, recorded_score
 from eirkit.show.viewer.server import ViewerServer, serve
 from eirkit.show.viewer.similar import SimilarFailures, similar_to, wrong_steps
+from eirkit.tasks.conversations import ToldTask
+from eirkit.tasks.generation import units_of
 
 
 @command(example="eirkit view out")
@@ -88,36 +94,105 @@ def _has_screen(environment: Mapping[str, str]) -> bool:
 
 SUGGESTED = 5  # names of runs in a message
 LISTED = 20  # rows of a table for reading; --json has them all
-_HEADINGS = {FAILURE: "main failure"}
+_HEADINGS = {FAILURE: "main failure", "failures": "of these"}
+_PRIORITY = {"condition": 3, "model": 2, "h": 1}  # a narrow terminal leaves them out, the highest first
+KEPT = ("memory", "condition")  # columns that name a memory system, or how earlier results are had without one
+WAYS = (*WORD_FATES, *FATE_MEASURES, *KIND_MEASURES)
 
 
 @command(example="eirkit show out/run-1 RUN_ID 12")
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.argument("run_id", metavar="RUN_ID", required=False)
 @click.argument("step", metavar="STEP", type=click.IntRange(1), required=False)
+@option("--memory", type=NameList(), help="List only runs with these memory systems, or conditions such as whole.")
+@option("--model", type=NameList(), help="List only runs with these models.")
+@option("--seeds", type=SeedList(), help="List only runs with these seeds, as 3, 0,4,9 or 0:300 (300 excluded).")
+@option(
+    "--fate",
+    "fates",
+    multiple=True,
+    metavar="FATE",
+    help="List only failures of this kind, as tables name it or by its identifier in the glossary. Can be repeated.",
+)
+@option("--all", "every", is_flag=True, help=f"List all runs, not only the {LISTED} least accurate.")
 @plugins_option
 @document_options
-def show(folder: Path, run_id: str | None, step: int | None, plugins: bool, show: Show) -> None:
+def show(
+    folder: Path,
+    run_id: str | None,
+    step: int | None,
+    memory: list[str] | None,
+    model: list[str] | None,
+    seeds: Collection[int] | None,
+    fates: tuple[str, ...],
+    every: bool,
+    plugins: bool,
+    show: Show,
+) -> None:
     """Show why STEP of the run RUN_ID in DIR is wrong; without STEP, list its wrong steps; without both, list the runs.
 
-    RUN_ID may be the beginning of a name, or a seed, if only one run fits. For everything that the answer needed, it
-    says when that was given and written, whether the store had it, what it was sought with, at which rank and how it
-    came back, and whether it was used. What the records do not tell is unknown.
+    In conversations a step is a question. RUN_ID may be the beginning of a name, or a seed, if only one run fits. For
+    everything that the answer needed, it says when that was given and written, whether the store had it, what it was
+    sought with, at which rank and how it came back, and whether it was used. What the records do not tell is unknown.
     """
     if kind_of(folder) not in ("lacuna-run", "lacuna-evidence"):
         raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give a folder of `lacuna run` or `lacuna rescue`")
-    with records_of(folder):
+    with records_of(folder, plugins=plugins):
         index = _read(folder, plugins)
+        chosen = RunFilter(memory, model, seeds, tuple(_way(name, index) for name in fates))
         if run_id is None:
-            show(_runs(folder, index))
+            show(_runs(folder, index, chosen, every))
             return
-        run = LacunaRun(folder, index.record(_chosen(index, run_id)), plugins=plugins)
+        run = LacunaRun(folder, index.record(_chosen(index, run_id, chosen)), plugins=plugins)
         if run.task.instance is None:
             raise InputFileError(f"run {run.record['run']} cannot be explained: {run.task.reason}")
         if run.is_probe:
             raise InputFileError(f"run {run.record['run']} is a probe, which answers no steps; choose another")
-        document = _listing(folder, run) if step is None else _explanation(folder, index, run, step)
+        document = _listing(folder, run, chosen) if step is None else _explanation(folder, index, run, step)
     show(document)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs of a folder are listed; None and no fates: all."""
+
+    memories: Collection[str] | None = None
+    models: Collection[str] | None = None
+    seeds: Collection[int] | None = None
+    ways: tuple[str, ...] = ()  # identifiers of fates or kinds of failures, one of which a run must have
+
+    def rows(self, index: RunIndex) -> list[int]:
+        """Return the numbers of the rows that fit.
+
+        Raises:
+            UsageError: a name fits no run of the folder.
+        """
+        kept = [memory or condition for memory, condition in zip(*map(index.column, KEPT), strict=True)]
+        found = list(range(len(index)))
+        for option_name, wanted, column in (
+            ("--memory", self.memories, kept),
+            ("--model", self.models, index.column("model")),
+            ("--seeds", self.seeds, index.column("seed")),
+        ):
+            if wanted is None:
+                continue
+            known = sorted({value for value in column if value is not None})
+            if unknown := [value for value in islice(wanted, SUGGESTED) if value not in known]:
+                which = listed([str(one) for one in known], SUGGESTED + 1)
+                raise UsageError(f"no run of {index.folder} has {option_name} {unknown[0]}; known: {which}")
+            found = [row for row in found if column[row] in wanted]
+        return [row for row in found if not self.ways or any(index.ways[row].get(way) for way in self.ways)]
+
+
+def _way(name: str, index: RunIndex) -> str:
+    """Return the identifier of a fate or kind of failure that is given by its label or identifier."""
+    plain = name.strip().casefold()
+    for one in WAYS:
+        if plain in (one.id, one.id.removeprefix("word_"), one.label.casefold()):
+            return str(one.id)
+    seen = {way for ways in index.ways for way in ways}
+    known = [repr(one.label) for one in WAYS if one.id in seen]
+    raise UsageError(f"no fate is named {name!r}; runs of {index.folder} have {listed(known, 12) or 'no failures'}")
 
 
 def _read(folder: Path, plugins: bool) -> RunIndex:
@@ -132,42 +207,62 @@ def _read(folder: Path, plugins: bool) -> RunIndex:
     return index
 
 
-def _runs(folder: Path, index: RunIndex) -> Document:
-    """Return the runs of a folder, those with the most errors first."""
-    keys = ("run", "memory", "policy", "model", "h", "seed", "accuracy", FAILURE)
-    rows = [{key: index.column(key)[row] for key in keys} for row in range(len(index))]
-    rows.sort(key=lambda row: (row["accuracy"] is None, row["accuracy"]))
-    failed = sum(bool(ways) for ways in index.ways)
-    answer = f"{failed:,} of {counted(len(rows), 'run')} {'has' if failed == 1 else 'have'} wrong steps."
-    varying = [key for key in keys if key in ("run", "accuracy", FAILURE) or len({row[key] for row in rows}) > 1]
-    columns = tuple(Column(key, _HEADINGS.get(key, key), role="name" if key == "run" else "value") for key in varying)
-    items = (Table("runs", "Runs, the least accurate first", columns, tuple(rows[:LISTED])),) if rows else ()
-    data = {"folder": str(folder), "runs": rows}
+def _runs(folder: Path, index: RunIndex, chosen: RunFilter, every: bool) -> Document:
+    """Return the runs of a folder that were asked for, those with the most errors first."""
+    keys = ("run", "memory", "condition", "policy", "model", "h", "seed", "accuracy", FAILURE)
+    places = chosen.rows(index)
+    rows = [{key: index.column(key)[row] for key in keys} for row in places]
+    if chosen.ways:
+        for row, place in zip(rows, places, strict=True):
+            row["failures"] = sum(index.ways[place].get(way, 0) for way in chosen.ways)
+    rows.sort(key=lambda row: (-row.get("failures", 0), row["accuracy"] is None, row["accuracy"]))
+    outcome = units_of(set(index.column("workload"))).outcome
+    failed = sum(bool(index.ways[place]) for place in places)
+    fits = "" if len(places) == len(index) else f" that fit, of {len(index):,} in all,"
+    answer = f"{failed:,} of {counted(len(rows), 'run')}{fits} {'has' if failed == 1 else 'have'} wrong {outcome}s."
+    always = ("run", "accuracy", FAILURE, "failures")
+    varying = [key for key in (*keys, "failures") if key in always or len({row[key] for row in rows}) > 1]
+    varying = [key for key in varying if key in (rows[0] if rows else keys)]
+    columns = tuple(
+        Column(key, _HEADINGS.get(key, key), role="name" if key == "run" else "value", priority=_PRIORITY.get(key, 0))
+        for key in varying
+    )
+    shown = rows if every else rows[:LISTED]
+    part = "" if len(shown) == len(rows) else f"; {len(shown)} of {len(rows):,}, --all lists every one"
+    most = "those with most of these failures first" if chosen.ways else "the least accurate first"
+    items = (Table("runs", f"Runs, {most}{part}", columns, tuple(shown)),) if rows else ()
+    data = {"folder": str(folder), "runs": rows, "of": len(index), "listed": len(shown)}
     then = f"eirkit show {quote(str(folder))} {rows[0]['run']}" if failed else f"eirkit view {quote(str(folder))}"
+    then += "".join(f" --fate {quote(way_measure(way).label)}" for way in chosen.ways) if failed else ""
     return Document("show", f"Runs of {folder}", (answer,), data, (Section("", (), items),) if items else (), next=then)
 
 
-def _chosen(index: RunIndex, run_id: str) -> str:
+def _chosen(index: RunIndex, run_id: str, chosen: RunFilter) -> str:
     """Return the run with a name, given in full, by its beginning, as shortened in tables, or by its seed."""
-    names = [str(name) for name in index.column("run")]
+    rows = chosen.rows(index)
+    names, seeds = ([str(index.column(key)[row]) for row in rows] for key in ("run", "seed"))
     if run_id in names:
         return run_id
-    by_seed = [name for name, seed in zip(names, index.column("seed"), strict=True) if str(seed) == run_id]
+    by_seed = [name for name, seed in zip(names, seeds, strict=True) if seed == run_id]
     meant = [name for name in names if name.startswith(run_id) or (ELLIPSIS in run_id and may_be(run_id, name))]
     for found in (by_seed, meant):
         if len(found) == 1:
             return found[0]
     several = by_seed or meant
     which = f"several runs of {index.folder} fit" if several else f"no run of {index.folder} is named"
-    raise UsageError(f"{which} {run_id!r}; name one of {listed(several or names, SUGGESTED + 1)}")
+    remedy = f"name one of {listed(several or names, SUGGESTED + 1)}" if names else "leave out --memory and --fate"
+    more = ", or add --memory NAME" if by_seed and len({index.column("memory")[row] for row in rows}) > 1 else ""
+    raise UsageError(f"{which} {run_id!r}; {remedy}{more}")
 
 
-def _listing(folder: Path, run: LacunaRun) -> Document:
-    name, wrong = str(run.record["run"]), wrong_steps(run)
+def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
+    name, wrong, task = str(run.record["run"]), wrong_steps(run), run.task.instance
     cards = [card for t in wrong if (card := run.card(t)) is not None]
+    cards = [card for card in cards if not chosen.ways or card.way in chosen.ways]
     rows: list[dict[str, Cell]] = [
         {
             "t": card.t,
+            **({"ability": task.puts[card.t - 1].ability} if isinstance(task, ToldTask) else {}),
             "submitted": card.submitted,
             "answer": card.answer,
             "cause": CAUSE_MEASURES[card.cause].label if card.cause else None,
@@ -175,17 +270,25 @@ def _listing(folder: Path, run: LacunaRun) -> Document:
         }
         for card in cards
     ]
+    units = units_of([str(run.parameters["workload"])])
     columns = (
-        Column("t", "step"),
+        Column("t", units.step),
+        *([Column("ability", "ability")] if isinstance(task, ToldTask) else []),
         Column("submitted", "submitted", role="name"),
         Column("answer", "right", role="name"),
         Column("cause", "cause", role="text"),
-        Column("way", "what became of the input, or kind", role="text"),
+        Column("way", "fate" if isinstance(task, ToldTask) else "what became of the input, or kind", role="text"),
     )
-    answer = f"{counted(len(wrong), 'step')} of {len(run.verdicts)} are wrong in run {name}."
-    items = (Table("wrong-steps", "Wrong steps", columns, tuple(rows)),) if rows else ()
+    counts = f"{counted(len(wrong), units.outcome)} of {len(run.verdicts)}"
+    fits = f", {len(rows)} of them in this way" if chosen.ways else ""
+    access = run.record["access"]
+    whose = access.get("memory") or access.get("policy") or access["condition"]
+    answer = f"{counts} {'is' if len(wrong) == 1 else 'are'} wrong in run {name} ({whose}){fits}."
+    items = (Table("wrong-steps", f"Wrong {units.outcome}s", columns, tuple(rows)),) if rows else ()
     data = {"folder": str(folder), "run": name, "steps": len(run.verdicts), "wrong": rows}
-    then = f"eirkit show {quote(str(folder))} {name} {wrong[0]}" if wrong else f"eirkit view {quote(str(folder))}"
+    first = rows[0]["t"] if rows else next(iter(wrong), None)
+    then = f"eirkit {'view' if first is None else 'show'} {quote(str(folder))}"
+    then += "" if first is None else f" {name} {first}"
     return Document("show", f"Run {name}", (answer,), data, (Section("", (), items),) if items else (), next=then)
 
 
@@ -193,9 +296,9 @@ def _explanation(folder: Path, index: RunIndex, run: LacunaRun, step: int) -> Do
     name = str(run.record["run"])
     card = run.card(step)
     if card is None:
-        last = len(run.verdicts)
+        last, noun = len(run.verdicts), units_of([str(run.parameters["workload"])]).step
         raise UsageError(
-            f"run {name} has no step {step}; give one from 1 to {last}" if last else f"{name} has no answers"
+            f"run {name} has no {noun} {step}; give one from 1 to {last}" if last else f"{name} has no answers"
         )
     alike = similar_to(index, run, card)
     first, *more = card.sentences()

@@ -60,11 +60,21 @@ class CompactionBenchmark:
     format: str | None = None
     seating: Seating = field(default=open_seat)
 
+    def __post_init__(self) -> None:
+        """Refuse compactors that could not be told apart."""
+        named: dict[str, str] = {}
+        for one in self.compactors:
+            if one.label in named:
+                both = f"{named[one.label]} and {one.name}"
+                raise UsageError(f"{both} would both be shown as {one.label}; rename one of the files")
+            named[one.label] = one.name
+
     def pairs(self) -> list[tuple[CompactorChoice, int]]:
         return [(choice, budget) for budget in self.budgets for choice in self.compactors]
 
     def manifest(self) -> dict[str, Any]:
-        return {"at": str(self.plan), "gold": None if self.gold is None else self.gold.name}
+        code = {one.label: one.code for one in self.compactors if one.code is not None}
+        return {"at": str(self.plan), "gold": None if self.gold is None else self.gold.name, "code": code}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +126,27 @@ def run_benchmark(
     return BenchmarkTally(runs, uncut, tuple(skipped))
 
 
-def claim_folder(out: Path, manifest: Mapping[str, Any]) -> None:
-    """Make the folder, or check that it holds a benchmark of the same cuts."""
+def claim_folder(out: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the folder, or check that it holds a benchmark of the same cuts and files; return its description."""
     path = out / MANIFEST
     if path.is_file():
         before = read_document(path, MANIFEST_SCHEMA)
-        for name, value in manifest.items():
-            if before.get(name) != value:
+        for name in ("at", "gold"):
+            if before.get(name) != manifest[name]:
                 raise UsageError(f"{out} was cut with {name} {before.get(name)}; give it again, or another --out")
-        return
+        code = dict(before.get("code", {}))
+        for label, digest in manifest["code"].items():
+            if code.setdefault(label, digest) != digest:
+                raise UsageError(f"{out} has results of another {label}; give another --out")
+        described = {**manifest, "code": code}
+        if code != before.get("code", {}):
+            write_document(path, MANIFEST_SCHEMA, {**before, **described})
+        return described
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is not empty and no benchmark; give another --out")
     out.mkdir(parents=True, exist_ok=True)
     write_document(path, MANIFEST_SCHEMA, manifest)
+    return dict(manifest)
 
 
 _Known = dict[str, tuple[str, set[tuple[str, int]]]]  # by run: its digest, and the compactors and budgets tried
@@ -194,7 +212,8 @@ def _tried(bench: _Bench, recording: Recording, patch: Patch | None, known: _Kno
         lines.append(tuple(found))
         rows += _rows(bench, cut, counter, open_pairs, seconds)
     tried = tuple((choice.label, budget) for choice, budget in open_pairs)
-    record = RunRecord(recording.run_id, recording.source, digest, tried, tuple(facts), tuple(lines), tuple(rows))
+    named = recording.run_id, recording.source, recording.format
+    record = RunRecord(*named, digest, tried, tuple(facts), tuple(lines), tuple(rows))
     return _RunTrial(bool(facts), record, {name: round(took, 6) for name, took in seconds.items()})
 
 

@@ -10,14 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, isabstract, signature
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from eirkit.agents.memory import Requirements
 from eirkit.errors import ContractError, UsageError
 from eirkit.logs.compaction.context import ContextMessage, split_opening
-from eirkit.logs.compaction.cuts import ContextCut
-from eirkit.logs.compaction.sized_lines import LineCounter
 from eirkit.registry import Registry, call
+
+if TYPE_CHECKING:  # much to import for two annotations; `eirkit doctor` wants the names alone
+    from eirkit.logs.compaction.cuts import ContextCut
+    from eirkit.logs.compaction.sized_lines import LineCounter
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,23 +100,23 @@ def compare_compactors(folder: Path, labels: Sequence[str], budgets: Sequence[in
 def joined(folder: Path) -> Iterator[RunRecord]:
     """Yield one record for each run: the newest state of its log, with the rows of all records of that state.
 
-    Only the records of runs that were extended wait for their others, so memory does not grow with the benchmark.
+    Only of runs that were extended, only rows wait for their others: texts of lines are in memory of one run at a time.
     """
     newest: dict[str, tuple[str, int]] = {}  # by run: its last digest, and how many records have it
     for record in read_runs(folder):
         digest, several = newest.get(record.run_id, ("", 0))
         newest[record.run_id] = record.digest, several + 1 if digest == record.digest else 1
-    waiting: dict[str, list[RunRecord]] = {}
+    waiting: dict[str, list[tuple[tuple[CompactionRow, ...], tuple[tuple[str, int], ...]]]] = {}
     for record in read_runs(folder):
         digest, several = newest[record.run_id]
         if record.digest != digest:
             continue
-        found = [*waiting.pop(record.run_id, ()), record]
+        found = [*waiting.pop(record.run_id, ()), (record.rows, record.tried)]
         if len(found) < several:
             waiting[record.run_id] = found
             continue
-        rows = {(row.turn, row.compactor, row.budget): row for one in found for row in one.rows}
-        tried = tuple(dict.fromkeys(pair for one in found for pair in one.tried))
+        rows = {(row.turn, row.compactor, row.budget): row for own, _ in found for row in own}
+        tried = tuple(dict.fromkeys(pair for _, own in found for pair in own))
         yield replace(record, tried=tried, rows=tuple(rows.values()))
 
 
@@ -175,9 +175,8 @@ def _ranking(
     if len(values) < 2 or any(one != places[0] for one in places):
         return None
     order = sorted(places[0])
-    paired = {
-        label: [dict(zip(one.places, one.kept, strict=True))[at] for at in order] for label, one in values.items()
-    }
+    kept = {label: dict(zip(one.places, one.kept, strict=True)) for label, one in values.items()}
+    paired = {label: [by_place[at] for at in order] for label, by_place in kept.items()}
     return rank(paired, [run for run, _ in order], rankings=budgets).as_json()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from eirkit.agents.stores.host import serve
+from eirkit.agents.stores.host import explain, serve
 from eirkit.agents.stores.keeper import SOCKETS, adopt_orphans
 from eirkit.agents.stores.line_socket import LineSocket
 from eirkit.compactors.compactor import Compactor, TokenBudget, find_compactor, make_compactor
@@ -53,15 +53,18 @@ class CompactorHost:
         assert self.compactor is not None
         given = tuple(map(ContextMessage.from_json, messages))
         counter = LineCounter(exact_counter())  # each context is counted by itself, so that memory stays bounded
-        began = perf_counter()
-        found = self.compactor.compact(given, TokenBudget(tokens, counter))
-        seconds = perf_counter() - began
-        usage = asdict(self.compactor.usage())
+        found, raised, began = None, None, perf_counter()
         try:
-            returned = [one.as_json() for one in checked(found)]
+            found = self.compactor.compact(given, TokenBudget(tokens, counter))
+        except Exception as error:  # noqa: BLE001 - an answer, since what was used before it counts too
+            raised = explain(error)[1:]
+        spent = {"seconds": perf_counter() - began, "usage": asdict(self.compactor.usage())}
+        if raised is not None:
+            return {"raised": raised, **spent}
+        try:
+            return {"messages": [one.as_json() for one in checked(found)], **spent}
         except (ContractError, AttributeError, TypeError, ValueError) as error:
-            return {"fault": str(error), "seconds": seconds, "usage": usage}
-        return {"messages": returned, "seconds": seconds, "usage": usage}
+            return {"fault": str(error), **spent}
 
 
 def checked(messages: Any) -> list[ContextMessage]:

@@ -6,7 +6,7 @@ records of the same run for other compactors or budgets are joined on reading.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from importlib.metadata import version
@@ -43,6 +43,7 @@ class CutFacts:
     instructions: int
     paths: int
     names: int
+    marks: str = ""  # by line of the context, as `CompactionRow.kept`: whether it was needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class CompactionRow:
     output_tokens: int
     cost_usd: float | None
     kept: str  # by needed line, in hexadecimal: whether it was kept; the first line is the lowest bit
+    present: str = ""  # the same by line of the context, needed or not; records of earlier versions have none
 
 
 def facts_of(cut: ContextCut) -> CutFacts:
@@ -93,6 +95,7 @@ def facts_of(cut: ContextCut) -> CutFacts:
         instructions=len(cut.instructions),
         paths=len(cut.paths),
         names=len(cut.names),
+        marks=_bits(key in cut.needed for key in cut.lines),
     )
 
 
@@ -120,7 +123,6 @@ class Bounds:
 def row_of(cut: ContextCut, tried: TriedCompaction, bounds: Bounds) -> CompactionRow:
     """Return the row of one compaction."""
     outcome, state, usage = tried.outcome, tried.outcome.state, tried.usage
-    kept = sum(1 << place for place, key in enumerate(cut.needed) if key in outcome.kept)
     return CompactionRow(
         run_id=cut.run_id,
         turn=cut.turn,
@@ -143,8 +145,21 @@ def row_of(cut: ContextCut, tried: TriedCompaction, bounds: Bounds) -> Compactio
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cost_usd=usage.cost_usd,
-        kept=f"{kept:x}",
+        kept=_bits(key in outcome.present for key in cut.needed),
+        present=_bits(key in outcome.present for key in cut.lines),
     )
+
+
+def _bits(marks: Iterable[bool]) -> str:
+    """Return marks in hexadecimal, the first as the lowest bit."""
+    digits = "".join("01"[mark] for mark in marks)[::-1]
+    return f"{int(digits or '0', 2):x}"
+
+
+def marked(bits: str, places: int) -> list[bool]:
+    """Return the marks of the first places, from their hexadecimal form."""
+    digits = f"{int(bits or '0', 16):0{places}b}"[::-1]
+    return [digit == "1" for digit in digits[:places]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +168,7 @@ class RunRecord:
 
     run_id: str
     source: str
+    format: str  # of the log; empty in records of earlier versions
     digest: str  # of the run and of where it is cut
     tried: tuple[tuple[str, int], ...]  # compactors and budgets; a cut whose context is within a budget has no row
     cuts: tuple[CutFacts, ...]
@@ -164,7 +180,7 @@ class RunRecord:
         rows = [asdict(row) for row in self.rows]
         for one in (*cuts, *rows):
             del one["run_id"]
-        named = {"run_id": self.run_id, "source": self.source, "digest": self.digest}
+        named = {"run_id": self.run_id, "source": self.source, "format": self.format, "digest": self.digest}
         return {**named, "tried": [list(one) for one in self.tried], "cuts": cuts, "rows": rows}
 
     @classmethod
@@ -177,7 +193,9 @@ class RunRecord:
             cuts.append(CutFacts(run_id=run, **facts))
         rows = tuple(CompactionRow(run_id=run, **row) for row in value["rows"])
         tried = tuple((str(label), int(budget)) for label, budget in value["tried"])
-        return cls(run, value["source"], value["digest"], tried, tuple(cuts), tuple(lines), rows)
+        return cls(
+            run, value["source"], value.get("format", ""), value["digest"], tried, tuple(cuts), tuple(lines), rows
+        )
 
 
 def digest_of(recording: Recording, plan: CutPlan, gold: str) -> str:

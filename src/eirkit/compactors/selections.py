@@ -44,7 +44,7 @@ class Recorded(Informed):
 
     def compact(self, messages: Sequence[ContextMessage], budget: TokenBudget) -> Sequence[ContextMessage]:
         if self.replaced_by is None:
-            raise ContractError("the log was not compacted at this cut; give --at real")
+            raise ContractError("the log does not say, or only in encrypted form, that anything took its place here")
         return (*split_opening(messages)[0], *self.replaced_by)
 
 

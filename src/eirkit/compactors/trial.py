@@ -7,17 +7,24 @@ own, which sees no keys and is ended if it hangs.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from hashlib import blake2b
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
 from eirkit.agents.model import Model, ModelOptions
 from eirkit.agents.serving.metered import make_metered
-from eirkit.agents.stores.child_process import START_SECONDS, KeptProcess, variables_without_secrets
+from eirkit.agents.stores.child_process import (
+    START_SECONDS,
+    KeptProcess,
+    inherited_variables,
+    variables_without_secrets,
+)
 from eirkit.agents.stores.embeddings import Vectors
 from eirkit.agents.stores.endpoint import ModelEndpoint
 from eirkit.agents.stores.environments import python_of, reason_not_installed
@@ -69,20 +76,27 @@ class CompactorChoice:
         given = ", ".join(f"{key}={value}" for key, value in self.settings.items())
         return f"{name} ({given})" if given else name
 
+    @property
+    def code(self) -> str | None:
+        """A digest of the file that it is in; None if it is named otherwise."""
+        place = Path(_place(self.name) or "")
+        return blake2b(place.read_bytes(), digest_size=16).hexdigest() if place.is_file() else None
+
 
 @dataclass(frozen=True, slots=True)
-class CompactorAnswer:
-    """What a compactor returned, and what that took."""
+class CompactionEffort:
+    """What one compaction took, whether it succeeded or not."""
 
-    messages: Sequence[ContextMessage]
-    seconds: float
-    usage: CompactorUsage
+    seconds: float = 0.0
+    usage: CompactorUsage = field(default_factory=CompactorUsage)
 
 
 class CompactorSeat(Protocol):
     """Where a compactor is asked: in this process, or in one of its own."""
 
-    def ask(self, cut: ContextCut, budget: TokenBudget) -> CompactorAnswer:
+    effort: CompactionEffort  # of the last compaction
+
+    def ask(self, cut: ContextCut, budget: TokenBudget) -> Sequence[ContextMessage]:
         """Return what it makes of a cut.
 
         Raises:
@@ -108,12 +122,12 @@ class HereSeat:
         seconds: float = LIMIT_SECONDS,
         make: MakeModel = make_metered,
     ) -> None:
-        self.kind, self.seconds = kind, seconds
+        self.kind, self.seconds, self.effort = kind, seconds, CompactionEffort()
         self._made = None if issubclass(kind, Informed) else make_compactor(kind, settings)
         if isinstance(self._made, ModelCompactor):
             self._made.connect(make)
 
-    def ask(self, cut: ContextCut, budget: TokenBudget) -> CompactorAnswer:
+    def ask(self, cut: ContextCut, budget: TokenBudget) -> Sequence[ContextMessage]:
         asked = self.kind.knowing(cut) if issubclass(self.kind, Informed) else self._made
         assert asked is not None
         before, began = asked.usage(), perf_counter()
@@ -122,7 +136,9 @@ class HereSeat:
                 found = call("compactor", asked.compact, cut.messages, budget)
         except InputFileError as error:
             raise TimeoutError(f"took more than {self.seconds:g} s of processor time") from error
-        return CompactorAnswer(checked(found), perf_counter() - began, spent_since(before, asked.usage()))
+        finally:
+            self.effort = CompactionEffort(perf_counter() - began, spent_since(before, asked.usage()))
+        return checked(found)
 
     def close(self) -> None:
         if isinstance(self._made, ModelCompactor):
@@ -145,14 +161,18 @@ class ProcessSeat:
         self._address = ""
         self._runner = asyncio.Runner()
         self._process: KeptProcess | None = None
-        self._spent = CompactorUsage()
+        self._stated = CompactorUsage()  # by the compactor itself, since its process was started
+        self._began = 0.0
         self._deaths = 0
+        self.effort = CompactionEffort()
 
-    def ask(self, cut: ContextCut, budget: TokenBudget) -> CompactorAnswer:
+    def ask(self, cut: ContextCut, budget: TokenBudget) -> Sequence[ContextMessage]:
+        self.effort = CompactionEffort()
         if self._deaths >= MOST_DEATHS:
             raise StoreError(f"was not asked after {MOST_DEATHS} compactions in a row that ended its process")
         if self._endpoint is not None:
             self._endpoint.clear()
+        found: Mapping[str, Any] | None = None
         try:
             found = self._runner.run(self._answer(cut, budget))
         except (TimeoutError, StoreError):
@@ -160,19 +180,26 @@ class ProcessSeat:
             self._runner.run(self._end())
             raise
         finally:
+            seconds = perf_counter() - self._began if found is None else found["seconds"]
+            self.effort = CompactionEffort(seconds, self._used(found))
             if self._endpoint is not None and isinstance(self._endpoint.failure, SpendCapReached):
                 raise self._endpoint.failure
         self._deaths = 0
-        spent = self._spent_by(CompactorUsage(**found["usage"]))
+        if "raised" in found:
+            raise PluginError("compactor", self.choice.label, "compact", *found["raised"])
         if "fault" in found:
             raise ContractError(found["fault"])
-        return CompactorAnswer([ContextMessage.from_json(one) for one in found["messages"]], found["seconds"], spent)
+        return [ContextMessage.from_json(one) for one in found["messages"]]
 
-    def _spent_by(self, stated: CompactorUsage) -> CompactorUsage:
+    def _used(self, found: Mapping[str, Any] | None) -> CompactorUsage:
+        """Return what the last compaction used; what a process did not say before it ended is not known."""
         if self._endpoint is not None:
             meter = self._endpoint.meter
             return CompactorUsage(meter.calls, meter.input_tokens, meter.output_tokens, meter.cost_usd)
-        spent, self._spent = spent_since(self._spent, stated), stated
+        if found is None:
+            return CompactorUsage(cost_usd=None)
+        stated = read_usage(found["usage"])
+        spent, self._stated = spent_since(self._stated, stated), stated
         return spent
 
     def start(self) -> None:
@@ -186,7 +213,9 @@ class ProcessSeat:
         self._runner.close()
 
     async def _answer(self, cut: ContextCut, budget: TokenBudget) -> Any:
+        self._began = perf_counter()
         process = await self._started()
+        self._began = perf_counter()
         try:
             async with asyncio.timeout(self.seconds):
                 return await process.ask("compact", [one.as_json() for one in cut.messages], budget.tokens)
@@ -195,8 +224,10 @@ class ProcessSeat:
 
     async def _started(self) -> KeptProcess:
         if self._process is None:
-            name, self._spent = self.choice.name, CompactorUsage()
-            self._process = KeptProcess(name, self.python, variables_without_secrets(os.environ), "compactor", HOST)
+            name, self._stated = self.choice.name, CompactorUsage()
+            is_own = compactors.is_foreign(name)
+            seen = (variables_without_secrets if is_own else inherited_variables)(os.environ)
+            self._process = KeptProcess(name, self.python, seen, "compactor", HOST)
             async with asyncio.timeout(START_SECONDS):
                 await self._process.ask("load", name, _place(name), await self._settings())
         return self._process
@@ -220,6 +251,20 @@ def _no_embedding(texts: Sequence[str]) -> Vectors:
 def _place(name: str) -> str | None:
     file = name.rpartition(":")[0]
     return str(locate(file).resolve()) if file.endswith(".py") else None
+
+
+def read_usage(stated: Mapping[str, Any]) -> CompactorUsage:
+    """Return what a compactor says it used.
+
+    Raises:
+        ContractError: these are no numbers that can be added.
+    """
+    names = [one.name for one in fields(CompactorUsage)]
+    *counts, cost = (stated.get(name) for name in names)
+    is_cost = cost is None or (isinstance(cost, int | float) and math.isfinite(cost) and cost >= 0)
+    if sorted(stated) != sorted(names) or not is_cost or any(type(one) is not int or one < 0 for one in counts):
+        raise ContractError("its usage() is not made of counts and dollars; return a CompactorUsage")
+    return CompactorUsage(**stated)
 
 
 def spent_since(before: CompactorUsage, after: CompactorUsage) -> CompactorUsage:
@@ -253,7 +298,7 @@ def try_compactor(
         SpendCapReached: the next call of a model could cost more than the user allows.
     """
     try:
-        answer = seat.ask(cut, TokenBudget(budget, counter))
+        messages = seat.ask(cut, TokenBudget(budget, counter))
     except SpendCapReached:
         raise
     except TimeoutError as error:
@@ -265,9 +310,8 @@ def try_compactor(
     except EirkitError as error:
         outcome = failed("raised", str(error))
     else:
-        outcome = judge(cut, budget, answer.messages, counter)
-        return TriedCompaction(choice, budget, outcome, answer.usage, answer.seconds)
-    return TriedCompaction(choice, budget, outcome, CompactorUsage(), 0.0)
+        outcome = judge(cut, budget, messages, counter)
+    return TriedCompaction(choice, budget, outcome, seat.effort.usage, seat.effort.seconds)
 
 
 def asks_by_itself(choice: CompactorChoice) -> bool:

@@ -30,7 +30,7 @@ class Retrievals:
             self.places.append(sets)
         every = np.arange(len(sums))
         self.levels: list[Floats] = [np.maximum.reduceat(sums, table.starts, axis=1)]
-        for _ in range(budget):
+        for _ in range(min(budget, len(self.places))):  # no place shows anything new the second time
             now = self.levels[-1]
             looked: list[Floats] = [
                 sum((now[every & part] for part in sets.values()), np.zeros_like(now)) for sets in self.places

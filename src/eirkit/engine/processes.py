@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
@@ -21,13 +22,16 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult, reason_of, reason_of_death
-from eirkit.errors import InfrastructureError
+from eirkit.errors import InfrastructureError, UsageError
 from eirkit.memory_limit import limit_memory, memory_left
 
 ORPHANED = 1  # exit code
+_LONGEST_FOLDER = 70  # of temporary files, in bytes; 108 for the path of a socket, less its own names in it
+_SHORT_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 _CAN_MASK = hasattr(signal, "pthread_sigmask")
 
 
@@ -240,8 +244,9 @@ def _death(worker: _Worker, bounds: PieceLimits) -> str:
 def _start(function: Callable[[Any], Any], bounds: PieceLimits) -> _Worker:
     context = _context(function)
     here, there = context.Pipe()
-    process = context.Process(target=_work, args=(there, bounds, dict(os.environ)), daemon=True)
-    with deferred_interrupts():
+    settings = ProcessSettings.of_this()
+    process = context.Process(target=_work, args=(there, bounds, settings), daemon=True)
+    with deferred_interrupts(), _short_temporary_folder():
         process.start()
     there.close()
     with suppress(OSError):  # it died already; the next round notices
@@ -263,11 +268,60 @@ def _context(function: Callable[[Any], Any]) -> ForkServerContext | SpawnContext
     return context
 
 
-def _work(pipe: Connection, bounds: PieceLimits, variables: Mapping[str, str]) -> None:
+@contextmanager
+def _short_temporary_folder() -> Iterator[None]:
+    """Let the process that forks have its socket in a folder whose path is short enough for one.
+
+    It is started with the first worker; multiprocessing then keeps the folder for all others.
+    """
+    usual = tempfile.gettempdir()
+    if sys.platform != "linux" or len(os.fsencode(usual)) <= _LONGEST_FOLDER:
+        yield
+        return
+    tempfile.tempdir = next(filter(_is_writable, _SHORT_FOLDERS), usual)
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"workers cannot be started ({error}); set TMPDIR to a folder with a shorter path") from error
+    finally:
+        tempfile.tempdir = usual
+
+
+def _is_writable(folder: str) -> bool:
+    return Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    """What a worker takes over from its parent; the process that forks has it of the time when it was started."""
+
+    variables: Mapping[str, str]
+    umask: int
+
+    @classmethod
+    def of_this(cls) -> ProcessSettings:
+        return cls(dict(os.environ), _umask())
+
+    def apply(self) -> None:
+        os.environ.clear()
+        os.environ.update(self.variables)
+        os.umask(self.umask)
+
+
+def _umask() -> int:
+    """Return the umask; without changing it where the system tells it, since other threads may create files."""
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/self/status").read_text("ascii", "replace").splitlines()
+        return int(next(line for line in lines if line.startswith("Umask:")).split()[1], 8)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _work(pipe: Connection, bounds: PieceLimits, settings: ProcessSettings) -> None:
     """Process batches until the pipe is closed."""
     end_with_parent()
-    os.environ.clear()
-    os.environ.update(variables)  # the process that forks has those of the time when it was started
+    settings.apply()
     with suppress(EOFError, OSError):  # the parent closed the pipe or died
         function = (
             pipe.recv()

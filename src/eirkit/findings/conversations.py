@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from eirkit.agents.conversing import COMPACTION, MEMORY, SERVER
+from eirkit.agents.conversing import COMPACTION, MEMORY
 from eirkit.agents.memory import LONGEST_PASSAGE
 from eirkit.agents.telemetry import Trace
 from eirkit.findings.causes import Cause, Kind, Verdict
@@ -36,6 +36,7 @@ from eirkit.tasks.words.reading import (
 from eirkit.tasks.words.truth import Key
 from eirkit.tasks.words.world import ATTRIBUTES, Answer, Saying
 
+COMPUTED = ("how_many", "between", "member", "first", "day")  # forms of questions whose answers no statement has as is
 LONGEST_EVIDENCE = 300  # characters of the passage in a record
 _OWN: dict[str, tuple[Cause, Kind]] = {
     "word_not_used": ("computation", "correct_inputs"),
@@ -106,13 +107,14 @@ class ConversationJudge:
 
     def judge(self, asked: Asked, submitted: str | None, seen: Seen) -> WordVerdict:
         """Return the verdict on one answer, in its canonical form; None if it could not be read."""
-        missed = not self.tells(asked, seen)
+        missed = not seen.opaque and not self.tells(asked, seen)
         if submitted is None:
             return WordVerdict(asked.t, asked.ability, False, "word_unreadable", missed=missed)
         if submitted in self.right_answers(asked):
             return WordVerdict(asked.t, asked.ability, True, missed=missed)
         fate, evidence = self.fate(asked, submitted, seen)
-        return WordVerdict(asked.t, asked.ability, False, fate, evidence[:LONGEST_EVIDENCE], missed)
+        # What a server left nobody can read: a wrong answer counts as lost there, as in the bits that it kept.
+        return WordVerdict(asked.t, asked.ability, False, fate, evidence[:LONGEST_EVIDENCE], missed or seen.opaque)
 
     def right_answers(self, asked: Asked) -> set[str]:
         """Return the right answer, and of a person every name that can mean nobody else."""
@@ -160,23 +162,32 @@ class ConversationJudge:
             return "word_entity"
         return None
 
-    def used(self, asked: Asked, submitted: str, passages: Sequence[str]) -> set[Saying]:
-        """Return the statements in passages that an answer rests on.
+    def used(self, asked: Asked, submitted: str, passages: Sequence[str]) -> set[Saying] | None:
+        """Return the statements in passages that an answer rests on; None if that is not known."""
+        found = self.rests_on(asked, submitted, passages)
+        return None if found is None else {self.named_fully(one.statement) for one in found}
 
-        If the answer is what the passages tell, these are the statements without which they would tell another; if it
-        is not, those that state it.
+    def rests_on(self, asked: Asked, submitted: str, passages: Sequence[str]) -> list[Heard] | None:
+        """Return what passages say that an answer rests on, with the passage of each; None if that is not known.
+
+        If the answer is what the passages tell, these are the statements without which they would tell another,
+        wherever they are repeated; if it is not, those that state it. What a wrong number was counted from, or that
+        nothing is known, no statement states.
         """
         question = asked.question
         heard = hear_passages(self.task.language, passages, asked.day, people_in(question))
-        if self.shown(asked, learn(heard).answer(question)) != submitted:
-            parts = submitted.split(", ")
-            found = [one.statement for one in heard if str(one.statement.value).casefold() in parts]
-        else:
-            without = ((one.statement, learn([other for other in heard if other is not one])) for one in heard)
-            found = [one for one, rest in without if self.shown(asked, rest.answer(question)) != submitted]
-        return set(map(self._named_fully, found))
+        if self.shown(asked, learn(heard).answer(question)) == submitted:
+            without = {said: learn([one for one in heard if one.statement != said]) for said, *_ in heard}
+            other = {said for said, rest in without.items() if self.shown(asked, rest.answer(question)) != submitted}
+            return [one for one in heard if one.statement in other]
+        if submitted == self.task.language.table["unknown"].casefold():
+            return []
+        parts = submitted.split(", ")
+        found = [one for one in heard if str(one.statement.value).casefold() in parts]
+        computed = question.form in COMPUTED or ATTRIBUTES[question.attribute] == "count"
+        return None if computed and not found else found
 
-    def _named_fully(self, said: Saying) -> Saying:
+    def named_fully(self, said: Saying) -> Saying:
         """Return a statement with full names, which what was shown may not tell."""
         whose, value = self.everybody.resolve(said.subject) or said.subject, said.value
         if said.attribute == "lead":
@@ -266,13 +277,13 @@ class ConversationJudge:
             return False
         if unique and ATTRIBUTES[attribute] != "set":
             return True
-        return one.statement in self._statements(text)
+        return one.statement in self.statements(text)
 
-    def _statements(self, text: str) -> set[Saying]:
+    def statements(self, text: str) -> set[Saying]:
         """Return what a text says, with full names, as somebody understands it who knows everybody."""
         if text not in self._stated:
             heard = hear_passages(self.task.language, [text], self.last_day, self._people)
-            self._stated[text] = {self._named_fully(one.statement) for one in heard}
+            self._stated[text] = {self.named_fully(one.statement) for one in heard}
         return self._stated[text]
 
     @cached_property
@@ -311,7 +322,7 @@ class ConversationJudge:
         parts = [part for part in submitted.split(", ") if part]
         texts = [text for text in (seen.passages if seen.memory else self.task.turns) if _has_any(text, parts)]
         keys = keys_of(asked.question, self.task.truth_at(asked))
-        stated = [(text, one) for text in texts for one in self._statements(text)]
+        stated = [(text, one) for text in texts for one in self.statements(text)]
         stated = [
             (text, one) for text, one in stated if str(one.value).casefold() in parts and one.attribute in dict(keys)
         ]
@@ -334,12 +345,13 @@ def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Map
     stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
     recalled = {one.t: one.passages for one in trace.consultations if one.call.verb == "recall"}
     submitted = {one.t: one.submitted for one in trace.decisions}
+    opaque = {one.t for one in trace.exchanges if one.is_compacted}
     found = []
     for asked in task.asked:
         passages = recalled.get(asked.t, ()) if condition == MEMORY else (shown.get(asked.after, ""),)
+        passages = () if asked.t in opaque else passages
         given = submitted.get(asked.t)
-        opaque = condition == SERVER and asked.after not in shown
-        seen = Seen(passages, stored[: asked.after], condition == MEMORY, condition == COMPACTION, opaque)
+        seen = Seen(passages, stored[: asked.after], condition == MEMORY, condition == COMPACTION, asked.t in opaque)
         found.append(judge.judge(asked, None if given is None else unspell(given), seen))
     return found
 

@@ -78,11 +78,11 @@ def clustered_share(clusters: Sequence[tuple[float, float]], exact: Interval) ->
         exact: over all clusters, as if nothing in a cluster depended on the rest of it.
     """
     counted = [(part, total) for part, total in clusters if total]
-    whole = sum(total for _, total in counted)
-    rate = sum(part for part, _ in counted) / whole
+    whole = math.fsum(total for _, total in counted)  # the same in whatever order the clusters come
+    rate = math.fsum(part for part, _ in counted) / whole
     low, high = exact.low, exact.high
     if len(counted) > 1:
-        spread = sum((part - rate * total) ** 2 for part, total in counted) * len(counted) / (len(counted) - 1)
+        spread = math.fsum((part - rate * total) ** 2 for part, total in counted) * len(counted) / (len(counted) - 1)
         half = student(len(counted) - 1) * spread**0.5 / whole
         low, high = min(low, max(0.0, rate - half)), max(high, min(1.0, rate + half))
     return Interval(rate, low, high, exact.level, len(counted))

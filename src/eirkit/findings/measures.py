@@ -5,109 +5,81 @@ from __future__ import annotations
 from eirkit.measures import Measure, MeasureGroup
 
 _OF_STEPS = "scored steps"
+
+
+def _cause(id: str, label: str, meaning: str, colour: str) -> Measure:
+    return Measure(id, label, meaning, "share", _OF_STEPS, better="less", colour=colour)
+
+
 CAUSE_MEASURES = MeasureGroup(
     "causes",
     "Why steps were wrong",
     (
-        Measure(
+        _cause(
             "state_supply",
             "missing input",
             "a required input was not in context, and could not be obtained or was returned wrong",
-            "share",
-            _OF_STEPS,
-            better="less",
-            colour="missing-input",
+            "missing-input",
         ),
-        Measure(
+        _cause(
             "cascade",
             "carried-over error",
             "the answer follows from earlier wrong answers of the agent, or needs one that it never gave",
-            "share",
-            _OF_STEPS,
-            better="less",
-            colour="carried-over-error",
+            "carried-over-error",
         ),
-        Measure(
-            "not_answered",
-            "not answered",
-            "the run ended before the step, or the agent gave no answer",
-            "share",
-            _OF_STEPS,
-            better="less",
-            colour="not-answered",
+        _cause(
+            "not_answered", "not answered", "the run ended before the step, or the agent gave no answer", "not-answered"
         ),
-        Measure(
-            "malformed",
-            "unreadable answer",
-            "the reply could not be read as an answer to the step",
-            "share",
-            _OF_STEPS,
-            better="less",
-            colour="malformed",
+        _cause("malformed", "unreadable answer", "the reply could not be read as an answer to the step", "malformed"),
+        _cause(
+            "truncated", "reply cut off", "the reply was cut off by a limit of tokens before its answer", "truncated"
         ),
-        Measure(
-            "truncated",
-            "reply cut off",
-            "the reply was cut off by a limit of tokens before its answer",
-            "share",
-            _OF_STEPS,
-            better="less",
-            colour="truncated",
+        _cause(
+            "undetermined", "cause unknown", "it cannot be known whether a required input was at hand", "undetermined"
         ),
-        Measure(
-            "undetermined",
-            "cause unknown",
-            "it cannot be known whether a required input was at hand",
-            "share",
-            _OF_STEPS,
-            better="less",
-            colour="undetermined",
-        ),
-        Measure(
-            "computation",
-            "own error",
-            "the answer is wrong though every input could be obtained",
-            "share",
-            _OF_STEPS,
-            better="less",
-            colour="own-error",
-        ),
+        _cause("computation", "own error", "the answer is wrong though every input could be obtained", "own-error"),
     ),
 )
+
+
+def _kind(id: str, label: str, meaning: str, cause: str) -> Measure:
+    """Return a kind of wrong step; it has the colour of its cause."""
+    return Measure(id, label, meaning, pooled="sum", colour=cause)
+
+
 KIND_MEASURES = MeasureGroup(
     "kinds",
     "Kinds of wrong steps",
     (
-        Measure("missing", "input unavailable", "a required answer was unavailable", pooled="sum"),
-        Measure("declined", "declined", "no answer was given because an input was unavailable", pooled="sum"),
-        Measure(
-            "misinformed", "input returned wrong", "the answer follows from a wrong value of a memory", pooled="sum"
+        _kind("missing", "input unavailable", "a required answer was unavailable", "missing-input"),
+        _kind("declined", "declined", "no answer was given because an input was unavailable", "missing-input"),
+        _kind(
+            "misinformed", "input returned wrong", "the answer follows from a wrong value of a memory", "missing-input"
         ),
-        Measure("never_submitted", "input never given", "a required answer had never been submitted", pooled="sum"),
-        Measure("propagated", "error passed on", "the answer follows from earlier wrong answers", pooled="sum"),
-        Measure("unanswered", "step left open", "the step was shown and got no answer", pooled="sum"),
-        Measure("unreached", "step not reached", "the run ended before the step was shown", pooled="sum"),
-        Measure(
-            "truncated_reply",
-            "ended at a limit",
-            "the reply ended at a limit of tokens before its answer",
-            pooled="sum",
+        _kind(
+            "never_submitted", "input never given", "a required answer had never been submitted", "carried-over-error"
         ),
-        Measure("uncertain", "input uncertain", "it is not known whether an input was at hand", pooled="sum"),
-        Measure("correct_inputs", "wrong from correct inputs", "all inputs were there and correct", pooled="sum"),
-        Measure(
+        _kind("propagated", "error passed on", "the answer follows from earlier wrong answers", "carried-over-error"),
+        _kind("unanswered", "step left open", "the step was shown and got no answer", "not-answered"),
+        _kind("unreached", "step not reached", "the run ended before the step was shown", "not-answered"),
+        _kind(
+            "truncated_reply", "ended at a limit", "the reply ended at a limit of tokens before its answer", "truncated"
+        ),
+        _kind("uncertain", "input uncertain", "it is not known whether an input was at hand", "undetermined"),
+        _kind("correct_inputs", "wrong from correct inputs", "all inputs were there and correct", "own-error"),
+        _kind(
             "on_corrupted",
             "wrong from wrong inputs",
             "some inputs were wrong, and the answer does not follow from them either",
-            pooled="sum",
+            "own-error",
         ),
-        Measure(
+        _kind(
             "not_fetched",
             "input not fetched",
             "an input was within reach of the budgets but was not fetched",
-            pooled="sum",
+            "own-error",
         ),
-        Measure("protocol", "unreadable reply", "the reply could not be read as an answer to this step", pooled="sum"),
+        _kind("protocol", "unreadable reply", "the reply could not be read as an answer to this step", "malformed"),
     ),
 )
 _NEEDED = "records needed from memory"
@@ -366,15 +338,30 @@ ARM_MEASURES = MeasureGroup(
     "arms",
     "Rescue: accuracy at steps with a miss, by arm",
     (
-        Measure("control", "control", "correct answers where nothing is injected", "share", _MISSED),
+        Measure(
+            "control",
+            "control",
+            "correct answers where nothing is injected",
+            "share",
+            _MISSED,
+            colour="nothing-injected",
+        ),
         Measure(
             "sham",
             "sham",
             "correct answers where another value of the same length is injected under the required label",
             "share",
             _MISSED,
+            colour="sham-injected",
         ),
-        Measure("oracle", "oracle", "correct answers where the required record is injected", "share", _MISSED),
+        Measure(
+            "oracle",
+            "oracle",
+            "correct answers where the required record is injected",
+            "share",
+            _MISSED,
+            colour="restored",
+        ),
         Measure(
             "trajectory_accuracy", "trajectory accuracy", "correct answers over all steps", "share", "scored steps"
         ),

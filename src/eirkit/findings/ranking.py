@@ -93,6 +93,7 @@ def rank(
     less_is_better: bool = False,
     share: bool = True,
     rankings: int = 1,
+    weights: Sequence[float] | None = None,
 ) -> Ranking:
     """Return the ranking of candidates by the mean of a measure.
 
@@ -101,14 +102,16 @@ def rank(
         tasks: the task of each case.
         share: the measure lies between 0 and 1.
         rankings: how many rankings share the level, such as one for each h.
+        weights: of each case in all means, such as the number of its questions; None: all count alike.
     """
     sign = -1.0 if less_is_better else 1.0
-    means = {name: fmean(found) for name, found in values.items()}
+    counts = np.ones(len(tasks)) if weights is None else np.asarray(weights, dtype=np.float64)
+    means = {name: fmean(found, counts.tolist()) for name, found in values.items()}
     order = sorted(means, key=lambda name: -sign * means[name])  # ties keep the order in which they were given
     pairs = len(order) * (len(order) - 1) // 2
     outside = (1 - LEVEL) / max(1, pairs * rankings)
     table = np.array([[sign * value for value in values[name]] for name in order])
-    contrasts = tuple(_contrasts(order, table, tasks, outside, share))
+    contrasts = tuple(_contrasts(order, table, tasks, counts, outside, share))
     beaten, beats = Counter[str](), Counter[str]()
     for one in contrasts:
         beaten[one.worse] += one.is_shown
@@ -126,7 +129,12 @@ def rank(
 
 
 def _contrasts(
-    order: Sequence[str], table: NDArray[np.float64], tasks: Sequence[Hashable], outside: float, share: bool
+    order: Sequence[str],
+    table: NDArray[np.float64],
+    tasks: Sequence[Hashable],
+    counts: NDArray[np.float64],
+    outside: float,
+    share: bool,
 ) -> Iterator[Lead]:
     """Yield the contrasts of all pairs, each candidate with those that rank lower.
 
@@ -136,27 +144,32 @@ def _contrasts(
     places = {task: place for place, task in enumerate(dict.fromkeys(tasks))}
     groups, cases = len(places), len(tasks)
     member = np.zeros((cases, groups))
-    member[np.arange(cases), [places[task] for task in tasks]] = 1
-    sums = (table - table.mean(axis=1, keepdims=True)) @ member
+    member[np.arange(cases), [places[task] for task in tasks]] = counts
+    total, weights = float(counts.sum()), counts.tolist()
+    sums = (table - (table @ counts / total)[:, None]) @ member
     enough = groups >= FEWEST_CLUSTERS
     quantile = student(groups - 1, 1 - outside) if enough else 0.0
     for place, name in enumerate(order):
         rest = table[place] - table[place + 1 :]
         spread = np.ptp(rest, axis=1)
         squares = ((sums[place] - sums[place + 1 :]) ** 2).sum(axis=1)
-        errors = np.sqrt(groups / max(1, groups - 1) * squares) / cases
+        errors = np.sqrt(groups / max(1, groups - 1) * squares) / total
         for other, found, apart, error in zip(order[place + 1 :], rest, spread.tolist(), errors.tolist(), strict=True):
-            middle, names = fmean(found.tolist()), (name, other)
+            middle, names = fmean(found.tolist(), weights), (name, other)
             if enough and apart > ROUNDING:
                 half = quantile * error
                 wanted = _wanted(middle, error, groups, outside)
-                yield Lead(*names, middle, middle - half, middle + half, False, wanted)
+                furthest = 1.0 if share else math.inf  # two shares differ by no more than 1
+                low, high = max(middle - half, -furthest), min(middle + half, furthest)
+                yield Lead(*names, middle, low, high, False, wanted)
             else:
-                yield _constant(names, found.tolist(), tasks, outside, share=share and enough, equal=apart <= ROUNDING)
+                alike = {"share": share and enough, "equal": apart <= ROUNDING}
+                yield _constant(names, middle, found.tolist(), tasks, outside, **alike)
 
 
 def _constant(
     names: tuple[str, str],
+    middle: float,
     found: Sequence[float],
     tasks: Sequence[Hashable],
     outside: float,
@@ -165,7 +178,6 @@ def _constant(
     equal: bool,
 ) -> Lead:
     """Return the contrast of two whose difference is the same in every case, or of too few tasks for an interval."""
-    middle = fmean(found)
     same = equal and abs(middle) <= ROUNDING
     if not share:
         return Lead(*names, middle, None, None, same, None)

@@ -9,6 +9,7 @@ count as lost, which the same worlds under the condition `whole` show.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 from typing import Any
 
 from eirkit.agents.telemetry import Trace
@@ -24,7 +25,7 @@ PROBES = ("now", "all", "day")  # forms of questions for a present value: of a f
 def server_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:
     """Return what the answers of a run tell about the compactions of its server, as plain data."""
     cut = len(task.told) - 1
-    compacted = {one.t for one in trace.exchanges if one.request.carried}
+    compacted = {one.t for one in trace.exchanges if one.is_compacted}
     unknown = task.language.table["unknown"].casefold()
     submitted = {one.t: unspell(one.submitted) for one in trace.decisions if one.submitted is not None}
     right = {one.t: one.right for one in verdicts}
@@ -39,7 +40,7 @@ def server_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]
             lost = fact.bits / (fact.classes - 1) if guessed and fact.classes > 1 else 0.0
             probed[key] = fact.bits, fact.bits if right[asked.t] else -lost, right[asked.t]
     return {
-        "compactions": sum(bool(one.reply.carried) and one.t == 0 for one in trace.exchanges),
+        "compactions": sum(bool(one.reply.carried) for one in trace.exchanges),
         "needed_bits": floor_bits(task.world, cut),
         "probed_facts": len(probed),
         "right_facts": sum(is_right for _, _, is_right in probed.values()),
@@ -57,9 +58,9 @@ def pool_server(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return pooled
     exact = proportion(sum(run["right_facts"] for run in found), sum(run["probed_facts"] for run in found))
     share = clustered_share([(run["kept_bits"], run["probed_bits"]) for run in found], exact)
-    probed = sum(run["probed_bits"] for run in found) / len(found)
+    probed = fsum(run["probed_bits"] for run in found) / len(found)  # whatever the order in which runs ended
     return pooled | {
-        "server_needed_bits": sum(run["needed_bits"] for run in found) / len(found),
+        "server_needed_bits": fsum(run["needed_bits"] for run in found) / len(found),
         "server_probed_bits": probed,
         "server_kept_bits": share.estimate * probed,
         "server_kept_low": share.low * probed,

@@ -23,8 +23,7 @@ def instruction_record(task: ToldWorld, trace: Trace) -> dict[str, int]:
             continue  # a summary
         said = without_marker(exchange.reply.text)
         # What a server compacted nobody can read, so why an instruction was not kept is then unknown.
-        opaque = bool(exchange.request.carried)
-        seen = None if opaque else "\n".join(message.content for message in exchange.request.messages)
+        seen = None if exchange.is_compacted else "\n".join(message.content for message in exchange.request.messages)
         for state in standing[exchange.t - 1]:
             verdict = judge(state, said, seen)
             if state.current is None:

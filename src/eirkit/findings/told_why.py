@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from eirkit.findings.causes import Verdict
 from eirkit.findings.conversations import ConversationJudge, Seen
-from eirkit.findings.why import UNKNOWN, NeededInput, WhyCard, quote
-from eirkit.tasks.conversations import ToldWorld, unspell
+from eirkit.findings.why import UNKNOWN, NeededInput, UsedPassage, WhyCard, quote
+from eirkit.tasks.conversations import Asked, ToldWorld, unspell
 from eirkit.tasks.task import Payload
 from eirkit.tasks.words.reading import Heard
+from eirkit.tasks.words.world import Saying
 
 
 def told_card(
@@ -31,29 +32,58 @@ def told_card(
     if seen is not None and (named := judge.unnamed(needed, seen.passages)) is not None and named not in needed:
         needed = [*needed, named]
     fate, evidence = wrong or (None, "")
+    given = None if submitted is None else unspell(submitted)
+    rests_on = None if seen is None or given is None else judge.rests_on(asked, given, seen.passages)
+    used = None if rests_on is None else {judge.named_fully(one.statement) for one in rests_on}
     return WhyCard(
         t,
         verdict.correct,
         unspell(task.step(t).answer),
-        None if submitted is None else unspell(submitted),
+        given,
         verdict.cause,
         verdict.kind,
-        tuple(_statement(judge, one, asked.text, seen, fate) for one in needed),
+        tuple(_statement(judge, one, asked.text, seen, used) for one in needed),
         "no answer could be read" if submitted is None else None,
         fate,
         evidence,
         asked.text,
+        () if verdict.correct or seen is None else tuple(_passages(judge, asked, seen, rests_on or ())),
     )
 
 
-def _statement(judge: ConversationJudge, one: Heard, question: str, seen: Seen | None, fate: str | None) -> NeededInput:
+def _passages(judge: ConversationJudge, asked: Asked, seen: Seen, rests_on: Sequence[Heard]) -> Iterator[UsedPassage]:
+    """Yield the passages that an answer rests on, each once, with when that was said."""
+    before = judge.task.said_before(asked)
+    told = set()
+    for one in rests_on:
+        said = judge.named_fully(one.statement)
+        text = _stating(judge, seen.passages[one.passage], said)
+        if text not in told:
+            told.add(text)
+            source = next((other for other in reversed(before) if other.statement == said), None)
+            of_others = (other for other in reversed(before) if other.statement[1::2] == said[1::2])
+            source = source or next(of_others, None)  # the same attribute and value
+            session = None if source is None else _session_of(judge.task, source.passage)
+            about = None if source is None or source.statement.subject == said.subject else source.statement.subject
+            yield UsedPassage(one.passage + 1 if seen.memory else None, len(seen.passages), text, session, about)
+
+
+def _stating(judge: ConversationJudge, passage: str, said: Saying) -> str:
+    """Return the line of a passage that states something, or all of it."""
+    lines = passage.splitlines()
+    return next((line for line in lines if said in judge.statements(line)), passage)
+
+
+def _statement(
+    judge: ConversationJudge, one: Heard, question: str, seen: Seen | None, used_ones: Collection[Saying] | None
+) -> NeededInput:
     session = _session_of(judge.task, one.passage)
     lines = [("said", f"in session {session} of {len(judge.task.sessions)}")]
     name = quote(judge.text_of(one))
     if seen is None:
         return NeededInput(name, None, (*lines, ("shown", f"{UNKNOWN}: the texts of the run were not kept")))
     place = next((i for i, text in enumerate(seen.passages) if judge.has(text, one)), None)
-    used = False if fate == "word_not_used" and place is not None else None
+    used = None if place is None or used_ones is None else one.statement in used_ones
     if not seen.memory:
         lines.append(("shown", "no; cut off" if place is None else "yes"))
         return NeededInput(name, None, tuple(lines), in_context=place is not None, used=used)
@@ -68,7 +98,7 @@ def _statement(judge: ConversationJudge, one: Heard, question: str, seen: Seen |
         lines.append(("returned", f"no; {came or 'no'} passage{'' if came == 1 else 's'} came back"))
     else:
         lines.append(("returned", f"at rank {place + 1} of {came}: {quote(seen.passages[place])}"))
-        lines.append(("used", "no" if used is False else UNKNOWN))
+        lines.append(("used", {None: UNKNOWN, True: "yes, the answer rests on it", False: "no"}[used]))
     rank, passage = (None, None) if place is None else (place + 1, seen.passages[place])
     found = (tuple(lines), False, tuple(after) if known else None, held, (question,), rank, passage, used)
     return NeededInput(name, None, *found)

@@ -47,6 +47,24 @@ class NeededInput:
 
 
 @dataclass(frozen=True, slots=True)
+class UsedPassage:
+    """One passage that a wrong answer in words rests on."""
+
+    rank: int | None  # at which a memory returned it, from 1; None if the conversation itself was shown
+    of: int  # passages that came back
+    text: str  # the part of it that states the answer
+    session: int | None  # in which that was said; None if it was said in none
+    about: str | None = None  # of whom it was said, if the passage says it of another
+
+    def sentence(self) -> str:
+        """Return where the passage came from and what it says."""
+        said = "not said in this conversation" if self.session is None else f"said in session {self.session}"
+        said += "" if self.about is None else f" of {self.about}"
+        place = said if self.rank is None else f"returned at rank {self.rank} of {self.of}, {said}"
+        return f"The answer rests on ({place}): {quote(self.text)}"
+
+
+@dataclass(frozen=True, slots=True)
 class WhyCard:
     """Why one step is wrong; a right step has a card too, without a cause."""
 
@@ -61,6 +79,7 @@ class WhyCard:
     fate: str | None = None  # of the whole answer, in words
     evidence: str = ""  # the text that shows this fate
     asked: str = ""  # the question, in words
+    rests_on: tuple[UsedPassage, ...] = ()  # what a wrong answer rests on, in words
     spread: Spread = field(default_factory=lambda: Spread((), (), ()))
 
     @property
@@ -78,6 +97,7 @@ class WhyCard:
             yield f"Cause: {CAUSE_MEASURES[self.cause].label}{how}."
         if self.fate is not None:
             yield f"Fate: {WORD_FATES[self.fate].label}; {WORD_FATES[self.fate].meaning}."
+        yield from (one.sentence() for one in self.rests_on)
         for one in self.inputs:
             if one.fate is not None:
                 yield f"{one.name}: {FATE_MEASURES[one.fate].label}; {FATE_MEASURES[one.fate].meaning}."

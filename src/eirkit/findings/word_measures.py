@@ -7,8 +7,32 @@ from eirkit.measures import Better, Measure, MeasureGroup
 _ASKED = "questions"
 
 
+# A fate that a record of another task can have too has its colour.
+_COLOURS = {
+    "word_withdrawn": "withdrawn",
+    "word_stale": "stale-value",
+    "word_entity": "swapped-value",
+    "word_scope": "another-user",
+    "word_cut": "cut-value",
+    "word_summary": "left-out",
+    "word_opaque": "opaque",
+    "word_never_stored": "not-stored",
+    "word_lost": "lost-again",
+    "word_not_returned": "not-returned",
+    "word_unlisted": "unlisted",
+    "word_rewritten": "other-words",
+    "word_unmatched": "unmatched",
+    "word_unlabelled": "unlabelled",
+    "word_unclear": "unclear",
+    "word_not_used": "not-used",
+    "word_invented": "invented",
+    "word_misread": "misread",
+    "word_unreadable": "malformed",
+}
+
+
 def _fate(id: str, label: str, meaning: str) -> Measure:
-    return Measure(id, label, meaning, "share", _ASKED, better="less")
+    return Measure(id, label, meaning, "share", _ASKED, better="less", colour=_COLOURS[id])
 
 
 WORD_FATES = MeasureGroup(

@@ -76,6 +76,13 @@ def clip_marks(text: str) -> tuple[ClipMark, ...]:
     )
 
 
+def around(text: str) -> list[str]:
+    """Return the pieces of a text between its truncation markers."""
+    marks = clip_marks(text)
+    starts, ends = [0, *(mark.end for mark in marks)], [*(mark.start for mark in marks), len(text)]
+    return [text[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
 def _neighbourhoods(text: str) -> list[tuple[int, int]]:
     """Return the ranges around the first words, merged where they overlap; the regex is slow on a whole text."""
     places = []

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 from eirkit.agents.model import ModelOptions
 from eirkit.errors import UsageError
 from eirkit.paper.verdicts import AGREES, DIFFERS, ERROR, FEWER_SEEDS, NOT_SAME, TOO_WIDE
-from eirkit.registry import load_object
 from eirkit.runs.budget import Budget
 from eirkit.runs.runner import Runner
 from eirkit.show.document import Axis, Chart, Figure, Series
@@ -176,7 +176,8 @@ class Study:
     def run(self, setting: Setting) -> Findings:
         """Return the findings; a row that does not say where its figure stands in the paper stands at the study's."""
         self.check(setting)
-        found: Findings = load_object(f"eirkit.paper.studies.{self.function}")(setting)
+        module, _, function = self.function.partition(":")
+        found: Findings = getattr(import_module(f"eirkit.paper.studies.{module}"), function)(setting)
         rows = tuple(replace(row, source=row.source or self.place, same_as=self.repeats) for row in found.rows)
         return replace(found, rows=rows)
 

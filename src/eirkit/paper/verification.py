@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from eirkit.errors import EirkitError, InputFileError
+from eirkit.errors import EirkitError, InputFileError, UntrustedError
 from eirkit.paper.archive import ARCHIVE, SCHEMA
 from eirkit.paper.figure_rows import RecordedModels
 from eirkit.paper.model_runs import FOLDER, model_findings
@@ -40,14 +40,16 @@ class Verification:
         return asdict(self)
 
 
-def verify_archive(folder: Path, find: Callable[[str], Study]) -> Verification:
+def verify_archive(folder: Path, find: Callable[[str], Study], *, plugins: bool = False) -> Verification:
     """Check an archive.
 
     Args:
         find: returns the study with an id.
+        plugins: whether code that its records name may be run, and files be opened.
 
     Raises:
         InputFileError: the folder is no archive, or its list is damaged.
+        UntrustedError: its records name code or a file, and `plugins` does not allow it.
     """
     if not (folder / ARCHIVE).is_file():
         raise InputFileError(f"{folder} has no {ARCHIVE}; give the folder of `eirkit reproduce`")
@@ -55,7 +57,7 @@ def verify_archive(folder: Path, find: Callable[[str], Study]) -> Verification:
     problems = [*changed_files(folder, ARCHIVE, document["files"]), *stated_wrongly(folder, document, find)]
     runs = replayed = 0
     for path in sorted(folder.rglob(RUNS)):
-        found, again, wrong = _runs(path, path.relative_to(folder).as_posix())
+        found, again, wrong = _runs(path, path.relative_to(folder).as_posix(), plugins)
         runs, replayed, problems = runs + found, replayed + again, [*problems, *wrong]
     rows, wrong = _rows(folder, document["settings"], find)
     problems += wrong
@@ -70,14 +72,16 @@ def _given(folder: Path, settings: Mapping[str, Any]) -> RecordedModels | None:
     return RecordedModels(PaperRunIndex(folder / FOLDER), settings["models"], settings["seeds"], settings["memories"])
 
 
-def _runs(path: Path, name: str) -> tuple[int, int, list[str]]:
+def _runs(path: Path, name: str, plugins: bool) -> tuple[int, int, list[str]]:
     """Play every run of a file again, or score it again where its replies were not kept."""
     count = replayed = 0
     problems = []
     try:
-        for record, was_played, wrong in check_runs(path):
+        for record, was_played, wrong in check_runs(path, plugins=plugins):
             count, replayed = count + 1, replayed + was_played
             problems += [f"{name}: run {record['run']}: {one}" for one in wrong]
+    except UntrustedError:
+        raise
     except (EirkitError, KeyError, TypeError, ValueError, OSError) as error:
         problems.append(f"{name}: cannot be read: {str(error) or type(error).__name__}")
     return count, replayed, problems

@@ -173,12 +173,11 @@ def shown_part(access: Access, task: ToldTask, t: int, prompts: Mapping[int, str
 def judge_told(access: Access, task: ToldTask, trace: Trace) -> tuple[tuple[Verdict, ...], dict[str, Any]]:
     """Return the verdicts on the answers of a run, and what its record says about them in words."""
     prompts = {one.t: one.request.messages[-1].content for one in trace.exchanges if one.t}
-    compacted = {one.t for one in trace.exchanges if one.request.carried}
-    shown: dict[int, str] = {}  # one text for all questions after the same session; none where nobody can read it
+    shown: dict[int, str] = {}  # one text for all questions after the same session
     for one in task.puts if access.condition != MEMORY else ():
-        if access.condition == SERVER and one.t not in compacted:
-            shown[one.after] = transcript(task.sessions[: one.after])
-        elif access.condition != SERVER and one.after not in shown:
+        if access.condition == SERVER:
+            shown[one.after] = transcript(task.sessions[: one.after])  # where the server did not compact it
+        elif one.after not in shown:
             shown[one.after] = shown_part(access, task, one.t, prompts) or ""
     if isinstance(task, LabelledTalk):
         found, record = judge_labelled(task, trace, access.condition, shown)

@@ -31,6 +31,7 @@ from eirkit.runs.suite import Suite
 from eirkit.tasks.generation import generate, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec
 from eirkit.tasks.view import Budgets, Visible, publish
+from eirkit.trust import is_trusted, refuse_untrusted
 
 FILE = "manifest.json"
 SCHEMA = "manifest/1"
@@ -154,6 +155,8 @@ def sources_of(names: Iterable[str | None]) -> dict[str, str]:
     given = {name for name in names if name is not None}
     code = {name.partition(".py:")[0] + ".py" for name in given if ".py:" in name}
     paths = sorted(code | {split_model(name)[1] for name in given if name.endswith(".safetensors")})
+    for path in paths:
+        refuse_untrusted(path, "a file")
     return {path: _file_sha256(locate(path)) for path in paths if locate(path).is_file()}
 
 
@@ -164,8 +167,8 @@ def places_of(sources: Iterable[str], folder: Path) -> dict[str, str]:
 
 
 def find_sources(then: Manifest, folder: Path) -> None:
-    """Make plug-in files loadable from another working directory than the one the sweep was started in."""
-    for path, place in then.places.items():
+    """Make plug-in files loadable from another working directory, if the records of the sweep are trusted."""
+    for path, place in then.places.items() if is_trusted() else ():
         elsewhere, known = folder / place, then.sources.get(path)
         here = Path(path)
         if not (here.is_file() and _file_sha256(here) == known) and elsewhere.is_file():
@@ -182,18 +185,15 @@ class SystemMessages:
     def __init__(self) -> None:
         self._task: TaskInstance | None = None  # of the last cell, which neighbouring cells mostly share
 
-    def of(self, cell: Cell, seed: int, renderer: Renderer | None = None) -> str:
-        """Return the system message of a cell; the seed may be that of any run.
-
-        Without a renderer the model is looked up, which may run its code.
-        """
+    def of(self, cell: Cell, seed: int) -> str:
+        """Return the system message of a cell; the seed may be that of any run."""
         spec = cell.task.with_seed(seed)
         if self._task is None or self._task.spec != spec:
             self._task = generate(spec)
         session = make_session(cell.access, self._task, prepare(spec), intervention=cell.intervention)
         if isinstance(session, ConversationSession):
             return RULES
-        session.renderer = renderer or renderer_of(cell.model, cell.options)
+        session.renderer = renderer_of(cell.model, cell.options)
         first = session.request()
         return first.messages[0].content if isinstance(first, Request) else ""
 

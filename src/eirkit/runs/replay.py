@@ -19,15 +19,13 @@ from eirkit.agents.memories import PLUGINS
 from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, MemoryResult, MemoryUsage
 from eirkit.agents.memory_calls import lacking_in
 from eirkit.agents.model import Model, Reply, Request, ToolCall, Usage, close_model
-from eirkit.agents.prompt import COMPACT, DIALECTS, FULL
 from eirkit.agents.serving.model_factory import make_model, split_model
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.stores.memory_factory import MemoryPool
 from eirkit.agents.telemetry import Consultation, Exchange, Trace, trace_of, with_stores
-from eirkit.errors import EirkitError, InputFileError
-from eirkit.event_files import events_path, read_block
+from eirkit.errors import EirkitError, InputFileError, UntrustedError
+from eirkit.event_files import LARGEST_BLOCK, events_path, read_block
 from eirkit.findings.causes import judge, score
-from eirkit.registry import references_in
 from eirkit.runs.attempt import CellContext, Failure, attempt, finished_run, score_record, session_of
 from eirkit.runs.cells import Cell, recorded_cell
 from eirkit.runs.manifest import SystemMessages
@@ -36,6 +34,7 @@ from eirkit.runs.workers import CellBatch, cell_context_of
 from eirkit.tasks.conversations import ToldTask
 from eirkit.tasks.generation import generate
 from eirkit.tasks.task import TaskInstance
+from eirkit.trust import records_read
 
 ROUNDING_SECONDS = 1e-6  # times are stored with six digits, and sums of them are rounded once more
 # What reading a file that somebody else wrote may raise.
@@ -58,8 +57,9 @@ class Replays:
     """Plays runs of one folder again; cells and their system messages are made once."""
 
     folder: Path
-    plugins: bool = False  # whether code that a record names may be run
+    plugins: bool = False  # whether code that a record names may be run, and files be opened
     planned: Mapping[str, Any] | None = None  # by cell: what a record must say of it; None: anything
+    largest_block: int = LARGEST_BLOCK  # bytes of the events of one run
     _contexts: dict[str, CellContext] = field(default_factory=dict)
     _rules: SystemMessages = field(default_factory=SystemMessages)
 
@@ -67,59 +67,63 @@ class Replays:
         """Return whether one run of this folder was played again, and what is wrong with it.
 
         A run whose texts were not kept cannot be played; its score is computed again from its answers.
+
+        Raises:
+            UntrustedError: the record names code or a file, and `plugins` does not allow it.
         """
         try:
-            block = read_block(events_path(self.folder), record["events"]["offset"], record["events"]["bytes"])
+            block = self._block(record)
             events = with_stores([_json(line) for line in block.splitlines()])
             context, task = self.context_of(record)
             if any(event["type"] == "exchange" and "reply" not in event for event in events):
                 return False, list(_scored_again(context, task, record, events))
-            found = _compared(context, task, record, events, block)
-            if found and self._hides_format(record["model"]) and context.cell.options.dialect is None:
-                other, _ = self.context_of(record, COMPACT)
-                found = _compared(other, task, record, events, block) and found
+            again = finished_run(context, task, *_played(context, task, record, events))
         except DiffersError as error:
             return True, [str(error)]
+        except UntrustedError:
+            raise  # it could be played again, if the user trusts it
         except UNREADABLE as error:
             words = " ".join(str(error).split())[:200]
             return True, [f"cannot be played again ({type(error).__name__}: {words})"]
+        found = []
+        if again.events != block or again.count != record["events"]["count"]:
+            found.append(f"its events do not follow from its replies ({_first_difference(block, again.events)})")
+        if changed := differing(record, again.record):
+            found.append(f"its {', '.join(changed)} do not follow from its events")
         return True, found
 
-    def _hides_format(self, model: str) -> bool:
-        """True if only code that may not be run knows the format of a model's prompts, so that each may be the one."""
-        return ":" in model and not self.plugins
+    def _block(self, record: Mapping[str, Any]) -> bytes:
+        place = record["events"]
+        return read_block(events_path(self.folder), place["offset"], place["bytes"], self.largest_block)
 
     def made_anew(self, record: Mapping[str, Any]) -> str | None:
         """Run a task again with its model and memory, which must be scripts; return what differs, apart from times."""
         context, task = self.context_of(record)
-        outcome = wait_for(_attempted(context, task))
+        with records_read(plugins=self.plugins):
+            outcome = wait_for(_attempted(context, task))
         if isinstance(outcome, Failure):
             return f"fails when it is run again: {outcome.record['message']}"
-        before = read_block(events_path(self.folder), record["events"]["offset"], record["events"]["bytes"])
+        before = self._block(record)
         then, now = (_without_times(lines) for lines in (before, outcome.events))
         if then != now:
             return f"gives other events when it is run again ({_first_difference(then, now)})"
         changed = differing(record, outcome.record, exact=False)
         return f"gives another {', '.join(changed)} when it is run again" if changed else None
 
-    def context_of(self, record: Mapping[str, Any], hidden: str = FULL) -> tuple[CellContext, TaskInstance]:
-        """Return the cell of a run as its record describes it, and its task.
+    def context_of(self, record: Mapping[str, Any]) -> tuple[CellContext, TaskInstance]:
+        """Return the cell of a run as its record describes it, and its task."""
+        with records_read(plugins=self.plugins):
+            return self._context_of(record)
 
-        Args:
-            hidden: the format of prompts that is taken where only code that may not be run knows it.
-        """
+    def _context_of(self, record: Mapping[str, Any]) -> tuple[CellContext, TaskInstance]:
         said = {name: record[name] for name in _COORDINATES if name in record}
-        named = [name for part in (record["task"], record["access"]) for name in references_in(part)]
-        if named and not self.plugins:
-            raise DiffersError(f"it names code of its own, {named[0][:80]}")
         if self.planned is not None and said != self.planned.get(record["cell"]):
             raise DiffersError("its settings are not those that were planned")
-        described = json.dumps([hidden, *(record.get(name) for name in _COORDINATES)])
+        described = json.dumps([record.get(name) for name in _COORDINATES])
         if described not in self._contexts:
             batch = CellBatch(recorded_cell(record), [record["seed"]], texts=True)
             scrub = Scrubber.of_environment(os.environ)
-            known = DIALECTS[batch.cell.options.dialect or hidden] if self._hides_format(batch.cell.model) else None
-            self._contexts[described] = cell_context_of(batch, _NotAsked(), self._rules, scrub, known)
+            self._contexts[described] = cell_context_of(batch, _NotAsked(), self._rules, scrub)
         context = self._contexts[described]
         cell = context.cell
         if (cell.id, cell.run_id(record["seed"])) != (record["cell"], record["run"]):
@@ -138,14 +142,18 @@ def can_be_made_anew(cell: Cell) -> bool:
 
 
 def check_runs(
-    path: Path, *, plugins: bool = False, planned: Mapping[str, Any] | None = None
+    path: Path,
+    *,
+    plugins: bool = False,
+    planned: Mapping[str, Any] | None = None,
+    largest_block: int = LARGEST_BLOCK,
 ) -> Iterator[tuple[Mapping[str, Any], bool, list[str]]]:
     """Yield every run of a file, whether it was played again, and what is wrong with it.
 
     Raises:
         InputFileError: the file is damaged, or there are events that no run owns.
     """
-    replays, end = Replays(path.parent, plugins, planned), 0
+    replays, end = Replays(path.parent, plugins, planned, largest_block), 0
     for record, _ in scan_runs(path):
         place = record["events"]
         found = [] if place["offset"] == end else ["its events do not follow those of the run before"]
@@ -179,22 +187,6 @@ def differing(then: Mapping[str, Any], now: Mapping[str, Any], *, exact: bool = 
                 alike = a == b
             changed += [] if alike else [f"{name}.{part}"]
     return changed
-
-
-def _compared(
-    context: CellContext,
-    task: TaskInstance,
-    record: Mapping[str, Any],
-    events: Sequence[Mapping[str, Any]],
-    block: bytes,
-) -> list[str]:
-    """Play a run again and return what does not follow."""
-    again, found = finished_run(context, task, *_played(context, task, record, events)), []
-    if again.events != block or again.count != record["events"]["count"]:
-        found.append(f"its events do not follow from its replies ({_first_difference(block, again.events)})")
-    if changed := differing(record, again.record):
-        found.append(f"its {', '.join(changed)} do not follow from its events")
-    return found
 
 
 def _scored_again(
@@ -250,6 +242,7 @@ def _reply(event: Mapping[str, Any]) -> Reply:
         event.get("finish", ""),
         event.get("reasoning", ""),
         event.get("max_tokens", 0),
+        carried=tuple(event.get("carried", ())),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -19,7 +20,6 @@ from typing import Any
 from eirkit.agents.driver import wait_for
 from eirkit.agents.model import Batching, Model, close_model
 from eirkit.agents.models.reference import Reference
-from eirkit.agents.prompt import Renderer
 from eirkit.agents.serving.model_factory import make_model, renderer_of, split_model
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.stores.memory_factory import MemoryPool, ModelMaker
@@ -56,14 +56,11 @@ def is_free(cell: Cell) -> bool:
     return split_model(cell.model)[0] in FREE and not asks_paid_model(cell)
 
 
-def cell_context_of(
-    work: CellBatch, model: Model, rules: SystemMessages, scrub: Scrubber, renderer: Renderer | None = None
-) -> CellContext:
-    """Return the context of the runs of a cell; without a renderer its model is looked up, which may run its code."""
+def cell_context_of(work: CellBatch, model: Model, rules: SystemMessages, scrub: Scrubber) -> CellContext:
+    """Return the context of the runs of a cell."""
     cell = work.cell
-    renderer = renderer or renderer_of(cell.model, cell.options)
-    told = sha256(rules.of(cell, work.seeds[0], renderer).encode()).hexdigest()
-    facts = (told, work.texts, scrub, cell.as_json(), work.unrecovered, renderer)
+    told = sha256(rules.of(cell, work.seeds[0]).encode()).hexdigest()
+    facts = (told, work.texts, scrub, cell.as_json(), work.unrecovered, renderer_of(cell.model, cell.options))
     return CellContext(cell, prepare(cell.task), structure_of(cell.task), model, *facts)
 
 
@@ -130,6 +127,7 @@ def _lost(share: CellBatch, seed: int, reason: str) -> dict[str, Any]:
 
 
 BATCH = 16  # runs of reference agents stored together: about 50 ms of work
+LONGEST_UNSTORED = 0.25  # seconds; with a memory system one run can take minutes, which an interrupt must not cost
 FAILURES_IN_A_ROW = 16  # failures in a row after which a model is skipped
 
 Work = tuple[CellContext, TaskInstance]
@@ -167,15 +165,16 @@ class RunQueue:
 
     async def run_in_order(self) -> None:
         """Run everything in order, storing several runs at a time."""
-        memories, finished = MemoryPool(self.make), []
+        memories, finished, stored = MemoryPool(self.make), [], time.monotonic()
         try:
             for context, task in self._stream:
                 outcome = await self._attempt(context, task, memories)
                 if isinstance(outcome, FinishedRun):
                     finished.append(outcome)
-                if len(finished) >= BATCH:
+                if len(finished) >= BATCH or time.monotonic() - stored >= LONGEST_UNSTORED:
                     ready, finished = finished, []  # cleared before writing, so that an error cannot store them twice
                     self._commit(ready, durable=False)
+                    stored = time.monotonic()
                     await asyncio.sleep(0)  # the only moment at which an interrupt can arrive
         finally:
             self._commit(finished, durable=False)

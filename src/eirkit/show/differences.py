@@ -6,7 +6,7 @@ Only runs of the same task are paired; whatever cannot be paired is refused or r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
@@ -15,6 +15,7 @@ from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASU
 from eirkit.findings.statistics import ROUNDING, sign_flip
 from eirkit.logs.measures import LOG_MEASURES
 from eirkit.measures import Glossary, Measure, MeasureGroup
+from eirkit.tasks.workload import Units
 
 COMPARED = Glossary((RUN_MEASURES, CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, SPENDING_MEASURES, LOG_MEASURES))
 COSTS = (MEMORY_MEASURES, SPENDING_MEASURES)
@@ -89,6 +90,7 @@ class Comparison:
     warnings: tuple[str, ...]
     sides: tuple[Mapping[str, Any], ...] = ()  # figures of each side that are not paired
     contrast: tuple[SettingChange, ...] = ()  # settings in which the whole folders differ
+    units: Units = field(default_factory=Units)  # what tasks and steps are called
 
     def as_json(self) -> dict[str, Any]:
         return {

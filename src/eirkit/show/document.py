@@ -17,6 +17,7 @@ from eirkit.show.table import Cell, Column, Table, csv_cell
 Value = float | str | None
 Scale = Literal["linear", "log", "category"]
 Mark = Literal["line", "step", "points", "bars", "cells", "rule"]
+MOST_COINCIDENT = 4  # pairs of lines that a note names
 _KEYS = ("series", "x", "y", "low", "high", "value")
 
 
@@ -54,7 +55,7 @@ class Series:
     value: tuple[float | None, ...] = ()
     dashed: bool = False  # published figures, bounds, references: anything that eirkit did not measure
     measure: str = ""  # the identifier of the measure whose label is the name
-    colour: str = ""  # a token of `eirkit.show.drawing`; empty: the next colour of the chart
+    colour: str = ""  # a token of `eirkit.show.colours`; empty: the next colour of the chart
 
     @classmethod
     def of(cls, measure: Measure, mark: Mark, x: tuple[Value, ...], y: tuple[Value, ...]) -> Self:
@@ -82,6 +83,29 @@ class Chart:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @property
+    def behind(self) -> list[int]:
+        """For each series, how many later ones run along a part of it; it is drawn wider, so that all can be seen."""
+        return [len(others) for others in self._along()]
+
+    @property
+    def coincident(self) -> str:
+        """Which lines run along each other, in a sentence; empty if none do."""
+        pairs = [
+            (self.series[place], self.series[other]) for place, found in enumerate(self._along()) for other in found
+        ]
+        told = [f"{a.name} and {b.name}{'' if (a.x, a.y) == (b.x, b.y) else ' in part'}" for a, b in pairs]
+        more = f" and {len(told) - MOST_COINCIDENT} more pairs" if len(told) > MOST_COINCIDENT else ""
+        return f"On top of each other: {'; '.join(told[:MOST_COINCIDENT])}{more}." if told else ""
+
+    def _along(self) -> list[list[int]]:
+        # Dashed lines are drawn on top, and what is below them shows through their gaps.
+        parts = [(one.dashed, _stretches(one)) for one in self.series]
+        return [
+            [at for at, (dashed, other) in enumerate(parts) if at > place and dashed == own_dashed and own & other]
+            for place, (own_dashed, own) in enumerate(parts)
+        ]
 
     def csv(self) -> str:
         """Return the data of the chart as CSV, one line for each point."""
@@ -111,6 +135,15 @@ class Chart:
             columns = (one.x, one.y or empty, one.low or empty, one.high or empty, one.value or empty)
             rows += [dict(zip(_KEYS, (one.name, *point), strict=True)) for point in zip(*columns, strict=True)]
         return rows
+
+
+def _stretches(series: Series) -> frozenset[tuple[Value, Value, Value, Value]]:
+    """Return the pieces of a line between neighbouring points, or its only point; empty for other marks."""
+    if series.mark not in ("line", "step"):
+        return frozenset()
+    known = [(x, y) for x, y in zip(series.x, series.y, strict=False) if y is not None]
+    ends = zip(known, known[1:] if len(known) > 1 else known, strict=False)
+    return frozenset((*a, *b) for a, b in ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +248,13 @@ def anchor(title: str) -> str:
 def item_json(item: Item) -> dict[str, Any]:
     """Return a table, chart, figure or listing as JSON data."""
     return {"id": item.id, "title": item.title, "text": item.text} if isinstance(item, Listing) else item.as_json()
+
+
+def drawn_json(item: Chart | Figure) -> dict[str, Any]:
+    """Return a chart or figure for the script that draws it, with what follows from its series."""
+    if isinstance(item, Figure):
+        return {**item.as_json(), "panels": [drawn_json(panel) for panel in item.panels]}
+    return {**item.as_json(), "behind": item.behind}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,78 +1,16 @@
-"""Draws charts with matplotlib as PNG, SVG or PDF, and gives the colours of measures, also as CSS variables.
-
-`tools/glossary.py --write` turns this table into `web/src/measures.css`, so that pages and figures show the same.
-"""
+"""Draws charts with matplotlib as PNG, SVG or PDF."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from eirkit.errors import MissingExtraError, UsageError
+from eirkit.show.colours import colour_of, number_of
 from eirkit.show.document import Axis, Chart, Figure, Series, Value
-
-
-@dataclass(frozen=True, slots=True)
-class Shade:
-    """One colour as hexadecimal RGB."""
-
-    light: str  # on a light background, and on paper
-    dark: str
-
-
-COLOURS: Mapping[str, Shade] = {
-    "correct": Shade("#0a7566", "#3fae9c"),
-    "missing-input": Shade("#c0410a", "#ef7f45"),
-    "carried-over-error": Shade("#96690a", "#d9ab3f"),
-    "not-answered": Shade("#4470a8", "#86b3e8"),
-    "malformed": Shade("#7a4a86", "#c79bd3"),
-    "truncated": Shade("#2f6f8f", "#7fb9d6"),
-    "undetermined": Shade("#6f6a5a", "#b9b39f"),
-    "own-error": Shade("#6a3fb5", "#a98be8"),
-    "used": Shade("#1b7f4f", "#4fbf85"),
-    "not-used": Shade("#6b7f1d", "#b3c75a"),
-    "returned": Shade("#3f7d86", "#7fc0c9"),
-    "other-value": Shade("#a0338f", "#e58fd4"),
-    "swapped-value": Shade("#7d4bc0", "#bb9aee"),
-    "cut-value": Shade("#b0305f", "#f08cb0"),
-    "stale-value": Shade("#8a5a3c", "#cfa283"),
-    "unclear": Shade("#3f6f73", "#86b8bc"),
-    "not-returned": Shade("#d0781c", "#f0a45a"),
-    "not-stored": Shade("#a3261f", "#ee7b70"),
-    "not-searched": Shade("#2c7fb8", "#74b9e6"),
-    "not-written": Shade("#5c6470", "#a7b0bd"),
-}
-
-
-def css_variable(token: str) -> str:
-    """Return the CSS variable of a colour."""
-    return f"--measure-{token}"
-
-
-def stylesheet() -> str:
-    """Return the colours as CSS variables for light and dark screens; paper is always light."""
-    light, dark = (
-        [f"{css_variable(token)}: {getattr(shade, side)};" for token, shade in COLOURS.items()]
-        for side in ("light", "dark")
-    )
-    by_system = _block(':root:not([data-theme="light"])', dark, "  ")
-    by_choice = _block(':root[data-theme="dark"]', dark, "  ")
-    return (
-        "/* Generated from src/eirkit/show/drawing.py by tools/glossary.py; do not edit. */\n"
-        f"{_block(':root', light)}"
-        f"@media screen and (prefers-color-scheme: dark) {{\n{by_system}}}\n"
-        f"@media screen {{\n{by_choice}}}\n"
-    )
-
-
-def _block(selector: str, lines: list[str], margin: str = "") -> str:
-    inside = "".join(f"{margin}  {line}\n" for line in lines)
-    return f"{margin}{selector} {{\n{inside}{margin}}}\n"
-
 
 # Metadata that would otherwise contain the time of creation.
 METADATA: dict[str, dict[str, None]] = {
@@ -80,8 +18,6 @@ METADATA: dict[str, dict[str, None]] = {
     ".png": {"Software": None},
     ".pdf": {"CreationDate": None},
 }
-# Colour-blind safe palette of Okabe and Ito; the same as for paper in charts.css.
-SERIES_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#b8860b", "#56b4e9", "#5b5f97", "#666666")
 MARKERS = ("o", "s", "^", "D", "*", "P", "v", "X")
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "eirkit",
@@ -100,6 +36,7 @@ STYLE: dict[Any, Any] = {
 WIDTH, HEIGHT = 5.2, 3.0  # inches of one panel
 NARROWEST = 2.2  # inches of a panel in a drawing of given width
 LETTER = 0.075  # inches
+LONG_TITLE = 28  # letters that fit beside a panel
 LONG_NAME = 9  # letters that fit under a column
 MOST_LETTERS = 66  # that fit under a panel on one line
 MOST_INSIDE = 4  # series whose names leave room for the lines
@@ -148,8 +85,11 @@ def _draw_panels(canvas: Any, charts: Sequence[Chart], title: str, width: float 
     canvas.set_size_inches(width or natural, height if width is None else height * max(0.8, min(1.0, width / natural)))
     places = list(canvas.subplots(rows, columns, squeeze=False).flat)
     shades = shades_of(charts)
-    for place, chart in zip(places, charts, strict=False):
+    is_shared = len({chart.y.title for chart in charts}) == 1  # then the panels of a row need it once
+    for number, (place, chart) in enumerate(zip(places, charts, strict=False)):
         draw(place, chart, shades, narrow=width is not None)
+        if is_shared and number % columns and not _is_flipped(chart):
+            place.set_ylabel("")
     for place in places[len(charts) :]:
         place.set_visible(False)
     if title:
@@ -187,7 +127,10 @@ def draw(place: Any, chart: Chart, shades: Shades | None = None, *, narrow: bool
     """
     flipped = _is_flipped(chart)
     stacks: dict[Value, float] = {}
-    for index, series in enumerate(chart.series):
+    # Dashed lines last: what is below them shows through their gaps.
+    for index, series in sorted(
+        enumerate(chart.series), key=lambda one: one[1].dashed and one[1].mark in ("line", "step")
+    ):
         if series.mark == "cells":
             _draw_cells(place, chart, series, shades or shades_of([chart]))
         else:
@@ -245,17 +188,23 @@ def _numbers(values: Sequence[Value]) -> list[float]:
 
 def _draw_line(place: Any, chart: Chart, series: Series, index: int, stacks: dict[Value, float]) -> None:
     x, y = _along(chart, series, index), _numbers(series.y)
-    step = "post" if series.mark == "step" else None
+    step, wider = "post" if series.mark == "step" else None, chart.behind[index]
     if series.low:
         place.fill_between(
-            x, _numbers(series.low), _numbers(series.high), step=step, alpha=0.18, color=_colour(series, index), lw=0
+            x, _numbers(series.low), _numbers(series.high), step=step, alpha=0.18, color=colour_of(series, index), lw=0
         )
-    drawn = {"color": _colour(series, index), "ls": "--" if series.dashed else "-", "lw": 1.5, "label": series.name}
+    drawn = {
+        "color": colour_of(series, index),
+        "ls": "--" if series.dashed else "-",
+        "lw": 1.5 + 2.5 * wider,  # lines on top of it leave its edges in sight
+        "alpha": 0.55 if wider else 1.0,
+        "label": series.name,
+    }
     if step:
         place.step(x, y, where="post", **drawn)
     else:
-        marker = MARKERS[index % 8] if 2 < len(x) <= FEW_POINTS else None
-        place.plot(x, y, marker=marker, ms=4, clip_on=not _fits(chart, y), **drawn)
+        marker = MARKERS[number_of(series, index) % len(MARKERS)] if 2 < len(x) <= FEW_POINTS else None
+        place.plot(x, y, marker=marker, ms=4 + 3 * wider, clip_on=not _fits(chart, y), **drawn)
 
 
 def _fits(chart: Chart, values: Sequence[float]) -> bool:
@@ -267,12 +216,12 @@ def _fits(chart: Chart, values: Sequence[float]) -> bool:
 
 def _draw_points(place: Any, chart: Chart, series: Series, index: int, stacks: dict[Value, float]) -> None:
     flipped, x, y = _is_flipped(chart), _along(chart, series, index), _numbers(series.y)
-    face = "none" if series.dashed else _colour(series, index)
+    face = "none" if series.dashed else colour_of(series, index)
     drawn = {
         "ls": "none",
-        "marker": MARKERS[index % 8],
+        "marker": MARKERS[number_of(series, index) % len(MARKERS)],
         "mfc": face,
-        "mec": _colour(series, index),
+        "mec": colour_of(series, index),
         "ms": 5,
         "label": series.name,
         "clip_on": not _fits(chart, y),  # a mark at 0% or 100% is drawn whole
@@ -280,7 +229,7 @@ def _draw_points(place: Any, chart: Chart, series: Series, index: int, stacks: d
     place.plot(y if flipped else x, x if flipped else y, **drawn)
     if series.low:
         (place.hlines if flipped else place.vlines)(
-            x, _numbers(series.low), _numbers(series.high), color=_colour(series, index)
+            x, _numbers(series.low), _numbers(series.high), color=colour_of(series, index)
         )
 
 
@@ -288,7 +237,7 @@ def _draw_bars(place: Any, chart: Chart, series: Series, index: int, stacks: dic
     flipped, x, y = _is_flipped(chart), _along(chart, series, index), _numbers(series.y)
     below = [stacks.get(at, 0.0) if chart.stacked else 0.0 for at in series.x]
     size = 0.8 / _slots(chart)
-    drawn = {"color": _colour(series, index), "alpha": 0.4 if series.dashed else 1.0, "label": series.name}
+    drawn = {"color": colour_of(series, index), "alpha": 0.4 if series.dashed else 1.0, "label": series.name}
     if flipped:
         place.barh(x, y, height=size, left=below, **drawn)
     else:
@@ -313,7 +262,7 @@ def _draw_cells(place: Any, chart: Chart, series: Series, shades: Shades) -> Non
 
 
 def _draw_rules(place: Any, chart: Chart, series: Series, index: int, stacks: dict[Value, float]) -> None:
-    drawn = {"color": _colour(series, index), "ls": "--" if series.dashed else "-", "lw": 1.2}
+    drawn = {"color": colour_of(series, index), "ls": "--" if series.dashed else "-", "lw": 1.2}
     for position, x in enumerate(series.x):
         y = series.y[position] if series.y else None
         label = series.name if position == 0 else None
@@ -334,14 +283,11 @@ _MARKS = {
 }
 
 
-def _colour(series: Series, index: int) -> str:
-    return COLOURS[series.colour].light if series.colour else SERIES_COLOURS[index % len(SERIES_COLOURS)]
-
-
 def _set_axis(place: Any, side: Any, axis: Axis, letter: str, chart: Chart) -> None:
     from matplotlib.ticker import FuncFormatter, LogFormatter, PercentFormatter
 
-    getattr(place, f"set_{letter}label")(axis.title)
+    is_long = letter == "y" and len(axis.title) > LONG_TITLE
+    getattr(place, f"set_{letter}label")(axis.title.replace(", ", ",\n", 1) if is_long else axis.title)
     if axis is chart.x and _is_banded(chart):
         named = named_places(_places(chart)) if letter == "x" else dict(enumerate(map(str, _places(chart))))
         is_crowded = letter == "x" and sum(len(name) + 2 for name in named.values()) > MOST_LETTERS

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from eirkit.folders import replace_file
+from eirkit.show.colours import coloured
 from eirkit.show.document import Chart, Figure, Page
 from eirkit.show.drawing import save
 from eirkit.show.html import render
@@ -32,7 +33,7 @@ def write_figures(page: Page, folder: Path, form: FigureForm, width: FigureWidth
         width: as wide as a column or the text of a page; by default as wide as it is best read.
     """
     written = []
-    for name, item in _named(page):
+    for name, item in _named(coloured(page)):
         if isinstance(item, Table):
             continue
         if form != "csv":

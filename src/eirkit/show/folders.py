@@ -16,6 +16,7 @@ from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.registry import Registry, references_in
 from eirkit.show.differences import Comparison
 from eirkit.show.document import Page
+from eirkit.trust import records_read
 
 _RESOLVED = ("workload", "policy", "memory", "condition")  # axes of a suite that are looked up when it is read
 
@@ -147,7 +148,7 @@ def page_for(folder: Path, others: Sequence[Path] = (), *, tests: bool = True, p
         InputFileError: the folder holds no results that can be reported.
     """
     make = pages.get(kind_of(folder))
-    with records_of(folder):
+    with records_of(folder, plugins=plugins):
         return make(folder, others, tests=tests, plugins=plugins)
 
 
@@ -161,15 +162,20 @@ def compare(a: Path, b: Path, *, plugins: bool = False) -> Comparison:
     if kinds[0] != kinds[1] or kinds[0] not in comparers:
         made = [f"{folder} is of `{maker_of(folder)}`" for folder in dict.fromkeys((a, b))]
         raise InputFileError(f"{' and '.join(made)}; compare two of `lacuna run` or two of `vestige analyze`")
-    with records_of(a, b):
+    with records_of(a, b, plugins=plugins):
         return comparers.get(kinds[0])(a, b, plugins=plugins)
 
 
 @contextmanager
-def records_of(*folders: Path) -> Iterator[None]:
-    """Turn unexpected errors into InputFileError, since records may have been edited or damaged."""
+def records_of(*folders: Path, plugins: bool) -> Iterator[None]:
+    """Turn unexpected errors into InputFileError, since records may have been edited or damaged.
+
+    Args:
+        plugins: whether code that the records name may be run, and files be opened.
+    """
     try:
-        yield
+        with records_read(plugins=plugins):
+            yield
     except EirkitError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:

@@ -25,6 +25,7 @@ from eirkit.logs.measures import (
     BREAK_MEASURES,
     COHORT_MEASURES,
     COMPACTOR_MEASURES,
+    CUT_LINES,
     LOG_MEASURES,
     READING_MEASURES,
     TRIAL_MEASURES,
@@ -56,6 +57,7 @@ GLOSSARY = Glossary(
         WEEK_MEASURES,
         TRIAL_MEASURES,
         COMPACTOR_MEASURES,
+        CUT_LINES,
         COHORT_MEASURES,
     )
 )

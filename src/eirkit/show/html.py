@@ -18,10 +18,12 @@ from typing import Any
 from urllib.parse import quote
 
 from eirkit import __version__
-from eirkit.show.document import Chart, Figure, Headline, Item, Listing, Page, Section
+from eirkit.show.colours import coloured
+from eirkit.show.document import Chart, Figure, Headline, Item, Listing, Page, Section, drawn_json
 from eirkit.show.table import Cell, Table, clean
 
 _CODE = re.compile(r"`([^`]+)`")
+_IN_VIEWER = re.compile(r"view:((?:[\w.~*-]|%[0-9A-F]{2}|\+)+=(?:[\w.~*&=+-]|%[0-9A-F]{2})*)", re.ASCII)
 _BESIDE = re.compile(r"(?:\.\./)?[\w-]+(?:/[\w-]+)*\.html(?:#[\w-]+)?|#[\w-]+")
 _IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
@@ -55,14 +57,21 @@ def _cleaned(value: Any) -> Any:
     return [_cleaned(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
+ANCHOR = "anchor"  # the key of a row's own anchor
 LONGEST_NAME = 32  # letters that stay on one line in a table
 _ASSETS = files("eirkit.show") / "assets"
 
 
-def render(page: Page) -> str:
-    """Return the page as HTML; equal pages give equal bytes. A page without charts has no script."""
-    names = _Names()
-    body = "\n".join([_header(page), _answer(page.headline), _contents(page), *_sections(page, names), _footer()])
+def render(page: Page, viewer: str = "") -> str:
+    """Return the page as HTML; equal pages give equal bytes. A page without charts has no script.
+
+    Args:
+        viewer: the address of the page's folder in the viewer, to which rows then link; a file on its own has none.
+    """
+    page, names = coloured(page), _Names(viewer)
+    body = "\n".join(
+        [_header(page, viewer), _answer(page.headline), _contents(page), *_sections(page, names), _footer()]
+    )
     return f"{_head(page)}\n<body>\n{body}\n{_script(page)}</body>\n</html>\n"
 
 
@@ -102,16 +111,20 @@ def _head(page: Page) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="eirkit {__version__}">
-<title>{inert(page.title)}</title>
+<title>{inert(f"{page.subtitle} · {page.title}" if page.subtitle else page.title)}</title>
 <style>{asset("report.css")}</style>
 </head>"""
 
 
-def _header(page: Page) -> str:
+def _back(viewer: str) -> str:
+    return f'<p class="subtitle"><a href="{inert(viewer)}">Runs in the viewer</a></p>' if viewer else ""
+
+
+def _header(page: Page, viewer: str) -> str:
     subtitle = f'<p class="subtitle">{inert(page.subtitle)}</p>' if page.subtitle else ""
     return (
         '<a class="skip" href="#answer">Skip to the answer</a>\n'
-        f"<header><div><h1>{inert(page.title)}</h1>{subtitle}</div>"
+        f"<header><div><h1>{inert(page.title)}</h1>{subtitle}{_back(viewer)}</div>"
         '<div class="themes" role="group" aria-label="Colours" data-themes hidden></div></header>\n<main>'
     )
 
@@ -132,10 +145,23 @@ def _contents(page: Page) -> str:
 
 
 class _Names:
-    """Makes anchors unique when item ids repeat."""
+    """Makes anchors unique when item ids repeat, and addresses of what a cell links to."""
 
-    def __init__(self) -> None:
+    def __init__(self, viewer: str = "") -> None:
         self._seen: set[str] = set()
+        self._viewer = viewer
+
+    def row(self, anchor: str) -> str:
+        """Return the anchor of a row, the first time that it is met."""
+        return self.of(anchor) if anchor and anchor not in self._seen else ""
+
+    def address(self, cell: Cell) -> str:
+        """Return an address that leads into the viewer or to a file beside the page; anything else leads nowhere."""
+        if not isinstance(cell, str):
+            return ""
+        if (found := _IN_VIEWER.fullmatch(cell)) is not None:
+            return f"{self._viewer}&{found[1]}" if self._viewer else ""
+        return cell if _BESIDE.fullmatch(cell) else ""
 
     def of(self, wanted: str) -> str:
         tried = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
@@ -160,7 +186,7 @@ def _section(section: Section, anchor: str, names: _Names) -> str:
 def _item(item: Item, names: _Names) -> str:
     name = names.of(item.id)
     if isinstance(item, Table):
-        return f'<div class="item" id="{inert(name)}">{_table(item)}{_below(item)}</div>\n'
+        return f'<div class="item" id="{inert(name)}">{_table(item, names)}{_below(item)}</div>\n'
     if isinstance(item, Listing):
         title = f"<h3>{inert(item.title)}</h3>" if item.title else ""
         return f'<div class="item" id="{inert(name)}">{title}{_listing(item)}</div>\n'
@@ -181,15 +207,16 @@ def _below(table: Table) -> str:
     return "".join(parts)
 
 
-def _table(table: Table) -> str:
+def _table(table: Table, names: _Names) -> str:
     lines = table.lines()
     classes = [
         _class(table.is_numeric(column), [line[at] for line in lines]) for at, column in enumerate(table.columns)
     ]
     titles = zip(table.columns, classes, strict=True)
     head = "".join(f'<th scope="col"{kind}>{inert(column.title)}</th>' for column, kind in titles)
-    links = [[_address(row.get(column.link)) for column in table.columns] for row in table.rows]
-    rows = "\n".join(_row(line, classes, to) for line, to in zip(lines, links, strict=True))
+    links = [[names.address(row.get(column.link)) for column in table.columns] for row in table.rows]
+    anchors = [anchor if isinstance(anchor := row.get(ANCHOR), str) else "" for row in table.rows]
+    rows = "\n".join(_row(*one, classes) for one in zip(lines, links, map(names.row, anchors), strict=True))
     # A table wider than the window scrolls in a box of its own, which the keyboard must be able to reach.
     return (
         f'<div class="table-box" role="region" aria-label="{inert(table.title)}" tabindex="0"><table>'
@@ -198,18 +225,14 @@ def _table(table: Table) -> str:
     )
 
 
-def _address(cell: Cell) -> str:
-    """Return an address that leads to a file beside the page; anything else leads nowhere."""
-    return cell if isinstance(cell, str) and _BESIDE.fullmatch(cell) else ""
-
-
-def _row(line: list[str], classes: list[str], links: list[str]) -> str:
+def _row(line: list[str], links: list[str], anchor: str, classes: list[str]) -> str:
     cells = []
     for place, (cell, kind, link) in enumerate(zip(line, classes, links, strict=True)):
         tag, scope = ("th", ' scope="row"') if place == 0 else ("td", "")
         shown = f'<a href="{inert(link)}">{prose(cell)}</a>' if link else prose(cell)
         cells.append(f"<{tag}{scope}{kind}>{shown}</{tag}>")
-    return f"<tr>{''.join(cells)}</tr>"
+    own = f' id="{inert(anchor)}"' if anchor else ""
+    return f"<tr{own}>{''.join(cells)}</tr>"
 
 
 def _class(numeric: bool, cells: list[str]) -> str:
@@ -223,7 +246,7 @@ def _drawing(item: Chart | Figure, name: str) -> str:
     charts = item.panels if isinstance(item, Figure) else (item,)
     alternatives = "".join(f'<p class="alt">{prose(text)}</p>' for text in _alternatives(item))
     notes = "".join(f'<p class="note">{prose(text)}</p>' for text in dict.fromkeys(_notes(item)) if text)
-    tables = "".join(_table(chart.data()) for chart in charts)
+    tables = "".join(_table(chart.data(), _Names()) for chart in charts)
     links = " · ".join(data_link(chart.id, chart.title, chart.csv()) for chart in charts)
     return (
         f'<figure class="item" id="{inert(name)}" data-chart>'
@@ -231,7 +254,7 @@ def _drawing(item: Chart | Figure, name: str) -> str:
         f'<div class="drawing"></div>{notes}'
         f"<details data-print><summary>The data behind this picture</summary>{tables}"
         f'<p class="data-link">{links}</p></details>'
-        f'<script type="application/json">{inert_json(item.as_json())}</script></figure>\n'
+        f'<script type="application/json">{inert_json(drawn_json(item))}</script></figure>\n'
     )
 
 
@@ -245,8 +268,8 @@ def _alternatives(item: Chart | Figure) -> Iterator[str]:
 
 def _notes(item: Chart | Figure) -> Iterator[str]:
     yield item.note
-    if isinstance(item, Figure):
-        yield from (chart.note for chart in item.panels)
+    for chart in item.panels if isinstance(item, Figure) else (item,):
+        yield from (chart.note, chart.coincident)
 
 
 def _footer() -> str:

@@ -6,9 +6,10 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
+from urllib.parse import urlencode
 
 from eirkit.measures import Measure, Unit
 
@@ -60,6 +61,10 @@ LATEX = {
     "×": r"$\times$", "−": "$-$",
 }  # fmt: skip
 DIGITS: Mapping[Unit, int] = {"milliseconds": 2, "dollars": 4, "bits": 0, "tokens": 0, "amount": 0, "bytes": 0}
+LETTERS_OF_COLUMN, LETTERS_BETWEEN = (
+    52,
+    3,
+)  # of small print in 3.3 inches, and the room that the space of a column takes
 MARKDOWN = {**{mark: f"\\{mark}" for mark in "\\|`*_[]~"}, "<": "&lt;"}
 _ENTITY = re.compile(r"&(?=#?\w+;)")  # elsewhere an ampersand is itself
 
@@ -126,6 +131,14 @@ class Table:
     rows: tuple[Mapping[str, Cell], ...]
     note: str = ""
 
+    def reworded(self, tell: Callable[[str], str]) -> Table:
+        """Return the table with other words in its title, headings and notes; keys and cells stay."""
+        columns = (
+            replace(one, title=tell(one.title), meaning=tell(one.meaning), whole=tell(one.whole))
+            for one in self.columns
+        )
+        return replace(self, title=tell(self.title), note=tell(self.note), columns=tuple(columns))
+
     def lines(self) -> list[list[str]]:
         """Return the cells as text, row by row."""
         return [[column.text(row.get(column.key)) for column in self.columns] for row in self.rows]
@@ -170,8 +183,16 @@ class Table:
     def latex_float(self) -> str:
         """Return the LaTeX table with a caption and a label, ready to be included in a paper."""
         said = ". ".join(one_line(text).translate(_LATEX).rstrip(".") for text in (self.title, self.note) if text)
-        lines = (r"\begin{table}", r"\centering", rf"\caption{{{said}.}}", rf"\label{{tab:{_label(self.id)}}}")
-        return "\n".join([*lines, self.latex(), r"\end{table}"])
+        # What does not fit a column of a usual paper spans both; in a paper with one column the star changes nothing.
+        widths = [max(map(len, cells)) for cells in zip(*self.lines(), strict=True)]
+        kind = "table*" if sum(widths) + LETTERS_BETWEEN * len(widths) > LETTERS_OF_COLUMN else "table"
+        lines = (
+            rf"\begin{{{kind}}}",
+            r"\centering\small",
+            rf"\caption{{{said}.}}",
+            rf"\label{{tab:{_label(self.id)}}}",
+        )
+        return "\n".join([*lines, self.latex(), rf"\end{{{kind}}}"])
 
     def latex(self) -> str:
         """Return a LaTeX table in the style of booktabs."""
@@ -189,6 +210,11 @@ class Table:
                 r"\end{tabular}",
             ]
         )
+
+
+def in_viewer(**where: Cell) -> str:
+    """Return the link of a row to what the viewer shows of it, such as `run="a", t=3`; `html.render` resolves it."""
+    return f"view:{urlencode({key: str(value) for key, value in where.items()}, errors='replace')}"
 
 
 def _label(text: str) -> str:

@@ -26,7 +26,7 @@ from eirkit.tasks.words.language import Language, load_language, show_answer
 from eirkit.tasks.words.reading import Heard, hear_passages, show_turn
 from eirkit.tasks.words.truth import Knowledge, answers
 from eirkit.tasks.words.world import PRESETS, Answer, Dials, World, WorldQuestion, generate_world, generate_worlds
-from eirkit.tasks.workload import Graph, Telling, conversations
+from eirkit.tasks.workload import Graph, Telling, Units, conversations
 
 _DIALS = tuple(one.name for one in fields(Dials))
 _NUMBER = re.compile(r"-?\d[\d,]*")
@@ -169,6 +169,7 @@ def read_preset(text: str) -> tuple[Dials, str]:
 class Words(Telling):
     """Invented people and places in dated conversations; each step is a question about what was said."""
 
+    units = Units("world", "question", "answer")
     preset = "small"
 
     def specify(self, values: Mapping[str, Any]) -> TaskSpec:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,17 @@ from eirkit.eir.demand import DemandCurve
 from eirkit.errors import ContractError, SpecError, UsageError
 from eirkit.seeds import below, words
 from eirkit.tasks.task import ASKING, Kind, Step, TaskInstance, TaskSpec, fingerprint
-from eirkit.tasks.workload import Graph, References, Telling, Values, Workload, as_tuples, conversations, workloads
+from eirkit.tasks.workload import (
+    Graph,
+    References,
+    Telling,
+    Units,
+    Values,
+    Workload,
+    as_tuples,
+    conversations,
+    workloads,
+)
 
 BATCH = 1024  # tasks generated together when iterating, as long as they are small; the arrays then stay in cache
 _KEPT_CELLS = 1 << 14  # values or references of a batch that is kept: 128 tasks of 64 steps, 200 kB
@@ -134,6 +144,15 @@ def find_workload(name: str) -> Workload:
     if not (isinstance(kind, type) and issubclass(kind, Workload)):
         raise UsageError(f"{name} is not a workload; subclass eirkit.tasks.workload.Workload")
     return kind()
+
+
+def units_of(names: Iterable[str]) -> Units:
+    """Return what tasks and steps of some workloads are called: their own words if all have the same.
+
+    Code beside a run is not loaded for its words.
+    """
+    found = {Units() if ":" in name else find_workload(name).units for name in names}
+    return found.pop() if len(found) == 1 else Units()
 
 
 def graph_of(task: TaskInstance) -> Graph:

@@ -6,6 +6,7 @@ model. Here a reply agrees if it contains the labelled answer; whether another w
 
 from __future__ import annotations
 
+import json
 import re
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,6 +61,7 @@ def has_words(text: str, wanted: str) -> bool:
 class FileOfTalks(Telling, ABC):
     """Conversations of a file; --preset names it, and seeds are the numbers of its entries."""
 
+    endless = False
     kind: ClassVar[str]
 
     def specify(self, values: Mapping[str, Any]) -> TaskSpec:
@@ -87,10 +89,8 @@ class FileOfTalks(Telling, ABC):
             Step(t, "query", None, (), spell(plain_words(UNKNOWN if one.kind == ABSTAIN else one.answer)), True)
             for t, one in enumerate(told.questions, 1)
         )
-        said = "\n".join(
-            [*(one.text for one in told.questions), *(turn.text for one in told.sessions for turn in one.messages)]
-        )
-        return LabelledTalk(spec, steps, sha256(said.encode()).hexdigest(), told.sessions, told.questions)
+        whole = json.dumps([told.questions, told.sessions])  # with the labels, by which answers are judged
+        return LabelledTalk(spec, steps, sha256(whole.encode()).hexdigest(), told.sessions, told.questions)
 
 
 @conversations.add(LONGMEMEVAL)

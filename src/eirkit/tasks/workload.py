@@ -9,8 +9,10 @@ which each step combines its input with a few earlier answers. See docs/add-a-wo
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,7 @@ def _reaches(nodes: dict[int, tuple[int, ...]], start: int, goal: int) -> bool:
 
 
 Values = NDArray[np.int64]
+_UNITS = re.compile(r"\b(task|step)(s?)\b")
 Graph = tuple[tuple[int, ...], ...]  # references of steps 1 … n of one task
 
 _VERBS = (
@@ -150,9 +153,25 @@ conversations: Registry[type[Workload]] = Registry(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Units:
+    """What the tasks of a workload and their steps are called where results are told."""
+
+    task: str = "task"
+    step: str = "step"
+    outcome: str = "step"  # what is right or wrong
+
+    def tell(self, text: str) -> str:
+        """Return a text about tasks and steps in these words."""
+        text = text.replace("steps were wrong", f"{self.outcome}s were wrong")
+        return _UNITS.sub(lambda found: getattr(self, found[1]) + found[2], text)
+
+
 class Workload(ABC):
     """Makes tasks of one kind. Instances are stateless. Errors raised by a subclass are reported as PluginError."""
 
+    units = Units()
+    endless = True  # every seed is a task
     operator = ""  # its name in compact prompts; by default the workload's name
     lists = False  # True if inputs and answers are lists even when they hold one value
     leaves_out_unscored = False  # True if demand() does not count what only unscored steps need
@@ -264,6 +283,8 @@ class Workload(ABC):
 
 class Telling(Workload):
     """Workloads whose tasks are conversations: what is said in words, and questions about it as steps."""
+
+    units = Units("conversation", "question", "answer")
 
     @abstractmethod
     def tasks(self, spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]:

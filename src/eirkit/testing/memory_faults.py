@@ -12,18 +12,17 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from eirkit.agents.memory import Item
-from eirkit.testing.opened_memory import Factory, OpenedMemory
+from eirkit.testing.opened_memory import Factory, OpenedMemory, SuiteLimits
 
-MOST_RECORDS = 10_000
 FEWEST_RECORDS = 64  # written however long it takes, so that a store of twenty is found out
-WRITING_SECONDS = 1.0  # after which no more are written
+WRITING_SECONDS = 20.0  # after which no more are written
 SAMPLED = 24  # of many records, which are sought
 MOST_MISSED = 0.1  # of exact searches; a ranking of embeddings may confuse a few of thousands of records
 GRACE_SECONDS = 3.0  # in which a record that `flush` should have made visible is looked for
 WRITERS = 16
 _STATED = re.compile(r"\bA_(?:0++(?=\d))?+(\d++) = ([^\s;]+)")
 
-Fault = Callable[[Factory, float], Awaitable[str | None]]
+Fault = Callable[[Factory, SuiteLimits], Awaitable[str | None]]
 
 
 def _item(number: int, value: object) -> Item:
@@ -53,9 +52,9 @@ async def _sought(opened: OpenedMemory, item: Item) -> bool:
     return False
 
 
-async def _true_values(system: Factory, seconds: float) -> None:
+async def _true_values(system: Factory, limits: SuiteLimits) -> None:
     """A search states under a label only what was written under it."""
-    async with OpenedMemory(system, seconds) as opened:
+    async with OpenedMemory(system, limits) as opened:
         items = [_item(number, 1000 + 13 * number) for number in (1, 2, 3, 10, 11, 12, 41, 100, 101)]
         await opened.reset("values")
         await opened.write(*items)
@@ -73,9 +72,9 @@ async def _true_values(system: Factory, seconds: float) -> None:
             )
 
 
-async def _found(system: Factory, seconds: float) -> None:
+async def _found(system: Factory, limits: SuiteLimits) -> None:
     """A record is found by its whole text once it is written and flushed, the last one included."""
-    async with OpenedMemory(system, seconds) as opened:
+    async with OpenedMemory(system, limits) as opened:
         items = await opened.fill("found")
         for number in range(90, 93):
             items.append(_item(number, 1000 + 13 * number))
@@ -104,9 +103,9 @@ async def _appears(opened: OpenedMemory, item: Item) -> float | None:
     return None
 
 
-async def _overwrites(system: Factory, seconds: float) -> None:
+async def _overwrites(system: Factory, limits: SuiteLimits) -> None:
     """After an overwrite, search and read give the new value first, and a repeated write leaves one record."""
-    async with OpenedMemory(system, seconds) as opened:
+    async with OpenedMemory(system, limits) as opened:
         items = await opened.fill("overwrites")
         new = [_item(number, 4000 + number) for number in (1, 2, 3)]
         await opened.write(*new)
@@ -127,9 +126,9 @@ async def _overwrites(system: Factory, seconds: float) -> None:
         assert len(again) < 2, f"duplicate after a retry: search({new[0].text!r}) returned it {len(again)} times"
 
 
-async def _deletes(system: Factory, seconds: float) -> str | None:
+async def _deletes(system: Factory, limits: SuiteLimits) -> str | None:
     """Where it can forget, a forgotten record stays gone in search, also after later writes."""
-    async with OpenedMemory(system, seconds) as opened:
+    async with OpenedMemory(system, limits) as opened:
         if not opened.can_forget:
             return "forgetting was not tested: it has no forget"
         items = await opened.fill("deletes")
@@ -143,7 +142,7 @@ async def _deletes(system: Factory, seconds: float) -> str | None:
     return None
 
 
-async def _long_texts(system: Factory, seconds: float) -> str | None:
+async def _long_texts(system: Factory, limits: SuiteLimits) -> str | None:
     """Long, multi-line and Unicode texts come back whole."""
     words = " ".join(f"w{number:03}" for number in range(150))
     texts = {
@@ -151,7 +150,7 @@ async def _long_texts(system: Factory, seconds: float) -> str | None:
         "multi-line": "A_52 = first line\nsecond line\nthird line, the end",
         "Unicode": "A_53 = Zoë naïve 東京 🗼 Straße, the end",
     }
-    async with OpenedMemory(system, seconds) as opened:
+    async with OpenedMemory(system, limits) as opened:
         await opened.reset("texts")
         items = {kind: Item(text[:4], text) for kind, text in texts.items()}
         await opened.write(*items.values())
@@ -172,19 +171,10 @@ async def _long_texts(system: Factory, seconds: float) -> str | None:
     return None
 
 
-async def _many(system: Factory, seconds: float) -> str:
+async def _many(system: Factory, limits: SuiteLimits) -> str:
     """Old records are kept while many more are written."""
-    async with OpenedMemory(system, seconds) as opened:
-        await opened.reset("many")
-        items: list[Item] = []
-        started = time.monotonic()
-        while len(items) < MOST_RECORDS and (
-            len(items) < FEWEST_RECORDS or time.monotonic() - started < WRITING_SECONDS
-        ):
-            batch = [_item(number, 20_000 + 7 * number) for number in range(len(items) + 1, len(items) + 17)]
-            await opened.write(*batch, flush=False)
-            items += batch
-        await opened.flush()
+    async with OpenedMemory(system, limits) as opened:
+        items, why = await _written(opened, limits)
         sampled = items[:: max(1, len(items) // SAMPLED)][:SAMPLED]
         gone = [item for item in sampled if item.text not in (await opened.read(item.label) or "")]
         after = f"after {len(items):,} writes"
@@ -194,18 +184,35 @@ async def _many(system: Factory, seconds: float) -> str:
             f"lost among many: search({missed[0].text!r}) does not return it {after} "
             f"({len(missed)} of {len(sampled)} tried)"
         )
-    return f"many records: {len(items):,} written, {len(sampled)} sought, {len(missed)} not found"
+    return f"many records: {len(items):,} written{why}, {len(sampled)} sought, {len(missed)} not found"
 
 
-async def _concurrent(system: Factory, seconds: float) -> str | None:
+async def _written(opened: OpenedMemory, limits: SuiteLimits) -> tuple[list[Item], str]:
+    """Write many records; return them, and why they are fewer than were asked for."""
+    await opened.reset("many")
+    most = min(limits.records, opened.most_records or limits.records)
+    items: list[Item] = []
+    started = time.monotonic()
+    while len(items) < most and (len(items) < FEWEST_RECORDS or time.monotonic() - started < WRITING_SECONDS):
+        last = min(len(items) + 16, most)
+        batch = [_item(number, 20_000 + 7 * number) for number in range(len(items) + 1, last + 1)]
+        await opened.write(*batch, flush=False)
+        items += batch
+    each = (time.monotonic() - started) / len(items)
+    await opened.flush()
+    if len(items) < most:
+        return items, f" of {limits.records:,} in {WRITING_SECONDS:g} s, {1000 * each:,.1f} ms a write"
+    return items, f" of {limits.records:,}, because it declares to hold no more" if most < limits.records else ""
+
+
+async def _concurrent(system: Factory, limits: SuiteLimits) -> str | None:
     """Writes at the same time are all kept."""
-    async with OpenedMemory(system, seconds) as opened:
+    async with OpenedMemory(system, limits) as opened:
         if opened.is_queued:
             return "writes at the same time were not tested: its process takes one call at a time"
         await opened.reset("concurrent")
         items = [_item(number, 7000 + number) for number in range(1, WRITERS + 1)]
-        await asyncio.gather(*(opened.write(item, flush=False) for item in items))
-        await opened.flush()
+        await opened.write_together(items)
         gone = [item for item in items if item.text not in (await opened.read(item.label) or "")]
         lost = [item for item in items if item not in gone and not await _sought(opened, item)]
         told = f"of {WRITERS} writes at the same time {len(gone) + len(lost)} are lost"
@@ -214,9 +221,9 @@ async def _concurrent(system: Factory, seconds: float) -> str | None:
     return None
 
 
-async def _users(system: Factory, seconds: float) -> None:
+async def _users(system: Factory, limits: SuiteLimits) -> None:
     """Two users with the same labels each find their own values."""
-    async with OpenedMemory(system, seconds) as one, OpenedMemory(system, seconds) as other:
+    async with OpenedMemory(system, limits) as one, OpenedMemory(system, limits) as other:
         mine, theirs = [[_item(number, base + number) for number in (1, 2, 3)] for base in (1000, 2000)]
         await one.reset("user-one")
         await other.reset("user-two")
@@ -233,9 +240,9 @@ async def _users(system: Factory, seconds: float) -> None:
                 assert leaked is None, f"another user's value: search({query!r}) returned {_shown(leaked)}"
 
 
-async def _restarts(system: Factory, seconds: float) -> str | None:
+async def restarts(system: Factory, limits: SuiteLimits) -> str | None:
     """Where it can be reopened, everything is there after a restart."""
-    async with OpenedMemory(system, seconds) as opened:
+    async with OpenedMemory(system, limits) as opened:
         if not opened.can_reopen:
             return "a restart was not tested: it has no reopen(scope)"
         items = await opened.fill("restarts")
@@ -256,5 +263,5 @@ FAULTS: tuple[Fault, ...] = (
     _many,
     _concurrent,
     _users,
-    _restarts,
+    restarts,
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryWrapper, can_forget, can_reopen, missing_verbs
@@ -18,15 +19,25 @@ from eirkit.errors import UsageError, describe
 
 RECORDS = 8  # written by most requirements; few, because some systems call a model for each
 LIMIT = 5  # passages requested
+CALL_SECONDS = 120.0
+MANY_RECORDS = 10_000
 
 Factory = Callable[[], Any]  # returns a MemorySystem, or whatever has its methods
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteLimits:
+    """How long one call may take, and how many records are written where many are."""
+
+    seconds: float = CALL_SECONDS
+    records: int = MANY_RECORDS
 
 
 class OpenedMemory:
     """A system between `setup` and `teardown`."""
 
-    def __init__(self, system: Factory, seconds: float) -> None:
-        self.memory, self.seconds = new_memory(system), seconds
+    def __init__(self, system: Factory, limits: SuiteLimits) -> None:
+        self.memory, self.seconds = new_memory(system), limits.seconds
 
     async def __aenter__(self) -> OpenedMemory:
         try:
@@ -48,8 +59,9 @@ class OpenedMemory:
 
     @property
     def is_queued(self) -> bool:
-        """True if calls reach it one at a time, because it runs in a process of its own."""
-        return isinstance(_plugin(self.memory), ProcessMemory)
+        """True if calls reach it one at a time: it is a vendor's system in a process of its own."""
+        plugin = _plugin(self.memory)
+        return isinstance(plugin, ProcessMemory) and not plugin.is_own
 
     @property
     def is_scripted(self) -> bool:
@@ -65,7 +77,14 @@ class OpenedMemory:
 
     @property
     def can_reopen(self) -> bool:
-        return can_reopen(type(_plugin(self.memory)))
+        plugin = _plugin(self.memory)
+        return plugin.can_reopen if isinstance(plugin, ProcessMemory) else can_reopen(type(plugin))
+
+    @property
+    def most_records(self) -> int | None:
+        """How many records it declares to hold at most; None: as many as are written."""
+        declared = getattr(_plugin(self.memory), "most_records", None)
+        return None if declared is None else max(1, int(declared))
 
     async def reset(self, scope: str) -> None:
         await call_with_timeout(self.seconds, "reset", self.memory.reset, scope)
@@ -77,6 +96,15 @@ class OpenedMemory:
         if flush:
             await self.flush()
 
+    async def write_together(self, items: Sequence[Item]) -> None:
+        """Write records at the same time, then wait until they can be found."""
+        plugin = _plugin(self.memory)
+        if isinstance(plugin, ProcessMemory):
+            await call_with_timeout(self.seconds, "write", plugin.write_together, items)
+        else:
+            await asyncio.gather(*(self.write(item, flush=False) for item in items))
+        await self.flush()
+
     async def flush(self) -> None:
         await call_with_timeout(self.seconds, "flush", self.memory.flush)
         await asyncio.sleep(min(float(getattr(_plugin(self.memory), "delay_seconds", 0.0)), self.seconds))
@@ -87,6 +115,10 @@ class OpenedMemory:
 
     async def restart(self, scope: str) -> None:
         """Close the system and open its scope again."""
+        plugin = _plugin(self.memory)
+        if isinstance(plugin, ProcessMemory):
+            await call_with_timeout(self.seconds, "reopen", plugin.restart, scope)
+            return
         await call_with_timeout(self.seconds, "teardown", self.memory.teardown)
         await call_with_timeout(self.seconds, "setup", self.memory.setup)
         await call_with_timeout(self.seconds, "reopen", self.memory.reopen, scope)
@@ -107,6 +139,29 @@ class OpenedMemory:
 
     async def search(self, query: str) -> list[str]:
         return check_passages(await call_with_timeout(self.seconds, "search", self.memory.search, query, LIMIT))
+
+
+class ReusedMemory(MemoryWrapper):
+    """A system that stays open when it is torn down, for the next requirement; some take half a minute to start.
+
+    Args:
+        idle: open systems that nobody uses; one of them is taken if there is one.
+    """
+
+    def __init__(self, idle: list[MemorySystem], system: Factory) -> None:
+        self.is_open = bool(idle)
+        super().__init__(idle.pop() if idle else new_memory(system))
+        self.idle = idle
+
+    async def setup(self) -> None:
+        if not self.is_open:
+            await self.system.setup()
+        self.is_open = True
+
+    async def teardown(self) -> None:
+        if self.is_open:
+            self.idle.append(self.system)
+        self.is_open = False
 
 
 def new_memory(system: Factory) -> MemorySystem:

@@ -34,6 +34,7 @@ export interface Chart {
   series: Series[];
   note: string;
   stacked?: boolean;
+  behind?: number[]; // for each series, how many later ones run along a part of it
 }
 
 export interface Figure {

@@ -1,6 +1,6 @@
 // Which mark is which series: a sample of each with its name. Colour is never all that tells them apart.
 import type { Chart, Series } from "./chart";
-import { HEAT_COLOURS, SYMBOLS, colour, isMarked } from "./palette";
+import { HEAT_COLOURS, type SYMBOLS, colour, isMarked, symbol } from "./palette";
 
 const SVG = "http://www.w3.org/2000/svg";
 // Outlines in a box of 24 by 14, in the order of the palette's symbols.
@@ -39,7 +39,7 @@ function sample(series: Series, index: number): SVGElement {
   box.setAttribute("aria-hidden", "true");
   const bar = series.mark === "bars";
   const line = series.mark === "line" || series.mark === "step" || series.mark === "rule";
-  const outline = bar ? "M3 2h18v10h-18Z" : line ? "M1 7h22" : (OUTLINES[SYMBOLS[index % SYMBOLS.length]!] ?? "");
+  const outline = bar ? "M3 2h18v10h-18Z" : line ? "M1 7h22" : (OUTLINES[symbol(series, index)] ?? "");
   const path = document.createElementNS(SVG, "path");
   path.setAttribute("d", outline);
   path.setAttribute("stroke", colour(series, index));
@@ -55,7 +55,7 @@ function sample(series: Series, index: number): SVGElement {
 
 function symbolSample(series: Series, index: number): SVGElement {
   const path = document.createElementNS(SVG, "path");
-  path.setAttribute("d", OUTLINES[SYMBOLS[index % SYMBOLS.length]!] ?? "");
+  path.setAttribute("d", OUTLINES[symbol(series, index)] ?? "");
   path.setAttribute("fill", series.dashed ? "var(--chart-paper)" : colour(series, index));
   path.setAttribute("stroke", colour(series, index));
   return path;

@@ -10,7 +10,10 @@ const DASHES = "5 3";
 const MOST_LABELS = 24;
 
 export function marksOf(chart: Chart, layout: Layout): Plot.Markish[] {
-  const drawn = chart.series.flatMap((series, index) => seriesMarks(chart, layout, series, index));
+  // Dashed lines last: what is below them shows through their gaps.
+  const isOnTop = (series: Series) => Number(series.dashed && (series.mark === "line" || series.mark === "step"));
+  const order = chart.series.map((series, index) => ({ series, index })).sort((a, b) => isOnTop(a.series) - isOnTop(b.series));
+  const drawn = order.flatMap(({ series, index }) => seriesMarks(chart, layout, series, index));
   return [...drawn, ...tips(chart, layout)];
 }
 
@@ -19,7 +22,7 @@ function seriesMarks(chart: Chart, layout: Layout, series: Series, index: number
   switch (series.mark) {
     case "line":
     case "step":
-      return lines(points, series, index);
+      return lines(points, series, index, chart.behind?.[index] ?? 0);
     case "points":
       return dots(points, layout, series, index);
     case "bars":
@@ -31,26 +34,27 @@ function seriesMarks(chart: Chart, layout: Layout, series: Series, index: number
   }
 }
 
-function lines(points: Point[], series: Series, index: number): Plot.Markish[] {
+// A line with others on top of it is drawn wider and paler, so that its edges stay in sight.
+function lines(points: Point[], series: Series, index: number, wider: number): Plot.Markish[] {
   const curve = series.mark === "step" ? "step-after" : "linear";
   const band = points.filter((point) => point.low !== null && point.high !== null);
   const area = Plot.areaY(band, { x: "x", y1: "low", y2: "high", curve, fill: colour(series, index), fillOpacity: 0.16 });
-  const stroke: Options = { x: "x", y: "y", curve, stroke: colour(series, index), strokeWidth: 2, strokeLinejoin: "round" };
+  const stroke: Options = { x: "x", y: "y", curve, stroke: colour(series, index), strokeWidth: 2 + 4 * wider, strokeOpacity: wider ? 0.55 : 1, strokeLinejoin: "round" };
   if (series.dashed) stroke.strokeDasharray = DASHES;
   const line = Plot.lineY(points, stroke);
   const few = isMarked(points.length) && series.mark === "line";
-  return [...(band.length ? [area] : []), line, ...(few ? [dot(points, {}, series, index)] : [])];
+  return [...(band.length ? [area] : []), line, ...(few ? [dot(points, {}, series, index, 4 + 3 * wider)] : [])];
 }
 
 function dots(points: Point[], layout: Layout, series: Series, index: number): Plot.Markish[] {
   return [...intervals(points, layout, series, index), dot(points, place(layout, series.name), series, index)];
 }
 
-function dot(points: Point[], where: Options, series: Series, index: number): Plot.Markish {
+function dot(points: Point[], where: Options, series: Series, index: number, r = 4): Plot.Markish {
   const known = points.filter((point) => point.y !== null);
   const filled = series.dashed ? { fill: "var(--chart-paper)" } : { fill: colour(series, index) };
   const at = Object.keys(where).length ? where : { x: "x", y: "y" };
-  return Plot.dot(known, { ...at, ...filled, stroke: colour(series, index), strokeWidth: 1.5, r: 4, symbol: symbol(index) });
+  return Plot.dot(known, { ...at, ...filled, stroke: colour(series, index), strokeWidth: 1.5, r, symbol: symbol(series, index) });
 }
 
 // Where a point stands: across or along, and in its own slot where series stand side by side.

@@ -13,11 +13,17 @@ export function isMarked(points: number): boolean {
 
 // A measure has its own colour everywhere; other series take the next of the palette.
 export function colour(series: Series, index: number): string {
-  return series.colour ? colourOf(series.colour) : `var(--chart-series-${index % SERIES})`;
+  return series.colour && !NUMBERED.test(series.colour) ? colourOf(series.colour) : `var(--chart-series-${numberOf(series, index) % SERIES})`;
 }
 
-export function symbol(index: number): (typeof SYMBOLS)[number] {
-  return SYMBOLS[index % SYMBOLS.length] ?? "circle";
+export function symbol(series: Series, index: number): (typeof SYMBOLS)[number] {
+  return SYMBOLS[numberOf(series, index) % SYMBOLS.length] ?? "circle";
+}
+
+const NUMBERED = /^series-(\d+)$/; // the same for a name in all charts of a page
+
+function numberOf(series: Series, index: number): number {
+  return Number(NUMBERED.exec(series.colour ?? "")?.[1] ?? index);
 }
 
 export const HEAT_COLOURS = Array.from({ length: HEAT }, (_, step) => `var(--chart-heat-${step})`);

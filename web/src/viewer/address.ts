@@ -1,10 +1,15 @@
 // Where we are stands in the address bar and nowhere else, so that it can be kept, sent and gone back to.
 import { useEffect, useState } from "preact/hooks";
+import { isStatic } from "./static";
 
 const MOVED = "eirkit-moved";
+let last = ""; // of a static copy, whose address stands behind #, where an anchor of the page may stand too
 
 export function readAddress(): URLSearchParams {
-  return new URLSearchParams(location.search);
+  if (!isStatic()) return new URLSearchParams(location.search);
+  const own = location.hash.slice(1);
+  if (!own || own.includes("=")) last = own;
+  return new URLSearchParams(last);
 }
 
 // Go somewhere else; values that are null leave the address. Scrubbing replaces, everything else can be gone back to.
@@ -15,6 +20,12 @@ export function go(changes: Record<string, string | string[] | null>, how: "push
     for (const one of value === null ? [] : Array.isArray(value) ? value : [value]) query.append(name, one);
   }
   query.delete("token");
+  if (isStatic()) {
+    if (how === "push") location.hash = query.toString();
+    else location.replace(`#${query}`);
+    dispatchEvent(new Event(MOVED));
+    return;
+  }
   const address = query.size ? `?${query}` : "./";
   if (how === "push") history.pushState(null, "", address);
   else history.replaceState(null, "", address);
@@ -23,7 +34,18 @@ export function go(changes: Record<string, string | string[] | null>, how: "push
 
 // The address of a place, for links that work with the middle button too.
 export function linkTo(changes: Record<string, string>): string {
-  return `?${new URLSearchParams(changes)}`;
+  return `${isStatic() ? "#" : "?"}${new URLSearchParams(changes)}`;
+}
+
+// The address of the first page.
+export function linkHome(): string {
+  return isStatic() ? "#" : "./";
+}
+
+// The report of a folder, which the server makes; its rows lead back here.
+export function reportOf(at: string, anchor = ""): string {
+  const page = isStatic() ? `report-${at}.html` : `report?${new URLSearchParams({ at })}`;
+  return `${page}${anchor && `#${anchor}`}`;
 }
 
 export function useAddress(): URLSearchParams {
@@ -31,9 +53,11 @@ export function useAddress(): URLSearchParams {
   useEffect(() => {
     const move = () => setAddress(readAddress());
     addEventListener("popstate", move);
+    addEventListener("hashchange", move);
     addEventListener(MOVED, move);
     return () => {
       removeEventListener("popstate", move);
+      removeEventListener("hashchange", move);
       removeEventListener(MOVED, move);
     };
   }, []);

@@ -1,5 +1,6 @@
 // What the server can be asked for, and what it answers; see src/eirkit/show/viewer/routes.py.
 import type { Chart } from "../charts/chart";
+import { answerOf } from "./static";
 
 export type Cell = string | number | boolean | null;
 export type FieldKind = "text" | "number" | "share" | "flag";
@@ -11,11 +12,12 @@ export interface Field {
   meaning: string;
   facet: boolean;
   shown: boolean;
+  part: "result" | "setting" | "replicate";
 }
 
 export interface Folder {
   key: string;
-  kind: "sweep" | "evidence" | "analysis";
+  kind: "sweep" | "evidence" | "analysis" | "compaction";
   stamp: string;
   about: string;
   changed: number; // seconds since 1970
@@ -88,6 +90,42 @@ export interface Overview {
   progress?: Progress;
   failures?: Failure[];
   summary?: AnalysisSummary;
+  answers?: string[]; // of a compaction benchmark
+}
+
+export interface CutCompactor {
+  name: string;
+  status: string; // ok, or how it failed
+  reason: string;
+  used_tokens: number;
+  kept_share: number | null;
+}
+
+export interface CutLine {
+  text: string;
+  needed: boolean;
+  kept: string; // a digit for each compactor: 1 where it kept the line
+}
+
+export interface CutPart {
+  title: string; // the message or the file that the lines are of
+  lines: CutLine[];
+}
+
+export interface Cut {
+  run: string;
+  turn: number;
+  turns: number[]; // of all cuts of the run
+  budget: number;
+  budgets: number[];
+  context_tokens: number;
+  needed_tokens: number;
+  needed_lines: number;
+  compactors: CutCompactor[];
+  missing: string; // why only needed lines are known
+  matched: number;
+  offset: number;
+  parts: CutPart[];
 }
 
 export interface Facet {
@@ -109,7 +147,12 @@ export interface Page {
 
 export interface Grid {
   chart: Chart;
-  runs: number[];
+  runs: number[]; // rows of each cell
+  noun: string; // what a row is
+  over: string[]; // what each cell is a mean of
+  filters: Record<string, string>[]; // that choose the runs of each cell
+  mixed: string[]; // settings in which the runs of some cell differ
+  layout: { x: string; y: string; value: string };
   left_out: number;
   x: string[];
   y: string[];
@@ -176,6 +219,7 @@ export interface Sibling {
 export interface LacunaRun {
   kind: "lacuna";
   run: string;
+  cell?: string; // of a sweep
   seed: number;
   model: string;
   ending: string | null;
@@ -351,17 +395,19 @@ export interface VestigeRun {
   entities: Row[];
 }
 
+export interface Call {
+  tool: string;
+  arguments: { name: string; value: Text }[];
+  output: Text;
+  full_output: Text | null;
+  exit_code: number | null;
+  failed: boolean;
+}
+
 export interface Turn {
   turn: number;
   text: Text;
-  calls: {
-    tool: string;
-    arguments: { name: string; value: Text }[];
-    output: Text;
-    full_output: Text | null;
-    exit_code: number | null;
-    failed: boolean;
-  }[];
+  calls: Call[];
   broken: string | null;
   carried: Text;
   rejected: boolean;
@@ -391,6 +437,7 @@ export function addressOf(path: string, asked: Asked): string {
 
 // Ask the server; what it refuses becomes an error with its words.
 export async function ask<T>(path: string, asked: Asked, signal?: AbortSignal): Promise<T> {
+  if (globalThis.eirkitStatic) return answerOf(globalThis.eirkitStatic, addressOf(path, asked)) as T;
   const response = await fetch(addressOf(path, asked), signal ? { signal } : {});
   const document = (await response.json()) as T & { error?: string };
   if (!response.ok) throw new Error(document.error ?? `the server said ${response.status}; start the viewer again`);

@@ -1,6 +1,7 @@
 // Answers of the server as state: the last one stays until the next is there, and live folders are asked again.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Asked, addressOf, ask } from "./api";
+import { isStatic } from "./static";
 
 export interface Answer<T> {
   data: T | null;
@@ -93,6 +94,7 @@ export function useStamp(at: string | null): string {
       }
     };
     void look();
+    if (isStatic()) return; // nothing changes
     const timer = setInterval(look, POLL_MS);
     return () => {
       over = true;

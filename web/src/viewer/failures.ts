@@ -1,8 +1,6 @@
-// The colour of each way to fail, by its label: the one that is declared, else one that tells it from the others.
+// The colour of each way to fail, by its label.
 import { colourOf } from "../colours";
 import { measuresOf } from "../measures";
-
-const GOLDEN = 137.5; // degrees: neighbours differ most
 
 const FATES = [...measuresOf("fates"), ...measuresOf("word_fates")];
 const NAMES = new Map(FATES.map((one) => [one.id, one.label]));
@@ -13,12 +11,7 @@ export function fateColour(key: string): string | null {
   return name === undefined ? null : failureColour(name);
 }
 
-const COLOURS = new Map(
-  [...FATES, ...measuresOf("kinds")].map((one, place): [string, string] => [
-    one.label,
-    one.colour ? colourOf(one.colour) : `hsl(${Math.round(place * GOLDEN) % 360} 45% 42%)`,
-  ]),
-);
+const COLOURS = new Map([...FATES, ...measuresOf("kinds")].map((one) => [one.label, colourOf(one.colour)]));
 
 export function failureColour(label: string): string {
   return COLOURS.get(label) ?? "var(--faint)";

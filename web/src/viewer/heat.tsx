@@ -1,59 +1,39 @@
 // A grid of means over two columns; a cell leads to the runs behind it.
 import * as Plot from "@observablehq/plot";
-import type { Facet, Field, Grid, Page } from "./api";
+import type { Field, Grid } from "./api";
 import { go, rowsAsked } from "./address";
 import { useAnswer } from "./asking";
 import { failureColour, failureWords } from "./failures";
 import { draw, Picture } from "./picture";
+import { isStatic } from "./static";
 import { shown } from "./words";
 
 export function HeatMap({ at, address, stamp, fields }: { at: string; address: URLSearchParams; stamp: string; fields: Field[] }) {
   const rows = rowsAsked(address);
-  const { data: page } = useAnswer<Page>("runs", { at, ...rows, sort: undefined, limit: 1 }, stamp);
-  const facets = page?.facets ?? [];
-  const figures = fields.filter((field) => (field.kind !== "text" || field.key === "failure") && !["n", "m", "seed", "fan_in"].includes(field.key));
-  const value = valueOf(figures, address);
-  const axes = value === null ? null : axesOf(facets, address, value);
-  const path = axes ? "grid" : null;
-  const { data, error } = useAnswer<Grid>(path, { at, ...rows, sort: undefined, x: axes?.x, y: axes?.y, value: value ?? undefined }, stamp);
-  if (!axes || value === null || page?.matched === 0) return null;
+  const asked = Object.fromEntries(["x", "y", "value"].map((name) => [name, address.get(name) ?? undefined]));
+  const { data, error } = useAnswer<Grid>("grid", { at, ...rows, sort: undefined, ...asked }, stamp);
+  if (error) return <p class="quiet">{error}</p>;
+  if (!data || !data.runs.length) return null;
+  const facets = fields.filter((field) => field.facet && field.key !== "failure");
+  const figures = fields.filter((field) => field.key === "failure" || (field.kind !== "text" && field.part === "result"));
+  const down = facets.some((field) => field.key === data.layout.y) ? facets : [{ key: data.layout.y, title: data.chart.y.title }, ...facets];
   return (
     <section aria-label="Heat map">
-      <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Heat map">
-        <Pick name="value" title="colour" chosen={value} options={figures} />
-        <Pick name="x" title="across" chosen={axes.x} options={facets} />
-        <Pick name="y" title="down" chosen={axes.y} options={facets} />
-      </form>
-      {error && <p class="fault">{error}</p>}
-      {data && <Cells grid={data} axes={axes} />}
+      {!isStatic() && (
+        <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Heat map">
+          <Pick name="value" title="colour" chosen={data.layout.value} options={figures} />
+          <Pick name="x" title="across" chosen={data.layout.x} options={facets} />
+          <Pick name="y" title="down" chosen={data.layout.y} options={down} />
+          {["x", "y", "value"].some((name) => address.has(name)) && (
+            <button type="button" onClick={() => go({ x: null, y: null, value: null }, "replace")}>
+              Every setting apart
+            </button>
+          )}
+        </form>
+      )}
+      <Cells grid={data} />
     </section>
   );
-}
-
-interface Axes {
-  x: string;
-  y: string;
-}
-
-const TELLING = ["accuracy", "resolved", "peak_demand_tokens", "later_used_peak"];
-
-// The figure that is asked for, or the one that says most; an analysis may know none of these.
-export function valueOf(figures: { key: string }[], address: URLSearchParams): string | null {
-  const known = figures.map((figure) => figure.key);
-  return [address.get("value") ?? "", ...TELLING, ...known].find((key) => known.includes(key)) ?? null;
-}
-
-// The columns with the most to say: capacity across, then whatever differs, but not the figure by itself.
-export function axesOf(facets: Facet[], address: URLSearchParams, value: string): Axes | null {
-  const varying = facets.filter((facet) => facet.distinct > 1 && facet.key !== value).map((facet) => facet.key);
-  const order = ["h", "arm", "clipping_group", "resolved", "m", "policy", "model", "workload", "format"];
-  const ranked = [...order.filter((key) => varying.includes(key)), ...varying.filter((key) => !order.includes(key))];
-  const known = facets.map((facet) => facet.key);
-  const asked = (name: string) => (known.includes(address.get(name) ?? "") ? address.get(name) : null);
-  const x = asked("x") ?? ranked[0] ?? known[0];
-  const down = ["model", "workload", "policy", "format"].filter((key) => ranked.includes(key) && key !== x);
-  const y = asked("y") ?? down[0] ?? ranked.find((key) => key !== x) ?? known.find((key) => key !== x && key !== value);
-  return x && y ? { x, y } : null;
 }
 
 function Pick({ name, title, chosen, options }: { name: string; title: string; chosen: string; options: { key: string; title: string }[] }) {
@@ -77,9 +57,11 @@ interface Place {
   value: number | null;
   runs: number;
   label: string; // of a text column
+  over: string; // what it is a mean of: so many runs, over so many seeds
+  filters: Record<string, string>; // that choose its runs
 }
 
-function Cells({ grid, axes }: { grid: Grid; axes: Axes }) {
+function Cells({ grid }: { grid: Grid }) {
   const [series] = grid.chart.series;
   if (!series) return null;
   const places: Place[] = series.x.map((x, at) => ({
@@ -88,8 +70,10 @@ function Cells({ grid, axes }: { grid: Grid; axes: Axes }) {
     value: series.value[at] ?? null,
     runs: grid.runs[at] ?? 0,
     label: grid.labels[at] ?? "",
+    over: grid.over[at] ?? "",
+    filters: grid.filters[at] ?? {},
   }));
-  const choose = (place: Place) => go({ [`f.${axes.x}`]: place.x, [`f.${axes.y}`]: place.y, offset: null });
+  const choose = (place: Place) => go({ ...Object.fromEntries(Object.entries(place.filters).map(([key, label]) => [`f.${key}`, label])), offset: null });
   return (
     <>
       <Picture
@@ -99,6 +83,7 @@ function Cells({ grid, axes }: { grid: Grid; axes: Axes }) {
         class="heat"
       />
       <p class="quiet legend">{scaleWords(grid, places)}</p>
+      {grid.mixed.length > 0 && <p class="caution">{mixedWords(grid)}</p>}
       {grid.labels.length > 0 && <Failures labels={[...new Set(grid.labels)]} />}
       <details>
         <summary>The same as a table</summary>
@@ -124,12 +109,24 @@ function Failures({ labels }: { labels: string[] }) {
 function scaleWords(grid: Grid, places: Place[]): string {
   const known = places.flatMap((place) => (place.value === null ? [] : [place.value]));
   const title = grid.chart.series[0]?.name ?? "";
-  if (grid.labels.length) return `Colour: the most frequent ${title} of a cell's runs, and the share of runs that have it. A press on a cell chooses its runs.`;
-  if (!known.length) return `No run has a value of ${title}.`;
+  const more = `${cellWords(places)} A press on a cell chooses its ${grid.noun}s.${grid.left_out ? ` ${grid.left_out.toLocaleString("en")} more cells are not drawn; choose fewer with the filters.` : ""}`;
+  if (grid.labels.length) return `Colour: the most frequent ${title} of a cell's ${grid.noun}s, and the share of ${grid.noun}s that have it. ${more}`;
+  if (!known.length) return `No ${grid.noun} has a value of ${title}.`;
   const [low, high] = [Math.min(...known), Math.max(...known)].map((value) => shown(value, grid.kind));
   const span = low === high ? `${low} everywhere` : `from ${low} (light) to ${high} (dark)`;
   const figure = grid.kind === "flag" ? `share ${title}` : `mean ${title}`;
-  return `Colour: ${figure} over the runs of a cell, ${span}. A press on a cell chooses its runs.`;
+  return `Colour: ${figure} over the ${grid.noun}s of a cell, ${span}. ${more}`;
+}
+
+// What the cells are means of, if it is the same for all; else every cell says it where the pointer is.
+export function cellWords(places: { over: string }[]): string {
+  const kinds = [...new Set(places.map((place) => place.over))];
+  if (kinds.length === 1) return `Every cell: ${kinds[0]}.`;
+  return kinds.length <= 3 ? `Cells: ${kinds.join("; or ")}.` : "Each cell says over what it is a mean, in the table below and under the pointer.";
+}
+
+function mixedWords(grid: Grid): string {
+  return `Some cells are means over different values of ${grid.mixed.join(" and ")}, so they describe none of them; “Every setting apart” separates them.`;
 }
 
 function heatPicture(grid: Grid, places: Place[], width: number, choose: (place: Place) => void): Element {
@@ -168,7 +165,7 @@ function heatPicture(grid: Grid, places: Place[], width: number, choose: (place:
     const place = drawn[at];
     if (!place) continue;
     const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
-    title.textContent = `${place.x} / ${place.y}: ${figureOf(place, grid)} over ${place.runs} runs`;
+    title.textContent = `${place.x} / ${place.y}: ${figureOf(place, grid)}, ${place.over}`;
     cell.append(title);
     cell.addEventListener("click", () => choose(place));
   }
@@ -211,9 +208,12 @@ function HeatTable({ grid, places, choose }: { grid: Grid; places: Place[]; choo
                 return (
                   <td key={x} class="figure">
                     {place ? (
-                      <button type="button" class="plain" onClick={() => choose(place)}>
-                        {figureOf(place, grid)}
-                      </button>
+                      <>
+                        <button type="button" class="plain" onClick={() => choose(place)}>
+                          {figureOf(place, grid)}
+                        </button>
+                        <div class="quiet">{place.over}</div>
+                      </>
                     ) : (
                       "–"
                     )}

@@ -46,6 +46,23 @@ export function Inert({ text }: { text: string }) {
   );
 }
 
+// A sentence of eirkit's own, in which backticks mark commands and names.
+export function Prose({ text }: { text: string }) {
+  return (
+    <>
+      {text.split("`").map((part, place) =>
+        place % 2 ? (
+          <code key={place}>
+            <Inert text={part} />
+          </code>
+        ) : (
+          <Inert key={place} text={part} />
+        ),
+      )}
+    </>
+  );
+}
+
 // A block of text that may be long: its beginning, and more of it when asked for.
 export function Block({ text, asked, label }: { text: Text; asked: Asked; label: string }) {
   const whole = typeof text === "string";

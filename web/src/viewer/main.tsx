@@ -2,15 +2,16 @@
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Folder, Folders } from "./api";
-import { go, linkTo, readAddress, useAddress } from "./address";
+import { go, linkHome, linkTo, readAddress, useAddress } from "./address";
 import { useAnswer, useStamp } from "./asking";
+import { CutPage } from "./cut";
 import { Inert } from "./inert";
 import { FolderPage } from "./overview";
 import { RunPage } from "./run";
 import "../measures.css";
 import "./viewer.css";
 
-const KINDS: Record<Folder["kind"], string> = { sweep: "sweep", evidence: "evidence", analysis: "recorded runs" };
+const KINDS: Record<Folder["kind"], string> = { sweep: "sweep", evidence: "evidence", analysis: "recorded runs", compaction: "compactors" };
 
 function Page() {
   const address = useAddress();
@@ -20,10 +21,12 @@ function Page() {
   const at = address.get("at") ?? own?.key ?? null;
   const others = folders.filter((folder) => folder.key !== at);
   const run = address.get("run");
+  const isCut = folders.find((folder) => folder.key === at)?.kind === "compaction";
+  const place = run && ["t", "turn"].map((name) => address.has(name) && `${name === "t" ? "step" : name} ${address.get(name)}`).find(Boolean);
   const stamp = useStamp(at);
   useEffect(() => {
-    document.title = [run, at === "." ? null : at, data?.name, "eirkit"].filter(Boolean).join(" · ");
-  }, [run, at, data]);
+    document.title = [place, run, at === "." ? null : at, data?.name, "eirkit"].filter(Boolean).join(" · ");
+  }, [place, run, at, data]);
   return (
     <>
       <a class="skip" href="#content">
@@ -41,7 +44,8 @@ function Page() {
           </nav>
         )}
         {at && !run && <FolderPage key={at} at={at} address={address} stamp={stamp} />}
-        {at && run && <RunPage key={`${at}/${run}`} at={at} run={run} address={address} stamp={stamp} />}
+        {at && run && isCut && <CutPage key={`${at}/${run}`} at={at} run={run} address={address} stamp={stamp} />}
+        {at && run && data && !isCut && <RunPage key={`${at}/${run}`} at={at} run={run} address={address} stamp={stamp} />}
       </main>
     </>
   );
@@ -76,7 +80,7 @@ function Crumb({ to, here, text }: { to: Record<string, string>; here: boolean; 
     go(to, "push", true);
   };
   return (
-    <a href={Object.keys(to).length ? linkTo(to) : "./"} onClick={move}>
+    <a href={Object.keys(to).length ? linkTo(to) : linkHome()} onClick={move}>
       <Inert text={text} />
     </a>
   );

@@ -1,13 +1,14 @@
 // A sweep, an evidence command or an analysis: what came of it in a sentence, its grid, its runs.
 import { label } from "../measures";
-import { linkTo } from "./address";
+import { linkTo, reportOf } from "./address";
 import type { Advice, AnalysisSummary, Failure, Overview, Progress } from "./api";
 import { useAnswer, useReading } from "./asking";
 import { breakFigures } from "./breaks";
 import { HeatMap } from "./heat";
 import { Inert } from "./inert";
 import { PossiblePart } from "./possible";
-import { RunTable } from "./table";
+import { EvidencePart } from "./section";
+import { COMPACTIONS, RUNS, RunTable } from "./table";
 import { shown } from "./words";
 
 export function FolderPage({ at, address, stamp }: { at: string; address: URLSearchParams; stamp: string }) {
@@ -17,8 +18,17 @@ export function FolderPage({ at, address, stamp }: { at: string; address: URLSea
     <>
       {error && <p class="fault">{error}</p>}
       {data?.progress && <Standing progress={data.progress} />}
+      <p class="quiet">
+        <a href={reportOf(at)}>The report of this folder</a>
+      </p>
+      {data?.kind === "evidence" && <EvidencePart at={at} stamp={reading} />}
       {data?.summary?.advice && data.summary.advice.length > 0 && <WhatToDo at={at} advice={data.summary.advice} />}
       {data?.summary && <Found summary={data.summary} />}
+      {data?.answers?.map((answer) => (
+        <p key={answer}>
+          <Inert text={answer} />
+        </p>
+      ))}
       {data && data.alike.length > 0 && (
         <p class="quiet">
           All runs: <Inert text={data.alike.map((one) => `${one.title} ${one.value}`).join(", ")} />
@@ -27,7 +37,7 @@ export function FolderPage({ at, address, stamp }: { at: string; address: URLSea
       {data?.failures && data.failures.length > 0 && <Lost failures={data.failures} />}
       {data && <HeatMap at={at} address={address} stamp={reading} fields={data.fields} />}
       {data?.kind === "sweep" && data.progress?.state !== "running" && <PossiblePart at={at} stamp={reading} />}
-      <RunTable at={at} address={address} stamp={reading} />
+      <RunTable at={at} address={address} stamp={reading} of={data?.kind === "compaction" ? COMPACTIONS : RUNS} />
     </>
   );
 }

@@ -1,10 +1,10 @@
 // Accuracy over the bits held: every cell of a sweep beside what any memory of its size could reach.
 import "../charts/charts.css";
 import { useEffect, useRef } from "preact/hooks";
-import type { Figure } from "../charts/chart";
+import { type Chart, type Figure, isFigure } from "../charts/chart";
 import { drawItem } from "../charts/draw";
 import { useAnswer } from "./asking";
-import { Inert } from "./inert";
+import { Inert, Prose } from "./inert";
 import { useWidth } from "./picture";
 import { shown } from "./words";
 
@@ -36,10 +36,10 @@ export function PossiblePart({ at, stamp }: { at: string; stamp: string }) {
       <h2>What was possible</h2>
       {data.words.map((words) => (
         <p key={words}>
-          <Inert text={words} />
+          <Prose text={words} />
         </p>
       ))}
-      {data.figure && <Drawn figure={data.figure} />}
+      {data.figure && <Drawn item={data.figure} />}
       {data.cells.length > 0 && (
         <details>
           <summary>The same as a table</summary>
@@ -50,19 +50,20 @@ export function PossiblePart({ at, stamp }: { at: string; stamp: string }) {
   );
 }
 
-function Drawn({ figure }: { figure: Figure }) {
+// A chart or figure as wide as the page, with its notes.
+export function Drawn({ item }: { item: Chart | Figure }) {
   const place = useRef<HTMLDivElement>(null);
   const width = useWidth(place);
   useEffect(() => {
     if (!place.current || !width) return;
-    const made = drawItem(figure, width);
+    const made = drawItem(item, width);
     for (const style of made.querySelectorAll("style")) style.remove(); // the page allows no inline styles
     place.current.replaceChildren(made);
-  }, [width, figure]);
+  }, [width, item]);
   return (
     <>
       <div class="possible" ref={place} />
-      {figure.panels.map((panel) => panel.note && <p key={panel.id} class="quiet"><Inert text={panel.note} /></p>)}
+      {(isFigure(item) ? item.panels : [item]).map((panel) => panel.note && <p key={panel.id} class="quiet"><Prose text={panel.note} /></p>)}
     </>
   );
 }

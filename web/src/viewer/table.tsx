@@ -7,36 +7,45 @@ import { Inert } from "./inert";
 import { shown } from "./words";
 
 const ROWS = 100;
+// What the rows are, and what beside the run says where a row leads.
+export interface RowKind {
+  title: string;
+  one: string;
+  many: string;
+  place: string[];
+}
+export const RUNS: RowKind = { title: "Runs", one: "run", many: "runs", place: [] };
+export const COMPACTIONS: RowKind = { title: "Compactions", one: "compaction", many: "compactions", place: ["turn", "budget"] };
 const ANY_SHARE = "1e-9"; // less than the share of one record
 
-export function RunTable({ at, address, stamp }: { at: string; address: URLSearchParams; stamp: string }) {
+export function RunTable({ at, address, stamp, of = RUNS }: { at: string; address: URLSearchParams; stamp: string; of?: RowKind }) {
   const offset = Number(address.get("offset") ?? 0) || 0;
   const asked = { at, ...rowsAsked(address), offset, limit: ROWS };
   const { data, error, waiting } = useAnswer<Page>("runs", asked, stamp);
   if (error) return <p class="fault">{error}</p>;
-  if (!data) return <p class="quiet">Reading runs…</p>;
+  if (!data) return <p class="quiet">Reading {of.many}…</p>;
   return (
-    <section aria-label="Runs" aria-busy={waiting}>
-      <Filters page={data} address={address} />
+    <section aria-label={of.title} aria-busy={waiting}>
+      <Filters page={data} address={address} many={of.many} />
       <p class="count" role="status">
         {data.matched === data.total
-          ? `${data.total.toLocaleString("en")} ${data.total === 1 ? "run" : "runs"}`
-          : `${data.matched.toLocaleString("en")} of ${data.total.toLocaleString("en")} runs`}
+          ? `${data.total.toLocaleString("en")} ${data.total === 1 ? of.one : of.many}`
+          : `${data.matched.toLocaleString("en")} of ${data.total.toLocaleString("en")} ${of.many}`}
         {data.read_share < 1 && `; ${Math.floor(100 * data.read_share)}% of the file read so far`}
       </p>
       {data.matched > 0 ? (
-        <div class="scroll named" tabIndex={0} role="region" aria-label="Table of runs">
-          <Rows page={data} at={at} address={address} />
+        <div class="scroll named" tabIndex={0} role="region" aria-label={`Table of ${of.many}`}>
+          <Rows page={data} at={at} address={address} place={of.place} />
         </div>
       ) : (
-        <p class="quiet">{data.total ? "No run fits what is asked for; “All runs” takes the filters away." : "No run has ended yet."}</p>
+        <p class="quiet">{data.total ? `No ${of.one} fits what is asked for; “All ${of.many}” takes the filters away.` : `No ${of.one} has ended yet.`}</p>
       )}
       <Pager page={data} />
     </section>
   );
 }
 
-function Rows({ page, at, address }: { page: Page; at: string; address: URLSearchParams }) {
+function Rows({ page, at, address, place }: { page: Page; at: string; address: URLSearchParams; place: string[] }) {
   const fields = page.fields.filter((field) => field.shown);
   const [first] = fields;
   const sort = address.get("sort") ?? "";
@@ -50,14 +59,15 @@ function Rows({ page, at, address }: { page: Page; at: string; address: URLSearc
         </tr>
       </thead>
       <tbody>
-        {page.rows.map((row) => {
+        {page.rows.map((row, number) => {
           const name = String(row[first?.key ?? ""]);
+          const to = { at, run: name, ...Object.fromEntries(place.map((key) => [key, String(row[key])])) };
           return (
-            <tr key={name}>
+            <tr key={place.length ? number : name}>
               {fields.map((field) => (
                 <td key={field.key} class={field.kind === "text" ? "" : "figure"}>
                   {field === first ? (
-                    <a href={linkTo({ at, run: name })} onClick={(event) => follow(event, at, name)}>
+                    <a href={linkTo(to)} onClick={(event) => follow(event, to)}>
                       <Inert text={name} />
                     </a>
                   ) : (
@@ -78,10 +88,10 @@ function Rows({ page, at, address }: { page: Page; at: string; address: URLSearc
   );
 }
 
-function follow(event: MouseEvent, at: string, run: string): void {
+function follow(event: MouseEvent, to: Record<string, string>): void {
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
   event.preventDefault();
-  go({ at, run }, "push", true);
+  go(to, "push", true);
   scrollTo(0, 0);
 }
 
@@ -107,7 +117,7 @@ function reversed(sort: string, field: Field): string | null {
   return sort.startsWith("-") ? field.key : `-${field.key}`;
 }
 
-function Filters({ page, address }: { page: Page; address: URLSearchParams }) {
+function Filters({ page, address, many }: { page: Page; address: URLSearchParams; many: string }) {
   const chosen = [...address.keys()].some((name) => /^(f|min|max)\.|^q$/.test(name));
   const facets = page.facets.filter((facet) => facet.distinct > 1 || address.has(`f.${facet.key}`));
   return (
@@ -127,7 +137,7 @@ function Filters({ page, address }: { page: Page; address: URLSearchParams }) {
       <FateChoice fates={page.fields.filter((field) => fateColour(field.key))} address={address} />
       {chosen && (
         <button type="button" onClick={() => go(cleared(address), "replace")}>
-          All runs
+          All {many}
         </button>
       )}
     </form>

@@ -1,7 +1,8 @@
 // One turn of a recorded run: what it touched, what was said and done, and the raw log at that place.
 import { useState } from "preact/hooks";
-import type { Action, Source, Turn, TurnEntry, VestigeRun } from "./api";
+import type { Action, Call, Source, Turn, TurnEntry, VestigeRun } from "./api";
 import { useAnswer } from "./asking";
+import { Diff, editOf } from "./diff";
 import { Block, Inert } from "./inert";
 import { one } from "./vestige";
 
@@ -76,9 +77,7 @@ function Words({ at, id, turn }: { at: string; id: string; turn: number }) {
             {call.failed && <span class="tag">failed</span>}
             {call.exit_code !== null && <span class="tag">exit code {call.exit_code}</span>}
           </h3>
-          {call.arguments.map((argument) => (
-            <Block key={argument.name} text={argument.value} asked={asked} label={`argument ${argument.name}`} />
-          ))}
+          <Given call={call} asked={asked} />
           {call.output && <Block text={call.output} asked={asked} label="output" />}
           {call.full_output !== null && (
             <details>
@@ -92,6 +91,20 @@ function Words({ at, id, turn }: { at: string; id: string; turn: number }) {
         <summary>Raw log at this turn</summary>
         {raw && <Raw asked={asked} />}
       </details>
+    </>
+  );
+}
+
+// The arguments of a call; those that make an edit are shown as one difference.
+function Given({ call, asked }: { call: Call; asked: { at: string; run: string; turn: number } }) {
+  const edit = editOf(call);
+  const plain = call.arguments.filter((argument) => !edit?.shown.includes(argument.name));
+  return (
+    <>
+      {plain.map((argument) => (
+        <Block key={argument.name} text={argument.value} asked={asked} label={`argument ${argument.name}`} />
+      ))}
+      {edit && <Diff lines={edit.lines} label="edit" />}
     </>
   );
 }

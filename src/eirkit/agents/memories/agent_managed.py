@@ -26,6 +26,7 @@ from eirkit.agents.stores.temporary_directory import StoreDirectory
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 
 MOST_CHARACTERS = SEARCH_LIMIT * LONGEST_PASSAGE  # of a file, all of which is shown
+SHORT_RECORD = 16  # characters of a record such as A_0007 = 0042, with the end of its line
 STORES = ("bm25", "vector", "vector-minilm", "text")  # what saved texts are searched by
 EDIT = "Below is your memory, a text file, and a conversation. Keep what the user says in the file, by edit_file."
 _TEXT = {"type": "string"}
@@ -82,6 +83,11 @@ class AgentFile(AgentManaged):
         self.endpoint, self.characters = endpoint, characters
         self._directory = StoreDirectory("agent-file")
 
+    @property
+    def most_records(self) -> int:
+        """How many short records fit into the file."""
+        return self.characters // SHORT_RECORD
+
     async def setup(self) -> None:
         self._directory.create()
 
@@ -107,6 +113,8 @@ class AgentFile(AgentManaged):
     async def _edit(self, name: str, arguments: dict[str, Any]) -> list[str]:
         """Carry out an edit of the model; what cannot be done is its to correct."""
         old, new = str(arguments.get("old_text", "")), str(arguments.get("new_text", ""))
+        if not old and not new:
+            raise StoreError("there is no text; give new_text")
         text = "".join(f"{line}\n" for line in self._lines())
         if old and text.count(old) != 1:
             raise StoreError(f"old_text occurs {text.count(old)} times in the file; give a text that occurs once")
@@ -118,11 +126,7 @@ class AgentFile(AgentManaged):
         return [f"The file has {size} of {self.characters} characters."]
 
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
-        parts = [""]
-        for line in self._lines():
-            longer = f"{parts[-1]}\n{line}".lstrip("\n")
-            parts[-1:] = [longer] if len(longer) <= LONGEST_PASSAGE else [parts[-1], line]
-        return [part for part in parts if part][:limit]
+        return passages_of(self._lines())[:limit]
 
     async def contents(self) -> Sequence[str]:
         return self._lines()
@@ -206,6 +210,23 @@ class AgentTools(AgentManaged):
     async def teardown(self) -> None:
         self._texts = {}
         await self._index.teardown()
+
+
+def passages_of(lines: Sequence[str]) -> list[str]:
+    """Return a file in as many passages as are shown, each as long as one may be.
+
+    A passage ends with a line or, where the rest would not fit into those that are left, with a word or anywhere.
+    """
+    rest = "\n".join(lines)
+    parts: list[str] = []
+    while rest:
+        left = SEARCH_LIMIT - 1 - len(parts)
+        least = max(1, len(rest) - left * LONGEST_PASSAGE)  # that this passage must hold
+        places = (rest.rfind(mark, least, LONGEST_PASSAGE + 1) for mark in "\n ")
+        end = len(rest) if len(rest) <= LONGEST_PASSAGE else next((at for at in places if at > 0), LONGEST_PASSAGE)
+        parts.append(rest[:end])
+        rest = rest[end:].removeprefix("\n")
+    return parts
 
 
 def texts_of(result: str) -> list[str]:

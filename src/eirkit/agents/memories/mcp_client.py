@@ -157,8 +157,14 @@ class ToolAgent:
 
     async def _result(self, function: dict[str, Any]) -> list[str]:
         try:
-            return await self.call(function["name"], json.loads(function["arguments"] or "{}"))
-        except (StoreError, ValueError) as error:  # a wrong call is the model's to correct
+            known = [tool["function"]["name"] for tool in self.tools]
+            if function["name"] not in known:
+                raise StoreError(f"there is no tool {function['name']!r}; call {' or '.join(known)}")
+            arguments = json.loads(function["arguments"] or "{}")
+            if not isinstance(arguments, dict) or "" in arguments:  # how `ToolCall` keeps what is no object
+                raise StoreError("the arguments are no JSON object; give one, such as {}")
+            return await self.call(function["name"], arguments)
+        except (StoreError, ValueError, RecursionError) as error:  # a wrong call is the model's to correct
             return [f"error: {error}"]
 
     def _ask(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any]:

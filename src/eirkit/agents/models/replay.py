@@ -104,6 +104,7 @@ def _reply(record: Mapping[str, Any], path: Path) -> Reply:
             record["input_tokens"], record["output_tokens"], record["cached_tokens"], reasoning_tokens=reasoning_tokens
         )
         told = {name: record[name] for name in ("finish", "reasoning", "max_tokens") if name in record}
-        return Reply(record["reply"], calls, usage, record["latency_seconds"], **told)
-    except (KeyError, TypeError) as error:
+        carried = tuple(dict(item) for item in record.get("carried", ()))
+        return Reply(record["reply"], calls, usage, record["latency_seconds"], carried=carried, **told)
+    except (KeyError, TypeError, ValueError) as error:
         raise InputFileError(f"{path} contains a damaged exchange ({error}); restore the file") from error

@@ -46,10 +46,10 @@ def _call(name: Any, arguments: Any, scrub: Scrubber, what: str) -> ToolCall:
     return ToolCall(scrub.text(name), read_arguments(arguments, scrub))
 
 
-def _compacted(parts: list[Document], content: str) -> tuple[Document, ...]:
+def _compacted(parts: list[Document], content: str, scrub: Scrubber) -> tuple[Document, ...]:
     """Return what stands for everything before it: the last part that a server compacted; none if it failed to."""
     found = [one for one in parts if one.get("type") == "compaction" and isinstance(one.get(content), str)]
-    return tuple(found[-1:])
+    return tuple(scrub.value(dict(one)) for one in found[-1:])  # it is recorded, so no key may be in it
 
 
 class ResponsesServer(ChatServer):
@@ -96,7 +96,7 @@ class ResponsesServer(ChatServer):
             usage=self._usage(document.get("usage")),
             finish=REFUSAL if refused and not text else self._finish(document, bool(calls)),
             reasoning=self._scrub.text(_texts(iter(thought), "text")),
-            carried=_compacted(items, "encrypted_content"),
+            carried=_compacted(items, "encrypted_content", self._scrub),
         )
 
     def _finish(self, document: Document, has_calls: bool) -> str:
@@ -181,7 +181,7 @@ class MessagesServer(ChatServer):
             usage=self._usage(document.get("usage")),
             finish=finish_of(document.get("stop_reason"), self._scrub),
             reasoning=self._scrub.text(_texts((one for one in blocks if one.get("type") == "thinking"), "thinking")),
-            carried=_compacted(blocks, "content"),
+            carried=_compacted(blocks, "content", self._scrub),
         )
 
     @staticmethod

@@ -220,7 +220,10 @@ class ProcessMemory(MemorySystem):
     ) -> None:
         self.name, self.settings, self.python, self.variables = name, settings, python, variables
         self.truth, self.is_own = truth, is_own
-        self.can_forget = True  # known once it is set up
+        self.can_forget = True  # known once it is set up, as are the next three
+        self.can_reopen = False
+        self.delay_seconds = 0.0
+        self.most_records: int | None = None
         self._process: KeptProcess | None = None
         self._own: frozenset[str] = frozenset()  # the optional methods that the system has
         self._scrub = Scrubber()
@@ -239,6 +242,10 @@ class ProcessMemory(MemorySystem):
 
     async def write(self, item: Item) -> None:
         await self._ask("write", item.label, item.text)
+
+    async def write_together(self, items: Sequence[Item]) -> None:
+        """Let the system write several records at the same time, as far as it waits while it writes."""
+        await self._ask("write_together", *((item.label, item.text) for item in items))
 
     async def flush(self) -> None:
         if "flush" in self._own:
@@ -263,6 +270,12 @@ class ProcessMemory(MemorySystem):
 
     async def forget(self, label: str) -> None:
         await self._ask("forget", label)
+
+    async def restart(self, scope: str) -> None:
+        """Close the system and open a scope of it again, in the same process."""
+        for verb, arguments in (("teardown", ()), ("setup", ()), ("reopen", (scope,))):
+            if verb in self._own:
+                await self._ask(verb, *arguments)
 
     async def usage(self) -> MemoryUsage | None:
         if "usage" not in self._own:
@@ -289,6 +302,9 @@ class ProcessMemory(MemorySystem):
             async with asyncio.timeout(START_SECONDS):
                 facts = await load(self._process, self.name)
                 self._own, self.can_forget = frozenset(facts["own"]), facts["forgets"]
+                self.can_reopen = "reopen" in self._own
+                self.delay_seconds = float(facts["delay_seconds"] or 0.0)
+                self.most_records = None if facts["most_records"] is None else int(facts["most_records"])
                 await self._ask("construct", dict(self.settings), self.truth)
         except (StoreError, TimeoutError, UsageError) as error:
             why = f"not within {START_SECONDS:g} s" if isinstance(error, TimeoutError) else error

@@ -7,6 +7,7 @@ makes a class with the same facts, for everything that asks a class about its me
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
@@ -22,6 +23,7 @@ from eirkit.agents.memory import (
     profile_of,
     requirements_of,
 )
+from eirkit.errors import UsageError
 
 ENDPOINT = "endpoint"  # constructor argument for the base URL of an OpenAI-compatible server
 NOWHERE = "http://127.0.0.1:9"  # the discard port, where an address is required but not used
@@ -48,6 +50,8 @@ def facts_of(kind: type[MemorySystem], settings: Mapping[str, Any]) -> dict[str,
         "lacking": missing_verbs(kind),
         "own": own_verbs(kind),
         "forgets": can_forget(kind),
+        "delay_seconds": _declared(kind, "delay_seconds"),
+        "most_records": _declared(kind, "most_records"),
         "parameters": [(name, _sample_of(parameters[name].default)) for name in settings_of(kind)],
         "declared": asdict(requirements_of(kind)),
         "needed": asdict(requirements_of(kind, settings)),
@@ -55,6 +59,16 @@ def facts_of(kind: type[MemorySystem], settings: Mapping[str, Any]) -> dict[str,
         "profile": (profile := profile_of(kind, settings)),
         "profiles": {} if profile is None else {name: asdict(one) for name, one in kind.profiles.items()},
     }
+
+
+def _declared(kind: type, name: str) -> float | None:
+    """Return a number that a class declares for the conformance suite; None if it does not."""
+    value = getattr(kind, name, None)
+    if value is None or isinstance(value, property):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise UsageError(f"{name} of {kind.__name__} is {value!r}; give a number from 0")
+    return value
 
 
 def own_verbs(kind: type) -> list[str]:

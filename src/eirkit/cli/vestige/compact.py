@@ -107,7 +107,7 @@ def compact(
     if dry_run:
         show(_estimated(benchmark, funds))
         return
-    claim_folder(out, benchmark.manifest())
+    manifest = claim_folder(out, benchmark.manifest())
     budgeted = Budget(replace(funds, cache=funds.cache or out / REPLIES), out)
     budgeted.open()
     with CorpusProgress(paths) as progress, closing(budgeted):
@@ -118,7 +118,7 @@ def compact(
     if not tally.runs and not tally.stopped:
         raise InputFileError(_nothing(tally))
     document = compaction_document(_results(benchmark, tally, out), next_command=f"eirkit report {quote(str(out))}")
-    write_document(out / MANIFEST, MANIFEST_SCHEMA, {**benchmark.manifest(), "results": dict(document.data)})
+    write_document(out / MANIFEST, MANIFEST_SCHEMA, {**manifest, "results": dict(document.data)})
     show(document)
 
 

@@ -53,16 +53,17 @@ def coverage_of(recording: Recording, cut_short: Iterable[tuple[str, int]] = ())
         recording: the run as its log records it.
         cut_short: tools with the number of calls whose commands were not followed to their end.
     """
-    calls: Tally[str] = Tally()
-    understood: Tally[str] = Tally()
     is_known = recording.domain == "entities"  # every call of a tool over entities names what it touches
-    for turn in recording.turns:
-        if turn.rejected:
-            continue
-        for call in turn.calls:
-            calls[call.tool] += 1
-            if is_known or turn.touches is not None or is_understood(call.tool) or command_of(call) is not None:
-                understood[call.tool] += 1
+    made = [
+        (call, is_known or turn.touches is not None)
+        for turn in recording.turns
+        if not turn.rejected
+        for call in turn.calls
+    ]
+    calls = Tally([call.tool for call, _ in made])
+    understood = Tally(
+        [call.tool for call, is_told in made if is_told or is_understood(call.tool) or command_of(call) is not None]
+    )
     understood.subtract(dict(cut_short))
     return tuple(ToolCoverage(tool, count, understood[tool]) for tool, count in calls.most_common())
 

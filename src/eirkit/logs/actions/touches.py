@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from eirkit.logs.actions.tools import tool_named
@@ -18,6 +18,7 @@ from eirkit.logs.shell.state import ShellState
 from eirkit.logs.time_limits import check_time
 from eirkit.logs.tokens import CachedCounter
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches, Trajectory, Turn
+from eirkit.logs.viewer_output import around
 
 SHELLS = frozenset(
     {"bash", "powershell", "execute_bash", "run_shell_command", "shell", "terminal", "run_command", "execute_command"}
@@ -160,9 +161,16 @@ def _tokens(turn: RecordedTurn, touches: Touches, count: CachedCounter) -> int:
             # A command that is part of the reply's text is not counted twice.
             if isinstance(value, str) and value not in text:
                 tokens += count.with_parts(value, written) if written else count(value)
-        shown = [read.content for read in touches.reads if read.content] if len(touches.reads) > 1 else ()
+        shown = _shown_parts(touches.reads)
         tokens += count.with_parts(call.output, shown) if shown else count(call.output)
     return tokens
+
+
+def _shown_parts(reads: Sequence[FileRead]) -> Sequence[str]:
+    """Return the parts of an output that are counted again as parts of files: each file, or the pieces of a cut one."""
+    if len(reads) == 1:
+        return around(reads[0].content) if reads[0].clipped and reads[0].content else ()
+    return [read.content for read in reads if read.content]
 
 
 def _roots(recording: Recording) -> list[str]:

@@ -101,7 +101,7 @@ class ContextCut:
     paths: tuple[str, ...]  # files that later turns touch and the context names
     names: tuple[str, ...]  # learnt from an output and used in a later call
     later_reads: Mapping[str, frozenset[str]]  # by path: keys of the lines that later turns show of it again
-    replaced_by: tuple[ContextMessage, ...] | None = None  # at a compaction: what the log says replaced the context
+    replaced_by: tuple[ContextMessage, ...] | None = None  # at a compaction that the log can tell: what took its place
 
     @property
     def needed_tokens(self) -> int:
@@ -168,8 +168,14 @@ def _cut(
         paths=_paths_named(later, rest),
         names=_names_learnt(later, rest),
         later_reads=_later_reads(later, live),
-        replaced_by=tuple(after_break(trajectory, turn)) if later[0].recorded.broken == "compaction" else None,
+        replaced_by=_replaced_by(trajectory, turn),
     )
+
+
+def _replaced_by(trajectory: Trajectory, turn: int) -> tuple[ContextMessage, ...] | None:
+    recorded = trajectory.turns[turn - 1].recorded
+    is_opaque = recorded.kept is not None and recorded.kept.is_opaque
+    return tuple(after_break(trajectory, turn)) if recorded.broken == "compaction" and not is_opaque else None
 
 
 def _needed(

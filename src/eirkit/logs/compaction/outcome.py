@@ -47,7 +47,7 @@ class CompactorOutcome:
     status: CompactionStatus
     reason: str  # why it failed
     state: KeptState
-    kept: frozenset[str]  # keys of the needed lines that were kept
+    present: frozenset[str]  # keys of the lines of the context that were kept, needed or not
     sham_tokens: float  # what random lines of as many tokens keep on average
 
 
@@ -71,7 +71,7 @@ def judge(cut: ContextCut, budget: int, returned: Sequence[ContextMessage], coun
     size = sum(len(text) for one in rest for text in texts_of(one))
     if size > LONGEST_TOKEN * (budget + 1):
         return failed("over budget", f"{size:,} characters are more than {budget:,} tokens; return less")
-    state, kept = kept_state(cut, rest, counter)
+    state, present = kept_state(cut, rest, counter)
     if state.used_tokens > budget:
         reason = f"{state.used_tokens:,} tokens where {budget:,} were allowed; return less"
         return CompactorOutcome(
@@ -79,23 +79,22 @@ def judge(cut: ContextCut, budget: int, returned: Sequence[ContextMessage], coun
         )
     lines = cut.random_keeping.total
     share = min(1.0, max(0, state.used_tokens - MESSAGE_TOKENS) / lines) if lines else 0.0
-    return CompactorOutcome("ok", "", state, kept, cut.random_keeping.expected_share(share))
+    return CompactorOutcome("ok", "", state, present, cut.random_keeping.expected_share(share))
 
 
 def kept_state(
     cut: ContextCut, messages: Sequence[ContextMessage], counter: LineCounter
 ) -> tuple[KeptState, frozenset[str]]:
-    """Return what messages hold of what was needed, and the keys of the needed lines in them."""
+    """Return what messages hold of what was needed, and the keys of the lines of the context in them."""
     used, keys = MESSAGE_TOKENS * len(messages), set[str]()
     for line in counter.message_lines(messages):
         shortest = cut.lines.get(line.key)
         used += line.tokens if shortest is None else max(line.tokens, shortest.tokens)
         keys.add(line.key)
-    kept = frozenset(keys & cut.needed.keys())
-    lines = [cut.needed[key] for key in kept]
+    lines = [cut.needed[key] for key in keys & cut.needed.keys()]
     read = sum(line.tokens for line in lines if line.kind == "read")
     total = sum(line.tokens for line in lines)
-    return KeptState(used, total, read, total - read, *_told(cut, messages)), kept
+    return KeptState(used, total, read, total - read, *_told(cut, messages)), frozenset(keys & cut.lines.keys())
 
 
 def _told(cut: ContextCut, messages: Sequence[ContextMessage]) -> tuple[int, int, int, int]:

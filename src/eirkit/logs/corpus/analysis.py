@@ -180,7 +180,7 @@ def _live_at_breaks(goal: Goal, run: MeasuredRun) -> dict[int, dict[str, int]]:
 
 
 _PATCHES = 1 << 10  # parsed patches that are cached; runs of one task often follow each other
-_YOUNG = 20_000  # allocations between two garbage collections
+_YOUNG = 100_000  # allocations between two garbage collections
 
 
 @contextmanager

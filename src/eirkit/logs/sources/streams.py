@@ -6,6 +6,7 @@ size is stopped.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
@@ -32,6 +33,7 @@ EMPTY_ZIP_MAGIC = b"PK\x05\x06"
 PARQUET_MAGIC = b"PAR1"
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ENCRYPTED = 0x1  # bit in a member's flags
 _ZSTD_METHOD = 93  # compression method of a member; older versions of Python lack it
 _LOCAL_HEADER_BYTES = 30  # bytes before a member's name
@@ -84,6 +86,8 @@ def open_unpacked(open_stored: Opener, label: str, limit_bytes: int) -> io.Buffe
         unpacked: Any = gzip.GzipFile(fileobj=stored)
     elif magic.startswith(_ZSTD_MAGIC):
         unpacked = _zstd(stored)
+    elif magic.startswith(_UTF_16) and magic != codecs.BOM_UTF32_LE:
+        unpacked = _Utf16Stream(stored)
     elif isinstance(stored, io.BufferedReader):
         return stored  # an uncompressed file needs no guard
     else:
@@ -144,6 +148,26 @@ class _ZstdStream:
 
     def close(self) -> None:
         self.waiting = memoryview(b"")
+
+
+class _Utf16Stream:
+    """A UTF-16 file as UTF-8: Windows PowerShell saves in that encoding what is redirected to a file."""
+
+    def __init__(self, stored: IO[bytes]) -> None:
+        self.stored, self.waiting = stored, b""
+        self.decoder = codecs.getincrementaldecoder("utf-16")("replace")
+
+    def read(self, size: int) -> bytes:
+        while not self.waiting:
+            taken = self.stored.read(_BUFFER_BYTES)
+            self.waiting = self.decoder.decode(taken, not taken).encode()
+            if not taken:
+                break
+        content, self.waiting = self.waiting[:size], self.waiting[size:]
+        return content
+
+    def close(self) -> None:
+        self.waiting = b""
 
 
 class _Guarded(io.RawIOBase):

@@ -35,13 +35,13 @@ def verdict_of(found: Comparison) -> str:
     """Return one sentence: the difference in the first measure with its interval, and over how many pairs."""
     first = found.overall[0]
     a, b = sides_of(found)
-    over = f"over {counted(first.pairs, 'pair')} of {found.unit} of {counted(first.clusters, 'task')}"
+    over = f"over {counted(first.pairs, 'pair')} of {found.unit} of {counted(first.clusters, found.units.task)}"
     both = f"{shown(first, first.b)} against {shown(first, first.a)}"
     amount, said = shown_difference(first), measure_of(first.measure).label
     if first.low is None or first.high is None:
         if first.clusters >= FEWEST_CLUSTERS and not first.difference:
             return f"{b} and {a} have the same {said} in every pair: {shown(first, first.a)}, {over}."
-        few = f"too few tasks ({first.clusters}) for an interval; use {FEWEST_CLUSTERS} or more seeds"
+        few = f"too few {found.units.task}s ({first.clusters}) for an interval; use {FEWEST_CLUSTERS} or more seeds"
         return f"{b} − {a} in {said}: {amount} ({both}); {few}."
     ends = f"95% interval {shown_difference(first, first.low, bare=True)} to {shown_difference(first, first.high)}"
     if not first.is_shown:
@@ -129,13 +129,14 @@ def headline_of(found: Comparison) -> Headline:
 
 
 def _sections(found: Comparison, a: Path, b: Path) -> Iterator[Section | None]:
-    how = "with a 95% interval: whole tasks are drawn again, and their signs flipped for p"
+    how = f"with a 95% interval: whole {found.units.task}s are drawn again, and their signs flipped for p"
     told = f"Every difference is B − A, {found.b} − {found.a}, {how}."
     yield Section("Differences over all pairs", (told,), tuple(comparison_tables(found)))
     if found.parts:
         measure = found.overall[0].measure
         rows = [part for part in found.parts if part.measure == measure]
-        items = (_chart(rows, measure), difference_table("by-cell", "By cell", found.parts, by_cell=True))
+        table = difference_table("by-cell", "By cell", found.parts, by_cell=True).reworded(found.units.tell)
+        items = (_chart(rows, measure), table)
         yield Section("Differences by cell", (), items if len(rows) > 1 else items[1:])
     yield _sides(found)
     words = () if found.changes else ("Nothing that the manifests record.",)
@@ -148,7 +149,7 @@ def comparison_tables(found: Comparison) -> Iterator[Table]:
     """Yield the differences over all pairs, a table for each kind of measure."""
     for group, rows in grouped(found.overall):
         if shown_rows := [one for one in rows if _occurred(group, one)]:
-            yield difference_table(group.id, title_of(group), shown_rows)
+            yield difference_table(group.id, title_of(group), shown_rows).reworded(found.units.tell)
 
 
 def _occurred(group: MeasureGroup, one: Difference) -> bool:

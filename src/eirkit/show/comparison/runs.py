@@ -30,6 +30,7 @@ from eirkit.show.runs.folder import (
     SweepFolder,
     read_sweep,
 )
+from eirkit.tasks.generation import units_of
 
 Row = Mapping[str, Any]
 Match = tuple[RunFacts, RunFacts]  # two runs of the same task
@@ -77,6 +78,7 @@ def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
         manifest_changes(a, b),
         tuple(_warnings(a, b, couples, between, matches)),
         contrast=tuple(_contrast(a.rows, b.rows, between)),
+        units=units_of({str(row["workload"]) for row in (*a.rows, *b.rows)}),
     )
 
 

@@ -9,13 +9,13 @@ from typing import Any
 from eirkit.agents.serving.prices import MILLION, load_prices
 from eirkit.logs.audits.occupancy import name_in, plain_name
 from eirkit.show.document import Section
-from eirkit.show.table import Column, Table, counted
+from eirkit.show.table import Column, Table, counted, in_viewer
 
 CENT = 0.01  # less money is not worth a word
 COLUMNS = (
     Column("words", "what to do"),
-    Column("run_id", "run", role="name"),
-    Column("turn", "turn"),
+    Column("run_id", "run", role="name", link="view"),
+    Column("turn", "turn", link="view"),
     Column("tokens", "tokens"),
     Column("usd", "at least, $", 2, meaning="the tokens once, at the model's present price of input"),
 )
@@ -44,7 +44,8 @@ def advice_section(document: Mapping[str, Any]) -> Section | None:
     if not rows:
         return None
     columns = tuple(one for one in COLUMNS if one.key != "usd" or any(row["usd"] is not None for row in rows))
-    return Section("What to do", (), (Table("advice", "Worth acting on", columns, rows),))
+    linked = tuple({**row, "view": in_viewer(run=row["run_id"], turn=row["turn"])} for row in rows)
+    return Section("What to do", (), (Table("advice", "Worth acting on", columns, linked),))
 
 
 def input_cost(thing: Mapping[str, Any]) -> float | None:

@@ -70,13 +70,11 @@ def _answer(data: Mapping[str, Any]) -> Iterator[str]:
             yield f"At {budget:,} tokens none of {names} keeps a needed line."
             continue
         leaders = (data["rankings"][str(budget)] or {}).get("leaders") or [best["compactor"]]
-        who = (
-            f"{best['compactor']} keeps most"
-            if len(leaders) == 1
-            else f"{listed(leaders)} keep most, and no order is shown"
-        )
-        chance = f", {points(best['gain_share'])} points against random lines of the same size"
-        yield f"At {budget:,} tokens {who}: {share(best['kept_share'])} of the needed tokens{chance}."
+        others = [name for name in leaders if name != best["compactor"]]
+        unsure = f" {listed(others)} {'is' if len(others) == 1 else 'are'} not shown to keep less." if others else ""
+        kept = f"{share(best['kept_share'])} of the needed tokens"
+        chance = f"{points(best['gain_share'])} points against random lines of the same size"
+        yield f"At {budget:,} tokens {best['compactor']} keeps most: {kept}, {chance}.{unsure}"
 
 
 def _notes(data: Mapping[str, Any]) -> tuple[str, ...]:

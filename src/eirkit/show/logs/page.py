@@ -30,7 +30,7 @@ from eirkit.show.logs.sentences import (
     later_runs,
     need_sentence,
 )
-from eirkit.show.table import Column, Table, counted, listed, number, share
+from eirkit.show.table import Column, Table, counted, in_viewer, listed, number, share
 
 Test = Mapping[str, Any]
 
@@ -148,7 +148,7 @@ def _missing(tests: Sequence[Test]) -> Table:
 
 TITLE = "What these recorded runs needed, and what they lost"
 WORST = (
-    Column("run_id", "run"),
+    Column("run_id", "run", link="view"),
     Column("turns", "turns"),
     *(Column.of(LOG_MEASURES[key]) for key in ("peak_demand_tokens", "peak_cut", "later_used_peak")),
     Column("unit", "unit", meaning=f"in which {LOG_MEASURES['later_used_peak'].label} is counted"),
@@ -252,7 +252,11 @@ def _uncovered(found: Analysed) -> int:
 
 def worst_section(found: Analysed, where: str) -> Section | None:
     """Return the section that lists the runs with the largest demand."""
-    rows = [_without_unknown(row) for row in found.document["largest"] if row["later_used_peak"] or is_reached(row)]
+    rows = [
+        {**_without_unknown(row), "view": in_viewer(run=row["run_id"], turn=row["peak_cut"] or 1)}
+        for row in found.document["largest"]
+        if row["later_used_peak"] or is_reached(row)
+    ]
     if not rows:
         return None
     several = len({row.get("unit") for row in rows}) > 1

@@ -14,12 +14,15 @@ from eirkit.findings.statistics import Interval
 from eirkit.findings.validity import is_withheld
 from eirkit.show.document import Axis, Chart, Section, Series
 from eirkit.show.runs.answers import error_share
-from eirkit.show.runs.folder import Coordinates, RunFacts, SweepFolder
+from eirkit.show.runs.demand import eir_pressures
+from eirkit.show.runs.folder import Coordinates, RunFacts, SweepFolder, linked
 from eirkit.show.table import Column, Table, counted, share
+from eirkit.tasks.measures import SIMULATION_MEASURES
 
 Row = Mapping[str, Any]
 MOST_CELLS = 200  # in a table; a page is for reading
 MOST_POINTS = 24  # in a row of intervals; beyond it a map is easier to read
+MOST_LINES = 8  # of accuracy over pressure
 MOST_TRIALS = 2_000  # that are ranked one by one; beyond it cells are
 ACCURACY = RUN_MEASURES["accuracy"]
 
@@ -28,8 +31,9 @@ def accuracy_section(sweep: SweepFolder) -> Section:
     """Return the section on the accuracy of each cell, with an interval over its runs."""
     rows = [row for row in sweep.rows if row["scored"]]
     named, intervals = Coordinates(rows), intervals_of(sweep)
-    shown = sorted(rows, key=lambda row: row["accuracy"])[:MOST_CELLS] if len(rows) > MOST_CELLS else rows
+    shown = named.ordered(sorted(rows, key=lambda row: row["accuracy"])[:MOST_CELLS])
     words = [f"All cells: {named.shared}."] if named.shared else []
+    words += pooled_words(rows, sweep)
     if len(shown) < len(rows):
         words.append(f"The {MOST_CELLS} cells with the lowest accuracy of {len(rows):,}; `summary.json` has them all.")
     chart = accuracy_chart(rows, named, intervals) if len(rows) > 1 else None
@@ -37,6 +41,17 @@ def accuracy_section(sweep: SweepFolder) -> Section:
         "accuracy-by-cell", "Accuracy by cell", _columns(named, shown), tuple(_line(r, named, intervals) for r in shown)
     )
     return Section("Accuracy by cell", tuple(words), (chart, table) if chart else (table,))
+
+
+def pooled_words(rows: Sequence[Row], sweep: SweepFolder) -> list[str]:
+    """Return over what the figures of a cell are means."""
+    by_cell = sweep.by_cell()
+    sizes = sorted({(len(own), len({run.seed for run in own})) for row in rows if (own := by_cell.get(row["cell"]))})
+    if not sizes:
+        return []
+    runs = counted(sizes[0][0], "run") if len(sizes) == 1 else f"{sizes[0][0]:,} to {sizes[-1][0]:,} runs"
+    seeds = counted(sizes[0][1], "seed") if len(sizes) == 1 else "their seeds"
+    return [f"Each cell is one setting, its figures means over {runs} ({seeds}); no two settings are pooled."]
 
 
 def intervals_of(sweep: SweepFolder) -> dict[str, Interval]:
@@ -55,7 +70,7 @@ def _columns(named: Coordinates, rows: Sequence[Row]) -> tuple[Column, ...]:
         (Column.of(RUN_MEASURES["no_cascade_accuracy"]),) if any(row["memory_system"] is None for row in rows) else ()
     )
     return (
-        *(Column(name, name) for name in named.varying),
+        *(Column(name, name, link="view") for name in named.varying or ("workload",)),
         replace(Column.of(RUN_MEASURES["pressure"]), digits=2),
         Column.of(RUN_MEASURES["scored"]),
         Column.of(ACCURACY),
@@ -71,7 +86,8 @@ def _line(row: Row, named: Coordinates, intervals: Mapping[str, Interval]) -> di
     found = intervals.get(row["cell"])
     missed = row["missed_steps"] if row["memory_system"] is None else None  # a memory may bring it all the same
     return {
-        **named.cells(row),
+        **linked(row),
+        **(named.cells(row) or {"workload": row["workload"]}),
         "pressure": row["pressure"],
         "scored": f"{row['scored']}/{row['attempted']}",
         "accuracy": row["accuracy"],
@@ -90,9 +106,10 @@ def accuracy_chart(rows: Sequence[Row], named: Coordinates, intervals: Mapping[s
         f"Accuracy lies between {share(worst['accuracy'])} ({named.label(worst)}) and "
         f"{share(best['accuracy'])} ({named.label(best)})."
     )
+    ordered = named.ordered(rows)
     if len(rows) > MOST_POINTS and "h" in named.varying:
-        x = tuple(str(row["h"]) for row in sorted(rows, key=lambda row: row["h"]))
-        ordered = sorted(rows, key=lambda row: row["h"])
+        ordered.sort(key=lambda row: int(row["h"]))
+        x = tuple(str(row["h"]) for row in ordered)
         y = tuple(named.label(row, without=("h",)) for row in ordered)
         cells = Series(ACCURACY.label, "cells", x, y, value=tuple(row["accuracy"] for row in ordered))
         return Chart(
@@ -103,7 +120,11 @@ def accuracy_chart(rows: Sequence[Row], named: Coordinates, intervals: Mapping[s
             Axis(""),
             (cells,),
         )
-    shown = sorted(rows, key=lambda row: row["accuracy"])[:MOST_POINTS]
+    shown = (
+        ordered
+        if len(rows) <= MOST_POINTS
+        else named.ordered(sorted(rows, key=lambda row: row["accuracy"])[:MOST_POINTS])
+    )
     found = [intervals.get(row["cell"]) for row in shown]
     series = Series(
         ACCURACY.label,
@@ -114,30 +135,39 @@ def accuracy_chart(rows: Sequence[Row], named: Coordinates, intervals: Mapping[s
         tuple(None if one is None else one.high for one in found),
     )
     axes = Axis("cell", "category"), Axis.of(ACCURACY)
-    return Chart("accuracy-cells", "Accuracy with 95% intervals", alt, *axes, (series,))
+    note = "" if len(shown) == len(rows) else f"The {len(shown)} cells with the lowest accuracy of {len(rows):,}."
+    return Chart("accuracy-cells", "Accuracy with 95% intervals", alt, *axes, (series,), note)
 
 
 def pressure_section(sweep: SweepFolder) -> Section | None:
-    """Return the section on accuracy against pressure, if the pressure varies."""
+    """Return the section on accuracy against pressure, if the pressure varies: by EIR where it is known, else m/h."""
     rows = [row for row in sweep.rows if row["scored"]]
-    if len({row["pressure"] for row in rows}) < 2:
+    by_eir = eir_pressures(sweep)
+    is_known = all(row["cell"] in by_eir for row in rows)
+    under = {row["cell"]: by_eir[row["cell"]] if is_known else float(row["pressure"]) for row in rows}
+    if len(set(under.values())) < 2:
         return None
     named, intervals = Coordinates(rows), intervals_of(sweep)
     groups: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: row["pressure"]):
+    for row in sorted(named.ordered(rows), key=lambda row: under[row["cell"]]):
         groups.setdefault(named.label(row, without=("h", "m", "n", "lookback")), []).append(row)
-    series = tuple(_line_over_pressure(name, group, intervals) for name, group in list(groups.items())[:8])
-    axes = Axis(f"pressure, {RUN_MEASURES['pressure'].label}"), Axis.of(ACCURACY)
-    chart = Chart("pressure", "Accuracy against pressure", _correlation(sweep, rows), *axes, series)
-    return Section("Pressure and accuracy", (), (chart,))
+    shown = dict(sorted(groups.items())[:MOST_LINES])
+    series = tuple(_line_over_pressure(name, group, under, intervals) for name, group in shown.items())
+    measure = SIMULATION_MEASURES["eir_pressure"] if is_known else RUN_MEASURES["pressure"]
+    words = [] if is_known else ["EIR is not known for every task of this sweep, so pressure is m/h here."]
+    if len(groups) > len(shown):
+        words.append(f"The first {len(shown)} of {len(groups)} lines, by name.")
+    axes = Axis(f"{measure.label}: {measure.meaning}"), Axis.of(ACCURACY)
+    chart = Chart("pressure", "Accuracy against pressure", _correlation(sweep, rows, under), *axes, series)
+    return Section("Pressure and accuracy", tuple(words), (chart,))
 
 
-def _correlation(sweep: SweepFolder, rows: Sequence[Row]) -> str:
+def _correlation(sweep: SweepFolder, rows: Sequence[Row], under: Mapping[str, float]) -> str:
     by_cell = {row["cell"]: row for row in rows}
-    trials = [PressureRun(by_cell[r.cell]["n"], by_cell[r.cell]["pressure"], r.score.accuracy) for r in sweep.runs]
+    trials = [PressureRun(by_cell[r.cell]["n"], under[r.cell], r.score.accuracy) for r in sweep.runs]
     unit = "run"
     if len(trials) > MOST_TRIALS:
-        unit, trials = "cell", [PressureRun(row["n"], row["pressure"], row["accuracy"]) for row in rows]
+        unit, trials = "cell", [PressureRun(row["n"], under[row["cell"]], row["accuracy"]) for row in rows]
     found = pressure_correlation(trials)
     p = "p < 0.001" if found.p < 0.001 else f"p = {found.p:.3f}"
     rho = f"{found.estimate:+.2f}".replace("-", "−")
@@ -147,12 +177,14 @@ def _correlation(sweep: SweepFolder, rows: Sequence[Row]) -> str:
     )
 
 
-def _line_over_pressure(name: str, rows: Sequence[Row], intervals: Mapping[str, Interval]) -> Series:
+def _line_over_pressure(
+    name: str, rows: Sequence[Row], under: Mapping[str, float], intervals: Mapping[str, Interval]
+) -> Series:
     found = [intervals.get(row["cell"]) for row in rows]
     return Series(
         name,
         "line",
-        tuple(row["pressure"] for row in rows),
+        tuple(under[row["cell"]] for row in rows),
         tuple(row["accuracy"] for row in rows),
         tuple(None if one is None else one.low for one in found),
         tuple(None if one is None else one.high for one in found),
@@ -177,13 +209,16 @@ def _is_withheld(row: Row) -> bool:
 
 def causes_chart(rows: Sequence[Row], named: Coordinates) -> Chart:
     """Return a stacked chart of errors by cause, as shares of scored steps."""
-    shown = sorted(rows, key=lambda row: -sum(row["error_shares"].values()))[:MOST_POINTS]
+    shown = named.ordered(sorted(rows, key=lambda row: -sum(row["error_shares"].values()))[:MOST_POINTS])
     places = tuple(named.label(row) for row in shown)
     series = tuple(
-        Series.of(one, "bars", places, tuple(row["error_shares"][one.id] for row in shown)) for one in CAUSE_MEASURES
+        Series.of(one, "bars", places, tuple(row["error_shares"][one.id] for row in shown))
+        for one in CAUSE_MEASURES
+        if any(row["error_shares"][one.id] for row in shown)
     )
     (whole,) = {one.of for one in CAUSE_MEASURES}
-    told = ", ".join(f"{CAUSE_MEASURES[cause].label} {share(error_share(rows, cause))}" for cause in CAUSES)
+    found = {CAUSE_MEASURES[cause].label: error_share(rows, cause) for cause in CAUSES}
+    told = ", ".join(f"{label} {share(value)}" for label, value in found.items() if value)
     return Chart(
         "causes",
         "Wrong steps by cause",
@@ -191,6 +226,7 @@ def causes_chart(rows: Sequence[Row], named: Coordinates) -> Chart:
         Axis("cell", "category"),
         Axis(f"share of {whole}", low=0.0, high=1.0, percent=True),
         series,
+        "" if len(shown) == len(rows) else f"The {len(shown)} cells with the most wrong steps of {len(rows):,}.",
         stacked=True,
     )
 
@@ -209,7 +245,7 @@ def _causes_table(rows: Sequence[Row], named: Coordinates) -> Table:
             **row["error_shares"],
             **{one.id: row[one.id] for one in more},
         }
-        for row in rows[:MOST_CELLS]
+        for row in named.ordered(rows[:MOST_CELLS])
     )
     return Table("causes-by-cell", "Wrong steps by cause", columns, lines)
 

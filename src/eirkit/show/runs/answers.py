@@ -313,7 +313,8 @@ def _range(rows: Sequence[Row], losses: Losses) -> list[str]:
         return []
     named = Coordinates([row for _, row in known])
     (least, best), (most, worst) = min(known, key=_first), max(known, key=_first)
-    where = f"That is over {counted(losses.cells, 'cell')} and {counted(losses.runs, 'run')}"
+    pooled = f" ({named.counts})" if len(named.varying) > 1 else ""
+    where = f"That is over {counted(losses.cells, 'cell')}{pooled} and {counted(losses.runs, 'run')}"
     if least == most:
         return [f"{where}." if losses.all_came_back else f"{where}, {share(least)} in each."]
     return [f"{where}: from {share(least)} ({named.label(best)}) to {share(most)} ({named.label(worst)})."]

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from eirkit.errors import InputFileError, UsageError
+from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.findings.fates import LOST, pool_fates
 from eirkit.findings.intervals import FEWEST_CLUSTERS
-from eirkit.findings.ranking import MOST_TASKS, Ranking, rank
+from eirkit.findings.ranking import Ranking, rank
 from eirkit.findings.validity import doubt_of, system_remarks
 from eirkit.measures import Measure
 from eirkit.show.differences import measure_of
 from eirkit.show.folders import kind_of, maker_of, records_of
-from eirkit.show.runs.command_line import sweep_command
 from eirkit.show.runs.figures import AXES, FIGURES
 from eirkit.show.runs.folder import RunFacts, SweepFolder, read_sweep
+from eirkit.show.runs.next_runs import command_for
 from eirkit.show.table import counted, listed
+from eirkit.tasks.generation import units_of
+from eirkit.tasks.workload import Units
 
 Row = Mapping[str, Any]
 FOLDER = "folder"
 ABILITY = "ability"  # of questions in words
 BY = (*AXES, FOLDER)
 _PREFERRED = ("memory", "model")  # what people choose between, if it varies
-_DETAILS = ("used", "search_ms", "bytes", "memory_cost_usd", "cost_usd")
+_DETAILS = ("used", "search_ms", "bytes", "model_calls", "memory_cost_usd", "cost_usd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,11 @@ class Choice:
     details: Mapping[str, Mapping[str, float | None]]  # by candidate: figures over the same cases
     warnings: tuple[str, ...]
     systems: tuple[str, ...]  # how each memory system was used, and what it warned of
-    again: str  # the command that runs more seeds; empty if the folders were made by different commands
+    again: str  # the command that runs the leaders alone on new tasks; empty if there is no single one
+    wanted: int | None = None  # tasks on which a run of the leaders alone would tell the first two apart
+    units: Units = field(default_factory=Units)  # what tasks and steps are called
+    pooled: bool = False  # accuracy counts all questions alike; otherwise it is the mean over cases
+    abilities: tuple[str, ...] = ()  # of questions in words that alone are ranked by; empty: all
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -60,17 +66,53 @@ class Choice:
             "warnings": list(self.warnings),
             "systems": list(self.systems),
             "again": self.again,
+            "wanted_tasks": self.wanted,
+            "abilities": list(self.abilities),
+            "mean_over": f"{self.units.step}s" if self.pooled else "cases",
         }
 
 
-def choose(sweeps: Sequence[SweepFolder], by: str | None = None, measure: str = "accuracy") -> Choice:
+@dataclass(frozen=True, slots=True)
+class CaseValues:
+    """The values of all candidates in the cases that they share."""
+
+    cases: Sequence[Case]
+    of: Mapping[str, Sequence[float]]
+    weights: Sequence[float] | None = None  # of the cases in every mean; None: they count alike
+
+    def take(self, places: Sequence[int], names: Sequence[str] | None = None) -> CaseValues:
+        """Return some cases of some candidates, by default of all."""
+        kept = {name: [self.of[name][place] for place in places] for name in names or self.of}
+        weights = None if self.weights is None else [self.weights[place] for place in places]
+        return CaseValues([self.cases[place] for place in places], kept, weights)
+
+    def rank(self, measure: Measure, rankings: int = 1) -> Ranking:
+        """Return the ranking, at a level that it shares with others."""
+        return rank(
+            self.of,
+            [case.task for case in self.cases],
+            less_is_better=measure.better == "less",
+            share=measure.unit == "share",
+            rankings=rankings,
+            weights=self.weights,
+        )
+
+
+def choose(
+    sweeps: Sequence[SweepFolder],
+    by: str | None = None,
+    measure: str = "accuracy",
+    abilities: Sequence[str] = (),
+) -> Choice:
     """Return the ranking of what the sweeps tried.
 
     Args:
         by: the setting whose values are the candidates; by default the memory, else the model, else what varies first.
+        abilities: rank by the accuracy of questions in words that test one of these.
 
     Raises:
         InputFileError: nothing varies, or the candidates were given no task in common.
+        UsageError: no question tests such an ability.
     """
     placed = [(sweep, row) for sweep in sweeps for row in sweep.rows if row["scored"]]
     if not placed:
@@ -83,31 +125,34 @@ def choose(sweeps: Sequence[SweepFolder], by: str | None = None, measure: str = 
     confounded = _confounded(placed, names, by)
     cases, found, left_out = _cases(placed, names, by, confounded, measure)
     if not cases:
-        raise InputFileError(
-            f"no task was given to all of {listed(names.all)}; run them with the same seeds, tasks and h"
-        )
-    declared, of = measure_of(measure), FIGURES[measure]
-    values = {name: [_mean(of, runs) for runs in found[name]] for name in names.all}
-    share_of = declared.unit == "share"
-    less = declared.better == "less"
-    ranking = rank(values, [case.task for case in cases], less_is_better=less, share=share_of)
+        raise InputFileError(_nothing_shared(placed, names, measure))
+    known = _abilities(found) if measure == "accuracy" else []
+    declared = _check_abilities(measure_of(measure), abilities, known)
+    values = _asked(cases, found, abilities) if abilities else _overall(cases, found, measure)
+    rankings = len(known) if abilities else 1
+    ranking = values.rank(declared, rankings)
+    listed_ones = [] if len(abilities) == 1 else [name for name in known if name in abilities or not abilities]
+    parts = {name: _asked(cases, found, [name]).rank(declared, len(known)) for name in listed_ones}
+    wanted = _wanted_tasks(ranking, values, declared, rankings)
+    leading = [row for sweep, row in placed if names.of(sweep, row) in ranking.leaders]
     return Choice(
         by,
         declared,
         ranking,
-        {
-            **_parts(cases, values, less, share_of),
-            **({ABILITY: parts} if measure == "accuracy" and (parts := _by_ability(cases, found)) else {}),
-        },
+        {**_parts(values, declared), **({ABILITY: parts} if parts else {})},
         {name: details_of([run for runs in found[name] for run in runs]) for name in names.all},
         tuple(_warnings(sweeps, placed, left_out, confounded, by)),
         system_remarks(row for _, row in placed),
-        _more_seeds(sweeps, ranking),
+        command_for(sweeps, leading, wanted, ranking.tasks),
+        wanted,
+        units_of({str(row["workload"]) for _, row in placed}),
+        values.weights is not None,
+        tuple(abilities),
     )
 
 
 def choose_folders(
-    folders: Sequence[Path], by: str | None, measure: str, *, plugins: bool = False
+    folders: Sequence[Path], by: str | None, measure: str, abilities: Sequence[str] = (), *, plugins: bool = False
 ) -> tuple[Choice, list[SweepFolder]]:
     """Return the ranking of what the sweeps in some folders tried, and the sweeps.
 
@@ -117,9 +162,9 @@ def choose_folders(
     for folder in folders:
         if kind_of(folder) != "lacuna-run":
             raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give folders of `lacuna run`")
-    with records_of(*folders):
+    with records_of(*folders, plugins=plugins):
         sweeps = [read_sweep(folder, plugins=plugins) for folder in dict.fromkeys(folders)]
-        return choose(sweeps, by, measure), sweeps
+        return choose(sweeps, by, measure, abilities), sweeps
 
 
 def choice_in(sweep: SweepFolder) -> Choice | None:
@@ -204,41 +249,78 @@ def _mean(of: Callable[[RunFacts], float | None], runs: Sequence[RunFacts]) -> f
     return fmean(value for run in runs if (value := of(run)) is not None)
 
 
-def _parts(
-    cases: Sequence[Case], values: Mapping[str, Sequence[float]], less: bool, share_of: bool
-) -> dict[str, dict[str, Ranking]]:
+def _nothing_shared(placed: Sequence[tuple[SweepFolder, Row]], names: _Names, measure: str) -> str:
+    """Return why no case has a value of every candidate: some have none at all, or none is shared."""
+    runs: dict[str, list[RunFacts]] = {name: [] for name in names.all}
+    for sweep, row in placed:
+        runs[names.of(sweep, row)] += [run for run in sweep.runs if run.cell == row["cell"]]
+
+    def lacking(key: str) -> list[str]:
+        return [name for name, own in runs.items() if all(FIGURES[key](run) is None for run in own)]
+
+    if without := lacking(measure):
+        label, able = measure_of(measure).label, [key for key in rankable() if not lacking(key)]
+        return f"the runs of {listed(without)} have no figure for {measure} ({label}); rank by {listed(able, 12)}"
+    units = units_of({str(row["workload"]) for _, row in placed})
+    return f"no {units.task} was given to all of {listed(names.all)}; run them with the same seeds, {units.task}s and h"
+
+
+def _overall(cases: Sequence[Case], found: Mapping[str, Sequence[Sequence[RunFacts]]], measure: str) -> CaseValues:
+    """Return the values of a measure; of accuracy in words, all questions count alike."""
+    values = {name: [_mean(FIGURES[measure], runs) for runs in own] for name, own in found.items()}
+    first = [runs[0] for runs in next(iter(found.values()))]
+    told = measure == "accuracy" and all(run.abilities for run in first)
+    return CaseValues(cases, values, [run.score.steps for run in first] if told else None)
+
+
+def _asked(
+    cases: Sequence[Case], found: Mapping[str, Sequence[Sequence[RunFacts]]], abilities: Sequence[str]
+) -> CaseValues:
+    """Return the accuracy of questions that test one of some abilities, in the cases that have any."""
+    asked = [place for place in range(len(cases)) if all(_questions(of[place], abilities)[1] for of in found.values())]
+    counts = {name: [_questions(of[place], abilities) for place in asked] for name, of in found.items()}
+    weights = [_questions(next(iter(found.values()))[place][:1], abilities)[1] for place in asked]
+    values = {name: [right / n for right, n in pairs] for name, pairs in counts.items()}
+    return CaseValues([cases[place] for place in asked], values, weights)
+
+
+def _abilities(found: Mapping[str, Sequence[Sequence[RunFacts]]]) -> list[str]:
+    """Return the abilities that questions in words test."""
+    return sorted({name for runs in next(iter(found.values())) for run in runs for name in run.abilities})
+
+
+def _check_abilities(declared: Measure, abilities: Sequence[str], known: Sequence[str]) -> Measure:
+    """Return the measure as it is called where only some abilities count."""
+    if not abilities:
+        return declared
+    if not known:
+        raise UsageError(
+            "abilities are of questions in words, ranked by accuracy; leave out --ability or --measure, "
+            "or give folders of `lacuna run words`"
+        )
+    for name in abilities:
+        if name not in known:
+            raise UnknownNameError("ability", name, known)
+    return replace(declared, label=f"{declared.label} on {listed(list(abilities))}")
+
+
+def _parts(values: CaseValues, measure: Measure) -> dict[str, dict[str, Ranking]]:
     """Return a ranking for each value of every setting that varies beside the candidates."""
     found: dict[str, dict[str, Ranking]] = {}
+    cases = values.cases
     for axis in cases[0].place:
         levels = sorted({case.place[axis] for case in cases}, key=lambda value: (isinstance(value, str), value))
         if len(levels) < 2 or None in levels:
             continue
         for level in levels:
             chosen = [index for index, case in enumerate(cases) if case.place[axis] == level]
-            part = {name: [of[index] for index in chosen] for name, of in values.items()}
-            tasks = [cases[index].task for index in chosen]
-            ranking = rank(part, tasks, less_is_better=less, share=share_of, rankings=len(levels))
-            found.setdefault(axis, {})[str(level)] = ranking
+            found.setdefault(axis, {})[str(level)] = values.take(chosen).rank(measure, len(levels))
     return found
 
 
-def _by_ability(cases: Sequence[Case], found: Mapping[str, Sequence[Sequence[RunFacts]]]) -> dict[str, Ranking]:
-    """Return a ranking for each ability that questions in words test."""
-    known = dict.fromkeys(name for runs in next(iter(found.values())) for run in runs for name in run.abilities)
-    rankings = {}
-    for ability in sorted(known):
-        asked = [i for i in range(len(cases)) if all(_questions(of[i], ability)[1] for of in found.values())]
-        part = {
-            name: [right / n for right, n in (_questions(of[i], ability) for i in asked)] for name, of in found.items()
-        }
-        if asked:
-            rankings[ability] = rank(part, [cases[i].task for i in asked], rankings=len(known))
-    return rankings
-
-
-def _questions(runs: Sequence[RunFacts], ability: str) -> tuple[int, int]:
-    """Return how many questions of an ability were answered correctly, and how many there were."""
-    pairs = [run.abilities.get(ability, (0, 0)) for run in runs]
+def _questions(runs: Sequence[RunFacts], abilities: Sequence[str]) -> tuple[int, int]:
+    """Return how many questions of some abilities were answered correctly, and how many there were."""
+    pairs = [run.abilities.get(ability, (0, 0)) for run in runs for ability in abilities]
     return sum(right for right, _ in pairs), sum(n for _, n in pairs)
 
 
@@ -285,26 +367,22 @@ def _warnings(
             yield f"{AXES['memory'](row)}, {row['model']}, h = {row['h']}: {doubt}"
 
 
-def _more_seeds(sweeps: Sequence[SweepFolder], ranking: Ranking) -> str:
-    """Return the command that would separate the leaders, if the candidates are in one folder and it can be said."""
-    wanted = wanted_tasks(ranking)
-    if len(sweeps) != 1 or wanted is None or wanted > MOST_TASKS:
-        return ""
-    (sweep,) = sweeps
-    each = max(1, ranking.tasks // max(1, len(sweep.seeds)))  # tasks of different workloads with one seed
-    seeds = max(-(-wanted // each), len(sweep.seeds) + 1)
-    grids = [{**grid, "seeds": f"0:{-(-seeds // 10) * 10}"} for grid in sweep.manifest.suite["grid"]]
-    manifest = replace(sweep.manifest, suite={**sweep.manifest.suite, "grid": grids})
-    return sweep_command(manifest, f"{sweep.name}-more") if len(grids) == 1 else ""
+def _wanted_tasks(ranking: Ranking, values: CaseValues, measure: Measure, rankings: int) -> int | None:
+    """Return on how many tasks a run of the leaders alone would tell the two first apart.
 
-
-def wanted_tasks(ranking: Ranking) -> int | None:
-    """Return how many tasks would tell the two first apart; None if they are apart or it cannot be said."""
+    None if they are apart or it cannot be said. Fewer candidates make fewer pairs, which need fewer tasks.
+    """
     if ranking.tasks < FEWEST_CLUSTERS:
         return 2 * FEWEST_CLUSTERS
     if len(ranking.leaders) < 2:
         return None
-    return ranking.contrast(*ranking.leaders[:2]).wanted
+    alone = values.take(range(len(values.cases)), ranking.leaders).rank(measure, rankings)
+    return alone.contrast(*ranking.leaders[:2]).wanted
+
+
+def rankable() -> list[str]:
+    """Return the measures that candidates can be ranked by."""
+    return [key for key in FIGURES if measure_of(key).better is not None]
 
 
 def check_measure(name: str) -> str:
@@ -313,7 +391,6 @@ def check_measure(name: str) -> str:
     Raises:
         UsageError: there is no such measure, or neither direction of it is better.
     """
-    able = [key for key in FIGURES if measure_of(key).better is not None]
-    if name not in able:
-        raise UsageError(f"candidates cannot be ranked by {name!r}; known: {', '.join(able)}")
+    if name not in rankable():
+        raise UsageError(f"candidates cannot be ranked by {name!r}; known: {', '.join(rankable())}")
     return name

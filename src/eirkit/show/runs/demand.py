@@ -21,6 +21,7 @@ from eirkit.tasks.task import TaskSpec
 
 Row = Mapping[str, Any]
 MOST_TASKS = 6  # curves on a page
+MOST_COUNTED = 24  # tasks whose EIR is counted for the axis of a chart
 PARTS = 8  # of a curve that is long to count: so many cuts and the last
 QUICK_STEPS, QUICK_VALUES = 64, 16  # steps, and values in a window, of a graph that is counted whole in a second
 
@@ -33,6 +34,25 @@ def demand_section(sweep: SweepFolder) -> Section | None:
             seed = sweep.seeds[0] if sweep.seeds else 0
             capacities.setdefault(replace(sweep.tasks[row["cell"]], seed=seed), set()).add(row["h"])
     return section_of(capacities, plugins=sweep.plugins) if capacities else None
+
+
+def eir_pressures(sweep: SweepFolder) -> dict[str, float]:
+    """Return the EIR pressure of each cell at its peak; a cell whose EIR is not known or slow to count is left out."""
+    found: dict[str, float] = {}
+    seed = sweep.seeds[0] if sweep.seeds else 0
+    tasks = {replace(sweep.tasks[row["cell"]], seed=seed) for row in sweep.rows if row["cell"] in sweep.tasks}
+    if len(tasks) > MOST_COUNTED or (not sweep.plugins and foreign([spec.workload for spec in tasks])):
+        return found
+    for row in sweep.rows:
+        if row["cell"] in sweep.tasks and row["h"] > 0:
+            spec = replace(sweep.tasks[row["cell"]], seed=seed)
+            try:
+                peak = pressure(curve_of(spec), row["h"], log2(prepare(spec).alphabet(spec))).peak
+            except UsageError:
+                continue  # its section says why
+            if peak is not None:
+                found[row["cell"]] = peak
+    return found
 
 
 def section_of(capacities: Mapping[TaskSpec, set[int]], *, plugins: bool = False) -> Section:

@@ -14,6 +14,7 @@ from eirkit.show.runs.answers import repair_of
 from eirkit.show.runs.command_line import evidence_command
 from eirkit.show.runs.folder import Evidence, read_evidence
 from eirkit.show.table import Column, Table, counted, listed, points, share
+from eirkit.tasks.generation import units_of
 
 Row = Mapping[str, Any]
 ARMS = tuple(one for one in ARM_MEASURES if one.id in ("control", "sham", "oracle"))
@@ -175,8 +176,9 @@ def _rescue_headline(document: Row) -> Headline:
         words = "Nothing was missing, or no model may carry claims, so there is nothing to repair."
         return Headline("–", "nothing was repaired", (words,))
     least, most = ("", "") if found.models == 1 else ("at least ", "at most ")
+    step = units_of([document["workload"]]).step
     sentence = (
-        f"Of {counted(found.steps, 'step')} {found.where} {least}{share(found.oracle)} are right once it is "
+        f"Of {counted(found.steps, step)} {found.where} {least}{share(found.oracle)} are right once it is "
         f"restored (sham {most}{share(found.sham)}, nothing {most}{share(found.control)})"
         f"{'' if found.models == 1 else f', with each of {found.models} models'}."
     )
@@ -191,7 +193,7 @@ def _rescue_headline(document: Row) -> Headline:
     if not found.shown:
         why = "Restoring must do more than nothing and more than a sham; here the intervals do not show both."
         return Headline("–", "no repair is shown", (why, sentence, *more))
-    caption = f"of steps {found.where} are right once it is restored"
+    caption = f"of {step}s {found.where} are right once it is restored"
     if found.models > 1:
         caption += ", with the model for which it does least"
     return Headline(share(found.oracle), caption, (sentence, *more))

@@ -13,6 +13,7 @@ from eirkit.experiments.recorded import READERS, result_so_far
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import pool_fates
 from eirkit.findings.statistics import pool
+from eirkit.findings.word_totals import INSTRUCTION
 from eirkit.records import read_document
 from eirkit.runs.cells import cell_of
 from eirkit.runs.control import FOLDER as CONTROL
@@ -24,6 +25,7 @@ from eirkit.runs.sweep import recorded_suite
 from eirkit.runs.values import UNLIMITED
 from eirkit.show.folders import foreign_in, foreign_in_settings, kind_of
 from eirkit.show.runs.command_line import evidence_command
+from eirkit.show.table import in_viewer
 from eirkit.tasks.task import TaskSpec
 
 Row = Mapping[str, Any]
@@ -139,8 +141,16 @@ def _facts(record: Row) -> RunFacts:
     if not all(isinstance(count, int) for count in counts):
         raise TypeError("the score is not made of whole numbers")
     more = str(record.get("rules_sha256", "")), record.get("usage") or {}, record.get("memory")
-    abilities = (record.get("words") or {}).get("abilities", {})
-    return RunFacts(cell_of(record), seed, str(record["fingerprint"]), score, *more, abilities)
+    return RunFacts(cell_of(record), seed, str(record["fingerprint"]), score, *more, _abilities(record.get("words")))
+
+
+def _abilities(words: Row | None) -> dict[str, Sequence[int]]:
+    """Return right answers and questions of each ability; of standing instructions, those followed and checks."""
+    if words is None:
+        return {}
+    checks = words.get("instruction") or {}
+    followed = {INSTRUCTION: (checks["kept"], checks["asked"])} if checks.get("asked") else {}
+    return {**words.get("abilities", {}), **followed}
 
 
 def _task_axes(spec: TaskSpec | None) -> dict[str, Any]:
@@ -261,6 +271,7 @@ class Coordinates:
     def __init__(self, rows: Sequence[Row]) -> None:
         values = {name: [of(row) for row in rows] for name, of in _AXES.items()}
         self.varying = tuple(name for name, found in values.items() if len(set(found)) > 1)
+        self.counts = ", ".join(f"{len(set(values[name]))} of {name}" for name in self.varying)  # of different values
         self._shared = {name: found[0] for name, found in values.items() if found and name not in self.varying}
 
     @property
@@ -276,9 +287,37 @@ class Coordinates:
         shown = [_said(name, _AXES[name](row)) for name in self.varying if name not in without]
         return " · ".join(shown) or str(row["workload"])
 
+    def value(self, name: str, row: Row) -> int | str:
+        """Return the value of a row on an axis.
+
+        Raises:
+            UsageError: there is no such axis.
+        """
+        if name not in _AXES:
+            raise UsageError(f"no setting named {name!r}; known: {', '.join(_AXES)}")
+        return _AXES[name](row)
+
+    def ordered(self, rows: Iterable[Row]) -> list[Row]:
+        """Return rows grouped by workload, model and memory, each group in the order of its numbers, h last."""
+        return sorted(rows, key=lambda row: [in_order(_AXES[name](row)) for name in self.varying])
+
     def cells(self, row: Row) -> dict[str, int | str]:
         """Return the row's values on the axes that vary."""
         return {name: _AXES[name](row) for name in self.varying}
+
+
+_FILTERS = ("workload", "model", "condition", "policy", "memory", "n", "m", "lookback", "fan_in", "h")
+
+
+def linked(row: Row) -> dict[str, str]:
+    """Return the anchor of a cell's row on a page, and the link to the runs of the cell in the viewer."""
+    chosen = {f"f.{name}": row[name] for name in _FILTERS if row.get(name) is not None}
+    return {"anchor": f"cell-{row['cell']}", "view": in_viewer(**chosen)}
+
+
+def in_order(value: int | str) -> tuple[bool, float, str]:
+    """Return a sort key of values of an axis: numbers before words."""
+    return (True, 0.0, value) if isinstance(value, str) else (False, float(value), "")
 
 
 def _said(name: str, value: int | str) -> str:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from eirkit.errors import UsageError
 from eirkit.findings.measures import FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
 from eirkit.findings.validity import doubt_of, system_remarks
 from eirkit.runs.cells import CONTROLLED
 from eirkit.runs.store import RUNS, scan_runs
 from eirkit.runs.summary import in_words, silences
 from eirkit.show.document import Axis, Chart, Listing, Page, Section, Series
-from eirkit.show.folders import pages
+from eirkit.show.folders import kind_of, pages, records_of
 from eirkit.show.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
 from eirkit.show.runs.answers import Losses, Repair, answers_json, headline_of, losses_of, repair_of
 from eirkit.show.runs.choice import choice_in
@@ -21,6 +22,7 @@ from eirkit.show.runs.command_line import rescue_command, rescue_condition, seed
 from eirkit.show.runs.demand import demand_section
 from eirkit.show.runs.evidence import SECTIONS
 from eirkit.show.runs.folder import Coordinates, Evidence, SweepFolder, condition_of, read_sweep
+from eirkit.show.runs.pivot import Pivot, chosen_cells, pivot_section
 from eirkit.show.runs.possible import possible_section
 from eirkit.show.runs.ranking import choice_section, ranked_headline
 from eirkit.show.runs.words import word_headline, words_section
@@ -32,10 +34,9 @@ Row = Mapping[str, Any]
 
 def memory_section(sweep: SweepFolder) -> Section | None:
     """Return the section on the fates of records needed from external memories, and on what the memories cost."""
-    rows = [row for row in sweep.rows if row["memory_system"] is not None]
-    if not rows:
+    named = Coordinates(found := [row for row in sweep.rows if row["memory_system"] is not None])
+    if not (rows := named.ordered(found)):
         return None
-    named = Coordinates(rows)
     words = [
         f"{condition_of(row)}, {row['workload']}, h = {row['h']}: {finding}"
         for row in rows
@@ -144,15 +145,21 @@ TITLE_IN_WORDS = "What this memory kept of conversations, and why answers were w
 TITLE = "What this memory kept, and why steps were wrong"
 
 
-def page_of(sweep: SweepFolder) -> Page:
-    """Return the page of a sweep."""
+def page_of(sweep: SweepFolder, pivot: Pivot | None = None) -> Page:
+    """Return the page of a sweep.
+
+    Args:
+        pivot: what its table and figure for papers show, and which cells the page is about; all by default.
+    """
+    pivot = pivot or Pivot()
+    sweep = chosen_cells(sweep, pivot)
     if in_words(sweep.rows):
-        return _page_in_words(sweep)
+        return _page_in_words(sweep, pivot)
     losses, repair = losses_of(sweep.rows), repair_near(sweep)
     choice = choice_in(sweep)
     ranked = None if choice is None else ranked_headline(choice)
     headline = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep), sweep.failures, ranked)
-    sections = tuple(section for section in _sections(sweep, losses, repair) if section is not None)
+    sections = tuple(section for section in _sections(sweep, losses, pivot) if section is not None)
     if choice is not None:
         sections = (choice_section(choice), *sections)
     ranking = None if choice is None else choice.as_json()
@@ -160,10 +167,18 @@ def page_of(sweep: SweepFolder) -> Page:
     return Page(TITLE, headline, sections, sweep.name, answers, "lacuna-run")
 
 
-def _page_in_words(sweep: SweepFolder) -> Page:
+def _page_in_words(sweep: SweepFolder, pivot: Pivot) -> Page:
     told = words_section(sweep.rows, [record for record, _ in scan_runs(sweep.folder / RUNS)])
     rescues = [SECTIONS["rescue"](one) for one in sweep.found_by("rescue")]
-    parts = (_progress(sweep), told, *rescues, _control(sweep), spending_section(sweep), rebuilding_section(sweep))
+    parts = (
+        _progress(sweep),
+        told,
+        pivot_section(sweep, pivot),
+        *rescues,
+        _control(sweep),
+        spending_section(sweep),
+        rebuilding_section(sweep),
+    )
     sections = tuple(section for section in parts if section is not None)
     headline, choice = word_headline(sweep.rows), choice_in(sweep)
     if choice is not None:
@@ -208,10 +223,12 @@ def _has_memory(row: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
     return all(row[name] == asked[name] for name in ("memory", "memory_settings", "panel"))
 
 
-def _sections(sweep: SweepFolder, losses: Losses | None, repair: Repair | None) -> Iterable[Section | None]:
+def _sections(sweep: SweepFolder, losses: Losses | None, pivot: Pivot) -> Iterable[Section | None]:
     yield _progress(sweep)
     yield accuracy_section(sweep) if any(row["scored"] for row in sweep.rows) else None
+    yield pivot_section(sweep, pivot)
     yield causes_section(sweep)
+    yield memory_section(sweep)
     rescues = sweep.found_by("rescue")
     yield from (SECTIONS["rescue"](one) for one in rescues)
     if not rescues and losses is not None and losses.wrong_steps:
@@ -221,7 +238,6 @@ def _sections(sweep: SweepFolder, losses: Losses | None, repair: Repair | None) 
     yield demand_section(sweep)
     yield possible_section(sweep)
     yield first_miss_section(sweep)
-    yield memory_section(sweep)
     yield from (SECTIONS[one.command](one) for one in sweep.evidence if one.command != "rescue")
     yield _control(sweep)
     yield spending_section(sweep)
@@ -310,3 +326,15 @@ def rebuilding_section(sweep: SweepFolder) -> Section:
 def sweep_page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
     """Return the page of a sweep, with evidence from its subfolders and from other folders."""
     return page_of(read_sweep(folder, others, plugins=plugins))
+
+
+def pivoted_page(folder: Path, others: Sequence[Path], pivot: Pivot, *, plugins: bool = False) -> Page:
+    """Return the page of a sweep that is laid out as asked for.
+
+    Raises:
+        UsageError: the folder is no sweep, or lacks what is asked for.
+    """
+    if kind_of(folder) != "lacuna-run":
+        raise UsageError(f"{folder} is no sweep; --measure, --across, --panels and --only are for one of `lacuna run`")
+    with records_of(folder, plugins=plugins):
+        return page_of(read_sweep(folder, others, plugins=plugins), pivot)

@@ -37,6 +37,10 @@ TOLD = (
 )
 STEP_ACCURACY = RUN_MEASURES["step_accuracy"]
 FORESIGHT = "it knows the references in advance, so the ceiling does not hold for it"
+TEXTS = (
+    "it holds texts; their size in bytes may be known, but not how many bits of them tell what is asked, so no ceiling "
+    "is given"
+)
 OUTSIDE = "it may fetch results from outside its memory, so the ceiling does not hold for it"
 
 
@@ -123,6 +127,8 @@ def section_of(found: Sequence[TaskPossible], unknown: Sequence[str]) -> Section
     if not found:
         return Section("What was possible", tuple(unknown)) if unknown else None
     words = (*sentences(found), *explained(found), *unknown)
+    if all(cell.held.bits is None for one in found for cell in one.cells):
+        return Section("What was possible", words)  # the chart would have no point
     figure = Figure("possible", "Accuracy over the bits held", tuple(possible_chart(one) for one in found))
     return Section("What was possible", words, (figure, possible_table(found)))
 
@@ -174,6 +180,8 @@ def _place(
 
 def _held(row: Row, runs: Sequence[RunFacts], frontier: TaskFrontier, spec: TaskSpec) -> Held:
     """Return what a cell's memory held: the records in context, or what a memory system reported."""
+    if "words" in row:
+        return Held(None, TEXTS)
     if row["condition"] in UNBOUNDED:
         return Held(None, "it keeps text, of which nobody knows how many bits tell of results")
     if row["policy"] == "unbounded":

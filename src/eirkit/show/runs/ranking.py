@@ -11,20 +11,20 @@ from eirkit.findings.ranking import MOST_TASKS, Lead, Ranking
 from eirkit.measures import Measure
 from eirkit.show.differences import measure_of
 from eirkit.show.document import Axis, Chart, Headline, Section, Series
-from eirkit.show.runs.choice import ABILITY, Choice, wanted_tasks
+from eirkit.show.runs.choice import ABILITY, Choice
 from eirkit.show.table import Cell, Column, Table, counted, listed, number, points
 
 
 def answer_of(choice: Choice) -> tuple[str, ...]:
     """Return the result in sentences: who is best, who cannot be told apart, and what would separate them."""
-    ranking = choice.ranking
+    ranking, task = choice.ranking, choice.units.task
     best, *others = ranking.leaders
     value = {one.name: _shown(choice.measure, one.value) for one in ranking.standings}
-    over = f"over {counted(ranking.tasks, 'task')}" + (f" in {ranking.cases:,} cases" * (ranking.cases > ranking.tasks))
+    over = f"over {counted(ranking.tasks, task)}" + (f" in {ranking.cases:,} cases" * (ranking.cases > ranking.tasks))
     said = _named(choice.measure)
     if ranking.tasks < FEWEST_CLUSTERS:
         figures = listed([f"{one.name} {value[one.name]}" for one in ranking.standings])
-        few = f"{counted(ranking.tasks, 'task')} are too few to rank; use {FEWEST_CLUSTERS} or more seeds"
+        few = f"{counted(ranking.tasks, task)} are too few to rank; use {FEWEST_CLUSTERS} or more seeds"
         return (f"{said[0].upper()}{said[1:]}: {figures}. {few[0].upper()}{few[1:]}.",)
     if not others:
         second = ranking.standings[1].name
@@ -59,17 +59,19 @@ def ranked_headline(choice: Choice) -> Headline:
 
 
 def _separation(choice: Choice) -> Iterator[str]:
-    ranking = choice.ranking
+    ranking, tasks = choice.ranking, f"{choice.units.task}s"
     first, second = ranking.leaders[:2]
-    contrast, wanted = ranking.contrast(first, second), wanted_tasks(ranking)
+    contrast, wanted = ranking.contrast(first, second), choice.wanted
     same = [name for name in ranking.leaders[1:] if ranking.contrast(first, name).equal]
     if same:
         alike = f"{listed([first, *same])} had the same {_named(choice.measure)} in every case"
-        yield f"{alike}; other tasks may separate them."
+        yield f"{alike}; other {tasks} may separate them."
     elif wanted is not None:
         told = f"more than {MOST_TASKS:,}" if wanted > MOST_TASKS else f"about {wanted:,}"
         lead = _difference(choice.measure, contrast)
-        yield f"{first} is ahead of {second} by {lead}; {told} tasks would show such a difference with probability 0.8."
+        alone = "" if len(ranking.leaders) == len(ranking.standings) else " in a run of the leaders alone"
+        shown = f"{told} {tasks} would show such a difference{alone} with probability 0.8"
+        yield f"{first} is ahead of {second} by {lead}; {shown}."
 
 
 def _named(measure: Measure) -> str:
@@ -90,6 +92,24 @@ def _difference(measure: Measure, one: Lead) -> str:
     return f"{text(one.difference)}{unit} ({text(one.low)} to {text(one.high)})"
 
 
+_BESIDE = (  # what each candidate kept, took and cost
+    Column(
+        "lost",
+        "lost",
+        digits=3,
+        percent=True,
+        meaning="records needed from memory that were not returned",
+        priority=2,
+    ),
+    Column.of(MEMORY_MEASURES["search_ms"], priority=3),
+    Column("size", "bits, needed", figures=True, meaning="bits held at the peak, and needed by any memory", priority=4),
+    Column.of(MEMORY_MEASURES["bytes"], priority=5),
+    Column.of(MEMORY_MEASURES["model_calls"], digits=1, priority=5),
+    Column.of(measure_of("memory_cost_usd"), priority=6),
+    Column.of(measure_of("cost_usd"), priority=6),
+)
+
+
 def ranking_table(choice: Choice) -> Table:
     """Return the candidates from best to worst, with what each kept, took and cost."""
     measure, ranking = choice.measure, choice.ranking
@@ -107,31 +127,20 @@ def ranking_table(choice: Choice) -> Table:
                 "size": _size(choice.details[one.name]),
             }
         )
-    shown = [
-        Column(
-            "lost",
-            "lost",
-            digits=3,
-            percent=True,
-            meaning="records needed from memory that were not returned",
-            priority=2,
-        ),
-        Column.of(MEMORY_MEASURES["search_ms"], priority=3),
-        Column(
-            "size", "bits, needed", figures=True, meaning="bits held at the peak, and needed by any memory", priority=4
-        ),
-        Column.of(MEMORY_MEASURES["bytes"], priority=5),
-        Column.of(measure_of("memory_cost_usd"), priority=6),
-        Column.of(measure_of("cost_usd"), priority=6),
-    ]
     columns = (
         Column("name", choice.by, role="name"),
         Column("rank", "rank", figures=True, meaning="the ranks that the intervals leave open"),
-        replace(Column.of(measure, percent=False), key="value"),
+        _value_column(choice),
         Column("behind", "behind the best", figures=True, meaning="with an interval that holds for all pairs at once"),
-        *(one for one in shown if one.key != measure.id and any(line.get(one.key) for line in lines)),
+        *(one for one in _BESIDE if one.key != measure.id and any(line.get(one.key) for line in lines)),
     )
-    return Table("ranking", f"Ranking by {measure.label}", columns, tuple(lines))
+    return Table("ranking", f"Ranking by {measure.label}", columns, tuple(lines)).reworded(choice.units.tell)
+
+
+def _value_column(choice: Choice) -> Column:
+    """Return the column of the measure, which says what it is the mean of."""
+    column, units = replace(Column.of(choice.measure, percent=False), key="value"), choice.units
+    return replace(column, whole=f"{units.step}s asked, all {units.task}s together") if choice.pooled else column
 
 
 def _size(found: Mapping[str, float | None]) -> str | None:
@@ -153,7 +162,7 @@ def parts_table(choice: Choice) -> Table | None:
     lines: list[dict[str, Cell]] = [
         {
             "axis": f"{axis} = {value}" if axis not in ("workload", "model", "memory", ABILITY) else value,
-            "best": listed(list(ranking.leaders)),
+            "best": _best(ranking),
             "value": ranking.standings[0].value,
             "tasks": ranking.tasks,
         }
@@ -165,10 +174,17 @@ def parts_table(choice: Choice) -> Table | None:
     columns = (
         Column("axis", "where", role="name"),
         Column("best", "best, or not told apart from the best", role="text"),
-        Column("value", f"{choice.measure.label} of the first"),
+        Column("value", f"{measure_of(choice.measure.id).label} of the first"),
         Column("tasks", "tasks"),
     )
-    return Table("best-by-setting", "Best by setting", columns, tuple(lines))
+    return Table("best-by-setting", "Best by setting", columns, tuple(lines)).reworded(choice.units.tell)
+
+
+def _best(ranking: Ranking) -> str:
+    if ranking.tasks < FEWEST_CLUSTERS:
+        best = ranking.standings[0].value
+        return f"{listed([one.name for one in ranking.standings if one.value == best])}; too few to rank"
+    return listed(list(ranking.leaders))
 
 
 MOST_PAIRS = 6  # named in a sentence
@@ -195,6 +211,9 @@ def _cheapest(choice: Choice) -> Iterator[str]:
     money = {name: (one["cost_usd"] or 0.0) + (one["memory_cost_usd"] or 0.0) for name, one in details.items()}
     if any(money.values()):
         parts.append(f"least money, {_least(money, '${:,.4f} a run')}")
+    calls = {name: one["model_calls"] or 0.0 for name, one in details.items()}
+    if any(calls.values()):
+        parts.append(f"fewest model calls of its own, {_least(calls, '{:,.0f} a run')}")
     for key, (what, form) in _CHEAP.items():
         known = {name: value for name, one in details.items() if (value := one[key]) is not None}
         if known:
@@ -217,12 +236,13 @@ def ranking_chart(choice: Choice) -> Chart:
         choice.measure, "bars", tuple(one.name for one in standings), tuple(one.value for one in standings)
     )
     told = listed([f"{one.name} {_shown(choice.measure, one.value)}" for one in standings])
+    axis = Axis.of(choice.measure)
     return Chart(
         "ranking-chart",
         f"{choice.measure.label.capitalize()} by {choice.by}",
         f"{told}.",
         Axis(choice.by, "category"),
-        Axis.of(choice.measure),
+        replace(axis, title=choice.units.tell(axis.title)),
         (series,),
     )
 

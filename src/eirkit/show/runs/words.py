@@ -14,16 +14,19 @@ from eirkit.findings.word_measures import (
     WORD_FATES,
     WORD_MEASURES,
 )
+from eirkit.findings.word_totals import ALL, INSTRUCTION
 from eirkit.show.document import Headline, Section
-from eirkit.show.table import Column, Table, counted, share
+from eirkit.show.table import Column, Table, counted, in_viewer, share
 
 Row = Mapping[str, Any]
 SIDE_BY_SIDE = 5  # conditions in one table of abilities
 LONGEST_PROMPT = 40  # characters of a summary prompt in the name of a row
 _TOLD_APART = ("workload", "preset", "context_tokens", "summary_prompt")  # named where rows differ in it
 INSTRUCTIONS = "instructions"  # the workload that is about them
+CHECKS = f"{INSTRUCTION}: followed, of all checks of standing instructions; these are no questions and not in {ALL}."
 _BROKEN = ("dropped", "ignored", "overridden", "came_back")
 EACH_FATE = 1  # examples of each fate and memory
+POOLED = "right answers over all questions asked, all worlds together"
 INTERVAL = "95% interval: the wider of the exact one over questions and the t interval over worlds"
 
 
@@ -86,7 +89,7 @@ def _accuracy(rows: Sequence[Row], names: Sequence[str]) -> Table:
         Column("condition", "condition", role="name"),
         Column("worlds", "worlds"),
         Column.of(WORD_MEASURES["asked"], meaning=""),
-        Column("accuracy", RUN_MEASURES["accuracy"].label, 3),
+        Column("accuracy", RUN_MEASURES["accuracy"].label, 3, meaning=POOLED),
         Column("low", "from", 3, meaning=INTERVAL),
         Column("high", "to", 3),
     )
@@ -113,7 +116,8 @@ def _abilities(rows: Sequence[Row], names: Sequence[str], part: int) -> Table:
         *(Column(str(place), name, 3) for place, name in enumerate(names)),
     )
     suffix = "" if part == 1 else f"-{part}"
-    return Table(f"word-abilities{suffix}", "Accuracy by ability", columns, tuple(found.values()))
+    note = f"Accuracy: {POOLED}." + (f" {CHECKS}" if INSTRUCTION in found else "")
+    return Table(f"word-abilities{suffix}", "Accuracy by ability", columns, tuple(found.values()), note)
 
 
 def intervals_table(rows: Sequence[Row]) -> Table:
@@ -123,7 +127,7 @@ def intervals_table(rows: Sequence[Row]) -> Table:
         Column("ability", "ability"),
         Column("right", "right"),
         Column("asked", "asked"),
-        Column("accuracy", RUN_MEASURES["accuracy"].label, 3),
+        Column("accuracy", RUN_MEASURES["accuracy"].label, 3, meaning=POOLED),
         Column("low", "from", 3, meaning=INTERVAL),
         Column("high", "to", 3),
     )
@@ -133,13 +137,15 @@ def intervals_table(rows: Sequence[Row]) -> Table:
         for name, row in zip(_names(scored), scored, strict=True)
         for one in row["words"]["abilities"]
     )
-    return Table("word-intervals", "Accuracy by ability, with intervals", columns, lines)
+    note = CHECKS if any(one["ability"] == INSTRUCTION for one in lines) else ""
+    return Table("word-intervals", "Accuracy by ability, with intervals", columns, lines, note)
 
 
 def answer_in_words(rows: Sequence[Row]) -> str:
     """Return the answer of a sweep in one line: its best and its worst condition."""
     scored = [row for row in rows if "words" in row]
-    right = [(row["accuracy"], name) for name, row in zip(_names(scored), scored, strict=True)]
+    every = [row["words"]["abilities"][0]["accuracy"] for row in scored]  # as in the table below it
+    right = list(zip(every, _names(scored), strict=True))
     evidence = [
         (row["words"]["evidence"]["all_shown"], name)
         for (_, name), row in zip(right, scored, strict=True)
@@ -205,8 +211,8 @@ def words_section(rows: Sequence[Row], records: Sequence[Row]) -> Section:
     columns = (
         Column("condition", "condition", role="name"),
         Column("fate", "fate"),
-        Column("run", "run"),
-        Column("t", "question"),
+        Column("run", "run", link="view"),
+        Column("t", "question", link="view"),
         Column("evidence", "what shows it", role="text"),
     )
     shown = (Table("word-examples", "One example of each", columns, examples),) if examples else ()
@@ -223,7 +229,8 @@ def _examples(records: Sequence[Row]) -> Iterator[Row]:
             seen[key] = seen.get(key, 0) + 1
             if seen[key] <= EACH_FATE:
                 label = WORD_FATES[fate].label
-                yield {"condition": condition, "fate": label, "run": record["run"], "t": t, "evidence": evidence}
+                place = {"run": record["run"], "t": t, "view": in_viewer(run=record["run"], t=t)}
+                yield {"condition": condition, "fate": label, **place, "evidence": evidence}
 
 
 def condition_in_words(access: Row) -> str:

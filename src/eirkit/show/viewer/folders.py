@@ -1,4 +1,4 @@
-"""Finds the sweeps, evidence folders and analyses below a folder, describes each, and detects changes.
+"""Finds the sweeps, evidence folders, analyses and compaction benchmarks below a folder, and detects changes.
 
 To find folders, only the first bytes of the documents that identify them are read. Links out of the given folder are
 not followed.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from eirkit.compactors.records import FILE as COMPACTIONS
 from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.findings.measures import RUN_MEASURES
 from eirkit.logs.measures import LOG_MEASURES
@@ -21,14 +22,17 @@ from eirkit.records import read_document
 from eirkit.runs.cells import STRICT
 from eirkit.runs.manifest import read_manifest
 from eirkit.runs.store import FAILURES, RUNS, SUMMARY
+from eirkit.show.logs.compactors import MANIFEST as BENCHMARK
+from eirkit.show.logs.compactors import SCHEMA as BENCHMARK_SCHEMA
 from eirkit.show.table import counted
 
-Kind = Literal["sweep", "evidence", "analysis"]
+Kind = Literal["sweep", "evidence", "analysis", "compaction"]
 MANIFEST = "manifest.json"
-SCHEMAS: dict[str, Kind] = {"manifest/1": "sweep", "evidence/1": "evidence"}
+SCHEMAS: dict[str, Kind] = {"manifest/1": "sweep", "evidence/1": "evidence", BENCHMARK_SCHEMA: "compaction"}
 DEEPEST = 3  # folders below the one that was given
 MOST = 200  # places
-STAMPED = (MANIFEST, RUNS, FAILURES, SUMMARY, ANALYSIS)  # files whose growth changes what is shown
+# In this order, which the page knows, too.
+STAMPED = (MANIFEST, RUNS, FAILURES, SUMMARY, ANALYSIS, COMPACTIONS)  # files whose growth changes what is shown
 OPENED = (".json", ".jsonl", ".parquet", ".zst")  # extensions of the files that are read
 _HEAD_BYTES = 64
 
@@ -57,7 +61,8 @@ def open_root(root: Path) -> Path:
         raise UsageError(f"{root} is no folder; give one that `lacuna run --out` or `vestige analyze --out` wrote")
     if not find_places(root):
         raise UsageError(
-            f"{root} holds no sweep, evidence or analysis; write one with `lacuna run` or `vestige analyze`"
+            f"{root} holds no sweep, evidence, analysis or compaction benchmark; write one with `lacuna run`, "
+            "`vestige analyze` or `vestige compact`"
         )
     return root.resolve()
 
@@ -67,7 +72,7 @@ def place_at(root: Path, key: str) -> ViewedFolder:
     for place in find_places(root):
         if place.key == key:
             return place
-    raise InputFileError(f"no sweep, evidence or analysis at {key!r}; reload the page")
+    raise InputFileError(f"nothing that can be shown is at {key!r}; reload the page")
 
 
 def stamp(place: ViewedFolder) -> str:
@@ -95,7 +100,7 @@ def _walk(root: Path) -> Iterator[ViewedFolder]:
         folder, key, depth = waiting.pop()
         if (kind := _kind(folder, root)) is not None:
             yield ViewedFolder(key, folder, kind)
-        if depth < DEEPEST and kind != "analysis":
+        if depth < DEEPEST and kind not in ("analysis", "compaction"):
             inside = [path for path in _folders(folder) if not path.name.startswith(".")]
             waiting += [
                 (path, path.name if key == "." else f"{key}/{path.name}", depth + 1) for path in reversed(inside)
@@ -116,8 +121,12 @@ def _kind(folder: Path, root: Path) -> Kind | None:
         return None
     if is_analysis(folder):
         return "analysis"
+    return _by_schema(folder / MANIFEST) or _by_schema(folder / BENCHMARK)
+
+
+def _by_schema(path: Path) -> Kind | None:
     try:
-        with (folder / MANIFEST).open("rb") as stream:
+        with path.open("rb") as stream:
             head = stream.read(_HEAD_BYTES)
     except OSError:
         return None
@@ -213,4 +222,15 @@ def _named(values: Iterable[Any]) -> str:
     return ", ".join(names[:MOST_NAMED]) + more
 
 
-_SAYING: dict[Kind, Callable[[Path], str]] = {"sweep": _sweep, "evidence": _evidence, "analysis": _analysis}
+def _compaction(folder: Path) -> str:
+    found = read_document(folder / BENCHMARK, BENCHMARK_SCHEMA)["results"]
+    names = _named(found["compactors"])
+    return f"{counted(found['cuts'], 'cut')} of {counted(found['runs'], 'run')}; {names}"
+
+
+_SAYING: dict[Kind, Callable[[Path], str]] = {
+    "sweep": _sweep,
+    "evidence": _evidence,
+    "analysis": _analysis,
+    "compaction": _compaction,
+}

@@ -130,7 +130,8 @@ def _drive(session: Session, run: LacunaRun, events: Iterator[Mapping[str, Any]]
 def _reply(event: Mapping[str, Any], request: Request, run: LacunaRun) -> Reply:
     if "reply" in event:
         calls = tuple(ToolCall(call["name"], call["arguments"]) for call in event.get("calls", ()))
-        return Reply(event["reply"], calls, finish=event.get("finish", ""))
+        carried = tuple(event.get("carried", ()))
+        return Reply(event["reply"], calls, finish=event.get("finish", ""), carried=carried)
     if run.record["access"].get("condition") != CONTROLLED:
         raise ValueError("replies were not kept, and the state depends on them")
     decision = run.decisions[event["t"]]

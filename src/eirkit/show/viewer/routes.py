@@ -18,55 +18,29 @@ from eirkit.findings.causes import RunScore
 from eirkit.logs.demand.gold_patches import GoldPatches
 from eirkit.logs.time_limits import time_limit
 from eirkit.show.logs.advice import advice_rows
+from eirkit.show.viewer.compactions import CompactionTables, CutQuery, cut_document
 from eirkit.show.viewer.folders import ViewedFolder, abstract, changed_at, find_places, place_at, stamp
-from eirkit.show.viewer.heat import heat
+from eirkit.show.viewer.heat import heat, layout_of
 from eirkit.show.viewer.lacuna_run import LacunaRun, pressure_lines
 from eirkit.show.viewer.logs import LogFolders, lines_around, place_of, turn_document
+from eirkit.show.viewer.long_texts import more_of, shorten
 from eirkit.show.viewer.possible import possible_document
 from eirkit.show.viewer.progress import failure_groups, lost_runs, progress_of
 from eirkit.show.viewer.prompts import SpokenRun
+from eirkit.show.viewer.reported import evidence_document, report_html
 from eirkit.show.viewer.run_index import RunIndex, own_words, recorded_score, siblings
 from eirkit.show.viewer.similar import similar_to
 from eirkit.show.viewer.tables import Query, RowTable, alike, as_json
 from eirkit.show.viewer.vestige_run import AnalysisTables, run_document
+from eirkit.trust import records_read
 
-LONGEST = 20_000  # characters of one text in one answer
 PAGE_SECONDS = 60.0  # of processor time for what one request reads of a run or a log
-
-
-def shorten(value: Any, part: str = "") -> Any:
-    """Return a document with each long text replaced by its beginning, its length and its path in the document."""
-    if isinstance(value, str):
-        return value if len(value) <= LONGEST else _begun(value, part)
-    if isinstance(value, dict):
-        return {key: shorten(one, f"{part}/{key}" if part else str(key)) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [shorten(one, f"{part}/{place}" if part else str(place)) for place, one in enumerate(value)]
-    return value
-
-
-def _begun(value: str, part: str) -> dict[str, Any]:
-    return {"text": value[:LONGEST], "length": len(value), "next": LONGEST, "part": part}
-
-
-def more_of(document: Any, part: str, offset: int) -> dict[str, Any]:
-    """Return the next piece of a long text, found by the path that `shorten` gave it.
-
-    Offsets count Python characters; JavaScript counts differently, so the page sends back the `next` it received.
-    """
-    value = document
-    for name in part.split("/"):
-        try:
-            value = value[int(name)] if isinstance(value, (list, tuple)) else value[name]
-        except (KeyError, IndexError, ValueError, TypeError):
-            raise InputFileError(f"there is no text at {part!r}; reload the page") from None
-    if not isinstance(value, str):
-        raise InputFileError(f"there is no text at {part!r}; reload the page")
-    end = min(offset + LONGEST, len(value))
-    return {"text": value[offset:end], "offset": offset, "next": end, "length": len(value)}
-
-
 PAGE = 100  # rows by default
+LINES = 1_000  # of a cut at a time
+TABLES: dict[str, type[AnalysisTables | CompactionTables]] = {
+    "analysis": AnalysisTables,
+    "compaction": CompactionTables,
+}
 KEPT = 16  # runs and folders that stay open
 Asked = Mapping[str, Sequence[str]]  # URL parameters
 
@@ -86,7 +60,7 @@ class Viewer:
     plugins: bool = False
     gold: GoldPatches | None = None  # reference patches
     _indexes: dict[str, RunIndex] = field(default_factory=dict)
-    _analyses: dict[str, tuple[str, AnalysisTables]] = field(default_factory=dict)
+    _analyses: dict[str, tuple[str, AnalysisTables | CompactionTables]] = field(default_factory=dict)
     _possible: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     _runs: OrderedDict[tuple[str, str], SpokenRun] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
@@ -100,7 +74,8 @@ class Viewer:
         route = ROUTES.get(path)
         if route is None:
             raise InputFileError(f"nothing is at {path}; reload the page")
-        return route(self, asked)
+        with records_read(plugins=self.plugins):
+            return route(self, asked)
 
     def warm(self) -> None:
         """Read ahead what the first page will request, while the browser is opening."""
@@ -127,19 +102,15 @@ class Viewer:
     def changes(self, asked: Asked) -> dict[str, Any]:
         """Return a text that changes whenever the folder changes, and how much of the folder was read."""
         place = self._place(asked)
-        share = 1.0 if place.kind == "analysis" else self._index(place).read_share
+        share = 1.0 if place.kind in TABLES else self._index(place).read_share
         return {"stamp": stamp(place), "read_share": share}
 
     def overview(self, asked: Asked) -> dict[str, Any]:
         """Return the progress of a folder or the summary of its analysis, and the columns of its runs."""
         place = self._place(asked)
-        if place.kind == "analysis":
+        if place.kind in TABLES:
             tables = self._tables(place)
-            return {
-                "kind": "analysis",
-                "summary": {**tables.summary, "advice": advice_rows(tables.summary)},
-                **_columns(tables.table),
-            }
+            return {"kind": place.kind, **_summarised(tables), **_columns(tables.table)}
         index = self._index(place)
         lost = lost_runs(place.path, index)
         return {
@@ -154,13 +125,29 @@ class Viewer:
         place = self._place(asked)
         table, query = self._table(place), query_of(asked)
         page = table.page(query, number_of(asked, "offset", 0), number_of(asked, "limit", PAGE))
-        share = 1.0 if place.kind == "analysis" else self._index(place, read=False).read_share
+        share = 1.0 if place.kind in TABLES else self._index(place, read=False).read_share
         return {"fields": as_json(table.fields), **page, "facets": table.facets(query), "read_share": share}
 
     def grid(self, asked: Asked) -> dict[str, Any]:
-        """Return the heat map of one column by two others."""
-        table = self._table(self._place(asked))
-        return heat(table, query_of(asked), one_of(asked, "x"), one_of(asked, "y"), one_of(asked, "value"))
+        """Return the heat map of one column by others: those asked for, else those that say most."""
+        table, query = self._table(self._place(asked)), query_of(asked)
+        layout = layout_of(table, query, {name: one_of(asked, name, "") for name in ("x", "y", "value")})
+        if layout is None:
+            raise InputFileError("these runs have no figure to lay out; look at the table")
+        return heat(table, query, layout)
+
+    def evidence(self, asked: Asked) -> dict[str, Any]:
+        """Return what a rescue, capability or probe folder came to."""
+        place = self._place(asked)
+        if place.kind != "evidence":
+            raise InputFileError(f"{place.key} is no rescue, capability or probe; choose another folder")
+        with time_limit(PAGE_SECONDS, "this folder"):
+            return evidence_document(place, plugins=self.plugins)
+
+    def report(self, asked: Asked) -> str:
+        """Return the report of a folder as HTML."""
+        with time_limit(PAGE_SECONDS, "this folder"):
+            return report_html(self._place(asked), plugins=self.plugins)
 
     def possible(self, asked: Asked) -> dict[str, Any]:
         """Return accuracy over the bits held, for the cells of a sweep beside what any memory could reach."""
@@ -178,13 +165,24 @@ class Viewer:
         """Return one run."""
         place = self._place(asked)
         if place.kind == "analysis":
-            document = run_document(self._tables(place), one_of(asked, "run"), self.gold)
+            document = run_document(self._analysis(place), one_of(asked, "run"), self.gold)
             document["has_logs"] = bool(self.logs.roots)
             return document
         run = self._lacuna(place, one_of(asked, "run"))
         with time_limit(PAGE_SECONDS, "this run"):
             others = siblings(self._index(place, read=False), run.record)
             return {**run.document(), "words": own_words(run.record), "siblings": others}
+
+    def cut(self, asked: Asked) -> dict[str, Any]:
+        """Return one cut of a compaction benchmark: its lines, and which of them each compactor kept."""
+        place = self._place(asked)
+        tables = self._tables(place) if place.kind == "compaction" else None
+        if not isinstance(tables, CompactionTables):
+            raise InputFileError(f"{place.key} is no compaction benchmark; choose another folder")
+        turn, budget, offset = (number_of(asked, name, 0) for name in ("turn", "budget", "offset"))
+        query = CutQuery(turn, budget, one_of(asked, "lines", "needed"), offset, LINES)
+        with time_limit(PAGE_SECONDS, "this log"):
+            return cut_document(tables.record(one_of(asked, "run")), query, self.logs)
 
     def step(self, asked: Asked) -> dict[str, Any]:
         """Return one step of a lacuna run: its exchanges, how its error arose and spread, and its cone."""
@@ -236,16 +234,13 @@ class Viewer:
             return turn_document(self.logs, row, number_of(asked, "turn", 1))
 
     def _row(self, asked: Asked) -> dict[str, Any]:
-        place = self._place(asked)
-        if place.kind != "analysis":
-            raise InputFileError(f"{place.key} is no analysis of recorded runs; choose another folder")
-        return self._tables(place).run(one_of(asked, "run"))
+        return self._analysis(self._place(asked)).run(one_of(asked, "run"))
 
     def _place(self, asked: Asked) -> ViewedFolder:
         return place_at(self.root, one_of(asked, "at"))
 
     def _table(self, place: ViewedFolder) -> RowTable:
-        return self._tables(place).table if place.kind == "analysis" else self._index(place).table()
+        return self._tables(place).table if place.kind in TABLES else self._index(place).table()
 
     def _index(self, place: ViewedFolder, *, read: bool = True) -> RunIndex:
         with self._lock:
@@ -260,16 +255,22 @@ class Viewer:
     def _scorer(self, folder: Path) -> Callable[[Mapping[str, Any]], RunScore | None]:
         return lambda record: LacunaRun(folder, record, plugins=self.plugins).score()
 
-    def _tables(self, place: ViewedFolder) -> AnalysisTables:
+    def _analysis(self, place: ViewedFolder) -> AnalysisTables:
+        tables = self._tables(place) if place.kind == "analysis" else None
+        if not isinstance(tables, AnalysisTables):
+            raise InputFileError(f"{place.key} is no analysis of recorded runs; choose another folder")
+        return tables
+
+    def _tables(self, place: ViewedFolder) -> AnalysisTables | CompactionTables:
         now = stamp(place)
         with self._lock:
             known = self._analyses.get(place.key)
             if known is None or known[0] != now:
-                known = self._analyses[place.key] = (now, AnalysisTables(place.path))
+                known = self._analyses[place.key] = (now, TABLES[place.kind](place.path))
             return known[1]
 
     def _lacuna(self, place: ViewedFolder, name: str) -> SpokenRun:
-        if place.kind == "analysis":
+        if place.kind in TABLES:
             raise InputFileError(f"{place.key} holds recorded runs, which have no steps; choose another folder")
         with self._lock:
             if (place.key, name) in self._runs:
@@ -302,6 +303,12 @@ def _step_document(run: SpokenRun, t: int) -> dict[str, Any]:
         "memory": [event for event in events if event["type"] == "memory"],
         **run.around(t),
     }
+
+
+def _summarised(tables: AnalysisTables | CompactionTables) -> dict[str, Any]:
+    if isinstance(tables, CompactionTables):
+        return {"answers": tables.answers}
+    return {"summary": {**tables.summary, "advice": advice_rows(tables.summary)}}
 
 
 def _columns(table: RowTable) -> dict[str, Any]:
@@ -357,8 +364,10 @@ ROUTES: dict[str, Callable[[Viewer, Asked], dict[str, Any]]] = {
     "/api/overview": Viewer.overview,
     "/api/runs": Viewer.runs,
     "/api/grid": Viewer.grid,
+    "/api/evidence": Viewer.evidence,
     "/api/possible": Viewer.possible,
     "/api/run": Viewer.run,
+    "/api/cut": Viewer.cut,
     "/api/step": Viewer.step,
     "/api/similar": Viewer.similar,
     "/api/pressure": Viewer.pressure,

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from eirkit.errors import EirkitError, UsageError
+from eirkit.show.html import policy
 from eirkit.show.viewer.routes import Viewer
 
 HOST = "127.0.0.1"
@@ -26,6 +27,7 @@ LONGEST_ADDRESS = 8_192  # characters
 SECONDS = 30.0  # without a byte before a connection is closed
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
 PAGES = {"/": "index.html", "/index.js": "index.js", "/index.css": "index.css"}
+REPORT = "/report"
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -48,6 +50,7 @@ class HttpReply:
     type: str
     body: bytes
     cookie: str | None = None
+    policy: str = ""  # instead of the viewer's own content security policy
 
 
 class ViewerServer(ThreadingHTTPServer):
@@ -100,6 +103,10 @@ class ViewerServer(ThreadingHTTPServer):
 
     def _document(self, path: str, asked: dict[str, list[str]]) -> HttpReply:
         try:
+            if path == REPORT:
+                return HttpReply(
+                    200, TYPES["html"], self.viewer.report(asked).encode("utf-8", "replace"), None, policy()
+                )
             return _json(200, self.viewer.answer(path, asked))
         except EirkitError as error:
             return _json(404, {"error": str(error)})
@@ -143,7 +150,8 @@ class _Requests(BaseHTTPRequestHandler):
 
     def _send(self, reply: HttpReply) -> None:
         self.send_response(reply.status)
-        for name, value in HEADERS.items():
+        own = {"Content-Security-Policy": reply.policy} if reply.policy else {}
+        for name, value in {**HEADERS, **own}.items():
             self.send_header(name, value)
         self.send_header("Content-Type", reply.type)
         self.send_header("Content-Length", str(len(reply.body)))

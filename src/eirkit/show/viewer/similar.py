@@ -13,6 +13,7 @@ from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.show.viewer.run_index import RunIndex
 
 EXAMPLES = 3
+_KEPT = ("memory", "profile", "condition", "policy")  # what makes two runs those of one memory
 MOST_OPENED = 6  # runs that are read in search of examples
 # What the measures of each group count.
 _COUNTED = ((KIND_MEASURES, "wrong step"), (FATE_MEASURES, "needed record"), (WORD_FATES, "wrong answer"))
@@ -26,11 +27,15 @@ class SimilarFailures:
     count: int
     runs: int
     of_runs: int
-    examples: tuple[tuple[str, int], ...]  # run and step, of other runs first
+    examples: tuple[tuple[str, int], ...]  # run and step: of the same memory first, and of these of other runs first
+    memory: str | None = None  # of this failure, where runs of the folder differ in it
+    of_memory: int | None = None  # how many of them are of that memory
 
     def sentence(self) -> str:
         what = f"{counted(self.count, _noun(self.way))} ({way_measure(self.way).label})"
-        return f"Like it in this folder, itself included: {what} in {self.runs:,} of {counted(self.of_runs, 'run')}."
+        own = "" if self.memory is None else f", {self.of_memory:,} of them with {self.memory}"
+        where = f"in {self.runs:,} of {counted(self.of_runs, 'run')}"
+        return f"Like it in this folder, itself included: {what} {where}{own}."
 
     def as_json(self) -> dict[str, Any]:
         examples = [{"run": run, "t": t} for run, t in self.examples]
@@ -42,15 +47,22 @@ def similar_to(index: RunIndex, run: LacunaRun, card: WhyCard) -> SimilarFailure
     if (way := card.way) is None:
         return None
     found = [row for row, counts in enumerate(index.ways) if counts.get(way)]
-    names = [str(index.column("run")[row]) for row in found]
-    own = str(run.record["run"])
-    examples = []
-    for name in [*[one for one in names if one != own][:MOST_OPENED], own]:
-        other = run if name == own else LacunaRun(run.folder, index.record(name), plugins=run.plugins)
+    own, place = str(run.record["run"]), index.place(str(run.record["run"]))
+    kept = [index.column(key) for key in _KEPT]
+    apart = {row: sum(column[row] != column[place] for column in kept) for row in found}
+    # Runs of the same memory first, this run last of them.
+    order = sorted(found, key=lambda row: (apart[row], row == place))
+    examples: list[tuple[str, int]] = []
+    for row in order[:MOST_OPENED]:
+        name = str(index.column("run")[row])
+        other = run if row == place else LacunaRun(run.folder, index.record(name), plugins=run.plugins)
         step = next((t for t in wrong_steps(other) if (name, t) != (own, card.t) and _way(other, t) == way), None)
         examples += [] if step is None else [(name, step)]
     total = sum(index.ways[row][way] for row in found)
-    return SimilarFailures(way, total, len(found), len(index), tuple(examples[:EXAMPLES]))
+    several = any(column[row] != column[place] for column in kept for row in range(len(index)))
+    memory = str(index.column("memory")[place] or index.column("condition")[place]) if several else None
+    same = sum(index.ways[row][way] for row in found if not apart[row]) if several else None
+    return SimilarFailures(way, total, len(found), len(index), tuple(examples[:EXAMPLES]), memory, same)
 
 
 def wrong_steps(run: LacunaRun) -> list[int]:

@@ -138,6 +138,7 @@ class ArrowColumns:
 
 
 FieldKind = Literal["text", "number", "share", "flag"]
+FieldPart = Literal["result", "setting", "replicate"]
 LARGEST_PAGE = 500  # rows
 MOST_FACETS = 60  # values of a column that are offered as filters
 KEPT_CHOICES = 16
@@ -153,12 +154,14 @@ class Field:
     meaning: str = ""
     facet: bool = False  # few values, by which rows can be filtered and laid out
     shown: bool = True  # in the table; the others are for filters and axes
+    part: FieldPart = "result"  # means are taken over replicates, and not over settings unless somebody asks for it
+    order: tuple[str, ...] = ()  # of values on an axis, where they have one that is not their sorted one
 
     @classmethod
-    def of(cls, measure: Measure, *, facet: bool = False, shown: bool = True) -> Self:
+    def of(cls, measure: Measure, *, facet: bool = False, shown: bool = True, part: FieldPart = "result") -> Self:
         """Return the column of a measure, under its label and with its meaning."""
         kind: FieldKind = "share" if measure.unit == "share" else "number"
-        return cls(measure.id, measure.heading, kind, measure.description, facet, shown)
+        return cls(measure.id, measure.heading, kind, measure.description, facet, shown, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +182,7 @@ class RowTable:
 
     fields: Sequence[Field]
     columns: Columns
+    noun: str = "run"  # what a row is
     _choices: OrderedDict[Query, Places] = field(default_factory=OrderedDict)
 
     @property
@@ -217,16 +221,28 @@ class RowTable:
         values = [{"label": name, "rows": rows} for rows, name in tally[:MOST_FACETS]]
         return {"key": one.key, "title": one.title, "values": values, "distinct": len(tally)}
 
-    def groups(self, query: Query, keys: tuple[str, str]) -> dict[tuple[str, str], Places]:
+    def groups(self, query: Query, keys: Sequence[str]) -> dict[tuple[str, ...], Places]:
         """Return the indices of the selected rows, grouped by their labels in the given columns."""
-        first, second = (self.columns.coded(key) for key in keys)
+        chosen, groups = self.choose(query), self._group_of(query, keys)
+        order = np.argsort(groups, kind="stable")
+        starts = np.unique(groups[order], return_index=True)[1]
+        parts = np.split(chosen[order], starts[1:]) if len(chosen) else []
+        columns = [self.columns.coded(key) for key in keys]
+        return {tuple(one.labels[one.codes[part[0]]] for one in columns): part for part in parts}
+
+    def count_groups(self, query: Query, keys: Sequence[str]) -> int:
+        """Return how many combinations of labels the selected rows have in the given columns."""
+        return int(self._group_of(query, keys).max(initial=-1)) + 1
+
+    def _group_of(self, query: Query, keys: Sequence[str]) -> Places:
+        """Return the number of the group of each selected row; groups are numbered from 0 without gaps."""
         chosen = self.choose(query)
-        both = first.codes[chosen] * len(second.labels) + second.codes[chosen]
-        order = np.argsort(both, kind="stable")
-        found, starts = np.unique(both[order], return_index=True)
-        parts = np.split(chosen[order], starts[1:]) if len(found) else []
-        pairs = (divmod(int(code), len(second.labels)) for code in found)
-        return {(first.labels[a], second.labels[b]): part for (a, b), part in zip(pairs, parts, strict=True)}
+        found = np.zeros(len(chosen), dtype=np.int64)
+        for key in keys:
+            coded = self.columns.coded(key)
+            # Numbered anew after each column, since the product of all their sizes may exceed 64 bits.
+            found = np.unique(found * len(coded.labels) + coded.codes[chosen], return_inverse=True)[1]
+        return found
 
     def field(self, key: str) -> Field:
         for one in self.fields:
@@ -280,7 +296,7 @@ def _most_first(entry: tuple[int, str]) -> tuple[int, str]:
 
 def as_json(fields: Sequence[Field]) -> list[dict[str, Any]]:
     """Return the description of columns as JSON data."""
-    names = ("key", "title", "kind", "meaning", "facet", "shown")
+    names = ("key", "title", "kind", "meaning", "facet", "shown", "part")
     return [{name: getattr(one, name) for name in names} for one in fields]
 
 

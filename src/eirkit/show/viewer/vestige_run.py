@@ -21,10 +21,10 @@ from eirkit.show.viewer.tables import ArrowColumns, Field, RowTable, telling
 
 FIELDS: tuple[Field, ...] = (
     Field("run_id", "run", "text"),
-    Field("task_id", "task", "text", shown=False),
-    Field("model", "model", "text", facet=True),
-    Field("format", "format", "text", facet=True),
-    Field("agent_version", "version", "text", "Of the agent", facet=True, shown=False),
+    Field("task_id", "task", "text", shown=False, part="replicate"),
+    Field("model", "model", "text", facet=True, part="setting"),
+    Field("format", "format", "text", facet=True, part="setting"),
+    Field("agent_version", "version", "text", "Of the agent", facet=True, shown=False, part="setting"),
     Field("parent_run", "started by", "text", "The run that started this sub-agent", shown=False),
     Field("unit", "unit", "text", "In which demand is measured", facet=True, shown=False),
     Field("resolved", "resolved", "flag", facet=True),

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 
-from eirkit.seeds import words
+from eirkit.seeds import drawing, words
 from eirkit.tasks.words.language import (
     COMING,
     NEAR,
     PAST,
     PRONOUN,
+    SUBJECTS,
     Language,
     Listener,
+    asked_slot,
     group_of,
     read,
-    subject_slot,
     ways,
 )
 from eirkit.tasks.words.spelling import spell_noise
@@ -24,7 +26,7 @@ from eirkit.tasks.words.world import ATTRIBUTES, Saying, World, WorldQuestion, W
 
 LONGEST_TURN = 3  # statements
 AT_ONCE = 1024  # sessions of people for whom random words are drawn together
-FIRST_WORDS = 256  # of each; as many again as there were so far where they do not suffice
+FIRST_WORDS = 256  # of each; more are drawn where they do not suffice
 AGAIN = 2  # one in so many statements that could lean on the one before does
 
 
@@ -33,6 +35,9 @@ class Utterance(NamedTuple):
 
     role: Literal["user", "assistant"]
     text: str
+
+
+_utter: Callable[[tuple[str, str]], Utterance] = partial(tuple.__new__, Utterance)  # quicker than calling the class
 
 
 class Told(NamedTuple):
@@ -79,73 +84,62 @@ def read_back(told: Iterable[Told], language: Language) -> tuple[WorldSession, .
 class _Teller:
     def __init__(self, world: World, language: Language, row: list[int]) -> None:
         self.world, self.language, self.level = world, language, world.dials.level
+        self.below = drawing(row, world.seed, "words told")
         self.listener = Listener()
-        self.row, self.drawn = row, len(row)  # random words that are left, the next one last; and all so far
         self.asked: dict[str, set[str]] = {}  # people in questions, by first name
+        self.known: dict[str, list[str]] = {}  # how people can be named, as long as nobody new is spoken of
         self.last = 0  # the sentence without a fact that was said last
-
-    def below(self, bound: int) -> int:
-        try:
-            return (self.row.pop() * bound) >> 64
-        except IndexError:
-            more = self.drawn
-            self.row = words((self.world.seed,), more, "words told", start=self.drawn).tolist()[0][::-1]
-            self.drawn += more
-            return (self.row.pop() * bound) >> 64
 
     def sessions(self) -> tuple[Told, ...]:
         return tuple(Told(one.day, tuple(self.messages(one)), self.questions(one)) for one in self.world.sessions)
 
-    def messages(self, session: WorldSession) -> Iterable[Utterance]:
+    def messages(self, session: WorldSession) -> list[Utterance]:
         left, talk = session.statements, 0 if session is self.world.sessions[-1] else self.world.dials.small_talk
+        said: list[Utterance] = []
         while left or talk:
             if left:
                 size = 1 + self.below(LONGEST_TURN)
-                yield from self.turn(" ".join(self.said(left[:size], session.day)))
+                said += self.turn(" ".join(self.said(left[:size], session.day)))
                 left = left[size:]
             if talk:
                 talk -= 1
-                yield from self.turn(self.filled("filler"), "replies")
+                said += self.turn(self.filled("filler"), "replies")
         for statement in session.documents:
-            yield from self.turn(self.document(statement, session.day))
+            said += self.turn(self.document(statement, session.day))
+        return said
 
     def turn(self, text: str, kind: str = "acknowledgements") -> Iterable[Utterance]:
         answers = self.language.table[kind]
-        return Utterance("user", text), Utterance("assistant", answers[self.below(len(answers))])
+        return _utter(("user", text)), _utter(("assistant", answers[self.below(len(answers))]))
 
-    def said(self, statements: Sequence[Saying], today: int) -> Iterator[str]:
-        """Yield the sentences of one turn."""
-        last = None
-        for statement in statements:
+    def said(self, statements: Sequence[Saying], today: int) -> list[str]:
+        """Return the sentences of one turn."""
+        if self.level < 3 or len(statements) == 1:
+            return [self.sentence(one, today, self.level) for one in statements]
+        said = [self.sentence(statements[0], today, 3)]
+        for last, statement in pairwise(statements):
             op, attribute, subject, value = statement
-            leans = last is not None and self.level == 3 and not self.below(AGAIN)
-            if (
-                leans
-                and last is not None
-                and last[:2] == (op, attribute)
-                and ATTRIBUTES[attribute] == "value"
-                and value
-            ):
+            leans = not self.below(AGAIN)
+            if leans and last[:2] == (op, attribute) and ATTRIBUTES[attribute] == "value" and value:
                 again: list[str] = self.language.table["again"]
-                yield again[self.below(len(again))].format(p=self.named(subject, 3), v=value)
-            elif leans and last is not None and last.subject == subject and ways(self.language, attribute, op, PRONOUN):
-                yield self.sentence(statement, today, PRONOUN)
+                said.append(again[self.below(len(again))].format(p=self.named(subject, 3), v=value))
+            elif leans and last.subject == subject and ways(self.language, attribute, op, PRONOUN):
+                said.append(self.sentence(statement, today, PRONOUN))
             else:
-                yield self.sentence(statement, today, self.level)
-            last = statement
+                said.append(self.sentence(statement, today, 3))
+        return said
 
     def sentence(self, statement: Saying, today: int, level: int) -> str:
         """Return one statement as a sentence; with PRONOUN about the person of the sentence before."""
         op, attribute, subject, value = statement
-        form, slot = ATTRIBUTES[attribute], subject_slot(attribute)
+        form, slot = ATTRIBUTES[attribute], SUBJECTS.get(attribute, "p")
         text = str(value)
-        slots = {"v": text, "n": text, "t": text, "l": text}
-        if slot != "p":
-            slots[slot] = subject
-        elif level != PRONOUN:
+        slots = {"v": text, "n": text, "t": text, "l": text, slot: subject}
+        if slot == "p" and level != PRONOUN:
             slots["p"] = self.named(subject, 1 if form == "alias" else level)
         if form == "alias":  # a nickname is of little use to someone who does not know whose it is: no short name above
             self.listener.nicknames[text] = subject
+            self.known.clear()
         elif form == "date" and isinstance(value, int):
             slots |= self.when(value, today) | self.language.table["events"][attribute]
             if level > 1 and 0 < abs(value - today) <= NEAR and self.below(2):
@@ -157,7 +151,7 @@ class _Teller:
         if slot == "p" and chosen.has_forms:
             pronouns = self.language.table["pronouns"]
             slots |= pronouns[(ord(subject[0]) + ord(subject[2])) % len(pronouns)]  # by the letters of the first name
-        return chosen.text.format_map(slots)
+        return chosen.fill(slots)
 
     def when(self, day: int, today: int) -> dict[str, str]:
         form = self.below(len(self.language.table["dates"]) if self.level > 1 else 1)
@@ -168,12 +162,17 @@ class _Teller:
 
     def named(self, person: str, level: int) -> str:
         """Return a name of a person that listeners understand; the first time it is the full name."""
-        first, names = person.partition(" ")[0], self.listener.names(person) if level > 1 else [person]
-        if self.asked.get(first, {person}) != {person}:  # a question named somebody else who has this first name
-            names = [name for name in names if name != first]
-        chosen = names[self.below(len(names))]
-        self.listener.mention(person)
-        return chosen
+        names = self.known.get(person)
+        if names is None:
+            first, names = person.partition(" ")[0], self.listener.names(person)
+            if self.asked.get(first, {person}) != {person}:  # a question named somebody else who has this first name
+                names = [name for name in names if name != first]
+            if self.listener.mention(person):
+                self.known.clear()
+            else:
+                self.known[person] = names
+        chosen = self.below(len(names) if level > 1 else 1)
+        return names[chosen]
 
     def filled(self, kind: str) -> str:
         """Return a sentence that says nothing of the world, never in the words of the one before."""
@@ -188,19 +187,19 @@ class _Teller:
         return f"{self.language.table['here_is']}\n\n{' '.join(sentences)}"
 
     def questions(self, session: WorldSession) -> tuple[str, ...]:
-        return tuple(self.question(one, session.day) for one in session.questions)
+        return tuple([self.question(one) for one in session.questions])
 
-    def question(self, question: WorldQuestion, today: int) -> str:
+    def question(self, question: WorldQuestion) -> str:
         form, attribute, subject, other = question
-        known = self.language.questions[group_of(attribute), form]
-        if " " in subject:
-            self.asked.setdefault(subject.partition(" ")[0], set()).add(subject)
-        slot = {"follows": "p", "hop": "t"}.get(form, subject_slot(attribute))
-        slots = {slot: subject}
+        if " " in subject and subject not in (asked := self.asked.setdefault(subject.partition(" ")[0], set())):
+            asked.add(subject)
+            self.known.clear()
+        slots = {asked_slot(attribute, form): subject}
         if other is not None:
             slots["v"] = slots["k"] = str(other)
         if ATTRIBUTES[attribute] == "date":
             slots |= self.language.table["events"][attribute]
         if form == "as_of":
             slots["d"] = self.language.date(int(other or 0), 0)
-        return known[self.below(len(known))].text.format_map(slots)
+        known = self.language.questions[group_of(attribute), form]
+        return known[self.below(len(known))].fill(slots)

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from eirkit.errors import InputFileError
 from eirkit.tasks.words.world import ATTRIBUTES, INSTRUCTIONS, USER, Answer, Saying, Value, WorldQuestion
+from eirkit.trust import refuse_untrusted
 
 Reader = Callable[[dict[str, str], int], int]  # from the parts of a date, and today, to a day
 LEVELS = ("plain", "varied", "indirect")
@@ -41,6 +43,12 @@ class Sentence(NamedTuple):
     op: str  # the operation of a statement, the form of a question
     level: int  # 1 to 3; or what the sentence needs: a date in the PAST or COMING, or a person to whom a PRONOUN refers
     has_forms: bool = False  # it has slots whose text depends on whom or what it is about, such as pronouns
+    template: str = ""  # the text with %s in the place of its slots, which is faster to fill in
+    slots: Callable[[Mapping[str, str]], str | tuple[str, ...]] | None = None  # returns what the slots hold, in order
+
+    def fill(self, slots: Mapping[str, str]) -> str:
+        """Return the sentence with the texts of its slots, of which there may be more than it has."""
+        return self.text if self.slots is None else self.template % self.slots(slots)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,14 +91,20 @@ class Language:
         raise ValueError(f"{text!r} is not a date of {self.name}")
 
 
-@cache
 def load_language(name: str = "english") -> Language:
     """Return a built-in language by its name, or the one in a TOML file.
 
     Raises:
         InputFileError: there is no such language, or a sentence of it cannot be used.
     """
-    source = Path(name) if name.endswith(".toml") else files(__package__) / f"{name}.toml"
+    if name.endswith(".toml"):
+        refuse_untrusted(name, "a file")
+    return _loaded(name)
+
+
+@cache
+def _loaded(name: str) -> Language:
+    source = Path(name) if name.endswith(".toml") else files(__package__) / f"{Path(name).name}.toml"
     try:
         table = tomllib.loads(source.read_text("utf-8"))
         return _language(table)
@@ -132,9 +146,10 @@ def _sentence(text: str, slots: Mapping[str, str], kind: str, attribute: str, op
             parts.append(f"(?P={part})" if part in seen else f"(?P<{part}>{slots[part]})")
             seen.add(part)
     words = tuple(dict.fromkeys(_FREE.findall(_SLOT.sub("\0", text))))
-    return Sentence(
-        text, re.compile("".join(parts) + r"(?= |\n|$)"), words, kind, attribute, op, level, not seen <= _PLAIN
-    )
+    pattern = re.compile("".join(parts) + r"(?= |\n|$)")
+    template = "%s".join(part.replace("%", "%%") for part in literals[::2])
+    get = itemgetter(*literals[1::2]) if seen else None
+    return Sentence(text, pattern, words, kind, attribute, op, level, not seen <= _PLAIN, template, get)
 
 
 def _slot_patterns(table: Mapping[str, Any]) -> dict[str, str]:
@@ -204,11 +219,17 @@ def _readers(language: Language) -> tuple[tuple[re.Pattern[str], Reader], ...]:
 
 # Which slot holds the subject of an attribute, and which its value.
 SUBJECTS = {"lead": "t", "boxes": "l", "door": "l", "kickoff": "j", "review": "j"} | dict.fromkeys(INSTRUCTIONS, "")
+_ASKED = {"follows": "p", "hop": "t"}
 VALUES = {"seat": "l", "team": "t", "lead": "w", "boxes": "n"}
 
 
 def subject_slot(attribute: str) -> str:
     return SUBJECTS.get(attribute, "p")
+
+
+def asked_slot(attribute: str, form: str) -> str:
+    """Return the slot of whom a question is about, who is not always the subject of what answers it."""
+    return _ASKED.get(form) or SUBJECTS.get(attribute, "p")
 
 
 def group_of(attribute: str) -> str:
@@ -223,8 +244,12 @@ class Listener:
     firsts: dict[str, set[str]] = field(default_factory=dict)
     nicknames: dict[str, str] = field(default_factory=dict)
 
-    def mention(self, person: str) -> None:
-        self.firsts.setdefault(person.partition(" ")[0], set()).add(person)
+    def mention(self, person: str) -> bool:
+        """Hear of a person; return whether it is the first time."""
+        known = self.firsts.setdefault(person.partition(" ")[0], set())
+        is_new = person not in known
+        known.add(person)
+        return is_new
 
     def names(self, person: str) -> list[str]:
         """Return the ways in which a person can be named without doubt, the full name first."""
@@ -316,10 +341,9 @@ def _spoken(
             for name, forms in language.table["events"].items()
             if all(forms[s] == slots.get(s, forms[s]) for s in forms)
         )
-    subject = slots.get(
-        "p" if sentence.op == "follows" else "t" if sentence.op == "hop" else subject_slot(attribute), USER
-    )
-    if sentence.kind == "question":
+    is_question = sentence.kind == "question"
+    subject = slots.get(asked_slot(attribute, sentence.op) if is_question else subject_slot(attribute), USER)
+    if is_question:
         return WorldQuestion(sentence.op, attribute, subject, _other(language, sentence, slots, today))
     return Saying(sentence.op, attribute, subject, _value(language, sentence, attribute, slots, today, listener))  # type: ignore[arg-type]
 

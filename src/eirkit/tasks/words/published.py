@@ -20,6 +20,7 @@ from eirkit.tasks.words.conversation import Told, Utterance, tell
 from eirkit.tasks.words.language import Language, Listener, read, show_answer
 from eirkit.tasks.words.truth import Key, Knowledge, answers
 from eirkit.tasks.words.world import Saying, World, WorldQuestion
+from eirkit.trust import refuse_untrusted
 
 Turn = tuple[int, int]  # a session and a message in it, both from 0
 LONGMEMEVAL, MEME = "longmemeval", "meme"
@@ -124,6 +125,7 @@ class PublishedFile:
 
     @property
     def _places(self) -> Sequence[tuple[int, int]]:
+        refuse_untrusted(self.path, "a file")
         try:
             found = self.path.stat()
             return _places_in(self.path, found.st_size, found.st_mtime_ns)

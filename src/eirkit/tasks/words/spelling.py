@@ -19,8 +19,8 @@ def spell_word(index: int, kind: int) -> str:
 
     Kind 0 are values; first and last names, teams, places, projects and nicknames have other lengths or endings.
     """
-    heads, tails = _HALVES[kind]
-    left, which = divmod((index * _MIX + kind) % (len(heads) * len(tails)), len(heads))
+    heads, tails, many, count = _HALVES[kind]
+    left, which = divmod((index * _MIX + kind) % count, many)
     return heads[which] + tails[left]
 
 
@@ -30,7 +30,7 @@ def _joined(*parts: Iterable[str]) -> list[str]:
 
 _SHORT = _joined(_ONSETS.upper(), _VOWELS)
 _LONG = _joined(_SHORT, _ONSETS, _VOWELS)
-_HALVES = (
+_KINDS = (
     (_LONG, _joined(_MIDDLES, _VOWELS, _ENDS)),
     (_LONG, list(_ENDS)),
     (_SHORT, _joined(_MIDDLES, _VOWELS, _ENDS, ("er", "ow", "ay"))),
@@ -39,6 +39,7 @@ _HALVES = (
     (_SHORT, _joined(_MIDDLES, _VOWELS, "v")),
     (_SHORT, _joined(_MIDDLES, "y")),
 )
+_HALVES = tuple((heads, tails, len(heads), len(heads) * len(tails)) for heads, tails in _KINDS)
 
 
 def spell_noise(index: int) -> str:

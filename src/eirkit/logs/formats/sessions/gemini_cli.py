@@ -27,7 +27,9 @@ from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, 
 
 Message = Mapping[str, Any]
 
-_WORKSPACE = re.compile(r"(?:working in the directory: |Workspace Directories:\*{0,2}\s{1,4}(?:- )?)(/[^\n]{1,500})")
+_WORKSPACE = re.compile(
+    r"(?:working in the directory: |Workspace Directories:\*{0,2}\s{1,4}(?:- )?)((?:/|[A-Za-z]:[\\/])[^\r\n]{1,500})"
+)
 _HEAD_KEYS = (b"sessionId", b"projectHash", b"messages")
 _FAILED = frozenset({"error", "cancelled"})
 _WRITTEN = re.compile(

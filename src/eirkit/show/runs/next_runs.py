@@ -1,0 +1,82 @@
+"""The command that runs the leaders of a ranking alone, on as many new tasks as would tell them apart."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+from eirkit.findings.ranking import MOST_TASKS
+from eirkit.runs.suite import AXES
+from eirkit.show.runs.command_line import sweep_command
+from eirkit.show.runs.folder import SweepFolder
+from eirkit.tasks.generation import find_workload
+
+Row = Mapping[str, Any]
+MORE = "-more"  # added to the name of a folder
+MOST_NAMES = 1_000_000  # more than anybody keeps beside each other
+_MERGED = ("memory", "memory_options", "seeds")  # what grids may differ in and still be run as one
+
+
+def command_for(sweeps: Sequence[SweepFolder], rows: Sequence[Row], wanted: int | None, tasks: int) -> str:
+    """Return the command, or nothing if there is no single one.
+
+    New seeds are used, because the leaders were chosen by the results of the old ones.
+
+    Args:
+        rows: the cells of the leaders.
+        wanted: how many tasks would tell them apart; None if that is unknown.
+        tasks: how many they were compared on.
+    """
+    grid = _merged(sweeps)
+    if grid is None or wanted is None or wanted > MOST_TASKS:
+        return ""
+    if not all(":" not in name and find_workload(name).endless for name in grid["workload"]):
+        return ""
+    used = {seed for sweep in sweeps for seed in sweep.seeds}
+    first, count = max(used) + 1, -(-wanted * len(used) // tasks)
+    own = {**_restricted(grid, rows), "seeds": f"{first}:{first + count}"}
+    manifest = replace(sweeps[0].manifest, suite={**sweeps[0].manifest.suite, "grid": [own]})
+    return sweep_command(manifest, f"{sweeps[0].name}{MORE}")
+
+
+def _merged(sweeps: Sequence[SweepFolder]) -> dict[str, Any] | None:
+    """Return one grid with the memories of all sweeps; None if they differ in more than that."""
+    grids = [grid for sweep in sweeps for grid in sweep.manifest.suite["grid"]]
+    first = grids[0]
+    if len(grids) == 1:
+        return dict(first)
+    others = {str({name: value for name, value in grid.items() if name not in _MERGED}) for grid in grids}
+    how = {(sweep.manifest.suite["texts"], sweep.manifest.control) for sweep in sweeps}
+    if len(grids) != len(sweeps) or len(others) > 1 or len(how) > 1 or not all("memory" in grid for grid in grids):
+        return None
+    options: dict[str, Any] = {}
+    for grid in grids:
+        for name in grid["memory"]:
+            settings = grid["memory_options"].get(name, {})
+            if options.setdefault(name, settings) != settings:
+                return None
+    given = {name: settings for name, settings in options.items() if settings}
+    return {**first, "memory": list(options), "memory_options": given}
+
+
+def _restricted(grid: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
+    """Return a grid without the values that none of the rows has."""
+    kept = dict(grid)
+    for name in AXES:
+        own = {row.get(name) for row in rows}
+        if isinstance(grid.get(name), list) and None not in own:
+            kept[name] = [value for value in grid[name] if value in own] or grid[name]
+    named = kept.get("memory", ())
+    kept["memory_options"] = {name: one for name, one in grid["memory_options"].items() if name in named}
+    return kept
+
+
+def beside(command: str, folder: Path) -> str:
+    """Return the command with a folder to write to that is beside another and does not exist yet."""
+    names = (folder.with_name(f"{folder.resolve().name}{MORE}{'' if n == 1 else f'-{n}'}") for n in count(1))
+    free = next(path for path in islice(names, MOST_NAMES) if not path.exists())
+    return shlex.join([*shlex.split(command)[:-1], str(free)])

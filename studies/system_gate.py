@@ -1,0 +1,58 @@
+"""Puts memory systems through `check_memory` in each of their profiles, and keeps what held and what did not.
+
+Results are added to a file, so that a study can be continued; scripts answer in the place of every model.
+python -m studies.system_gate FILE NAME[:PROFILE] …
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory, reason_absent
+from eirkit.testing import check_memory
+
+SECONDS = 600.0  # of one call, which on a busy machine may take many
+
+
+def try_system(name: str, profile: str | None) -> dict[str, Any]:
+    """Return how many requirements a system meets, what was not tested, and what does not hold."""
+    settings = {} if profile is None else {"profile": profile}
+    before = _processor_seconds()
+    held, notes, broken = 0, (), ""
+    try:
+        found = check_memory(lambda: make_memory(MemoryPlan(name, settings)), seconds=SECONDS, reuse=True)
+        held, notes = len(found.held), found.notes
+    except AssertionError as error:
+        broken = str(error)
+    used = round(_processor_seconds() - before)
+    return {"memory": name, "profile": profile, "held": held, "notes": list(notes), "broken": broken, "cpu s": used}
+
+
+def _processor_seconds() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def main(arguments: Sequence[str]) -> None:
+    file, *systems = arguments
+    path = Path(file)
+    kept: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else []
+    for one in systems:
+        name, _, profile = one.partition(":")
+        if (why := reason_absent(name, {})) is not None:
+            print(f"{name} is left out: {why}", file=sys.stderr)
+            continue
+        result = try_system(name, profile or None)
+        others = [row for row in kept if (row["memory"], row["profile"]) != (name, profile or None)]
+        kept = sorted([*others, result], key=lambda row: (row["memory"], row["profile"] or ""))
+        path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        print(f"{one}: {result['held']} held; {result['broken'] or 'nothing is broken'}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

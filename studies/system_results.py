@@ -1,0 +1,207 @@
+"""Keeps what the studies of memory systems found in one file, and writes it into the pages about them.
+
+python -m studies.system_results keep DIR [GATE]: from the folders of `studies.system_profiles`, and from the file of
+`studies.system_gate`. python -m studies.system_results write: the generated parts of both pages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from eirkit.agents.memory import AS_DOCUMENTED, find_memory, requirements_of
+from eirkit.agents.stores.environments import node_folder, python_of
+from eirkit.paper.studies.comparison import listed
+from eirkit.show.runs.words import word_tables
+from eirkit.show.table import Table
+from studies.printing import markdown
+from studies.system_profiles import GRIDS, WHOLE, WORKLOADS, Row, folders_in, rows_of, study
+from studies.word_examples import examples
+
+RESULTS = Path(__file__).with_name("system_results.json")
+DOCS = Path(__file__).parents[1] / "docs"
+PLAIN = "plain"
+ORDER = (WHOLE, "text", "bm25", "vector", "vector-minilm", "agent-file", "agent-tools")  # first on the page, as named
+USED = (
+    *("workload", "preset", "model", "memory", "memory_settings", "condition", "policy", "panel", "context_tokens"),
+    *("summary_prompt", "scored", "accuracy", "words"),
+)
+OF_SYSTEMS = (
+    *("fates", "floor", "bytes", "model_calls", "input_tokens", "output_tokens", "searches", "search_seconds"),
+)
+COSTS = ("bytes", "own calls", "own tokens")
+COLUMNS = {
+    "records": ("memory", "state", *WORKLOADS, "runs", "used of needed", "bits held, needed", *COSTS, "ms/search"),
+    "words": (
+        "memory",
+        "state",
+        "worlds",
+        "right",
+        "accuracy",
+        "from",
+        "to",
+        "why wrong",
+        "texts",
+        *COSTS,
+        "ms/recall",
+    ),
+}
+LEGEND = "rank: the ranks"  # where the ranking of `choose` ends and its explanation begins
+
+Results = dict[str, Any]
+
+
+def keep(folder: Path, gate: Path | None) -> Results:
+    """Return what was found in the folders of a study, and in the file of a gate."""
+    found: Results = {kind: {} for kind in GRIDS}
+    for kind in GRIDS:
+        for path in folders_in(folder, kind):
+            rows = [_used(row) for row in rows_of(path) if row["scored"]]
+            if rows:
+                found[kind][path.name] = {"versions": versions_of(_system(path.name)), "rows": rows}
+                if kind == "words":
+                    found[kind][path.name]["examples"] = list(examples(path))
+    found["earlier"] = json.loads(RESULTS.read_text("utf-8"))["earlier"]  # lines of systems that were not run again
+    found["choices"] = choices(folder / "words", found["words"])
+    found["gate"] = [] if gate is None else json.loads(gate.read_text("utf-8"))
+    return found
+
+
+def _used(row: Mapping[str, Any]) -> dict[str, Any]:
+    system = row["memory_system"]
+    kept = {name: row[name] for name in USED if name in row}
+    return {**kept, "memory_system": None if system is None else {name: system[name] for name in OF_SYSTEMS}}
+
+
+def _system(folder: str) -> str:
+    return re.sub(r"-(plain|as-documented|store-only)$", "", folder)
+
+
+def versions_of(name: str) -> str:
+    """Return the versions of what a system's environment was made for; nothing for built-in memories."""
+    if name == WHOLE or not (needed := requirements_of(find_memory(name))).installs:
+        return ""
+    wanted = [re.split(r"[\[<>=!~]", one)[0] for one in needed.installs[-1] if not one.startswith("-")]
+    ask = "import sys, importlib.metadata as m; print(*(f'{n} {m.version(n)}' for n in sys.argv[1:]), sep=', ')"
+    command = [str(python_of(name) or sys.executable), "-c", ask, wanted[0]]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    for package in needed.node:
+        described = node_folder(name) / "node_modules" / package / "package.json"
+        said = f"{package} {json.loads(described.read_text('utf-8'))['version']}"
+    return said
+
+
+def choices(folder: Path, words: Mapping[str, Any]) -> dict[str, str]:
+    """Return how `eirkit choose` ranks the memories as their makers mean them, for each number of worlds."""
+    usual = [name for name in _usual(words) if name != f"{WHOLE}-{PLAIN}"]
+    counts = {name: words[name]["rows"][0]["words"]["worlds"] for name in usual}
+    said = {}
+    for least in sorted(set(counts.values()), reverse=True):
+        names = [name for name in usual if counts[name] >= least]
+        command = [sys.executable, "-m", "eirkit", "choose", *names]
+        own = {**os.environ, "COLUMNS": "80"}
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, env=own)
+        said[str(least)] = done.stdout.partition(LEGEND)[0].rstrip()
+    return said
+
+
+def _usual(names: Iterable[str]) -> list[str]:
+    """Return the folders of memories as their makers mean them; a key-value store cannot be asked in words."""
+    rank = {f"{name}-{PLAIN}": number for number, name in enumerate(ORDER)}
+    meant = (name for name in names if not name.endswith("store-only") and name != f"key-value-{PLAIN}")
+    return sorted(meant, key=lambda name: (rank.get(name, len(rank)), name))
+
+
+def word_page(found: Results) -> dict[str, str]:
+    """Return the generated parts of the page about conversations."""
+    usual = {name: found["words"][name] for name in _usual(found["words"])}
+    rows: list[Row] = [row for one in usual.values() for row in one["rows"]]
+    tables = [one for one in word_tables(rows) if one.rows]
+    ran = {_system(name): one["examples"] for name, one in usual.items()}
+    earlier = [line for line in found["earlier"]["conversations"] if line["memory"] not in ran]
+    told = {**ran, **{f"{name}, earlier": one for name, one in found["earlier"]["examples"].items() if name not in ran}}
+    return {
+        "what-ran": markdown([_ran(usual)]),
+        "ranking": "\n\n".join(f"```text\n{text}\n```" for text in found["choices"].values()),
+        "figures": markdown(tables),
+        "not-run-again": markdown([listed("earlier", "Earlier state", earlier)]) if earlier else "Nothing is left.",
+        "examples": "\n\n".join(f"### {name}\n\n" + "\n".join(one) for name, one in told.items() if one),
+    }
+
+
+def _ran(words: Mapping[str, Any]) -> Table:
+    lines = [
+        {"memory": _system(name), "version": one["versions"] or None, "worlds": one["rows"][0]["words"]["worlds"]}
+        for name, one in words.items()
+    ]
+    return listed("ran", "What ran", lines)
+
+
+def system_page(found: Results) -> dict[str, str]:
+    """Return the generated parts of the page about memory systems."""
+    rows = [{name: one["rows"] for name, one in found[kind].items()} for kind in GRIDS]
+    tables = []
+    for kind, table in zip(GRIDS, study(*rows), strict=True):
+        again = {row["memory"]: {**row, "state": "rerun"} for row in table.rows}
+        earlier = {row["memory"]: {**row, "state": "earlier"} for row in found["earlier"][kind]}
+        lines = [line for _, line in sorted({**earlier, **again}.items())]
+        tables.append(listed(kind, table.title, [{name: line[name] for name in COLUMNS[kind]} for line in lines]))
+    return {"profiles": markdown(tables), "gate": markdown([_gate(found["gate"])])}
+
+
+def _gate(rows: Sequence[Mapping[str, Any]]) -> Table:
+    lines = [
+        {
+            "memory": row["memory"],
+            "profile": row["profile"] or AS_DOCUMENTED,
+            "held": f"{row['held']} of 18" if row["held"] else None,
+            "what does not hold": row["broken"] or None,
+            "not tested": "; ".join(_untested(row["notes"])) or None,
+            "CPU seconds": row["cpu s"],
+        }
+        for row in rows
+    ]
+    return listed("gate", "The gate on real systems", lines)
+
+
+def _untested(notes: Sequence[str]) -> list[str]:
+    said = (note.partition(" not tested")[0] for note in notes if "not tested" in note)
+    return [one.removesuffix(" was").removesuffix(" were") for one in said]
+
+
+PAGES: dict[str, Callable[[Results], dict[str, str]]] = {
+    "words-under-test.md": word_page,
+    "memories-under-test.md": system_page,
+}
+
+
+def renewed(page: str, parts: Mapping[str, str]) -> str:
+    """Return a page with its generated parts up to date."""
+    for name, text in parts.items():
+        begin = f"<!-- {name}: generated by studies/system_results.py -->\n"
+        if begin not in page:
+            raise SystemExit(f"the page has no place for {name}; add the line {begin.strip()}")
+        before, _, rest = page.partition(begin)
+        page = f"{before}{begin}\n{text}\n\n<!-- end -->{rest.partition('<!-- end -->')[2]}"
+    return page
+
+
+def main(arguments: Sequence[str]) -> None:
+    if arguments and arguments[0] == "keep":
+        folder, *gate = map(Path, arguments[1:])
+        found = keep(folder, gate[0] if gate else None)
+        RESULTS.write_text(json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
+    else:
+        found = json.loads(RESULTS.read_text("utf-8"))
+        for name, parts in PAGES.items():
+            (DOCS / name).write_text(renewed((DOCS / name).read_text("utf-8"), parts(found)), "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

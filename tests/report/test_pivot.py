@@ -1,0 +1,113 @@
+"""Tables and small multiples for papers: every figure against the runs by hand, and LaTeX that balances."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from eirkit.cli import run
+from eirkit.errors import UsageError
+from eirkit.runs.store import RUNS
+from eirkit.show.exports import write_figures, write_tables
+from eirkit.show.runs.page import pivoted_page
+from eirkit.show.runs.pivot import Pivot, read_pivot
+from tests.report.folders import make_analysis, make_sweep, write_log
+
+MODELS = ("reference/calculator", "reference/sloppy")
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_sweep(tmp_path_factory.mktemp("pivot") / "sweep", seeds="0:3")
+
+
+def page_of(sweep, *, measures=("accuracy",), across="", panels="", only=("workload=stepwise-sum",)):
+    return pivoted_page(sweep, (), read_pivot(measures, across, panels, only))
+
+
+def by_hand(sweep: Path, model: str, h: int) -> str:
+    """The mean and the standard deviation of the runs of a cell, from the lines of the file."""
+    lines = [json.loads(line) for line in (sweep / RUNS).read_text().splitlines()]
+    own = [
+        line["score"]["correct"] / line["score"]["steps"]
+        for line in lines
+        if (line["model"], line["access"]["h"], line["task"]["workload"]) == (model, h, "stepwise-sum")
+    ]
+    middle = sum(own) / len(own)
+    return f"{100 * middle:.1f} ± {100 * math.sqrt(sum((one - middle) ** 2 for one in own) / len(own)):.1f}"
+
+
+def test_a_cell_is_the_mean_and_the_deviation_of_its_own_runs(sweep):
+    page = page_of(sweep)
+    (table,) = [one for one in page.tables() if one.id.startswith("paper-")]
+    assert [column.title for column in table.columns] == ["model", "h = 2", "h = 4", "h = 8"]
+    for row in table.rows:
+        for h in (2, 4, 8):
+            assert row[f"h={h}"] == by_hand(sweep, str(row["model"]), h)
+    assert table.note.endswith("over 3 runs")
+    (figure,) = [one for one in page.charts() if one.id.startswith("paper-")]
+    assert [panel.title for panel in figure.panels] == list(MODELS)
+    for panel in figure.panels:
+        (line,) = panel.series
+        assert line.x == (2, 4, 8)
+        assert all(low <= y <= high for low, y, high in zip(line.low, line.y, line.high, strict=True))
+        assert [f"{100 * y:.1f}" for y in line.y] == [by_hand(sweep, panel.title, h).split()[0] for h in line.x]
+
+
+def test_settings_are_chosen_and_turned(sweep):
+    page = page_of(sweep, measures=("accuracy", "miss_rate"), across="model", panels="h", only=("h=2,4",))
+    tables = [one for one in page.tables() if one.id.startswith("paper-")]
+    assert [one.title for one in tables] == ["Accuracy by workload, h and model", "Miss rate by workload, h and model"]
+    assert len(tables[0].rows) == 4
+    figure = next(one for one in page.charts() if one.id.startswith("paper-"))
+    assert [panel.title for panel in figure.panels] == ["h = 2", "h = 4"]
+    assert [series.name for series in figure.panels[0].series] == ["stepwise-max", "stepwise-sum"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"measures": ("speed",)}, "no measure named 'speed'"),
+        ({"only": ("h",)}, "not SETTING=VALUE"),
+        ({"only": ("h=3",)}, "no cell has h = 3"),
+        ({"only": ("colour=red",)}, "no setting named 'colour'"),
+        ({"across": "n"}, "n does not vary here"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_what_is(sweep, asked, words):
+    with pytest.raises(UsageError, match=words):
+        page_of(sweep, **asked)
+
+
+def test_only_sweeps_are_laid_out(tmp_path):
+    with pytest.raises(UsageError, match="is no sweep"):
+        pivoted_page(_analysis(tmp_path), (), Pivot())
+
+
+def _analysis(folder: Path) -> Path:
+    write_log(folder / "logs")
+    return make_analysis(folder / "analysis", folder / "logs")
+
+
+def test_the_command_writes_floats_that_balance_and_figures_in_every_form(sweep, tmp_path, capsys):
+    out = tmp_path / "page.html"
+    given = ("--only", "workload=stepwise-sum", "--tables", "latex", "--figures", "csv", "--out", str(out))
+    assert run(["report", str(sweep), *given]) == 0
+    text = (tmp_path / "page-files" / "paper-accuracy-by-model-and-h.tex").read_text()
+    assert re.findall(r"\\(begin|end)\{(\w+\*?)\}", text) == [
+        ("begin", "table*"), ("begin", "tabular"), ("end", "tabular"), ("end", "table*"),
+    ]  # fmt: skip
+    assert r"\label{tab:paper-accuracy-by-model-and-h}" in text
+    body = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert {line.count("&") for line in body} == {3}
+    assert text.count(r"$\pm$") == 7  # six cells and the caption
+    assert text.count("{") == text.count("}")
+    page = page_of(sweep)
+    for form in ("svg", "png", "pdf"):
+        drawn = [path.name for path in write_figures(page, tmp_path / form, form, "column")]
+        assert f"paper-accuracy-by-model-and-h-panels.{form}" in drawn
+    assert any(path.name.startswith("paper-") for path in write_tables(page, tmp_path / "csv", "csv"))

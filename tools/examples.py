@@ -1,0 +1,164 @@
+"""Writes a copy of the viewer that needs no server, with three example folders made by eirkit's own scripted agents.
+
+`make docs` puts it into the site. All answers of the server are written beforehand into one script, so the copy opens
+from a disk as well as from any web server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote_plus
+
+from eirkit.cli import run
+from eirkit.errors import EirkitError
+from eirkit.show.viewer.folders import ViewedFolder, find_places, open_root
+from eirkit.show.viewer.logs import LogFolders
+from eirkit.show.viewer.reported import report_html
+from eirkit.show.viewer.routes import Viewer
+
+ROOT = Path(__file__).parents[1]
+SESSION = ROOT / "examples" / "compacted_session.jsonl"
+NOW = 1_772_442_000.0  # seconds: any moment will do, and the same one every time
+NAME = "examples"
+ABOUT = {
+    "rescue": "A rescue: are steps right once the missing record is restored?",
+    "session": "A recorded coding session: what did its compaction drop?",
+    "words": "A sweep in words: two memories on the same conversations",
+}
+COMMANDS = {
+    "words": (
+        *("lacuna", "run", "words", "--preset", "small", "--seeds", "0:2", "--model", "scripted/reader"),
+        *("--memory", "bm25,text", "--no-control"),
+    ),
+    "rescue": (
+        *("lacuna", "rescue", "--workload", "stepwise-sum", "--model", "reference/calculator", "--n", "16"),
+        *("--h", "3", "--seeds", "0:2", "--no-control"),
+    ),
+    "session": ("vestige", "analyze", str(SESSION)),
+}
+
+
+def make_folders(root: Path) -> None:
+    """Make the example folders with the commands that a user would type."""
+    for name, words in COMMANDS.items():
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            if run([*words, "--out", str(root / name), "--json"]):
+                raise RuntimeError(f"the example {name} could not be made: eirkit {' '.join(words)}")
+
+
+def address(path: str, **asked: Any) -> str:
+    """Return an address as the page writes it, with its parameters sorted."""
+    # A browser writes ~ as %7E and leaves * as it is; Python does the opposite.
+    pairs = [f"{name}={quote_plus(str(value), safe='*').replace('~', '%7E')}" for name, value in sorted(asked.items())]
+    return f"api/{path}?{'&'.join(pairs)}"
+
+
+def requests_of(viewer: Viewer, place: ViewedFolder) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every path and its parameters that the pages of a folder can ask for, apart from filtered rows."""
+    at = {"at": place.key}
+    yield from ((path, at) for path in ("changes", "overview", "grid"))
+    if place.kind != "analysis":
+        yield {"sweep": "possible", "evidence": "evidence"}[place.kind], at
+    names = [row["run_id" if place.kind == "analysis" else "run"] for row in all_rows(viewer, place)["rows"]]
+    for own in ({**at, "run": name} for name in names):
+        document = answered(viewer, "run", own)
+        yield "run", own
+        if place.kind == "analysis":
+            turns = range(1, len(document["turns"]) + 1)
+            yield from ((path, {**own, "turn": turn}) for turn in turns for path in ("turn", "source"))
+        else:
+            yield "pressure", own
+            steps = range(1, len(document["steps"]) + 1)
+            yield from ((path, {**own, "t": t}) for t in steps for path in ("step", "similar"))
+
+
+def all_rows(viewer: Viewer, place: ViewedFolder) -> dict[str, Any]:
+    return answered(viewer, "runs", {"at": place.key, "limit": 500})
+
+
+def answered(viewer: Viewer, path: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """Return what the server answers, also where it refuses."""
+    try:
+        return viewer.answer(f"/api/{path}", {name: [str(value)] for name, value in asked.items()})
+    except EirkitError as error:
+        return {"error": str(error)}
+
+
+def copy_of(root: Path) -> dict[str, Any]:
+    """Return all answers about the folders below a folder, as the page's script reads them."""
+    viewer = Viewer(open_root(root), LogFolders((SESSION,)), lambda: NOW)
+    places = find_places(viewer.root)
+    listing = viewer.folders({})
+    for one in listing["folders"]:
+        one.update(changed=NOW, about=f"{ABOUT[one['key']]} · {one['about']}")
+    answers: dict[str, Any] = {"api/folders?": {**listing, "name": NAME}}
+    for place in places:
+        for path, asked in requests_of(viewer, place):
+            answers[address(path, **asked)] = answered(viewer, path, asked)
+    cut = [where for where, answer in answers.items() if '"next": 20000' in json.dumps(answer)]
+    if cut:
+        raise RuntimeError(f"a text of {cut[0]} is too long for a copy without a server; make the example smaller")
+    return {"answers": answers, "runs": {place.key: all_rows(viewer, place) for place in places}}
+
+
+def write_copy(root: Path, out: Path) -> list[Path]:
+    """Write the page, its script, its data and the report of each folder; return what was written."""
+    assets = files("eirkit.show") / "assets" / "viewer"
+    data = json.dumps(copy_of(root), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    texts = {
+        "index.html": PAGE,
+        "index.css": (assets / "index.css").read_text("utf-8"),
+        # A module cannot be loaded from a disk; in a function of its own the script needs not be one.
+        "index.js": f"(() => {{\n{(assets / 'index.js').read_text('utf-8')}\n}})();\n",
+        "data.js": f"globalThis.eirkitStatic = {data};\n",
+    }
+    for place in find_places(root.resolve()):
+        texts[f"report-{place.key}.html"] = report_html(place, plugins=False, viewer="index.html#")
+    out.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (out / name).write_text(text, "utf-8")
+    return [out / name for name in texts]
+
+
+PAGE = f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{escape(NAME)} · eirkit</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="index.css">
+<script defer src="data.js"></script>
+<script defer src="index.js"></script>
+</head>
+<body>
+<div id="page"><p class="quiet">Loading…</p></div>
+<noscript>This page needs JavaScript; it asks no server for anything.</noscript>
+</body>
+</html>
+"""
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        print("usage: python tools/examples.py OUT")
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        make_folders(Path(folder))
+        written = write_copy(Path(folder), Path(arguments[0]))
+    print(f"{len(written)} files in {arguments[0]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
