@@ -60,6 +60,39 @@ def _choose(n: int, k: int) -> float:
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
+def shifted(share: float, shift: float) -> list[float]:
+    """Return the shares that differ by so much; near a bound there is one."""
+    others = (share - shift, share + shift)
+    return [min(1.0, max(0.0, other)) for other in others if -1e-9 <= other <= 1 + 1e-9]
+
+
+@lru_cache(maxsize=4096)
+def missed_by_counts(share: float, n1: int, n2: int, shift: float, error: float) -> float:
+    """Return the probability that the test of counts does not reject a difference, in the direction harder to see."""
+    return max((_not_rejected(share, other, n1, n2, error) for other in shifted(share, shift)), default=0.0)
+
+
+def _not_rejected(first: float, second: float, n1: int, n2: int, error: float) -> float:
+    if max(n1, n2) > 60:  # counts are many: the difference of shares is nearly normal
+        middle = (first * n1 + second * n2) / (n1 + n2)
+        limit = 1.96 * math.sqrt(max(middle * (1 - middle) * (1 / n1 + 1 / n2), 1e-12))
+        apart = math.sqrt(max(first * (1 - first) / n1 + second * (1 - second) / n2, 1e-12))
+        found = NormalDist(abs(first - second), apart)
+        return found.cdf(limit) - found.cdf(-limit)
+    chances1, chances2 = binomial(n1, first), binomial(n2, second)
+    return sum(
+        a * b
+        for k1, a in enumerate(chances1)
+        for k2, b in enumerate(chances2)
+        if a * b > 1e-9 and pooled_mid_p(k1, n1, k2, n2) >= error
+    )
+
+
+def binomial(n: int, share: float) -> list[float]:
+    """Return the chances of 0 to n successes."""
+    return [math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n + 1)]
+
+
 @dataclass(frozen=True, slots=True)
 class Samples:
     """How much is known of two shares: trials of both, and our seeds."""

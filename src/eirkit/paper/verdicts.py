@@ -21,7 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.findings.intervals import beta_cdf, student
-from eirkit.paper.count_tests import FEW, Samples, missed_by_seeds, pooled_mid_p, seeds_mid_p
+from eirkit.paper.count_tests import (
+    FEW,
+    Samples,
+    binomial,
+    missed_by_counts,
+    missed_by_seeds,
+    pooled_mid_p,
+    seeds_mid_p,
+    shifted,
+)
 
 AGREES = "agrees"
 DIFFERS = "differs"
@@ -124,7 +133,7 @@ def judge_counts(published: tuple[int, int], ours: tuple[int, int], shift: float
     (k1, n1), (k2, n2) = published, ours
     p = pooled_mid_p(k1, n1, k2, n2)
     low, high = _agreeing(n1, k2 / n2, lambda count: pooled_mid_p(count, n1, k2, n2))
-    missed = _agrees_by_counts(k1 / n1, n1, n2, shift)
+    missed = missed_by_counts(k1 / n1, n1, n2, shift, ERROR)
     verdict = AGREES if p >= ERROR else DIFFERS
     return _weighed(Judgement(verdict, k2 / n2, low / n1, high / n1, p, missed, shift, "counts, mid-p"))
 
@@ -161,7 +170,7 @@ def judge_rates(published: tuple[int, int], ours: tuple[int, int]) -> Judgement:
 
 @lru_cache(maxsize=50_000)
 def _rates_mid_p(k1: int, k2: int, n1: int, n2: int) -> float:
-    chances = _binomial(k1 + k2, n1 / (n1 + n2))
+    chances = binomial(k1 + k2, n1 / (n1 + n2))
     seen = chances[k1]
     return min(1.0, sum(one for one in chances if one <= seen * (1 + 1e-7)) - 0.5 * seen)
 
@@ -261,17 +270,11 @@ def _by_seeds(published: float, ours: SeedMeans, runs: int, variance: float, fre
     low, high = _agreeing(of.n1, own / of.n2, p_of)
     share = own / of.n2 if 0 < own < of.n2 else (own + seen) / (of.n1 + of.n2)
     inflation = max(LEAST_INFLATION, of.inflation(of.spread(variance, share)))
-    missed = max(missed_by_seeds(published, other, of, inflation, ERROR) for other in _shifted(published, SHIFT))
+    missed = max(missed_by_seeds(published, other, of, inflation, ERROR) for other in shifted(published, SHIFT))
     p = p_of(seen)
     verdict = AGREES if p >= ERROR else DIFFERS
     ends = (low / of.n1, high / of.n1)
     return Judgement(verdict, ours.mean, *ends, p, missed, SHIFT, "steps by seeds, mid-p")
-
-
-def _shifted(share: float, shift: float) -> list[float]:
-    """Return the shares that differ by so much; near a bound there is one."""
-    others = (share - shift, share + shift)
-    return [min(1.0, max(0.0, other)) for other in others if -1e-9 <= other <= 1 + 1e-9]
 
 
 def _near(value: float) -> int:
@@ -377,29 +380,3 @@ def _agrees_by_t(shift: float, error: float, freedom: int) -> float:
     limits = _student(freedom) * ratios
     kept = [_normal(limit - shift / error) - _normal(-limit - shift / error) for limit in limits]
     return float(np.dot(weights, kept))
-
-
-@lru_cache(maxsize=4096)
-def _agrees_by_counts(share: float, n1: int, n2: int, shift: float) -> float:
-    """Return the probability that the test of counts does not reject a difference, in the direction harder to see."""
-    return max((_not_rejected(share, other, n1, n2) for other in _shifted(share, shift)), default=0.0)
-
-
-def _not_rejected(first: float, second: float, n1: int, n2: int) -> float:
-    if max(n1, n2) > 60:  # counts are many: the difference of shares is nearly normal
-        middle = (first * n1 + second * n2) / (n1 + n2)
-        error = math.sqrt(max(middle * (1 - middle) * (1 / n1 + 1 / n2), 1e-12))
-        apart = math.sqrt(max(first * (1 - first) / n1 + second * (1 - second) / n2, 1e-12))
-        gap = abs(first - second)
-        return _normal((1.96 * error - gap) / apart) - _normal((-1.96 * error - gap) / apart)
-    chances1, chances2 = _binomial(n1, first), _binomial(n2, second)
-    return sum(
-        a * b
-        for k1, a in enumerate(chances1)
-        for k2, b in enumerate(chances2)
-        if a * b > 1e-9 and pooled_mid_p(k1, n1, k2, n2) >= ERROR
-    )
-
-
-def _binomial(n: int, share: float) -> list[float]:
-    return [math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n + 1)]
