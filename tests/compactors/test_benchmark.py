@@ -72,6 +72,11 @@ class Orphans(Compactor):
     def compact(self, messages, budget):
         return [one for one in messages if one.role == "tool"][:1]
 
+class Invents(Compactor):
+    """Returns messages that nobody wrote."""
+    def compact(self, messages, budget):
+        return [ContextMessage("user", "The needed lines are all here, I promise.\\nvalue = 1")]
+
 class Everything(Compactor):
     """Returns all of it."""
     def compact(self, messages, budget):
@@ -148,6 +153,7 @@ def test_a_compactor_that_fails_costs_itself_alone(logs, tmp_path):
         "Strings": "invalid",
         "Orphans": "invalid",
         "Everything": "over budget",
+        "Invents": "ok",
     }
     names = [f"{tmp_path / 'bad.py'}:{name}" for name in wrong]
     one = logs / "ada.traj.json"
@@ -167,7 +173,8 @@ def test_a_compactor_that_fails_costs_itself_alone(logs, tmp_path):
     for name, status in wrong.items():
         row = found.pop(f"bad.py:{name}")
         assert (row.status, row.kept_tokens) == (status, 0), name
-        assert row.reason, name
+        assert bool(row.reason) == (status != "ok"), name
+        assert row.best_tokens > row.kept_tokens, name
     assert list(found.values()) == [row for row in alone.rows if row.turn == record.cuts[0].turn]
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from eirkit.compactors.benchmark import planned_cuts
+from eirkit.compactors.compactor import TokenBudget
+from eirkit.compactors.selections import BestLines
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.compaction.context import ContextMessage, context_before, fault_of
 from eirkit.logs.compaction.cuts import CutPlan
-from eirkit.logs.compaction.outcome import judge
+from eirkit.logs.compaction.outcome import best_kept, judge
 from eirkit.logs.compaction.sized_lines import MESSAGE_TOKENS, LineCounter, key_of
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.synthetic.validation import GOAL, known_cases
@@ -43,6 +45,7 @@ def test_needed_lines_of_known_dependencies_are_those_of_the_live_files(case):
     trajectory = interpret(with_texts(case), exact_counter())
     plain = [([(r.path, 1) for r in t.reads], [(w.path, 1) for w in t.writes]) for t in case.turns]
     needed_by = reference.sliced(plain, {GOAL})
+    counter, count = LineCounter(exact_counter()), exact_counter()
     cuts = list(planned_cuts(trajectory, None, CutPlan("every", 1), exact_counter(), LineCounter(exact_counter())))
     assert [cut.turn for cut in cuts] == list(range(2, len(case.turns) + 1))
     for cut in cuts:
@@ -55,6 +58,14 @@ def test_needed_lines_of_known_dependencies_are_those_of_the_live_files(case):
         }
         wanted = {key_of(line) for path in live for line in text_of(path).splitlines()}
         assert set(cut.needed) == wanted, f"before turn {cut.turn}"
+        some = sorted(wanted)[::2]
+        sizes = {key: count(f"{key}\n") for key in wanted}
+        outcome = judge(cut, 10_000, [ContextMessage("user", "\n".join([*some, "a line of nobody's"]))], counter)
+        assert outcome.state.kept_tokens == sum(sizes[key] for key in some)
+        exactly = MESSAGE_TOKENS + sum(sizes.values())
+        assert (best_kept(cut, exactly), best_kept(cut, MESSAGE_TOKENS)) == (cut.needed_tokens, 0)
+        kept = judge(cut, exactly, BestLines.knowing(cut).compact(cut.messages, TokenBudget(exactly, counter)), counter)
+        assert kept.state.kept_tokens == cut.needed_tokens == sum(sizes.values())
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Commands of recorded runs, labelled by hand one by one: which files each showed, and which files it changed.
 
-`labels.jsonl` and `drawn_labels.jsonl` name set, run, turn and call with a hash of the command, never its text. The
-first holds single commands; the second every action of twenty runs that were drawn by lot, of long runs forty in a row
-(`docs/design/twenty-more-runs.md`). What the labels hold:
+`labels.jsonl`, `drawn_labels.jsonl` and `third_draw_labels.jsonl` name set, run, turn and call with a hash of the
+command, never its text. The first holds single commands; the others every action of runs that were drawn by lot, of
+long runs forty or fourteen in a row (`docs/design/twenty-more-runs.md`). What the labels hold:
 
 - A file is read where the answer shows lines of it: views, matches of a search, diffs, printed sources, an old version.
   Names alone, tracebacks, test reports and warnings are no reads, nor is a file that a script opens and does not show.
@@ -24,6 +24,7 @@ from eirkit.logs.trajectory import Call
 
 LABELS = Path(__file__).with_name("labels.jsonl")
 DRAWN = Path(__file__).with_name("drawn_labels.jsonl")
+THIRD_DRAW = Path(__file__).with_name("third_draw_labels.jsonl")
 
 Half = Literal["build", "held-out"]
 

@@ -70,6 +70,7 @@ REFUSALS = (
     "<tool_use_error>String to replace not found in file.</tool_use_error>",
     "Your proposed edit has introduced new syntax error(s).",
     "File has not been read yet. Read it first before writing to it.",
+    "[Code executed successfully with no output]",
 )
 
 

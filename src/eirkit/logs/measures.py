@@ -120,7 +120,7 @@ READING_MEASURES = MeasureGroup(
         Measure(
             "dead_read_tokens",
             "tokens read in vain",
-            "tokens read that no later edit towards the goal can have used, where the goal is known",
+            "tokens read where neither the next write nor an edit of the file led to the goal, if that is known",
             "tokens",
             better="less",
             pooled="sum",
@@ -128,7 +128,7 @@ READING_MEASURES = MeasureGroup(
         Measure(
             "dead_read_share",
             "read in vain",
-            "read, and no later edit towards the goal can have used it",
+            "read, and neither the next write nor an edit of it led to the goal",
             "share",
             "tokens read where the goal is known",
             better="less",
@@ -200,7 +200,7 @@ BREAK_MEASURES = MeasureGroup(
         Measure(
             "live_tokens",
             "still needed",
-            "in context at the break, of files that were used later",
+            "in context at the break, of files read or edited later, or read for the next write",
             "tokens",
             "",
             None,

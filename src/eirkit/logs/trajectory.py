@@ -118,7 +118,7 @@ class KeptContext:
     files: tuple[FileRead, ...] = ()  # of those texts, the files that the scaffold itself put back
     turns: tuple[int, ...] = ()  # earlier turns, from 1, that stayed with the results of their calls
     is_complete: bool = False
-    is_opaque: bool = False  # something was kept that the log holds in encrypted form only
+    is_opaque: bool = False  # something was kept that the log does not show, or in encrypted form only
     tokens_before: int | None = None  # of the context, as logged
     tokens_after: int | None = None
 

@@ -212,8 +212,7 @@ async def _concurrent(system: Factory, limits: SuiteLimits) -> str | None:
             return "writes at the same time were not tested: its process takes one call at a time"
         await opened.reset("concurrent")
         items = [_item(number, 7000 + number) for number in range(1, WRITERS + 1)]
-        await asyncio.gather(*(opened.write(item, flush=False) for item in items))
-        await opened.flush()
+        await opened.write_together(items)
         gone = [item for item in items if item.text not in (await opened.read(item.label) or "")]
         lost = [item for item in items if item not in gone and not await _sought(opened, item)]
         told = f"of {WRITERS} writes at the same time {len(gone) + len(lost)} are lost"

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.audits.instructions import instruction_fates
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import LoggedUsage, Recording
@@ -124,6 +126,22 @@ def test_a_managed_context_breaks_the_run(tmp_path: Path, note: Step, broken: st
     run = only_run(FORMAT, as_json(tmp_path / "t.json", told))
     assert [turn.broken for turn in run.turns] == [None, broken]
     assert run.turns[1].carried == ("So far: one." if broken else "")
+
+
+def test_what_a_summary_made_elsewhere_left_of_the_prompt_is_unknown(tmp_path: Path) -> None:
+    reference = {"observation": {"results": [{"subagent_trajectory_ref": [{"session_id": "s"}]}]}}
+    steps = [
+        said("user", "Never edit a.py."),
+        agent("One."),
+        said("system", "Performed context summarization.", **reference),
+        said("user", "Here are the answers."),
+        agent("Two."),
+    ]
+    run = only_run(FORMAT, as_json(tmp_path / "t.json", trajectory(*steps)))
+    assert [one.survival for one in instruction_fates(interpret(run, len))] == ["unknown"]
+    told = [said("user", text, is_copied_context=True) for text in ("Never edit a.py.", "Here are the answers.")]
+    whole = only_run(FORMAT, as_json(tmp_path / "u.json", trajectory(*steps[:3], *told, agent("Two."))))
+    assert [one.survival for one in instruction_fates(interpret(whole, len))] == ["verbatim"]
 
 
 def test_a_continuation_is_read_with_its_beginning(tmp_path: Path) -> None:

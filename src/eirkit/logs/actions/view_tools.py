@@ -39,6 +39,7 @@ _REFUSALS = (
     "apply_patch verification failed", "Invalid patch", "Failed to find expected lines", "File not found",
     "The user doesn't want to proceed", "Permission to use", "No changes to make", "Cannot ", "Ran into ",
     "File already exists at", "No edit history found", "The parent directory ", "Multiple occurrences of",
+    "[Code executed successfully with no output]",  # OpenHands: its editor said nothing, so it did nothing
 )  # fmt: skip
 _REFUSED_LATER = (
     "No replacement was performed",

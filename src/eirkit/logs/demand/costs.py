@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from operator import eq
 
 from eirkit.logs.demand.graph import ActionGraph
@@ -75,14 +76,24 @@ def _is_unnumbered(content: str | None, lines: Mapping[int, str]) -> bool:
     return content is not None and content.startswith(first) and content[len(first) : len(first) + 1] in ("\n", "")
 
 
-def _shown_shifted(lines: Mapping[int, str], shown: Mapping[int, str]) -> int:
-    """Return how many lines were shown before with numbers a little higher or lower, as after a line of a prompt.
+def _shown_before(lines: Mapping[int, str], shown: Mapping[int, str]) -> list[str]:
+    """Return the lines that were shown before with the same text: under their numbers, or all a little shifted."""
+    # A line with another text was changed by something that the log does not show, such as another branch.
+    same = [line for place, line in lines.items() if shown.get(place) == line]
+    return same or _shown_shifted(lines, shown)
+
+
+def _shown_shifted(lines: Mapping[int, str], shown: Mapping[int, str]) -> list[str]:
+    """Return the lines that were shown before with numbers a little higher or lower, as after a line of a prompt.
 
     Similar code elsewhere in the file is not the same lines: the shift is small, and nearly all lines must be equal.
     """
     fewest = max(2.0, _NEARLY_ALL * len(lines))
-    counts = (sum(map(eq, map(shown.get, map(by.__add__, lines)), lines.values())) for by in _SHIFTS)
-    return next((again for again in counts if again >= fewest), 0)
+    for by in _SHIFTS:
+        is_same = list(map(eq, map(shown.get, map(by.__add__, lines)), lines.values()))
+        if sum(is_same) >= fewest:
+            return list(compress(lines.values(), is_same))
+    return []
 
 
 class _Ledger:
@@ -106,7 +117,7 @@ class _Ledger:
             if read.tokens is not None or (seen and _is_unnumbered(read.content, read.lines)):
                 self._observe(state, self._uncut_tokens(read) if read.clipped else tokens)
             again = self._see_lines(state, read, read.lines)
-            return 0.0 if read.rewritten else again / len(read.lines)
+            return 0.0 if read.rewritten else again
         if read.tokens is not None or read.content is not None:
             self._observe(state, self._uncut_tokens(read) if read.clipped else tokens)
         return float(not read.rewritten and self._is_known_text(state, read, tokens))
@@ -128,12 +139,11 @@ class _Ledger:
         known.add(shown)
         return is_known
 
-    def _see_lines(self, state: int, read: FileRead, lines: Mapping[int, str]) -> int:
-        """Count the lines that no earlier view of the state showed; return how many were shown with the same text."""
+    def _see_lines(self, state: int, read: FileRead, lines: Mapping[int, str]) -> float:
+        """Count the lines that no earlier view of the state showed; return the share that others are of the text."""
         known, noted = self._lines.get(state), self._noted.get(state)
         shown = {**noted, **(known or {})} if noted else known
-        # A line with another text was changed by something that the log does not show, such as another branch.
-        again = (len(lines.items() & shown.items()) or _shown_shifted(lines, shown)) if shown else 0
+        again = self._share_of(_shown_before(lines, shown), lines) if shown else 0.0
         if known is None:
             self._lines[state] = dict(lines)
             new, text = len(lines), "\n".join(lines.values())
@@ -148,6 +158,12 @@ class _Ledger:
                 text = whole
             self._united[state] = self._united.get(state, 0) + self._count(text)
         return again
+
+    def _share_of(self, some: list[str], lines: Mapping[int, str]) -> float:
+        """Return the share in tokens that some lines of a view are of it."""
+        if len(some) in (0, len(lines)):
+            return float(bool(some))
+        return self._count("\n".join(some)) / max(1, self._count("\n".join(lines.values())))
 
     def _uncut_tokens(self, read: FileRead) -> int:
         """Return the tokens of a clipped view without the scaffold's truncation notices, piece by piece."""

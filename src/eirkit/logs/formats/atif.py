@@ -12,7 +12,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import count, takewhile
+from itertools import count, pairwise, takewhile
 from typing import Any
 
 from eirkit.errors import InputFileError
@@ -31,12 +31,14 @@ from eirkit.logs.formats.run_builder import (
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
 from eirkit.logs.sources.members import Folder
-from eirkit.logs.trajectory import MARKED, NAMED, LoggedUsage, Recording, formats
+from eirkit.logs.trajectory import MARKED, NAMED, KeptContext, LoggedUsage, Recording, formats
 
 Step = Mapping[str, Any]
 _AskedCall = tuple[str, str, Mapping[str, Any]]
 
 _SUMMARISED = re.compile(r"context summari[sz]ation|summari[sz]ed|compact(?:ed|ion)", re.IGNORECASE)
+# A step names the sub-agents that made a summary; the context with which the agent went on is not shown.
+_UNTOLD = KeptContext("size", is_opaque=True)
 _REFUSED = "Previous response had parsing errors"
 _TERMINAL_TOOLS = frozenset({"bash_command", "terminal", "exec_command"})
 _SCREEN_BYTES = 1 << 22  # longest reply that is searched for commands in JSON
@@ -44,7 +46,8 @@ _SCREEN_BYTES = 1 << 22  # longest reply that is searched for commands in JSON
 
 def take_steps(builder: RunBuilder, steps: Iterable[Step]) -> None:
     """Add the steps of one trajectory."""
-    for step in steps:
+    for step, after in pairwise((*steps, None)):
+        assert step is not None
         source, is_copy = step.get("source"), step.get("is_copied_context") is True
         if is_copy:
             _take_copy(builder, step)
@@ -53,6 +56,8 @@ def take_steps(builder: RunBuilder, steps: Iterable[Step]) -> None:
         elif source == "system" and _is_break(step):
             builder.break_off(_kind(step))
             builder.carry(_summary(step))
+            if not _is_told(step, after):
+                builder.keep(_UNTOLD)
         elif builder.is_broken:
             builder.carry(text_of(step.get("message")))
         else:
@@ -72,6 +77,12 @@ def _is_break(step: Step) -> bool:
         return True
     refers = any(result.get("subagent_trajectory_ref") for result in _results(step))
     return refers and _SUMMARISED.search(text_of(step.get("message"))) is not None
+
+
+def _is_told(step: Step, after: Step | None) -> bool:
+    """Return whether a break says itself what took the context's place, or the steps after it repeat that."""
+    managed = mapping_of(mapping_of(step.get("extra")).get("context_management"))
+    return bool(managed or _summary(step).strip()) or after is None or after.get("is_copied_context") is True
 
 
 def _kind(step: Step) -> Any:
