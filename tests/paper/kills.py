@@ -4,8 +4,9 @@ python -m tests.paper.kills [KILLS] [STUDY ...]     prints what was tried and wh
 
 Four models of known skill stand for the published ones on a server of their own, which bills what it counts. At the end
 no run is lost or stored twice, no call was made twice but those that a kill met in flight, every figure is compared
-with its own models, and the archive is verified. The server's bill is what the estimate said before the first call,
-within 20%, and lies between what the ledger has as billed and that with the most that calls in flight may cost.
+and judged with its own models, and the archive is verified. The server's bill is what the estimate said before the
+first call, within 20%, and lies between what the ledger has as billed and that with the most that calls in flight may
+cost.
 
 STUDY may be --all. The folder lies in memory where the system has such a place: every call waits for the disk.
 """
@@ -28,9 +29,11 @@ from typing import Any, NamedTuple
 
 from eirkit.agents.model import Message, ModelOptions, Request
 from eirkit.agents.models.reference import make_reference
+from eirkit.paper.figure_rows import NO_VALUE, UNNAMED
 from eirkit.paper.model_runs import UNFINISHED
 from eirkit.paper.published import published_models
-from eirkit.runs.journal import LEDGER, read_journal
+from eirkit.paper.verdicts import AGREES, DIFFERS, TOO_WIDE
+from eirkit.runs.journal import read_journal
 from eirkit.runs.store import RUNS, scan_runs
 from tests.lacuna.servers import Answer, ModelServer, Received, now
 from tests.processes import running
@@ -48,9 +51,8 @@ PRICE = f"{{ input = {INPUT}, output = {OUTPUT}, as_of = 2026-01-01 }}"
 CHARACTERS = 4  # a token, as the server counts
 STUDIES = ("rescue", "stepwise-maximum-rescue", "recovery-probes", "recovery-probes-by-workload", "read-traces")
 CLOSE = 0.2  # of the estimate
+PAUSE = 1.0  # seconds at most from a point to its kill, so that kills meet every part of a run
 IN_MEMORY = Path("/dev/shm")
-AT_ONCE = 8 * len(MODELS)  # connections; calls in flight at a kill
-ENTRY = 240  # bytes of a call in the ledger, roughly; it only spreads the kills
 
 
 def serve() -> int:
@@ -115,17 +117,23 @@ def command(url: str, folder: Path, studies: Sequence[str], *more: str) -> list[
     return [sys.executable, "-m", "eirkit", *words, "--out", str(folder / "out"), "--json", *more]
 
 
-def check_models(document: dict[str, Any]) -> int:
-    """Check that every row has the models behind its figure; return how many were judged."""
-    judged = 0
-    for study in document["studies"]:
-        for row in study["rows"]:
-            if not row["figure"] or row["ours"] is None:
-                continue
-            names = [published_models().find(model) for model in row["ours_by"].split(", ")]
-            assert ", ".join(map(str, names)) == row["published_by"] or "not name" in row["published_by"], row
-            judged += row["verdict"] in ("agrees", "differs", "too wide to tell")
-    return judged
+def check_models(document: dict[str, Any]) -> Counter[str]:
+    """Check that every row of models is judged against the figure of the same models; return how many of each kind."""
+    found: Counter[str] = Counter()
+    rows = [row for study in document["studies"] for row in study["rows"] if row["figure"] and row["ours_by"]]
+    for row in rows:
+        if row["why"] == UNNAMED:
+            found["of models that the paper does not name"] += 1
+            continue
+        names = [published_models().find(model) for model in row["ours_by"].split(", ")]
+        assert ", ".join(map(str, names)) == row["published_by"], row
+        if row["ours"] is None:
+            assert row["why"] == NO_VALUE, row
+            found["without a value in these runs"] += 1
+            continue
+        assert row["verdict"] in (AGREES, DIFFERS, TOO_WIDE), row
+        found["pooled" if len(names) > 1 else "of one model"] += 1
+    return found
 
 
 def main(kills: int = 20, studies: Sequence[str] = STUDIES, seed: int = 0) -> int:
@@ -136,10 +144,11 @@ def main(kills: int = 20, studies: Sequence[str] = STUDIES, seed: int = 0) -> in
         estimate = printed(command(url, folder, chosen, "--dry-run"), environment)
         print(f"estimate: {estimate['runs']} runs, {estimate['calls']} calls, ${estimate['cost_usd']:.4f}", flush=True)
         assert not bill().calls
-        kill(kills, command(url, folder, chosen), folder, estimate["calls"], random.Random(seed), environment)
+        kill(kills, command(url, folder, chosen), folder, estimate["runs"], random.Random(seed), environment)
         found = printed(command(url, folder, chosen), environment)
         check_spending(folder, estimate, bill(), kills)
-        print(f"judged: {check_models(found)} rows, each with its own models", flush=True)
+        judged = ", ".join(f"{number} {kind}" for kind, number in check_models(found).items())
+        print(f"rows, each with its own models: {judged}", flush=True)
         words = [sys.executable, "-m", "eirkit", "reproduce", "--verify", str(folder / "out"), "--json"]
         checked = printed(words, environment)
         print(f"verified: {checked['runs']} runs, {checked['replayed']} played again, {checked['rows']} figures")
@@ -149,21 +158,38 @@ def main(kills: int = 20, studies: Sequence[str] = STUDIES, seed: int = 0) -> in
 
 
 def kill(
-    times: int, words: Sequence[str], folder: Path, calls: int, rng: random.Random, environment: dict[str, str]
+    times: int, words: Sequence[str], folder: Path, runs: int, rng: random.Random, environment: dict[str, str]
 ) -> None:
-    """Start a command and kill it, so many times, at random points of all its calls."""
-    ledger, runs = (folder / "out" / "runs" / name for name in (LEDGER, RUNS))
-    for number, point in enumerate(sorted(rng.random() for _ in range(times))):
+    """Start a command and kill it, so many times, each when a random number of its runs is stored.
+
+    All points come before the last run, of which the number is known, so the command cannot have ended.
+    """
+    stored = StoredRuns(folder / "out" / "runs" / RUNS)
+    for number, point in enumerate(sorted(rng.randrange(runs) for _ in range(times))):
         with running(words, stdout=DEVNULL, stderr=DEVNULL, env=environment) as process:
-            until = point * calls * ENTRY
-            while process.poll() is None and size(ledger) < until:
-                time.sleep(0.01)
-            time.sleep(rng.random() * 0.2)  # two points may be the same
+            while process.poll() is None and stored.count() < point:
+                time.sleep(0.02)
+            time.sleep(rng.random() * PAUSE)  # two points may be the same
             assert process.poll() is None, "it ended before it was killed"
             process.send_signal(signal.SIGKILL)
             process.wait()
-        stored = runs.read_bytes().count(b"\n") if runs.exists() else 0
-        print(f"kill {number + 1}: {stored} runs, about {size(ledger) // ENTRY} calls", flush=True)
+        print(f"kill {number + 1}: {stored.count()} of {runs} runs", flush=True)
+
+
+class StoredRuns:
+    """Counts the lines of a file that grows, and reads each of them once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._read, self._lines = path, 0, 0
+
+    def count(self) -> int:
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                file.seek(self._read)
+                more = file.read()
+            whole = more.rfind(b"\n") + 1  # a kill may have torn the last line, which is then written anew
+            self._read, self._lines = self._read + whole, self._lines + more[:whole].count(b"\n")
+        return self._lines
 
 
 def check_spending(folder: Path, estimate: dict[str, Any], bill: Bill, kills: int) -> None:
@@ -174,9 +200,13 @@ def check_spending(folder: Path, estimate: dict[str, Any], bill: Bill, kills: in
     assert max(stored.values()) == 1, "a run is stored twice"
     needed = sum(record["usage"]["calls"] for record in records)
     print(f"asked: {bill.calls} calls by the server's own count, {needed} of them needed", flush=True)
-    assert needed <= bill.calls <= needed + kills * AT_ONCE, "calls were made twice"
     journal = read_journal(folder / "out" / "runs")
     assert journal is not None
+    ended = sum(attempt.usage["calls"] for attempt in journal.attempts.values())
+    in_flight = journal.calls - ended
+    print(f"ledger: {journal.calls} calls, {in_flight} of them in flight at a kill", flush=True)
+    assert needed <= ended <= needed + kills, "a finished call was made twice"  # one may end at the moment of a kill
+    assert ended <= bill.calls <= ended + in_flight, "calls were made that are not in the ledger"
     least, most, ratio = journal.spending.billed_usd, journal.spending.total_usd, bill.usd / estimate["cost_usd"]
     print(
         f"billed: ${bill.usd:.4f}, {ratio:.3f} of the estimate; by the ledger ${least:.4f} to ${most:.4f}", flush=True
@@ -185,10 +215,6 @@ def check_spending(folder: Path, estimate: dict[str, Any], bill: Bill, kills: in
     assert float(least) <= bill.usd + 1e-9
     assert bill.usd <= float(most) + 1e-9
     assert not (folder / "out" / "runs" / UNFINISHED).exists()
-
-
-def size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 if __name__ == "__main__":

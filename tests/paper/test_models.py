@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import zlib
 from collections.abc import Callable, Sequence
@@ -16,7 +17,10 @@ from eirkit.cli import run
 from eirkit.event_files import events_path
 from eirkit.paper.archive import ARCHIVE, SCHEMA, describe_file
 from eirkit.paper.figure_rows import OTHER_MODEL
+from eirkit.paper.model_runs import ModelSetting
 from eirkit.paper.published import published_figures
+from eirkit.paper.studies.architectures import EXECUTES, EXTERNAL, SYSTEM_STEPS, external
+from eirkit.paper.studies.catalogue import find_study
 from eirkit.paper.study import NEEDS_MEMORY, VERDICTS
 from eirkit.paper.suites import PaperPlan, cells_named, paper_suites
 from eirkit.paper.verdicts import AGREES, DIFFERS, FEWER_SEEDS, NOT_SAME, TOO_WIDE
@@ -136,6 +140,51 @@ def test_memory_systems_that_are_not_asked_for_are_needed(models, tmp_path, caps
     rows = {row["label"]: row for row in rows_of(document, "full-lookup-architectures")}
     assert rows["Full Lookup, Mem0: h = 4"]["verdict"] == NEEDS_MEMORY
     assert rows["Full Lookup, FIFO: h = 4"]["ours"] is not None
+
+
+def test_memory_systems_have_the_papers_settings_with_a_model_and_named_stand_ins_without(tmp_path, capsys):
+    """64 steps and 200 actions with a model; 24 and 10,000 with a scripted agent, which is not judged."""
+    setting = ModelSetting(("openai/gpt-5.6",), memories=("mem0",))
+    names = ("architectures", "extended-architectures", "full-lookup-architectures")
+    cells = [cell for cell, _ in setting.plan([find_study(name) for name in names]).cells if cell.access.memory]
+    assert {(cell.task.n, cell.access.actions, cell.access.memory) for cell in cells} == {(64, 200, "mem0")}
+    assert {cell.task.workload for cell in cells} == set(EXTERNAL)
+    assert (SYSTEM_STEPS, external("mem0", 2).actions) == (24, 10_000)
+    assert "24 steps, with 10,000 actions" in EXECUTES  # what the page says of a stand-in
+    out = ["--out", str(tmp_path), "--json", "--workers", "1", "--seeds", "0:3"]
+    assert run(["reproduce", "full-lookup-architectures", *out]) == 0
+    rows = rows_of(json.loads(capsys.readouterr().out), "full-lookup-architectures")
+    assert {row["verdict"] for row in rows} <= {NOT_SAME, NEEDS_MEMORY}
+
+
+def test_a_model_that_is_given_twice_is_refused(models, tmp_path, capsys):
+    words = [word for _ in range(2) for word in ("--model", models[0])]
+    assert run(["reproduce", "rescue", *words, "--out", str(tmp_path / "out")]) == 2
+    assert "a model is given twice; give each model once" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_to_do_next_has_every_option_that_was_given(models, tmp_path, capsys):
+    given = [
+        "--model",
+        models[0],
+        "--model",
+        models[1],
+        "--seeds",
+        "0:3",
+        "--out",
+        str(tmp_path / "a b"),
+        "--workers=1",
+    ]
+    assert run(["reproduce", "rescue", *given]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"next: eirkit reproduce --verify '{tmp_path / 'a b'}'"
+    assert run(["reproduce", "full-lookup-architectures", *given]) == 0
+    words = shlex.split(capsys.readouterr().out.splitlines()[-1].removeprefix("next: "))
+    assert words == ["eirkit", "reproduce", "full-lookup-architectures", *given, "--memory", "mem0"]
+    own = ["recovery-probes", "--seeds", "0:4", "--out", str(tmp_path / "c"), "--workers=1"]
+    assert run(["reproduce", *own]) == 0
+    words = shlex.split(capsys.readouterr().out.splitlines()[-1].removeprefix("next: "))
+    assert words == ["eirkit", "reproduce", *own, "--model", "PROVIDER/NAME"]
 
 
 def test_a_dry_run_estimates_every_run_and_writes_nothing(models, tmp_path, capsys):

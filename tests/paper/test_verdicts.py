@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from eirkit.paper.count_tests import pooled_mid_p
+from eirkit.paper.count_tests import Samples, pooled_mid_p, seeds_mid_p
 from eirkit.paper.verdicts import (
     AGREES,
     DIFFERS,
@@ -59,34 +60,72 @@ def test_a_model_as_good_as_published_agrees_in_95_percent(seeds, models):
     assert 0.94 <= kept <= 0.96
 
 
-# Share, models → how often *agrees* is attainable, by summing over all outcomes: 95% as long as some eight errors are
-# expected in all; with fewer there are too few different outcomes, and at 1.000 there is one.
 CEILINGS = [(0.97, 1), (0.98, 1), (0.98, 3), (0.99, 1), (0.99, 3), (0.995, 3), (0.997, 3)]
 
 
 @pytest.mark.parametrize(("share", "models"), CEILINGS)
 def test_at_a_ceiling_a_model_as_good_as_published_agrees_in_95_percent_too(share, models):
-    """Two seedings of 500 draws have a standard error of 0.7%; the test keeps 95 to 96.1% here."""
-    kept = 1 - np.mean([rejected(drawn(seed, share, 3, models, spread=0.0)) for seed in (1, 2)])
-    assert 0.936 <= kept <= 0.975
+    """As long as some four errors are expected in both samples together; 2,000 draws have a standard error of 0.5%."""
+    kept = 1 - np.mean([rejected(drawn(seed, share, 3, models, spread=0.0)) for seed in range(4)])
+    assert 0.94 <= kept <= 0.96
 
 
-@pytest.mark.parametrize(("share", "least"), [(0.997, 0.99), (1.0, 1.0)])
-def test_where_hardly_anything_can_differ_it_agrees_more_often(share, least):
-    """192 steps at 0.997 have about one error in both samples together; no verdict that is not drawn can reach 95%."""
-    assert 1 - rejected(drawn(1, share, 3, 1, spread=0.0)) >= least
+@pytest.mark.parametrize(("share", "least", "most"), [(0.995, 0.96, 0.98), (0.997, 0.975, 0.99), (1.0, 1.0, 1.0)])
+def test_where_hardly_anything_can_differ_it_agrees_more_often(share, least, most):
+    """192 steps at 0.995 have two errors in both samples together, and no errors are one outcome in five."""
+    kept = 1 - np.mean([rejected(drawn(seed, share, 3, 1, spread=0.0)) for seed in range(4)])
+    assert least <= kept <= most
 
 
-@pytest.mark.parametrize(("share", "models"), [(1.0, 1), (1.0, 3), (0.97, 3)])
-def test_a_tenth_below_a_ceiling_differs_at_the_printed_power(share, models):
+@pytest.mark.parametrize(("share", "models"), [(1.0, 1), (1.0, 3), (0.97, 1), (0.97, 3), (0.5, 1), (0.5, 3)])
+def test_a_tenth_lower_differs_at_the_printed_power(share, models):
+    """Printed from three seeds; the mean over 500 draws is within 0.08 of how often it differs."""
     judged = list(drawn(4, share, 3, models, spread=0.0, shift=-0.1))
     printed = np.mean([1 - (one.missed or 0.0) for one in judged])
-    assert rejected(judged) == pytest.approx(printed, abs=0.1)
+    assert rejected(judged) == pytest.approx(printed, abs=0.08)
 
 
-def test_errors_that_come_by_seeds_make_it_err_more_often_and_not_much():
-    """Seeds whose truth differs by 0.01 at 0.98: three of them show it in part; it errs in about one case in ten."""
-    assert rejected(drawn(5, 0.98, 3, 3, spread=0.01)) <= 0.14
+# Share, spread of the truth over seeds → how often it may wrongly differ with one model, and with three; two standard
+# errors above what 2,000 draws gave. Away from ceilings it is 5%. Near them three seeds show a spread in part:
+# Student's t, which uses nothing else, errs in 5 to 24% there, and a test that takes steps as independent in 6 to 22%.
+CLUSTERED = [
+    (0.5, 0.03, 0.07, 0.07),
+    (0.9, 0.03, 0.07, 0.07),
+    (0.98, 0.01, 0.095, 0.11),
+    (0.995, 0.01, 0.085, 0.135),
+]
+
+
+@pytest.mark.parametrize(("share", "spread", "one", "three"), CLUSTERED)
+def test_errors_that_come_by_seeds_make_it_err_more_often_near_ceilings(share, spread, one, three):
+    """1,000 draws of 5% have a standard error of 0.7%."""
+    for models, most in ((1, one), (3, three)):
+        assert np.mean([rejected(drawn(seed, share, 3, models, spread)) for seed in (5, 6)]) <= most
+
+
+def test_the_test_of_seeds_by_counting_all_outcomes():
+    """Every way in which errors fall on seeds, with exact chances, where the test takes the spread as chi squared."""
+    steps, seeds, paper = 12, 3, 36
+    of = Samples(paper, steps * seeds, seeds, seeds - 1)
+
+    def apart(k1: int, own: Sequence[int]) -> float:
+        pooled = (k1 + sum(own)) / (of.n1 + of.n2)
+        if not 0 < pooled < 1:
+            return 0.0
+        inflation = of.inflation(of.spread(float(np.var(np.array(own) / steps, ddof=1)), pooled))
+        return abs(k1 / paper - sum(own) / of.n2) / math.sqrt(of.variance(pooled) * inflation)
+
+    for k1, own in ((0, (3, 2, 2)), (1, (2, 3, 3)), (5, (0, 1, 0)), (2, (4, 0, 1)), (0, (4, 4, 3))):
+        share, seen, p = (k1 + sum(own)) / (of.n1 + of.n2), apart(k1, own), 0.0
+        likely = {k: math.comb(steps, k) * share**k * (1 - share) ** (steps - k) for k in range(9)}
+        for ks in itertools.product(likely, repeat=seeds):
+            chance = math.prod(likely[k] for k in ks)
+            for k in range(22):
+                here = apart(k, ks)
+                weight = 1.0 if here > seen + 1e-9 else 0.5 if here > seen - 1e-9 else 0.0
+                p += weight and weight * chance * math.comb(paper, k) * share**k * (1 - share) ** (paper - k)
+        variance = float(np.var(np.array(own) / steps, ddof=1))
+        assert seeds_mid_p(k1, sum(own), variance, of) == pytest.approx(p, abs=0.02)  # chi squared, not its own spread
 
 
 @pytest.mark.parametrize("spoiled", [0.05, 0.2])

@@ -98,8 +98,8 @@ def test_the_command_writes_floats_that_balance_and_figures_in_every_form(sweep,
     given = ("--only", "workload=stepwise-sum", "--tables", "latex", "--figures", "csv", "--out", str(out))
     assert run(["report", str(sweep), *given]) == 0
     text = (tmp_path / "page-files" / "paper-accuracy-by-model-and-h.tex").read_text()
-    assert re.findall(r"\\(begin|end)\{(\w+)\}", text) == [
-        ("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table"),
+    assert re.findall(r"\\(begin|end)\{(\w+\*?)\}", text) == [
+        ("begin", "table*"), ("begin", "tabular"), ("end", "tabular"), ("end", "table*"),
     ]  # fmt: skip
     assert r"\label{tab:paper-accuracy-by-model-and-h}" in text
     body = [line for line in text.splitlines() if line.endswith(r"\\")]

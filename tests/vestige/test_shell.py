@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.shell import run_commands
 from eirkit.logs.shell.effects import shell_touches
 from eirkit.logs.shell.grammar import parse, parse_with_grammar
 from eirkit.logs.shell.outputs import reads_of
+from eirkit.logs.shell.python_programs import effects_of
 from eirkit.logs.shell.state import Effort, ShellState
 from eirkit.logs.shell.syntax import extract_long_texts, parse_plain
 from eirkit.logs.shell.words import Glob, expand, open_word
@@ -86,6 +89,53 @@ def test_time_grows_with_length_and_not_faster(unit: str) -> None:
 @pytest.mark.parametrize("command", ["(" * 5000, "$(" * 5000, "a && " * 20_000 + "b", "x" * 3_000_000, "a|" * 30_000])
 def test_depth_and_length_have_bounds(command: str) -> None:
     assert cost(lambda: parse(command, Effort())) < LONGEST
+
+
+def looped(program: str, command: str, rounds: int = 200) -> str:
+    items = " ".join(map(str, range(rounds)))
+    return f"cat > p.py <<'EOF'\n{program}EOF\nfor i in {items}; do {command}; done"
+
+
+LARGE = "".join(f"open('f{number}.txt').read()\n" for number in range(7000))
+
+
+@pytest.mark.parametrize("command", ["python3 p.py $i", "python3 - $i < p.py", "bash p.py $i"])
+def test_a_loop_over_a_large_program_is_cut_short(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each round is another program, because its arguments are; what they cost is counted, not timed."""
+    followed: list[int] = []
+    for name, function in (("effects_of", effects_of), ("parse", parse)):
+
+        def counted(text: str, *more: Any, function: Any = function) -> Any:
+            followed.append(len(text))
+            return function(text, *more)
+
+        monkeypatch.setattr(run_commands, name, counted)
+    state = ShellState(folder="/repo")
+    shell_touches(looped(LARGE, command), "", 0, state)
+    assert state.effort.is_cut
+    assert 0 < sum(followed) < 40 * len(LARGE)
+    assert state.effort.left > -len(LARGE)
+
+
+def test_a_loop_over_a_small_program_is_followed_to_its_end() -> None:
+    state = ShellState(folder="/repo")
+    small = "import sys\nopen('f' + sys.argv[1], 'w').write('x')\n"
+    touches = shell_touches(looped(small, "python3 p.py $i"), "", 0, state)
+    assert not state.effort.is_cut
+    assert len(touches.writes) == 201
+    left = state.effort.left
+    shell_touches("for i in " + "1 " * 200 + "; do python3 p.py 1; done", "", 0, state)  # known by now
+    assert left - state.effort.left < 1000
+
+
+def test_a_program_that_calls_a_large_function_again_and_again_is_cut_short() -> None:
+    """It would look at 45 million values, in 165 KB."""
+    program = "def f(x):\n print(" + "open('a')," * 15_000 + ")\n" + "f(1)\n" * 3000
+    effects = effects_of(program)
+    assert (effects.is_whole, effects.looked < 200_000) == (False, True)
+    state = ShellState(folder="/repo")
+    shell_touches(f"python3 - <<'EOF'\n{program}EOF", "", 0, state)
+    assert state.effort.is_cut
 
 
 @given(

@@ -238,8 +238,7 @@ def _ranked(
     found, sweeps = choose_folders(folders, by, check_measure(measure or ACCURACY), abilities, plugins=plugins)
     judged, unknown = possible_in(*sweeps)
     section, possible = choice_section(found), section_of(judged, unknown)
-    if possible and not any(cell.at is not None for one in judged for cell in one.cells):
-        possible = replace(possible, items=())  # a chart without a point, a table of dashes
+    judgeable = any(cell.at is not None for one in judged for cell in one.cells)
     names = listed([one.name for one in found.ranking.standings])
     title, answer = f"Which {found.by}: {names}", answer_of(found)
     page = Page(
@@ -258,7 +257,7 @@ def _ranked(
         Section("", cost_words(found)),
         *(Section("", (), (table,)) for table in filter(None, [parts_table(found)])),
         *([Section("", found.systems)] if found.systems else []),
-        *([replace(possible, items=possible.items[-1:])] if possible else []),
+        *([replace(possible, items=possible.items[-1:] if judgeable else ())] if possible else []),
         *([where(written)] if written else []),
     ]
     cells = [{"workload": one.spec.workload, **cell.as_json()} for one in judged for cell in one.cells]

@@ -16,7 +16,7 @@ import click
 
 from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import known_models
-from eirkit.cli.command import OUTPUT, Show, command, document_options, option, say
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option, repeated, say
 from eirkit.cli.execution import LiveLine, bounded_engine_options, is_watched
 from eirkit.cli.options import SEEDS_HELP, NameList, SeedList, plugins_flag
 from eirkit.cli.reproduce_models import AskedModels, settings_of, show_verification
@@ -117,7 +117,7 @@ def reproduce(
     more = {} if asked is None else asked.told(stopped)
     write_archive(out, outcomes, settings_of(setting, asked, studies))
     data = {**document_of_all(outcomes), "page": str(page), **more}
-    show(_document(outcomes, data, out, stopped))
+    show(_document(outcomes, data, asked, out, stopped))
     return 1 if data["lost"] or stopped else 0
 
 
@@ -216,7 +216,13 @@ def _listing() -> Document:
     return Document("reproduce-list", "Studies", (said,), data, (section,), next=then)
 
 
-def _document(outcomes: Sequence[StudyOutcome], data: dict[str, Any], out: Path, stopped: Sequence[str]) -> Document:
+def _document(
+    outcomes: Sequence[StudyOutcome],
+    data: dict[str, Any],
+    asked: AskedModels | None,
+    out: Path,
+    stopped: Sequence[str],
+) -> Document:
     verdicts = Counter(outcome.verdict for outcome in outcomes)
     told = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items())
     said = f"{counted(len(outcomes), 'study', 'studies')}: {told}."
@@ -228,7 +234,6 @@ def _document(outcomes: Sequence[StudyOutcome], data: dict[str, Any], out: Path,
     summary = Section("", (*lost, *left, *told_more, *spent), (overview(outcomes),))
     where = Section("", (), (Listing("page", "", f"page: {data['page']}"),))
     few = len(outcomes) <= MOST_SHOWN
-    commands = [command for one in outcomes if one.findings is not None for command in one.findings.commands]
     return Document(
         "reproduce",
         "The paper's tables and figures",
@@ -236,8 +241,22 @@ def _document(outcomes: Sequence[StudyOutcome], data: dict[str, Any], out: Path,
         data,
         (*sections, summary, where) if few else (summary, where),
         details=() if few else tuple(sections),
-        next=commands[0] if commands else f"eirkit reproduce --all --out {quote(str(out))}",
+        next=_next(outcomes, asked, out, stopped),
     )
+
+
+def _next(outcomes: Sequence[StudyOutcome], asked: AskedModels | None, out: Path, stopped: Sequence[str]) -> str:
+    """Return what to do next, with every option that was given: finish, run what is missing, check what there is."""
+    commands = [command for one in outcomes if one.findings is not None for command in one.findings.commands]
+    checked = f"eirkit reproduce --verify {quote(str(out))}"
+    if stopped:
+        return repeated()
+    if not commands:
+        return checked
+    start, _, lacking = commands[0].rpartition(" --")
+    if not start.startswith("eirkit reproduce "):
+        return commands[0]
+    return f"{repeated()} --{lacking}" if asked is None or asked.source is None else checked
 
 
 def _study_section(study: Study, found: Findings) -> Section:

@@ -29,6 +29,7 @@ from eirkit.paper.verdicts import (
 
 OTHER_MODEL = "another model than the published ones"
 UNNAMED = "the paper does not name the models behind it"
+LACKS_MEMORY = "not asked for: --memory "
 NO_RUNS = "no run of it is recorded; run the command again to finish, or see failures.jsonl"
 NO_VALUE = "none of our runs has this figure; more seeds may have it"
 
@@ -53,7 +54,7 @@ class RecordedModels:
     def _rows(self, figure: PublishedFigure) -> Iterator[StudyRow]:
         needed = {cell.access.memory for group in cells_named(figure.cells) for cell in group} - {None}
         if lacking := [str(name) for name in needed if name not in self.memories]:
-            yield _absent(figure, NEEDS_MEMORY, f"not asked for: --memory {','.join(lacking)}")
+            yield _absent(figure, NEEDS_MEMORY, f"{LACKS_MEMORY}{','.join(lacking)}")
             return
         known = published_models()
         members = known.matching(figure.models, self.models)

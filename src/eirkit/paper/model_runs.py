@@ -10,12 +10,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 
 from eirkit import __version__
 from eirkit.agents.model import ModelOptions
 from eirkit.engine.interface import Engine
 from eirkit.errors import UsageError
-from eirkit.paper.figure_rows import RecordedModels
+from eirkit.paper.figure_rows import LACKS_MEMORY, RecordedModels
 from eirkit.paper.published import PublishedFigure, figures_of
 from eirkit.paper.run_measures import PaperRunIndex
 from eirkit.paper.study import NEEDS_MEMORY, Findings, Study
@@ -141,9 +142,10 @@ def model_findings(study: Study, given: RecordedModels, *, only_present: bool = 
         rows = tuple(row for row in rows if row.ours is not None)
     suites = {cell.suite for figure in compared_figures(study) for group in cells_named(figure.cells) for cell in group}
     notes = tuple(paper_suites()[name].note for name in sorted(suites) if paper_suites()[name].note)
-    commands = tuple({row.why.replace("not asked for: ", "") for row in rows if row.verdict == NEEDS_MEMORY})
-    wanted = sorted({name for one in commands for name in one.removeprefix("--memory ").split(",")})
-    again = (f"eirkit reproduce {study.id} --model … --memory {','.join(wanted)}",) if wanted else ()
+    lacking = {row.why.removeprefix(LACKS_MEMORY) for row in rows if row.verdict == NEEDS_MEMORY}
+    wanted = sorted({*given.memories, *(name for names in lacking for name in names.split(","))}) if lacking else []
+    models = "".join(f" --model {quote(model)}" for model in given.models)
+    again = (f"eirkit reproduce {study.id}{models} --memory {','.join(wanted)}",) if wanted else ()
     return Findings(rows, _left_out(study), words=notes, commands=again)
 
 

@@ -13,7 +13,7 @@ has none, and is compared by itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -21,7 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.findings.intervals import beta_cdf, student
-from eirkit.paper.count_tests import pooled_mid_p
+from eirkit.paper.count_tests import (
+    FEW,
+    Samples,
+    binomial,
+    missed_by_counts,
+    missed_by_seeds,
+    pooled_mid_p,
+    seeds_mid_p,
+    shifted,
+)
 
 AGREES = "agrees"
 DIFFERS = "differs"
@@ -33,8 +42,8 @@ ERROR = 0.05  # of a test where both figures have the same truth
 SHIFT = 0.1
 WIDE = 0.5  # from such a probability of *agrees* on, it says nothing
 PAPER_SEEDS = 3
-RARE_TRIALS = 10  # fewer errors (or right answers) than these in a sample: counts decide
-RARE_SHARE = 0.1  # the same for runs of which one slip may spoil all
+RARE_SHARE = 0.1  # of runs that one slip may spoil: with fewer that are spoiled, or are not, counts decide too
+LEAST_INFLATION = 0.5  # of variances, for power: seeds that are alike by chance count little
 FAR = 100.0  # the ± shows so many times our variance: ours happens to have missed what varies
 MANY = 1000  # from so many repetitions on, tails are counted
 BOUNDED = ("share", "difference", "share of gap")
@@ -123,19 +132,18 @@ def judge_counts(published: tuple[int, int], ours: tuple[int, int], shift: float
     """Judge two numbers of successes in independent trials, such as probes."""
     (k1, n1), (k2, n2) = published, ours
     p = pooled_mid_p(k1, n1, k2, n2)
-    low, high = _agreeing(n1, k2, n2)
-    missed = _agrees_by_counts(k1 / n1, n1, n2, shift)
+    low, high = _agreeing(n1, k2 / n2, lambda count: pooled_mid_p(count, n1, k2, n2))
+    missed = missed_by_counts(k1 / n1, n1, n2, shift, ERROR)
     verdict = AGREES if p >= ERROR else DIFFERS
     return _weighed(Judgement(verdict, k2 / n2, low / n1, high / n1, p, missed, shift, "counts, mid-p"))
 
 
-def _agreeing(n1: int, k2: int, n2: int) -> tuple[int, int]:
-    """Return the least and the greatest of n1 counts with which a share of ours agrees, from the nearest outwards."""
-    nearest = min(n1, _near(k2 * n1 / n2))
-    low = high = nearest
-    while low > 0 and pooled_mid_p(low - 1, n1, k2, n2) >= ERROR:
+def _agreeing(n: int, share: float, p_of: Callable[[int], float]) -> tuple[int, int]:
+    """Return the least and the greatest of n counts with which a share of ours agrees, from the nearest outwards."""
+    low = high = min(n, _near(share * n))
+    while low > 0 and p_of(low - 1) >= ERROR:
         low -= 1
-    while high < n1 and pooled_mid_p(high + 1, n1, k2, n2) >= ERROR:
+    while high < n and p_of(high + 1) >= ERROR:
         high += 1
     return low, high
 
@@ -162,7 +170,7 @@ def judge_rates(published: tuple[int, int], ours: tuple[int, int]) -> Judgement:
 
 @lru_cache(maxsize=50_000)
 def _rates_mid_p(k1: int, k2: int, n1: int, n2: int) -> float:
-    chances = _binomial(k1 + k2, n1 / (n1 + n2))
+    chances = binomial(k1 + k2, n1 / (n1 + n2))
     seen = chances[k1]
     return min(1.0, sum(one for one in chances if one <= seen * (1 + 1e-7)) - 0.5 * seen)
 
@@ -186,11 +194,14 @@ def judge_means(
         )
     shift, found = shift_of(unit, published), []
     variance, freedom = _seed_variance(ours, sd, runs)
-    if variance:
-        found.append(_by_t(published, rounding, ours, variance, freedom, shift))
-    if unit == "share" and runs and (not variance or _is_rare(published, ours, runs)):
-        counted = _by_counts(published, ours, runs, shift)
-        found = [*found, counted] if ours.carries or _is_clustered(ours) else [counted]
+    is_rare = unit == "share" and runs is not None and (not variance or _is_rare(published, ours, runs))
+    if variance and (ours.carries or not is_rare):
+        of = _samples(ours, runs, freedom) if unit == "share" and runs and not ours.carries else None
+        found.append(_by_t(published, ours, variance, freedom, shift, of))
+    if is_rare and runs is not None:
+        found.append(
+            _by_runs(published, ours, runs) if ours.carries else _by_seeds(published, ours, runs, variance, freedom)
+        )
     if not found:
         return judge_exact(published, ours.mean, rounding)
     strictest = max(found, key=lambda one: one.p or 0.0)  # both must reject
@@ -212,12 +223,19 @@ def _seed_variance(ours: SeedMeans, sd: float | None, runs: int | None) -> tuple
     return own, freedom
 
 
-def _by_t(published: float, rounding: float, ours: SeedMeans, variance: float, freedom: int, shift: float) -> Judgement:
+def _by_t(
+    published: float, ours: SeedMeans, variance: float, freedom: int, shift: float, of: Samples | None
+) -> Judgement:
     error = math.sqrt(variance * (1 / PAPER_SEEDS + 1 / len(ours.values)))
     half = _student(freedom) * error
     p = student_p(abs(published - ours.mean) / error, freedom)
     verdict = AGREES if p >= ERROR else DIFFERS
-    missed = _agrees_by_t(shift, error, freedom)
+    # Three seeds may happen to be nearly equal; what independent steps would show makes the probability steadier.
+    usual = error
+    if of is not None:
+        inflation = (freedom * of.spread(variance, ours.mean) + 1) / (freedom + 1)
+        usual = math.sqrt(max(LEAST_INFLATION, inflation) * of.variance(ours.mean))
+    missed = _agrees_by_t(shift, usual, freedom)
     return Judgement(verdict, ours.mean, ours.mean - half, ours.mean + half, p, missed, shift, "seeds, t test")
 
 
@@ -226,27 +244,37 @@ def _is_rare(published: float, ours: SeedMeans, runs: int) -> bool:
     if ours.carries:
         share = (published * runs + ours.mean * ours.runs) / (runs + ours.runs)
         return min(share, 1 - share) < RARE_SHARE
-    samples = ((published, _published_trials(ours, runs)), (ours.mean, ours.trials))
-    return any(min(share, 1 - share) * trials < RARE_TRIALS for share, trials in samples)
+    of = _samples(ours, runs, 1)
+    return any(min(share, 1 - share) * n < FEW for share, n in ((published, of.n1), (ours.mean, of.n2)))
 
 
-def _is_clustered(ours: SeedMeans) -> bool:
-    """True if seeds differ more than the same number of independent trials would in 95 of 100 cases."""
-    freedom, share = len(ours.values) - 1, min(1.0, max(0.0, ours.mean))
-    expected = share * (1 - share) * len(ours.values) / ours.trials
-    most = (1 - 2 / (9 * freedom) + 1.645 * math.sqrt(2 / (9 * freedom))) ** 3  # of chi squared, over its freedom
-    return ours.variance > most * expected
+def _samples(ours: SeedMeans, runs: int, freedom: int) -> Samples:
+    theirs = max(1, round(runs * ours.trials / ours.runs))  # published runs have as many steps as ours
+    return Samples(theirs, ours.trials, len(ours.values), freedom)
 
 
-def _published_trials(ours: SeedMeans, runs: int) -> int:
-    return max(1, round(runs * ours.trials / ours.runs))
+def _by_runs(published: float, ours: SeedMeans, runs: int) -> Judgement:
+    """Count whole runs, of which one slip may spoil each."""
+    found = judge_counts((_near(published * runs), runs), (_near(ours.mean * ours.runs), ours.runs))
+    return replace(found, ours=ours.mean, basis="runs, mid-p")
 
 
-def _by_counts(published: float, ours: SeedMeans, runs: int, shift: float) -> Judgement:
-    """Count steps, or whole runs where one slip may spoil a run."""
-    theirs, mine = (runs, ours.runs) if ours.carries else (_published_trials(ours, runs), ours.trials)
-    found = judge_counts((_near(published * theirs), theirs), (_near(ours.mean * mine), mine), shift)
-    return replace(found, ours=ours.mean, basis=f"{'runs' if ours.carries else 'steps'}, mid-p")
+def _by_seeds(published: float, ours: SeedMeans, runs: int, variance: float, freedom: int) -> Judgement:
+    """Judge a share of steps whose errors may come by seeds."""
+    of = _samples(ours, runs, freedom)
+    own, seen = _near(ours.mean * of.n2), _near(published * of.n1)
+
+    def p_of(count: int) -> float:
+        return seeds_mid_p(count, own, variance, of)
+
+    low, high = _agreeing(of.n1, own / of.n2, p_of)
+    share = own / of.n2 if 0 < own < of.n2 else (own + seen) / (of.n1 + of.n2)
+    inflation = max(LEAST_INFLATION, of.inflation(of.spread(variance, share)))
+    missed = max(missed_by_seeds(published, other, of, inflation, ERROR) for other in shifted(published, SHIFT))
+    p = p_of(seen)
+    verdict = AGREES if p >= ERROR else DIFFERS
+    ends = (low / of.n1, high / of.n1)
+    return Judgement(verdict, ours.mean, *ends, p, missed, SHIFT, "steps by seeds, mid-p")
 
 
 def _near(value: float) -> int:
@@ -352,30 +380,3 @@ def _agrees_by_t(shift: float, error: float, freedom: int) -> float:
     limits = _student(freedom) * ratios
     kept = [_normal(limit - shift / error) - _normal(-limit - shift / error) for limit in limits]
     return float(np.dot(weights, kept))
-
-
-@lru_cache(maxsize=4096)
-def _agrees_by_counts(share: float, n1: int, n2: int, shift: float) -> float:
-    """Return the probability that the test of counts does not reject a difference, in the direction harder to see."""
-    others = [other for other in (share - shift, share + shift) if -1e-9 <= other <= 1 + 1e-9]
-    return max((_not_rejected(share, min(1.0, max(0.0, other)), n1, n2) for other in others), default=0.0)
-
-
-def _not_rejected(first: float, second: float, n1: int, n2: int) -> float:
-    if max(n1, n2) > 60:  # counts are many: the difference of shares is nearly normal
-        middle = (first * n1 + second * n2) / (n1 + n2)
-        error = math.sqrt(max(middle * (1 - middle) * (1 / n1 + 1 / n2), 1e-12))
-        apart = math.sqrt(max(first * (1 - first) / n1 + second * (1 - second) / n2, 1e-12))
-        gap = abs(first - second)
-        return _normal((1.96 * error - gap) / apart) - _normal((-1.96 * error - gap) / apart)
-    chances1, chances2 = _binomial(n1, first), _binomial(n2, second)
-    return sum(
-        a * b
-        for k1, a in enumerate(chances1)
-        for k2, b in enumerate(chances2)
-        if a * b > 1e-9 and pooled_mid_p(k1, n1, k2, n2) >= ERROR
-    )
-
-
-def _binomial(n: int, share: float) -> list[float]:
-    return [math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n + 1)]

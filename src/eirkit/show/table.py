@@ -61,6 +61,10 @@ LATEX = {
     "×": r"$\times$", "−": "$-$",
 }  # fmt: skip
 DIGITS: Mapping[Unit, int] = {"milliseconds": 2, "dollars": 4, "bits": 0, "tokens": 0, "amount": 0, "bytes": 0}
+LETTERS_OF_COLUMN, LETTERS_BETWEEN = (
+    52,
+    3,
+)  # of small print in 3.3 inches, and the room that the space of a column takes
 MARKDOWN = {**{mark: f"\\{mark}" for mark in "\\|`*_[]~"}, "<": "&lt;"}
 _ENTITY = re.compile(r"&(?=#?\w+;)")  # elsewhere an ampersand is itself
 
@@ -90,6 +94,7 @@ class Column:
     priority: int = 0  # a terminal that is too narrow leaves out the highest first; 0 is always shown
     raw: str = ""  # the key of the plain values behind cells that are texts, for CSV
     link: str = ""  # the key of the addresses that cells lead to on a page, relative to it
+    measure: str = ""  # the identifier of the measure whose definition the heading leads to
 
     @classmethod
     def of(cls, measure: Measure, **more: Any) -> Self:
@@ -97,6 +102,7 @@ class Column:
         digits = DIGITS.get(measure.unit, 3)
         whole = f"{measure.of}, mean over runs" if measure.of and measure.pooled == "mean" else measure.of
         own = {"digits": digits, "percent": measure.unit == "share", "meaning": measure.meaning, "whole": whole}
+        own["measure"] = measure.id
         return cls(measure.id, measure.heading, **{**own, **more})
 
     def text(self, cell: Cell) -> str:
@@ -179,8 +185,16 @@ class Table:
     def latex_float(self) -> str:
         """Return the LaTeX table with a caption and a label, ready to be included in a paper."""
         said = ". ".join(one_line(text).translate(_LATEX).rstrip(".") for text in (self.title, self.note) if text)
-        lines = (r"\begin{table}", r"\centering", rf"\caption{{{said}.}}", rf"\label{{tab:{_label(self.id)}}}")
-        return "\n".join([*lines, self.latex(), r"\end{table}"])
+        # What does not fit a column of a usual paper spans both; in a paper with one column the star changes nothing.
+        widths = [max(map(len, cells)) for cells in zip(*self.lines(), strict=True)]
+        kind = "table*" if sum(widths) + LETTERS_BETWEEN * len(widths) > LETTERS_OF_COLUMN else "table"
+        lines = (
+            rf"\begin{{{kind}}}",
+            r"\centering\small",
+            rf"\caption{{{said}.}}",
+            rf"\label{{tab:{_label(self.id)}}}",
+        )
+        return "\n".join([*lines, self.latex(), rf"\end{{{kind}}}"])
 
     def latex(self) -> str:
         """Return a LaTeX table in the style of booktabs."""

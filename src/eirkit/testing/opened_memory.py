@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -59,8 +59,9 @@ class OpenedMemory:
 
     @property
     def is_queued(self) -> bool:
-        """True if calls reach it one at a time, because it runs in a process of its own."""
-        return isinstance(_plugin(self.memory), ProcessMemory)
+        """True if calls reach it one at a time: it is a vendor's system in a process of its own."""
+        plugin = _plugin(self.memory)
+        return isinstance(plugin, ProcessMemory) and not plugin.is_own
 
     @property
     def is_scripted(self) -> bool:
@@ -94,6 +95,15 @@ class OpenedMemory:
             await call_with_timeout(self.seconds, "write", self.memory.write, item)
         if flush:
             await self.flush()
+
+    async def write_together(self, items: Sequence[Item]) -> None:
+        """Write records at the same time, then wait until they can be found."""
+        plugin = _plugin(self.memory)
+        if isinstance(plugin, ProcessMemory):
+            await call_with_timeout(self.seconds, "write", plugin.write_together, items)
+        else:
+            await asyncio.gather(*(self.write(item, flush=False) for item in items))
+        await self.flush()
 
     async def flush(self) -> None:
         await call_with_timeout(self.seconds, "flush", self.memory.flush)

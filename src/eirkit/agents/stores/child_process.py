@@ -243,6 +243,10 @@ class ProcessMemory(MemorySystem):
     async def write(self, item: Item) -> None:
         await self._ask("write", item.label, item.text)
 
+    async def write_together(self, items: Sequence[Item]) -> None:
+        """Let the system write several records at the same time, as far as it waits while it writes."""
+        await self._ask("write_together", *((item.label, item.text) for item in items))
+
     async def flush(self) -> None:
         if "flush" in self._own:
             await self._ask("flush")

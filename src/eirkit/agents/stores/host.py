@@ -41,6 +41,9 @@ class Host:
             return getattr(self, verb if verb != "try" else "attempt")(*arguments)
         if verb == "write":
             return await self.call(verb, Item(*arguments))
+        if verb == "write_together":
+            await asyncio.gather(*(self.call("write", Item(*one)) for one in arguments))
+            return None
         if verb == "observe":
             messages, *rest = arguments
             return await self.call(verb, [Message(*one) for one in messages], *rest)

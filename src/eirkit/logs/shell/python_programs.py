@@ -42,6 +42,7 @@ _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _ENDS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 LONGEST_PROGRAM = 200_000  # characters
 _MOST_STATEMENTS = 4000
+_MOST_VALUES = 100_000  # that are looked at, as many as the longest program has; functions are followed at each call
 _DEEPEST_CALL = 4
 _DEEPEST_EXPRESSION = 60
 _SIGNS = (
@@ -85,18 +86,20 @@ class _Program:
         self.methods: dict[str, _Function] = {}
         self.commands: list[str] = []
         self.ledger = ProgramFiles()
-        self.depth = self.statements = 0
+        self.depth = self.statements = self.looked = 0
 
     def effects(self, tree: ast.Module) -> ProgramEffects:
         self.block(tree.body)
         done = self.ledger
-        return ProgramEffects(tuple(done.settled()), tuple(done.shown), tuple(self.commands), frozenset(done.said))
+        is_whole = self.statements <= _MOST_STATEMENTS and self.looked <= _MOST_VALUES
+        found = (tuple(done.settled()), tuple(done.shown), tuple(self.commands), frozenset(done.said))
+        return ProgramEffects(*found, self.looked, is_whole)
 
     def block(self, statements: Sequence[ast.stmt]) -> bool:
         """Interpret statements in order; return True if one of them leaves the block, so that the rest never runs."""
         for statement in statements:
             self.statements += 1
-            if self.statements > _MOST_STATEMENTS:
+            if self.statements > _MOST_STATEMENTS or self.looked > _MOST_VALUES:
                 return True
             if self.depth == 0:
                 self.ledger.line = statement.lineno
@@ -194,7 +197,8 @@ class _Program:
 
     def value(self, node: ast.expr, left: int = _DEEPEST_EXPRESSION) -> ProgramValue:
         """Return what is known of an expression, and record the effects of the calls in it."""
-        if left <= 0:
+        self.looked += 1
+        if left <= 0 or self.looked > _MOST_VALUES:
             return UNKNOWN_VALUE
         handler = _EXPRESSIONS.get(type(node))
         if handler is not None:

@@ -48,6 +48,8 @@ class ProgramEffects:
     shown: tuple[str, ...] = ()  # files whose content it prints
     commands: tuple[str, ...] = ()  # shell commands that it starts
     said: frozenset[str] = frozenset()  # literal lines that it prints
+    looked: int = 0  # values that were looked at
+    is_whole: bool = True  # it was followed to its end
 
 
 NO_EFFECTS = ProgramEffects()

@@ -17,6 +17,9 @@ from eirkit.logs.shell.words import UNKNOWN, Glob
 
 _STACK = "DIRSTACK"
 _MOST_FOLDERS = 32  # folders on the `pushd` stack
+_SCRIPT_CHARACTERS_PER_COMMAND = 200  # a script is parsed in the time of a command for so many characters
+_CHARACTERS_PER_VALUE = 5  # of a program that looks at each of its values once
+_VALUES_PER_COMMAND = 4  # a program's values are looked at in the time of a command
 _ECHO_ESCAPE = re.compile(r"\\([nt\\\"'])")
 _ECHO_MEANING = {"n": "\n", "t": "\t"}
 _STDIN = "open('/dev/stdin')"  # replacement for a program's input that another command supplies
@@ -165,6 +168,7 @@ def shell(walk: Walk, call: Invocation) -> Flow:
 
 
 def _parsed(walk: Walk, text: str) -> Node:
+    walk.state.effort.spend(len(text) // _SCRIPT_CHARACTERS_PER_COMMAND)  # a loop may run the same text each time
     return parse(text, walk.state.effort)
 
 
@@ -222,7 +226,13 @@ def _module(walk: Walk, call: Invocation) -> Flow:
 def _python(walk: Walk, call: Invocation, text: str) -> Flow:
     """Record the effects of a Python program; `arguments` begins with its own name."""
     piped = call.stdin.shows_files and "sys.stdin" in text
-    effects = effects_of(text.replace("sys.stdin", _STDIN) if piped else text, tuple(call.arguments[:10]))
+    arguments, effort = tuple(call.arguments[:10]), walk.state.effort
+    if not walk.state.pay_for_program(text, arguments):
+        return OTHER
+    effects = effects_of(text.replace("sys.stdin", _STDIN) if piped else text, arguments)
+    repeated = max(0, effects.looked - len(text) // _CHARACTERS_PER_VALUE)  # in functions and loops
+    effort.spend(repeated // _VALUES_PER_COMMAND + len(effects.writes))
+    effort.is_cut = effort.is_cut or not effects.is_whole
     for change in effects.writes:
         if change.command:
             _as_shell(walk, call, change)

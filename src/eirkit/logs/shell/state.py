@@ -27,6 +27,9 @@ _LONGEST_LISTING = 20_000
 _LONGEST_GLOB = 200
 _KEPT_CHARACTERS = 1 << 23  # characters of file texts that are kept
 _CHARACTERS_PER_COMMAND = 25  # a log of 1 MB may have 40,000 commands interpreted beyond the first 20,000
+_PROGRAM_CHARACTERS_PER_COMMAND = 30  # a program is parsed and followed once in so much time for each character
+_KNOWN_CHARACTERS_PER_COMMAND = 4000  # and looked up in so much
+_MOST_PROGRAMS = 256  # that count as known; `python_programs` remembers more
 _NAMES_PER_COMMAND = 80  # a glob is compared with so many names in the time of a command
 _NAME = re.compile(r"[\w./@+~-]+")
 _CONTROL = re.compile(r"[\x00-\x1f]")  # in no file's name; some mark what a word does not determine
@@ -78,6 +81,7 @@ class ShellState:
     on_windows: bool = False  # a line of PowerShell or cmd was seen
     unresolved: int = 0  # words that name files which cannot be determined
     effort: Effort = field(default_factory=Effort)
+    programs: dict[int, None] = field(default_factory=dict)  # programs that were paid for, by their hash
     cut_short: Tally[str] = field(default_factory=Tally)  # calls that were not followed to their end, by tool
     listings: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=_MOST_LISTINGS))
     _outputs: list[tuple[str, str]] = field(default_factory=list)
@@ -87,6 +91,16 @@ class ShellState:
     _kept: int = 0
     _resolved: dict[tuple[str, str], str] = field(default_factory=dict)  # by folder and word
     _matched: dict[str, tuple[int, list[str]]] = field(default_factory=dict)  # names looked at and matched, by glob
+
+    def pay_for_program(self, text: str, arguments: tuple[str, ...]) -> bool:
+        """Pay for following a program; one that the run started before, with the same arguments, is remembered."""
+        key = hash((text, arguments))
+        if key in self.programs:
+            return self.effort.spend(1 + len(text) // _KNOWN_CHARACTERS_PER_COMMAND)
+        if len(self.programs) >= _MOST_PROGRAMS:
+            self.programs.clear()
+        self.programs[key] = None
+        return self.effort.spend(1 + len(text) // _PROGRAM_CHARACTERS_PER_COMMAND)
 
     def resolve(self, word: str, folder: str | None = None) -> str | None:
         """Return the path that a word names, relative to the repository if inside it; None if it names none."""

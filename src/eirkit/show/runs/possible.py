@@ -127,6 +127,8 @@ def section_of(found: Sequence[TaskPossible], unknown: Sequence[str]) -> Section
     if not found:
         return Section("What was possible", tuple(unknown)) if unknown else None
     words = (*sentences(found), *explained(found), *unknown)
+    if all(cell.held.bits is None for one in found for cell in one.cells):
+        return Section("What was possible", words)  # the chart would have no point
     figure = Figure("possible", "Accuracy over the bits held", tuple(possible_chart(one) for one in found))
     return Section("What was possible", words, (figure, possible_table(found)))
 
