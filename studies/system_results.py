@@ -1,7 +1,8 @@
 """Keeps what the studies of memory systems found in one file, and writes it into the pages about them.
 
-python -m studies.system_results keep DIR [GATE]: from the folders of `studies.system_profiles`, and from the file of
-`studies.system_gate`. python -m studies.system_results write: the generated parts of both pages.
+python -m studies.system_results keep DIR GATE BY_HAND: from the folders of `studies.system_profiles`, and the files of
+`studies.system_gate` and `studies.faults_by_hand`.
+python -m studies.system_results write: the generated parts of both pages.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from eirkit.agents.memory import AS_DOCUMENTED, find_memory, requirements_of
 from eirkit.agents.stores.environments import node_folder, python_of
+from eirkit.findings.word_measures import WORD_FATES
 from eirkit.paper.studies.comparison import listed
 from eirkit.show.runs.words import word_tables
 from eirkit.show.table import Table
@@ -57,8 +59,8 @@ LEGEND = "rank: the ranks"  # where the ranking of `choose` ends and its explana
 Results = dict[str, Any]
 
 
-def keep(folder: Path, gate: Path | None) -> Results:
-    """Return what was found in the folders of a study, and in the file of a gate."""
+def keep(folder: Path, gate: Path, by_hand: Path) -> Results:
+    """Return what was found in the folders of a study, and in the files of a gate and of calls by hand."""
     found: Results = {kind: {} for kind in GRIDS}
     for kind in GRIDS:
         for path in folders_in(folder, kind):
@@ -69,7 +71,7 @@ def keep(folder: Path, gate: Path | None) -> Results:
                     found[kind][path.name]["examples"] = list(examples(path))
     found["earlier"] = json.loads(RESULTS.read_text("utf-8"))["earlier"]  # lines of systems that were not run again
     found["choices"] = choices(folder / "words", found["words"])
-    found["gate"] = [] if gate is None else json.loads(gate.read_text("utf-8"))
+    found["gate"], found["by_hand"] = (json.loads(path.read_text("utf-8")) for path in (gate, by_hand))
     return found
 
 
@@ -124,15 +126,27 @@ def word_page(found: Results) -> dict[str, str]:
     rows: list[Row] = [row for one in usual.values() for row in one["rows"]]
     tables = [one for one in word_tables(rows) if one.rows]
     ran = {_system(name): one["examples"] for name, one in usual.items()}
-    earlier = [line for line in found["earlier"]["conversations"] if line["memory"] not in ran]
+    worlds = {_system(name): one["rows"][0]["words"]["worlds"] for name, one in usual.items()}
+    earlier = [one for one in found["earlier"]["conversations"] if worlds.get(one["memory"], 0) < one["worlds"]]
     told = {**ran, **{f"{name}, earlier": one for name, one in found["earlier"]["examples"].items() if name not in ran}}
     return {
         "what-ran": markdown([_ran(usual)]),
         "ranking": "\n\n".join(f"```text\n{text}\n```" for text in found["choices"].values()),
         "figures": markdown(tables),
         "not-run-again": markdown([listed("earlier", "Earlier state", earlier)]) if earlier else "Nothing is left.",
+        "by-hand": markdown([_by_hand(found["by_hand"])]),
         "examples": "\n\n".join(f"### {name}\n\n" + "\n".join(one) for name, one in told.items() if one),
     }
+
+
+def _by_hand(rows: Sequence[Mapping[str, Any]]) -> Table:
+    marks = {True: "yes", False: "no"}
+    lines = [
+        {name: marks.get(value, value) if isinstance(value, bool) else value for name, value in row.items()}
+        | {"fate": WORD_FATES[row["fate"]].label}
+        for row in rows
+    ]
+    return listed("by-hand", "Faults held against the vendor's own store and search", lines)
 
 
 def _ran(words: Mapping[str, Any]) -> Table:
@@ -160,8 +174,7 @@ def _gate(rows: Sequence[Mapping[str, Any]]) -> Table:
         {
             "memory": row["memory"],
             "profile": row["profile"] or AS_DOCUMENTED,
-            "held": f"{row['held']} of 18" if row["held"] else None,
-            "what does not hold": row["broken"] or None,
+            "result": row["broken"] or "everything holds",
             "not tested": "; ".join(_untested(row["notes"])) or None,
             "CPU seconds": row["cpu s"],
         }
@@ -194,8 +207,7 @@ def renewed(page: str, parts: Mapping[str, str]) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     if arguments and arguments[0] == "keep":
-        folder, *gate = map(Path, arguments[1:])
-        found = keep(folder, gate[0] if gate else None)
+        found = keep(*map(Path, arguments[1:]))
         RESULTS.write_text(json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
     else:
         found = json.loads(RESULTS.read_text("utf-8"))

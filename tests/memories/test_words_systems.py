@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from studies.faults_by_hand import DAYS, SCRIPTS, ask_vendor, sessions_of
 
 from eirkit.agents.memory import MemorySystem
-from eirkit.agents.model import Message, ModelOptions
-from eirkit.agents.models.reader import make_reader
-from eirkit.agents.stores.embeddings import find_embedding
-from eirkit.agents.stores.endpoint import ModelEndpoint
-from eirkit.agents.stores.environments import python_of
+from eirkit.agents.model import Message
 from eirkit.findings.word_measures import WORD_FATES
 from eirkit.tasks.conversations import ToldWorld
 from eirkit.tasks.generation import find_workload, generate_many
@@ -119,55 +115,13 @@ def test_letta_cannot_take_back_what_its_agent_archived():
     assert any(text.startswith("[2031-01-13]") for text in held), "the withdrawal is a passage of its own"
 
 
-BY_HAND = """
-import json, os, sys
-from pathlib import Path
-from eirkit.agents.memories.mem0 import stop_words
-url, folder, sessions, question = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), sys.argv[4]
-os.environ["FASTEMBED_CACHE_PATH"] = str(stop_words(Path(folder) / "keywords"))
-from mem0 import Memory
-own = {"model": "any", "openai_base_url": url}
-memory = Memory.from_config({
-    "llm": {"provider": "openai", "config": own},
-    "embedder": {"provider": "openai", "config": {**own, "embedding_dims": 384}},
-    "vector_store": {"provider": "qdrant", "config": {"path": folder + "/q", "embedding_model_dims": 384}},
-    "history_db_path": folder + "/h.db",
-})
-for messages, at in sessions:
-    memory.add(messages, user_id="u", metadata={"date": at}, prompt=f"The Observation Date is {at}.")
-print(json.dumps([one["memory"] for one in memory.search(question, filters={"user_id": "u"}, top_k=5)["results"]]))
-"""
-
-
-@needs("mem0")
-def test_mem0_called_by_hand_with_the_same_messages_returns_the_same_list(tmp_path):
+@pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name)) for name in SCRIPTS])
+def test_a_system_called_by_hand_with_the_same_messages_returns_the_same_list(name):
     told_world = task(3)
-    sessions = [
-        ([Message(one.role, one.text) for one in session.messages], f"s{number}", told_world.turns[0][1:11])
-        for number, session in enumerate(told_world.sessions)
-    ]
-    asked = told_world.asked[0].text
-    _, ours = kept("mem0", sessions, asked)
-
-    async def by_hand() -> str:
-        endpoint = ModelEndpoint(make_reader(ModelOptions()), find_embedding("minilm"))
-        url = await endpoint.start()
-        try:
-            plain = [[[{"role": m.role, "content": m.content} for m in said], at] for said, _, at in sessions]
-            command = [str(python_of("mem0")), "-c", BY_HAND, url, str(tmp_path), json.dumps(plain), asked]
-            own = {
-                "MEM0_TELEMETRY": "False",
-                "MEM0_DIR": str(tmp_path),
-                "OPENAI_API_KEY": "none",
-                "HOME": str(tmp_path),
-                "HF_HUB_OFFLINE": "1",
-                "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
-            }
-            done = await asyncio.to_thread(subprocess.run, command, env=own, capture_output=True, text=True, check=True)
-            return done.stdout
-        finally:
-            await endpoint.stop()
-
-    theirs = json.loads(asyncio.run(by_hand()).splitlines()[-1])
-    assert [text.partition("] ")[2] for text in ours] == theirs
+    sessions, asked = sessions_of(told_world), told_world.asked[0].text
+    given = [([Message(**one) for one in said], f"session-{n}", at) for n, (said, at) in enumerate(sessions, 1)]
+    held, ours = kept(name, given, asked)
+    listed, (theirs,) = asyncio.run(ask_vendor(name, sessions, [asked]))
+    assert [DAYS.sub("", text) for text in ours] == theirs
+    assert {DAYS.sub("", text) for text in held} >= set(listed), "some also list the messages themselves"
     assert len(theirs) == 5
