@@ -99,7 +99,8 @@ def _is_paid(record: Mapping[str, Any], journal: Journal) -> bool:
         return True
     calls = sum(attempt.usage["calls"] for attempt in paid)
     usd = sum(amount for attempt in paid for amount in attempt.usd.values())
-    return calls >= usage["calls"] - usage["cache_hits"] and float(usd) >= usage["cost_usd"] - 1e-9
+    needed, cost = usage["calls"] - usage["cache_hits"], usage["cost_usd"]
+    return bool(calls >= needed and float(usd) >= cost - 1e-9)
 
 
 def _rows(folder: Path, settings: Mapping[str, Any], find: Callable[[str], Study]) -> tuple[int, list[str]]:
