@@ -117,12 +117,13 @@ def word_page(found: Results) -> dict[str, str]:
     rows: list[Row] = [row for one in usual.values() for row in one["rows"]]
     tables = [one for one in word_tables(rows) if one.rows]
     ran = {_system(name): one["examples"] for name, one in usual.items()}
+    rankings = [found["choices"][count] for count in sorted(found["choices"], key=int, reverse=True)]
     worlds = {_system(name): one["rows"][0]["words"]["worlds"] for name, one in usual.items()}
     earlier = [one for one in found["earlier"]["conversations"] if worlds.get(one["memory"], 0) < one["worlds"]]
     told = {**ran, **{f"{name}, earlier": one for name, one in found["earlier"]["examples"].items() if name not in ran}}
     return {
         "what-ran": markdown([_ran(usual)]),
-        "ranking": "\n\n".join(f"```text\n{text}\n```" for text in found["choices"].values()),
+        "ranking": "\n\n".join(f"```text\n{text}\n```" for text in rankings),
         "figures": markdown(tables),
         "not-run-again": markdown([_ordered("earlier", "Earlier state", earlier)]) if earlier else "Nothing is left.",
         "by-hand": markdown([_by_hand(found["by_hand"])]),
