@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from eirkit.logs.measures import BREAK_MEASURES
 from eirkit.logs.tables import read_rows
 from eirkit.runs.store import RUNS, scan_runs
+from eirkit.show.glossary import GLOSSARY
 
 
 def run_of(folder, name, **wanted):
@@ -153,7 +154,8 @@ def test_a_heading_sorts_up_down_and_not_at_all(look, folder):
     heading = page.get_by_role("button", name="peak demand")
     heading.click()
     page.wait_for_selector("th[aria-sort=descending]")
-    column = page.locator("section[aria-label=Runs] thead th").all_inner_texts().index("peak demand ▼") + 1
+    headings = page.locator("section[aria-label=Runs] thead th").all_inner_texts()
+    column = next(place for place, words in enumerate(headings, 1) if words.startswith("peak demand ▼"))
     expect(page.locator(f"{RUNS_SHOWN}:first-child td:nth-child({column})")).to_have_text(str(most))
     heading.click()
     page.wait_for_selector("th[aria-sort=ascending]")
@@ -363,3 +365,16 @@ def test_a_sweep_is_shown_beside_what_was_possible(look):
     assert part.locator(".possible svg [data-mark=dot] *").count() > 0  # the cells
     part.get_by_text("The same as a table").click()
     expect(part.locator("tbody tr").first).to_be_visible()
+
+
+def test_every_measure_leads_to_its_definition_and_back(look):
+    page = look.at("?at=cohort", RUNS_SHOWN)
+    links = page.locator("section[aria-label=Runs] thead a.term, dl.figures a.term")
+    assert links.count() >= 8
+    for address in [link.get_attribute("href") for link in links.all()]:
+        assert GLOSSARY[parse_qs(urlsplit(address).query)["terms"][0]]
+    page.get_by_role("link", name="What peak demand means").first.click()
+    expect(page.locator("#measure-peak_demand_tokens")).to_be_in_viewport()
+    assert look.axe() == []
+    page.get_by_role("link", name="cohort").click()
+    page.wait_for_selector(RUNS_SHOWN)

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
 from eirkit.show.colours import coloured
 from eirkit.show.document import Axis, Chart, Figure, Headline, Listing, Page, Section, Series
+from eirkit.show.glossary import GLOSSARY, glossary_page
 from eirkit.show.html import policy, render
 from eirkit.show.table import Column, Table, clean, in_viewer
 from tests.report.reading_pages import cells, data_of, faults, read, saved
@@ -176,3 +178,21 @@ def test_only_a_page_in_the_viewer_links_to_it():
     shown = render(page, viewer="./?at=x")
     assert 'href="./?at=x&amp;run=a+b%26c&amp;t=3"' in shown
     assert "javascript:x" not in shown
+
+
+def test_every_measure_on_a_page_leads_to_its_definition_on_it():
+    accuracy, causes = RUN_MEASURES["accuracy"], list(CAUSE_MEASURES)
+    table = Table("t", "t", (Column("run", "run"), Column.of(accuracy)), ({"run": "a", "accuracy": 0.5},))
+    series = tuple(Series.of(one, "bars", ("a",), (0.1,)) for one in causes)
+    chart = Chart("c", "c", "c", Axis("x", "category"), Axis("y"), series)
+    text = render(Page("t", Headline("", "", ()), (Section("s", (), (table, chart)),)))
+    linked = set(re.findall(r'href="#measure-(\w+)"', text))
+    assert linked == {accuracy.id, *(one.id for one in causes)}
+    for id in linked:
+        assert text.count(f'id="measure-{id}"') == 1
+        assert GLOSSARY[id].meaning.replace("'", "&#x27;") in text
+
+
+def test_the_glossary_of_the_site_has_an_anchor_for_every_measure():
+    page = glossary_page()
+    assert sorted(re.findall(r'<a id="measure-(\w+)"></a>', page)) == sorted(one.id for one in GLOSSARY)

@@ -28,3 +28,14 @@ export function measure(id: string): Measure {
 export function label(id: string): string {
   return measure(id).label;
 }
+
+const BY_LABEL = new Map([...BY_ID.values()].map((one) => [one.label, one.id]));
+
+// The measure with an identifier or a label; null for anything else.
+export function measureNamed(name: string): string | null {
+  return BY_ID.has(name) ? name : (BY_LABEL.get(name.replace(/^mean /, "")) ?? null);
+}
+
+export function allMeasures(): Measure[] {
+  return [...BY_ID.values()];
+}

@@ -11,9 +11,11 @@ from typing import Any
 from eirkit.board.checking import Checked
 from eirkit.board.standings import Entry, Track, lost_of
 from eirkit.errors import UsageError
+from eirkit.findings.measures import FATE_MEASURES
 from eirkit.findings.statistics import Interval
+from eirkit.findings.word_measures import WORD_FATES
 from eirkit.folders import replace_file
-from eirkit.measures import Measure
+from eirkit.measures import Measure, MeasureGroup
 from eirkit.show.differences import measure_of
 from eirkit.show.document import Axis, Chart, Headline, Listing, Page, Section, Series, facts
 from eirkit.show.html import render
@@ -141,6 +143,9 @@ def track_table(track: Track) -> Table:
         Column("null", "above null", figures=True),
         Column("sham", "above sham", figures=True, priority=2),
         Column("lost", "lost", percent=True, meaning="records needed from memory that did not come back", priority=1),
+        Column(
+            "why", "main failure", meaning="the most frequent fate of a needed record, or of a question", priority=2
+        ),
         Column("bits", "bits held, needed", figures=True, priority=3),
         *(_column(measure_of(name)) for name in _SHOWN),
     )
@@ -162,6 +167,7 @@ def _line(entry: Entry) -> dict[str, Cell]:
         "null": _gain(entry.over_null),
         "sham": _gain(entry.over_sham),
         "lost": lost_of(entry),
+        "why": _why(entry),
         "bits": None if held is None or needed is None else f"{held:,.0f}, {needed:,.0f}",
         **{name: entry.figures.get(name) for name in _SHOWN},
     }
@@ -191,7 +197,7 @@ def entry_page(track: Track, place: int) -> Page:
     sections = (
         Section("Ranking", (), (back,)),
         Section("Rows", (), (_rows_table(entry),)),
-        *([Section("What became of records that were needed", (), (_fates_table(entry),))] if entry.fates else []),
+        *([Section(_group_of(entry).title, (), (_fates_table(entry),))] if entry.fates else []),
         Section("What was checked", (), (_facts(entry), *_versions(checked))),
     )
     return Page(
@@ -219,12 +225,34 @@ def _rows_table(entry: Entry) -> Table:
     return Table("rows", "Accuracy by setting", columns, tuple({c.key: row[c.key] for c in columns} for row in rows))
 
 
+def _group_of(entry: Entry) -> MeasureGroup:
+    """Return the fates that the tasks of an entry can have."""
+    return WORD_FATES if any("words" in row for row in entry.rows) else FATE_MEASURES
+
+
 def _fates_table(entry: Entry) -> Table:
-    columns = (Column("fate", "fate", role="text"), Column("share", "share", percent=True))
+    group = _group_of(entry)
+    columns = (
+        Column("fate", "fate", role="text"),
+        Column("share", "share", percent=True),
+        Column("meaning", "meaning", role="text"),
+    )
     rows: list[dict[str, Cell]] = [
-        {"fate": measure_of(name).label, "share": found} for name, found in entry.fates.items()
+        {"fate": group[name].label, "share": found, "meaning": group[name].meaning}
+        for name, found in entry.fates.items()
     ]
-    return Table("fates", "Fates, as shares of the records needed", columns, tuple(rows))
+    (whole,) = {one.of for one in group}
+    return Table("fates", f"{group.title}, as shares of {whole}", columns, tuple(rows))
+
+
+def _why(entry: Entry) -> str | None:
+    """Return the most frequent way in which a record or an answer failed, with its share."""
+    group = _group_of(entry)
+    failed = {name: found for name, found in entry.fates.items() if group[name].better == "less"}
+    if not failed:
+        return None
+    most = max(failed, key=failed.__getitem__)
+    return f"{group[most].label} {share(failed[most])}"
 
 
 def _facts(entry: Entry) -> Table:

@@ -15,6 +15,7 @@ from eirkit.findings.fates import FATES, LOST, pool_fates
 from eirkit.findings.intervals import mean_difference, mean_share
 from eirkit.findings.ranking import Ranking, rank
 from eirkit.findings.statistics import Interval
+from eirkit.findings.word_measures import WORD_FATES
 from eirkit.show.runs.choice import details_of
 from eirkit.show.runs.figures import AXES
 from eirkit.show.runs.folder import RunFacts, SweepFolder
@@ -48,7 +49,7 @@ class Entry:
     over_null: Interval
     over_sham: Interval
     figures: Mapping[str, float | None]  # time, size, money, and bits held and needed
-    fates: Mapping[str, float]  # shares of the records needed from memory
+    fates: Mapping[str, float]  # shares of the records needed from memory; in words, of the questions: why they failed
 
     @property
     def name(self) -> str:
@@ -122,8 +123,16 @@ def _entry(
         mean_difference(gains[0], tasks),
         mean_difference(gains[1], tasks),
         details_of(runs),
-        {fate: share for fate in FATES if (share := fates.shares.get(fate))},
+        _word_fates(rows) or {fate: share for fate in FATES if (share := fates.shares.get(fate))},
     )
+
+
+def _word_fates(rows: Sequence[Row]) -> dict[str, float]:
+    """Return why answers in words were wrong, as shares of the questions; empty for other tasks."""
+    told = [row["words"] for row in rows if "words" in row]
+    asked = sum(one["abilities"][0]["asked"] for one in told)
+    counts = {fate.id: sum(one["fates"].get(fate.id, 0) for one in told) for fate in WORD_FATES}
+    return {fate: count / asked for fate, count in counts.items() if count}
 
 
 def _place(row: Row) -> tuple[tuple[str, Any], ...]:
@@ -171,4 +180,4 @@ def _title(entry: Entry) -> str:
 
 def lost_of(entry: Entry) -> float | None:
     """Return the share of needed records that the memory lost; None if none was needed."""
-    return sum(entry.fates.get(fate, 0.0) for fate in LOST) if entry.fates else None
+    return sum(entry.fates.get(fate, 0.0) for fate in LOST) if set(entry.fates) & set(FATES) else None

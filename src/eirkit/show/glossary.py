@@ -91,5 +91,12 @@ def _section(group: MeasureGroup) -> str:
 def _line(one: Measure) -> str:
     unit = f"share of {one.of}" if one.of else UNITS[one.unit]
     meaning = markdown_text(f"{one.meaning[0].upper()}{one.meaning[1:]}.")
-    cells = (one.label, f"`{one.id}`", meaning, unit, POOLED[one.pooled], one.better or "–")
+    cells = (
+        f'<a id="measure-{one.id}"></a>{one.label}',
+        f"`{one.id}`",
+        meaning,
+        unit,
+        POOLED[one.pooled],
+        one.better or "–",
+    )
     return f"| {' | '.join(cells)} |"

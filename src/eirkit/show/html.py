@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -18,8 +18,10 @@ from typing import Any
 from urllib.parse import quote
 
 from eirkit import __version__
+from eirkit.measures import POOLED, UNITS
 from eirkit.show.colours import coloured
 from eirkit.show.document import Chart, Figure, Headline, Item, Listing, Page, Section, drawn_json
+from eirkit.show.glossary import GLOSSARY
 from eirkit.show.table import Cell, Table, clean
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -69,9 +71,8 @@ def render(page: Page, viewer: str = "") -> str:
         viewer: the address of the page's folder in the viewer, to which rows then link; a file on its own has none.
     """
     page, names = coloured(page), _Names(viewer)
-    body = "\n".join(
-        [_header(page, viewer), _answer(page.headline), _contents(page), *_sections(page, names), _footer()]
-    )
+    parts = [_header(page, viewer), _answer(page.headline), _contents(page), *_sections(page, names), _terms(page)]
+    body = "\n".join([*filter(None, parts), _footer()])
     return f"{_head(page)}\n<body>\n{body}\n{_script(page)}</body>\n</html>\n"
 
 
@@ -213,7 +214,7 @@ def _table(table: Table, names: _Names) -> str:
         _class(table.is_numeric(column), [line[at] for line in lines]) for at, column in enumerate(table.columns)
     ]
     titles = zip(table.columns, classes, strict=True)
-    head = "".join(f'<th scope="col"{kind}>{inert(column.title)}</th>' for column, kind in titles)
+    head = "".join(f'<th scope="col"{kind}>{term(column.title, column.measure)}</th>' for column, kind in titles)
     links = [[names.address(row.get(column.link)) for column in table.columns] for row in table.rows]
     anchors = [anchor if isinstance(anchor := row.get(ANCHOR), str) else "" for row in table.rows]
     rows = "\n".join(_row(*one, classes) for one in zip(lines, links, map(names.row, anchors), strict=True))
@@ -251,11 +252,18 @@ def _drawing(item: Chart | Figure, name: str) -> str:
     return (
         f'<figure class="item" id="{inert(name)}" data-chart>'
         f"<figcaption><h3>{inert(item.title)}</h3>{alternatives}</figcaption>"
-        f'<div class="drawing"></div>{notes}'
+        f'<div class="drawing"></div>{_legend_terms(charts)}{notes}'
         f"<details data-print><summary>The data behind this picture</summary>{tables}"
         f'<p class="data-link">{links}</p></details>'
         f'<script type="application/json">{inert_json(drawn_json(item))}</script></figure>\n'
     )
+
+
+def _legend_terms(charts: Sequence[Chart]) -> str:
+    """Return the measures that a chart shows, each with a link to its definition."""
+    named = {series.measure: series.name for chart in charts for series in chart.series if series.measure in GLOSSARY}
+    links = ", ".join(term(name, measure) for measure, name in named.items())
+    return f'<p class="note">Definitions: {links}</p>' if links else ""
 
 
 def _alternatives(item: Chart | Figure) -> Iterator[str]:
@@ -270,6 +278,41 @@ def _notes(item: Chart | Figure) -> Iterator[str]:
     yield item.note
     for chart in item.panels if isinstance(item, Figure) else (item,):
         yield from (chart.note, chart.coincident)
+
+
+def term(name: str, measure: str) -> str:
+    """Return the name of a measure with a link to its definition at the end of the page."""
+    known = measure in GLOSSARY
+    return f'<a class="term" href="#measure-{inert(measure)}">{inert(name)}</a>' if known else inert(name)
+
+
+def _measures_of(page: Page) -> list[str]:
+    """Return the measures that tables and charts of a page show, in their order, each once."""
+    found: list[str] = []
+    for item in page.items():
+        if isinstance(item, Table):
+            found += [column.measure for column in item.columns]
+        elif not isinstance(item, Listing):
+            charts = item.panels if isinstance(item, Figure) else (item,)
+            found += [series.measure for chart in charts for series in chart.series]
+    return [measure for measure in dict.fromkeys(found) if measure in GLOSSARY]
+
+
+def _terms(page: Page) -> str:
+    """Return the definitions of all measures on a page, to which its tables and charts link."""
+    shown = [GLOSSARY[measure] for measure in _measures_of(page)]
+    if not shown:
+        return ""
+    entries = "".join(
+        f'<div id="measure-{one.id}"><dt>{inert(one.label)} <code>{one.id}</code></dt>'
+        f"<dd>{inert(one.meaning)} ({inert(f'share of {one.of}' if one.of else UNITS[one.unit])}; "
+        f"{inert(POOLED[one.pooled])})</dd></div>"
+        for one in shown
+    )
+    return (
+        '<section id="terms" aria-labelledby="terms-title"><h2 id="terms-title">What the measures mean</h2>'
+        f'<dl class="terms">{entries}</dl></section>'
+    )
 
 
 def _footer() -> str:

@@ -94,6 +94,7 @@ class Column:
     priority: int = 0  # a terminal that is too narrow leaves out the highest first; 0 is always shown
     raw: str = ""  # the key of the plain values behind cells that are texts, for CSV
     link: str = ""  # the key of the addresses that cells lead to on a page, relative to it
+    measure: str = ""  # the identifier of the measure whose definition the heading leads to
 
     @classmethod
     def of(cls, measure: Measure, **more: Any) -> Self:
@@ -101,6 +102,7 @@ class Column:
         digits = DIGITS.get(measure.unit, 3)
         whole = f"{measure.of}, mean over runs" if measure.of and measure.pooled == "mean" else measure.of
         own = {"digits": digits, "percent": measure.unit == "share", "meaning": measure.meaning, "whole": whole}
+        own["measure"] = measure.id
         return cls(measure.id, measure.heading, **{**own, **more})
 
     def text(self, cell: Cell) -> str:

@@ -8,6 +8,7 @@ import { CutPage } from "./cut";
 import { Inert } from "./inert";
 import { FolderPage } from "./overview";
 import { RunPage } from "./run";
+import { TermsPage } from "./terms";
 import "../measures.css";
 import "./viewer.css";
 
@@ -21,6 +22,7 @@ function Page() {
   const at = address.get("at") ?? own?.key ?? null;
   const others = folders.filter((folder) => folder.key !== at);
   const run = address.get("run");
+  const terms = address.get("terms");
   const isCut = folders.find((folder) => folder.key === at)?.kind === "compaction";
   const place = run && ["t", "turn"].map((name) => address.has(name) && `${name === "t" ? "step" : name} ${address.get(name)}`).find(Boolean);
   const stamp = useStamp(at);
@@ -37,13 +39,14 @@ function Page() {
       </header>
       <main id="content" tabIndex={-1}>
         {error && <p class="fault">{error}</p>}
-        {data && !at && <Folded folders={folders} />}
-        {at === "." && !run && others.length > 0 && (
+        {terms !== null && <TermsPage chosen={terms} />}
+        {data && !at && terms === null && <Folded folders={folders} />}
+        {at === "." && !run && terms === null && others.length > 0 && (
           <nav aria-label="Below this folder" class="below">
             <span class="quiet">below this folder:</span> <Folded folders={others} />
           </nav>
         )}
-        {at && !run && <FolderPage key={at} at={at} address={address} stamp={stamp} />}
+        {at && !run && terms === null && <FolderPage key={at} at={at} address={address} stamp={stamp} />}
         {at && run && isCut && <CutPage key={`${at}/${run}`} at={at} run={run} address={address} stamp={stamp} />}
         {at && run && data && !isCut && <RunPage key={`${at}/${run}`} at={at} run={run} address={address} stamp={stamp} />}
       </main>
@@ -55,11 +58,11 @@ function Crumbs({ name, at, run, own }: { name: string; at: string | null; run: 
   return (
     <nav aria-label="Where we are">
       <h1>
-        <Crumb to={{}} here={!at || (own && !run)} text={name || "eirkit"} />
+        <Crumb to={{}} here={(!at || (own && !run)) && !readAddress().has("terms")} text={name || "eirkit"} />
         {at && at !== "." && (
           <>
             {" / "}
-            <Crumb to={{ at }} here={!run} text={at} />
+            <Crumb to={{ at }} here={!run && !readAddress().has("terms")} text={at} />
           </>
         )}
         {run && (

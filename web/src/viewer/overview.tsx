@@ -9,6 +9,7 @@ import { Inert } from "./inert";
 import { PossiblePart } from "./possible";
 import { EvidencePart } from "./section";
 import { COMPACTIONS, RUNS, RunTable } from "./table";
+import { TermLink } from "./terms";
 import { shown } from "./words";
 
 export function FolderPage({ at, address, stamp }: { at: string; address: URLSearchParams; stamp: string }) {
@@ -104,7 +105,10 @@ export function Figures({ figures }: { figures: [string, string][] }) {
     <dl class="figures">
       {figures.map(([name, value]) => (
         <div key={name}>
-          <dt>{name}</dt>
+          <dt>
+            {name}
+            <TermLink name={name} title={name} />
+          </dt>
           <dd>
             <Inert text={value} />
           </dd>

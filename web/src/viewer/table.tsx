@@ -4,6 +4,7 @@ import { go, linkTo, rowsAsked } from "./address";
 import { useAnswer } from "./asking";
 import { failureColour, fateColour } from "./failures";
 import { Inert } from "./inert";
+import { TermLink } from "./terms";
 import { shown } from "./words";
 
 const ROWS = 100;
@@ -106,6 +107,7 @@ function Heading({ field, sort }: { field: Field; sort: string }) {
         {field.title}
         <span aria-hidden="true">{direction === "ascending" ? " ▲" : direction === "descending" ? " ▼" : ""}</span>
       </button>
+      <TermLink name={field.key} title={field.title} />
     </th>
   );
 }
