@@ -30,6 +30,10 @@ from eirkit.runs.values import show_seeds
 from eirkit.show.exports import FIGURES
 
 LIST = "studies.md"
+IN_MANIFEST = {
+    *("schema", "command", "settings", "plan_sha256", "cells", "runs", "prompt_sha256", "rules"),
+    *("prices_sha256", "sources", "eirkit", "python", "platform", "dependencies", "crc32"),
+}
 ALWAYS = (PAGE, DOCUMENT, LIST, ROWS, CITATION, CROISSANT)
 
 
@@ -82,6 +86,8 @@ def _manifest(folder: Path, archive: Mapping[str, Any], find: Callable[[str], St
     except (EirkitError, TypeError, ValueError) as error:
         yield f"{ARCHIVE}: its settings cannot be read: {error}"
         return
+    if more := sorted(manifest.keys() - IN_MANIFEST):
+        yield f"{name}: it has {', '.join(more)}, which no manifest has"
     names_code = any(":" in model for model in settings["models"])
     planned = plan_facts(plan) | ({} if names_code else prompt_facts(plan))
     for part, value in planned.items():
