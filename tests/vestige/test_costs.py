@@ -99,9 +99,9 @@ def test_similar_lines_far_away_in_a_file_were_not_shown_before() -> None:
     assert repeated_in([("cat a.py | head -3", "\n".join(LINES)), ("nl -ba a.py | sed -n '40,42p'", numbered)])[1] == 0
 
 
-def test_lines_shown_again_count_by_their_own_words_and_not_as_a_share_of_the_lines() -> None:
+def test_lines_shown_again_count_by_their_text_and_not_as_a_share_of_the_lines() -> None:
     place = ShellState(roots=("/repo",), folder="/repo", count=counted_words)
-    long = " ".join(["word"] * 97)
+    long = "x" * 97
     calls = [("sed -n '2,4p' a.py", "a\nb\nc\n"), ("sed -n '1,4p' a.py", f"{long}\na\nb\nc\n")]
     touches = [shell_touches(command, output, 0, place) for command, output in calls]
     turns = [Turn(number, touch.reads, (), 0, RecordedTurn()) for number, touch in enumerate(touches, 1)]

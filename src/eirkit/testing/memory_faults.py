@@ -84,13 +84,20 @@ async def _found(system: Factory, limits: SuiteLimits) -> None:
             late = await _appears(opened, items[-1])
             call = f"search({items[-1].text!r}) right after write and flush"
             assert late is None, f"late: {call} returned nothing of it; it was found {late:.1f} s later"
+            await _missed(opened, items[:-1])  # earlier writes that search lacks tell more than the last one
             raise AssertionError(f"last write invisible: {call} did not return it")
-        missed = [item for item in items if not await _sought(opened, item)]
-        held = [item for item in missed if item.text in (await opened.read(item.label) or "")]
-        if held:
-            lie = f"read({held[0].label!r}) returns it and search({held[0].text!r}) does not"
-            raise AssertionError(f"read and search disagree on {len(held)} of {len(items)} records: {lie}")
+        missed = await _missed(opened, items)
         assert not missed, f"lost write: search({missed[0].text!r}) returned nothing of {missed[0].label}"
+
+
+async def _missed(opened: OpenedMemory, items: Sequence[Item]) -> list[Item]:
+    """Return the records that no search finds; raise AssertionError if `read` returns some of them."""
+    missed = [item for item in items if not await _sought(opened, item)]
+    held = [item for item in missed if item.text in (await opened.read(item.label) or "")]
+    if held:
+        lie = f"read({held[0].label!r}) returns it and search({held[0].text!r}) does not"
+        raise AssertionError(f"read and search disagree on {len(held)} of {len(items)} records: {lie}")
+    return missed
 
 
 async def _appears(opened: OpenedMemory, item: Item) -> float | None:

@@ -14,6 +14,7 @@ from eirkit.logs.corpus.reader import CorpusReader, read_corpus
 from eirkit.logs.corpus.work_units import WHOLE, sections_of
 from eirkit.logs.sources.documents import ReadLimits, Skipped, open_document
 from eirkit.logs.trajectory import Recording
+from tests.vestige.formats.logs import as_lines
 from tests.vestige.formats.unusual import SHAPES, Did, Unusual
 
 VIEW = Did("view", "/repo/src/a.py", "x = 1\ny = 2\nz = 3")
@@ -135,3 +136,27 @@ def test_a_log_that_is_there_twice_is_two_runs_with_names_of_their_own(shape: st
     assert len({run.run_id for run in runs}) == len(runs) == 2
     assert [told_by(run) for run in runs] == [(READS, WRITES)] * 2
     assert len(runs_in(tmp_path / "a")) == 1
+
+
+def test_a_sub_agent_of_a_sub_agent_is_a_run_of_the_same_session(tmp_path: Path) -> None:
+    written("claude-code", Unusual(("Go", (Did("shell", "ls", "src"),))), tmp_path)
+    for agent in ("a1", "a2"):  # the first started the second; both lie in the folder of the session
+        (content,) = SHAPES["claude-code"](CASES["usual"]).values()
+        lines = [json.loads(line) for line in content.splitlines()]
+        for line in lines:
+            line |= {"isSidechain": True, "agentId": agent, "uuid": f"{agent}-{line['uuid']}"}
+            line["parentUuid"] = line["parentUuid"] and f"{agent}-{line['parentUuid']}"
+        as_lines(tmp_path / "s1" / "subagents" / f"agent-{agent}.jsonl", lines)
+    runs = {run.run_id: run for run in runs_in(tmp_path)}
+    assert {id: run.details.get("parent_run") for id, run in runs.items()} == {"s1": None, "s1/a1": "s1", "s1/a2": "s1"}
+    assert [told_by(runs[f"s1/{agent}"]) for agent in ("a1", "a2")] == [(READS, WRITES)] * 2
+
+
+@pytest.mark.parametrize("shape", ["claude-code", "codex", "gemini-cli", "qwen-code"])
+def test_a_session_resumed_in_another_file_is_another_run_with_the_same_beginning(shape: str, tmp_path: Path) -> None:
+    more = (*USUAL, "More", (Did("shell", "cat src/c.py", "c = 1"),))
+    written(shape, CASES["usual"], tmp_path)
+    written(shape, Unusual(more, name="s2"), tmp_path)
+    first, second = runs_in(tmp_path)
+    assert told_by(first) == (READS, WRITES)
+    assert told_by(second) == ([*READS, "src/c.py"], WRITES)

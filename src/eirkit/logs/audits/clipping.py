@@ -90,13 +90,16 @@ def hidden_lines(trajectory: Trajectory, changed: OldLines) -> tuple[HiddenLine,
 
     Only views before the first write of the file count; those in the turn of that write come before it.
     """
+    if not changed:
+        return ()
     views: dict[str, list[tuple[Turn, FileRead]]] = {}
     written: set[str] = set()
     for turn in trajectory.turns:
         for read in turn.reads:
             if read.path in changed and read.path not in written:
                 views.setdefault(read.path, []).append((turn, read))
-        written.update(write.path for write in turn.writes)
+        if turn.writes:
+            written.update([write.path for write in turn.writes])
     return tuple(
         line
         for path in sorted(views)

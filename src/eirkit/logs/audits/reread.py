@@ -69,7 +69,7 @@ def intervals(trajectory: Trajectory, needed: Collection[str]) -> tuple[RereadIn
 
     for turn in trajectory.turns:
         clock, last = clock + turn.tokens, turn.number
-        for path in dict.fromkeys(read.path for read in turn.reads):
+        for path in dict.fromkeys([read.path for read in turn.reads]) if turn.reads else ():
             close(path, "reread")
             waiting[path] = (turn.number, clock)
         for write in turn.writes:

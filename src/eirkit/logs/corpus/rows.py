@@ -206,7 +206,7 @@ def traffic(trajectory: Trajectory, run: MeasuredRun) -> dict[str, Any]:
     needed_reads = sum(use.needed_reads for use in run.files)
     return {
         "turns": len(trajectory.turns),
-        "tool_turns": sum(1 for turn in trajectory.turns if _has_tools(turn.recorded.calls, turn.reads, turn.writes)),
+        "tool_turns": sum(1 for turn in trajectory.turns if turn.recorded.calls or turn.reads or turn.writes),
         "reads": reads,
         "undivided_reads": sum(read.undivided for turn in trajectory.turns for read in turn.reads),
         "writes": sum(use.writes for use in run.files),
@@ -224,10 +224,6 @@ def traffic(trajectory: Trajectory, run: MeasuredRun) -> dict[str, Any]:
         "necessary_actions": needed_reads + sum(run.needed.needed_writes),
         "actions": actions,
     }
-
-
-def _has_tools(*kinds: Sequence[object]) -> bool:
-    return any(kinds)
 
 
 def context(found: Occupancy) -> dict[str, Any]:

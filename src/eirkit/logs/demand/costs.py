@@ -76,6 +76,17 @@ def _is_unnumbered(content: str | None, lines: Mapping[int, str]) -> bool:
     return content is not None and content.startswith(first) and content[len(first) : len(first) + 1] in ("\n", "")
 
 
+def _share_of(some: list[str], lines: Mapping[int, str]) -> float:
+    """Return the share that some lines of a view are of its text.
+
+    It is one of characters: in recorded runs a share of tokens gave the same total within 2%, and had a fifteenth more
+    tokens counted.
+    """
+    if len(some) in (0, len(lines)):
+        return float(bool(some))
+    return sum(map(len, some)) / max(1, sum(map(len, lines.values())))
+
+
 def _shown_before(lines: Mapping[int, str], shown: Mapping[int, str]) -> list[str]:
     """Return the lines that were shown before with the same text: under their numbers, or all a little shifted."""
     # A line with another text was changed by something that the log does not show, such as another branch.
@@ -143,7 +154,7 @@ class _Ledger:
         """Count the lines that no earlier view of the state showed; return the share that others are of the text."""
         known, noted = self._lines.get(state), self._noted.get(state)
         shown = {**noted, **(known or {})} if noted else known
-        again = self._share_of(_shown_before(lines, shown), lines) if shown else 0.0
+        again = _share_of(_shown_before(lines, shown), lines) if shown else 0.0
         if known is None:
             self._lines[state] = dict(lines)
             new, text = len(lines), "\n".join(lines.values())
@@ -158,12 +169,6 @@ class _Ledger:
                 text = whole
             self._united[state] = self._united.get(state, 0) + self._count(text)
         return again
-
-    def _share_of(self, some: list[str], lines: Mapping[int, str]) -> float:
-        """Return the share in tokens that some lines of a view are of it."""
-        if len(some) in (0, len(lines)):
-            return float(bool(some))
-        return self._count("\n".join(some)) / max(1, self._count("\n".join(lines.values())))
 
     def _uncut_tokens(self, read: FileRead) -> int:
         """Return the tokens of a clipped view without the scaffold's truncation notices, piece by piece."""

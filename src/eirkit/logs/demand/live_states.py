@@ -249,7 +249,7 @@ def action_columns(
             path, repeat = graph.paths[state], round(size * again)
             version = graph.versions[state]
             rows.append((turn, "read", path, version, size, kept, is_judged, path in goal, carrier, repeat))
-        for state in dict.fromkeys(graph.writes[place]):
+        for state in dict.fromkeys(graph.writes[place]) if graph.writes[place] else ():
             path, kept = graph.paths[state], needed.needed_writes[place]
             version = graph.versions[state]
             rows.append((turn, "write", path, version, None, kept, is_judged, path in goal, None, None))

@@ -50,6 +50,10 @@ def reads_of(flows: Sequence[Flow], output: str, state: ShellState) -> Iterator[
         flows, output = without_complaints(flows, output, state)
     if not flows or not output or output.isspace():
         return
+    if len(flows) == 1 and flows[0].kind == "files" and len(flows[0].files) == 1 and not flows[0].headed:  # most views
+        read = _file_read(flows[0], flows[0].files[0], output)
+        yield replace(read, clipped=True) if clipped else read
+        return
     for region in _regions(output, flows) if len(flows) > 1 else (_Region(output, tuple(flows)),):
         for read in _region_reads(region, state):
             yield replace(read, clipped=True) if clipped and (len(flows) == 1 or clip_marks(region.text)) else read

@@ -135,7 +135,7 @@ class Walk:
     def _may_go_on(self, cost: int) -> bool:
         """Return whether another command, or iteration of a loop, may be interpreted in this call; it is paid for."""
         effort = self.state.effort
-        if max(self.steps, self.rounds) >= _MOST_STEPS:
+        if self.steps >= _MOST_STEPS or self.rounds >= _MOST_STEPS:
             effort.is_cut = True
             return False
         return effort.spend(cost)

@@ -178,8 +178,9 @@ def _memory_words(told: Mapping[str, Any]) -> Iterator[str]:
     yield from ("--memory", told["memory"])
     if told["panel"] != NATIVE:
         yield from ("--panel", told["panel"])
+    name = told["memory"].rpartition(":")[2]  # of a file.py:Name the class is enough
     for key, value in told["memory_settings"].items():
-        yield from ("--memory-set", f"{told['memory']}.{key}={_setting(value)}")
+        yield from ("--memory-set", f"{name}.{key}={_setting(value)}")
 
 
 def _told_task(row: Mapping[str, Any]) -> TaskSpec:
