@@ -38,21 +38,12 @@ OF_SYSTEMS = (
     *("fates", "floor", "bytes", "model_calls", "input_tokens", "output_tokens", "searches", "search_seconds"),
 )
 COSTS = ("bytes", "own calls", "own tokens")
+RIGHT = ("accuracy", "from", "to")
 COLUMNS = {
     "records": ("memory", "state", *WORKLOADS, "runs", "used of needed", "bits held, needed", *COSTS, "ms/search"),
-    "words": (
-        "memory",
-        "state",
-        "worlds",
-        "right",
-        "accuracy",
-        "from",
-        "to",
-        "why wrong",
-        "texts",
-        *COSTS,
-        "ms/recall",
-    ),
+    "words": ("memory", "state", "worlds", "right", *RIGHT, "why wrong", "texts", *COSTS, "ms/recall"),
+    "earlier": ("memory", "worlds", "questions asked", *RIGHT, "why wrong, of all questions"),
+    "by hand": ("memory", "world", "question", "fate", "what shows it", "same list", "held", "returned"),
 }
 LEGEND = "rank: the ranks"  # where the ranking of `choose` ends and its explanation begins
 
@@ -126,14 +117,15 @@ def word_page(found: Results) -> dict[str, str]:
     rows: list[Row] = [row for one in usual.values() for row in one["rows"]]
     tables = [one for one in word_tables(rows) if one.rows]
     ran = {_system(name): one["examples"] for name, one in usual.items()}
+    rankings = [found["choices"][count] for count in sorted(found["choices"], key=int, reverse=True)]
     worlds = {_system(name): one["rows"][0]["words"]["worlds"] for name, one in usual.items()}
     earlier = [one for one in found["earlier"]["conversations"] if worlds.get(one["memory"], 0) < one["worlds"]]
     told = {**ran, **{f"{name}, earlier": one for name, one in found["earlier"]["examples"].items() if name not in ran}}
     return {
         "what-ran": markdown([_ran(usual)]),
-        "ranking": "\n\n".join(f"```text\n{text}\n```" for text in found["choices"].values()),
+        "ranking": "\n\n".join(f"```text\n{text}\n```" for text in rankings),
         "figures": markdown(tables),
-        "not-run-again": markdown([listed("earlier", "Earlier state", earlier)]) if earlier else "Nothing is left.",
+        "not-run-again": markdown([_ordered("earlier", "Earlier state", earlier)]) if earlier else "Nothing is left.",
         "by-hand": markdown([_by_hand(found["by_hand"])]),
         "examples": "\n\n".join(f"### {name}\n\n" + "\n".join(one) for name, one in told.items() if one),
     }
@@ -146,7 +138,12 @@ def _by_hand(rows: Sequence[Mapping[str, Any]]) -> Table:
         | {"fate": WORD_FATES[row["fate"]].label}
         for row in rows
     ]
-    return listed("by-hand", "Faults held against the vendor's own store and search", lines)
+    return _ordered("by hand", "Faults held against the vendor's own store and search", lines)
+
+
+def _ordered(kind: str, title: str, lines: Sequence[Mapping[str, Any]]) -> Table:
+    """Return lines as a table with the columns of its kind in their order."""
+    return listed(kind, title, [{name: line[name] for name in COLUMNS[kind]} for line in lines])
 
 
 def _ran(words: Mapping[str, Any]) -> Table:
@@ -165,7 +162,7 @@ def system_page(found: Results) -> dict[str, str]:
         again = {row["memory"]: {**row, "state": "rerun"} for row in table.rows}
         earlier = {row["memory"]: {**row, "state": "earlier"} for row in found["earlier"][kind]}
         lines = [line for _, line in sorted({**earlier, **again}.items())]
-        tables.append(listed(kind, table.title, [{name: line[name] for name in COLUMNS[kind]} for line in lines]))
+        tables.append(_ordered(kind, table.title, lines))
     return {"profiles": markdown(tables), "gate": markdown([_gate(found["gate"])])}
 
 

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -329,6 +330,10 @@ def first_row(name: str, value: object) -> Callable[[dict[str, Any]], object]:
     return lambda document: document["studies"][0]["rows"][0].__setitem__(name, value)
 
 
+def state(name: str, value: object, document: dict[str, Any]) -> None:
+    document["settings"][name] = value
+
+
 MANIFEST = "runs/manifest.json"
 # What somebody changed who then wrote the checksums anew, and the file that must be named.
 TAMPERED: list[tuple[Callable[[Path], None], str]] = [
@@ -357,6 +362,23 @@ TAMPERED: list[tuple[Callable[[Path], None], str]] = [
     (in_document(lambda document: document["studies"].pop(), ARCHIVE), ARCHIVE),
     (in_document(lambda document: document["settings"].update(compared=[]), ARCHIVE), ARCHIVE),
     (in_document(lambda document: document["settings"].update(seeds=[0, 1]), ARCHIVE), MANIFEST),
+    *(
+        (in_document(partial(state, name, value), ARCHIVE), file)
+        for name, value, file in (
+            ("options", {"temperature": 0.7}, MANIFEST),
+            ("models", [], ARCHIVE),
+            ("study_seeds", "0:99", ARCHIVE),
+            ("data", "elsewhere", ARCHIVE),
+            ("memories", ["mem0"], MANIFEST),
+        )
+    ),
+    (in_document(lambda document: document.update(python="2.7"), ARCHIVE), MANIFEST),
+    (in_document(lambda document: document.update(cells=1), MANIFEST), MANIFEST),
+    (in_document(lambda document: document.update(plan_sha256="0" * 64), MANIFEST), MANIFEST),
+    (in_record(lambda record: record.update(repeat=1)), "runs/runs.jsonl"),
+    (in_record(lambda record: record["task"].update(n=32)), "runs/runs.jsonl"),
+    (in_record(lambda record: record["events"].update(count=3)), "runs/runs.jsonl"),
+    (in_records(lambda lines: [lines[1], lines[0], *lines[2:]]), "runs/runs.jsonl"),
     (in_record(lambda record: record["score"].update(correct=1)), "runs/runs.jsonl"),
     (in_record(lambda record: record.update(seed=7)), "runs/runs.jsonl"),
     (in_record(lambda record: record.update(fingerprint="0" * 64)), "runs/runs.jsonl"),

@@ -36,6 +36,8 @@ from eirkit.show.table import Column, Table, counted
 OUT = Path("out/reproduce")
 MOST_SHOWN = 3  # studies whose tables are printed in full; the page has them all
 STUDY_SECONDS, STUDY_MIB = 7200.0, 8192  # of one study; beyond them something is wrong
+AGAIN = "; run the same command again to continue"
+CAPPED = "raise the cap"  # in the reason of a stop that the same command would meet again
 _PATH = click.Path(path_type=Path)
 
 
@@ -229,7 +231,7 @@ def _document(
     told_more = summary_sentences([one.findings for one in outcomes if one.findings is not None])
     sections = [_study_section(one.study, one.findings) for one in outcomes if one.findings is not None]
     lost = tuple(f"failed: {one.study.id}: {one.reason}" for one in outcomes if one.findings is None)
-    left = tuple(f"stopped: {reason}; run the same command again to continue" for reason in stopped)
+    left = tuple(f"stopped: {reason}{'' if CAPPED in reason else AGAIN}" for reason in stopped)
     spent = tuple(spending_remarks(data.get("spending")))
     summary = Section("", (*lost, *left, *told_more, *spent), (overview(outcomes),))
     where = Section("", (), (Listing("page", "", f"page: {data['page']}"),))
@@ -249,8 +251,8 @@ def _next(outcomes: Sequence[StudyOutcome], asked: AskedModels | None, out: Path
     """Return what to do next, with every option that was given: finish, run what is missing, check what there is."""
     commands = [command for one in outcomes if one.findings is not None for command in one.findings.commands]
     checked = f"eirkit reproduce --verify {quote(str(out))}"
-    if stopped:
-        return repeated()
+    if stopped:  # the same command would meet the same cap; what is left has a price
+        return f"{repeated()} --dry-run" if any(CAPPED in reason for reason in stopped) else repeated()
     if not commands:
         return checked
     start, _, lacking = commands[0].rpartition(" --")

@@ -51,7 +51,7 @@ def _table(identity: str, title: str, rows: Sequence[StudyRow]) -> Table:
     agents = list(dict.fromkeys(made)) or [""]
     models = {row.published_by for row in rows}
     note = f"Published figures by {rows[0].published_by}." if len(models) == 1 and rows[0].published_by else ""
-    if len(agents) > 1:
+    if len(agents) > 1 and len({row.label for row in rows}) < len(rows):  # several of ours beside a figure
         return _by_agent(name, title, rows, agents, note)
     columns = [
         Column("label", "figure", role="text"),
@@ -60,8 +60,10 @@ def _table(identity: str, title: str, rows: Sequence[StudyRow]) -> Table:
     ]
     columns += [Column("basis", "judged by", role="text", priority=2)] if any(row.basis for row in rows) else []
     whole = all(value is None or value == int(value) for row in rows for value in (row.published, row.ours))
-    cells = tuple({"label": row.label, "by": row.published_by, **_compared(row, whole)} for row in rows)
-    note = " ".join(filter(None, (note, f"Ours by {agents[0]}." if agents[0] else "")))
+    columns += [Column("ours_by", "ours by", role="text", priority=2)] if len(agents) > 1 else []
+    given = ({"label": row.label, "by": row.published_by, "ours_by": row.ours_by} for row in rows)
+    cells = tuple({**names, **_compared(row, whole)} for names, row in zip(given, rows, strict=True))
+    note = " ".join(filter(None, (note, f"Ours by {agents[0]}." if agents[0] and len(agents) == 1 else "")))
     return Table(name, title, tuple(columns), cells, note)
 
 

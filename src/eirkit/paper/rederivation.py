@@ -13,10 +13,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from eirkit import __version__
-from eirkit.errors import InputFileError
+from eirkit.agents.model import ModelOptions
+from eirkit.errors import EirkitError, InputFileError
 from eirkit.paper.archive import ARCHIVE, CITATION, CROISSANT, ROWS, write_derived
 from eirkit.paper.figure_rows import RecordedModels
-from eirkit.paper.model_runs import FOLDER, model_findings, takes_models
+from eirkit.paper.model_runs import FOLDER, ModelSetting, model_findings, takes_models
 from eirkit.paper.page import DOCUMENT, PAGE, write_overview, write_study
 from eirkit.paper.page import SCHEMA as REPRODUCTION
 from eirkit.paper.runner import KEPT, StudyOutcome, source_digest
@@ -24,7 +25,7 @@ from eirkit.paper.runner import SCHEMA as STUDY
 from eirkit.paper.study import Findings, Setting, Study, findings_from
 from eirkit.records import read_document
 from eirkit.runs.archive import archived_files
-from eirkit.runs.manifest import FILE, PLAN_SCHEMA
+from eirkit.runs.manifest import FILE, PLAN_SCHEMA, plan_facts, prompt_facts
 from eirkit.runs.values import show_seeds
 from eirkit.show.exports import FIGURES
 
@@ -49,11 +50,14 @@ def stated_wrongly(folder: Path, archive: Mapping[str, Any], find: Callable[[str
     wanted = [name for name in archive.get("studies", []) if settings.get("models") and takes_models(find(name))]
     if not settings.get("from") and sorted(settings["compared"]) != sorted(wanted):
         yield f"{ARCHIVE}: the studies that it compares with models are not those that it has"
-    if settings.get("models") and not settings.get("from"):
-        yield from _manifest(folder, archive)
+    if settings.get("data") is not None and not any(find(name).kind == "recorded" for name in archive["studies"]):
+        yield f"{ARCHIVE}: it names data, and has no study of recorded runs"
+    if settings.get("models") and settings["compared"] and not settings.get("from"):
+        yield from _manifest(folder, archive, find)
 
 
-def _manifest(folder: Path, archive: Mapping[str, Any]) -> Iterator[str]:
+def _manifest(folder: Path, archive: Mapping[str, Any], find: Callable[[str], Study]) -> Iterator[str]:
+    """Yield what the manifest of the runs says that does not follow from the models, studies and seeds."""
     name, settings = f"{FOLDER}/{FILE}", archive["settings"]
     try:
         manifest = read_document(folder / name, PLAN_SCHEMA)
@@ -62,10 +66,27 @@ def _manifest(folder: Path, archive: Mapping[str, Any]) -> Iterator[str]:
         return
     if manifest.get("eirkit") != archive.get("eirkit"):
         yield f"{name}: made with eirkit {manifest.get('eirkit')}, the archive with {archive.get('eirkit')}"
-    stated = {"models": settings["models"], "seeds": show_seeds(settings["seeds"]), "memories": settings["memories"]}
+    for part in ("python", "platform", "dependencies"):
+        if manifest.get(part) != archive.get(part):
+            yield f"{name}: its {part} is not that of {ARCHIVE}"
+    stated = {part: settings.get(part) for part in ("models", "memories", "options")}
+    stated |= {"seeds": show_seeds(settings["seeds"]), "studies": settings["compared"]}
     for part, value in stated.items():
         if manifest["settings"].get(part) != value:
             yield f"{name}: its {part} are not those of {ARCHIVE}"
+    if settings.get("study_seeds") not in (None, stated["seeds"]):
+        yield f"{ARCHIVE}: the seeds of its studies are not those of its models"
+    try:
+        given = (tuple(settings["models"]), ModelOptions(**settings["options"]), settings["seeds"])
+        plan = ModelSetting(*given, tuple(settings["memories"])).plan([find(one) for one in settings["compared"]])
+    except (EirkitError, TypeError, ValueError) as error:
+        yield f"{ARCHIVE}: its settings cannot be read: {error}"
+        return
+    names_code = any(":" in model for model in settings["models"])
+    planned = plan_facts(plan) | ({} if names_code else prompt_facts(plan))
+    for part, value in planned.items():
+        if manifest.get(part) != value:
+            yield f"{name}: its {part} is not that of the models, studies and seeds of {ARCHIVE}"
 
 
 def written_otherwise(

@@ -22,8 +22,11 @@ from eirkit.paper.run_measures import PaperRunIndex
 from eirkit.paper.study import Study, StudyRow
 from eirkit.records import read_document
 from eirkit.runs.archive import changed_files
+from eirkit.runs.journal import Journal, read_journal
 from eirkit.runs.replay import check_runs
 from eirkit.runs.store import RUNS
+
+UNPAID = "its calls or their cost are not those of the ledger"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +80,27 @@ def _runs(path: Path, name: str, plugins: bool) -> tuple[int, int, list[str]]:
     count = replayed = 0
     problems = []
     try:
+        journal = read_journal(path.parent) or Journal()
         for record, was_played, wrong in check_runs(path, plugins=plugins):
             count, replayed = count + 1, replayed + was_played
             problems += [f"{name}: run {record['run']}: {one}" for one in wrong]
+            problems += [] if _is_paid(record, journal) else [f"{name}: run {record['run']}: {UNPAID}"]
     except UntrustedError:
         raise
     except (EirkitError, KeyError, TypeError, ValueError, OSError) as error:
         problems.append(f"{name}: cannot be read: {str(error) or type(error).__name__}")
     return count, replayed, problems
+
+
+def _is_paid(record: Mapping[str, Any], journal: Journal) -> bool:
+    """True if the ledger has the calls of a run and what they cost; calls at a kill may have been paid for twice."""
+    usage, paid = record["usage"], journal.of_run(record["run"])
+    if not usage.get("cost_usd"):
+        return True
+    calls = sum(attempt.usage["calls"] for attempt in paid)
+    usd = sum(amount for attempt in paid for amount in attempt.usd.values())
+    needed, cost = usage["calls"] - usage["cache_hits"], usage["cost_usd"]
+    return bool(calls >= needed and float(usd) >= cost - 1e-9)
 
 
 def _rows(folder: Path, settings: Mapping[str, Any], find: Callable[[str], Study]) -> tuple[int, list[str]]:

@@ -103,23 +103,31 @@ def describe_plan(plan: CellPlan, prices: Path | None, environment: Mapping[str,
     return {
         "command": plan.kind,
         "settings": plan.settings,
-        "plan_sha256": plan_sha256(plan),
-        "cells": len(plan.cells),
-        "runs": len(plan),
+        **plan_facts(plan),
         **_facts_of(plan, prices),
     }
 
 
+def plan_facts(plan: CellPlan) -> dict[str, Any]:
+    """Return what a manifest says of a plan's cells; no model is looked up."""
+    return {"plan_sha256": plan_sha256(plan), "cells": len(plan.cells), "runs": len(plan)}
+
+
 def _facts_of(plan: RunPlan, prices: Path | None) -> dict[str, Any]:
     """Return the fields that all manifests share."""
-    texts = {sha256(text.encode()).hexdigest(): text for text in SystemMessages().of_plan(plan)}
     return {
-        "prompt_sha256": sha256("\n".join([*sorted(texts), *dialects_of(plan)]).encode()).hexdigest(),
+        **prompt_facts(plan),
         "prices_sha256": prices_sha256(prices),
         "sources": sources_of(name for cell, _ in plan.plan() for name in _names_of(cell)),
-        "rules": texts,
         **versions_in_use(),
     }
+
+
+def prompt_facts(plan: RunPlan) -> dict[str, Any]:
+    """Return what a manifest says of a plan's prompts; models are looked up for their format, which may run code."""
+    texts = {sha256(text.encode()).hexdigest(): text for text in SystemMessages().of_plan(plan)}
+    digest = sha256("\n".join([*sorted(texts), *dialects_of(plan)]).encode()).hexdigest()
+    return {"prompt_sha256": digest, "rules": texts}
 
 
 def _names_of(cell: Cell) -> tuple[str | None, ...]:
