@@ -111,6 +111,14 @@ def coloured(page: Page) -> Page:
     return replace(page, sections=tuple(sections))
 
 
+def coloured_item(item: Chart | Figure) -> Chart | Figure:
+    """Return a chart, or a figure in whose panels series of the same name have the same colour."""
+    known: dict[str, int] = {}
+    if isinstance(item, Figure):
+        return replace(item, panels=tuple(_coloured_chart(panel, known) for panel in item.panels))
+    return _coloured_chart(item, known)
+
+
 def _coloured(item: Item, known: dict[str, int]) -> Item:
     if isinstance(item, Figure):
         return replace(item, panels=tuple(_coloured_chart(panel, known) for panel in item.panels))

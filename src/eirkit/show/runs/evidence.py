@@ -155,9 +155,8 @@ def evidence_page(found: Evidence) -> Page:
         left = counted(found.missing, "run")
         words = f"Not finished: {left} still to come; continue with `eirkit lacuna {found.command} --resume {name}`."
         headline = replace(headline, sentences=(*headline.sentences, words))
-    return Page(
-        f"LACUNA {found.command}", headline, sections, name, {"document": found.document}, f"lacuna-{found.command}"
-    )
+    title = sections[0].title
+    return Page(title, headline, sections, name, {"document": found.document}, f"lacuna-{found.command}")
 
 
 def manifest_section(manifest: Row, command: str) -> Section:

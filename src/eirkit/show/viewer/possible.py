@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from eirkit.show.colours import coloured_item
 from eirkit.show.document import Figure, drawn_json
 from eirkit.show.runs.folder import read_sweep
 from eirkit.show.runs.possible import possible_in, section_of
@@ -19,7 +20,9 @@ def possible_document(folder: Path, runs: int, *, plugins: bool) -> dict[str, An
         return {"words": [said], "figure": None, "cells": []}
     found, unknown = possible_in(read_sweep(folder, plugins=plugins))
     section = section_of(found, unknown)
-    figures = [drawn_json(item) for item in section.items[:1] if isinstance(item, Figure)] if section else []
+    figures = (
+        [drawn_json(coloured_item(item)) for item in section.items[:1] if isinstance(item, Figure)] if section else []
+    )
     cells = [
         {
             "workload": one.spec.workload,

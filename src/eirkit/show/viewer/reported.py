@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
+from eirkit.show.colours import coloured_item
 from eirkit.show.document import Chart, Section, drawn_json
 from eirkit.show.folders import page_for, records_of
 from eirkit.show.html import render
@@ -37,7 +38,7 @@ def section_json(section: Section) -> dict[str, Any]:
     return {
         "title": section.title,
         "words": list(section.words),
-        "charts": [drawn_json(item) for item in section.items if isinstance(item, Chart)],
+        "charts": [drawn_json(coloured_item(item)) for item in section.items if isinstance(item, Chart)],
         "tables": [
             {
                 "title": table.title,

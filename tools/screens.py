@@ -1,0 +1,117 @@
+"""Takes pictures of every kind of page at the widths of a phone, a window and a wide screen, in light and in dark.
+
+`python tools/screens.py OUT` writes all of them; `--docs` writes the few that docs/images keeps. It needs Chromium
+(EIRKIT_BROWSER names it) and playwright, as `make test-browser` installs them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+from tools.examples import SESSION, make_folders, write_copy
+
+from eirkit.cli import run
+from eirkit.runs.store import RUNS, scan_runs
+
+ROOT = Path(__file__).parents[1]
+WIDTHS, THEMES = (420, 1000, 1440), ("light", "dark")
+HEIGHT = 860  # pixels of a window
+# What docs/images keeps: pages in which each width and each theme occurs.
+KEPT = (("words", 1440, "light"), ("rescue", 1000, "dark"), ("turn", 1000, "light"), ("step", 420, "dark"),
+        ("report", 420, "light"), ("board", 1440, "dark"))  # fmt: skip
+
+
+def make_pages(root: Path) -> dict[str, str]:
+    """Make every kind of page with the product; return the address of each by name."""
+    make_folders(root / "examples")
+    viewer = write_copy(root / "examples", root / "viewer")[0].as_uri()
+    words, rescue = root / "examples" / "words", root / "examples" / "rescue"
+    commands = {
+        "choose": ("choose", words, "--out", root / "choose.html"),
+        "submit": ("submit", words, "--out", root / "submission", "--name", "Examples"),
+        "board": ("board", root / "submission", "--out", root / "board"),
+        "compact": ("vestige", "compact", SESSION, "--compactor", "keep-last", "--budget", "400", "--at", "every:6",
+                    "--out", root / "compact"),
+        "compact-page": ("report", root / "compact", "--out", root / "compact.html"),
+        "week": ("vestige", "week", SESSION, "--until", "2026-03-03", "--format", "html",
+                 "--output", root / "week.html"),
+        "rescue-page": ("report", rescue, "--out", root / "rescue-report.html"),
+    }  # fmt: skip
+    for name, given in commands.items():
+        with contextlib.redirect_stdout(io.StringIO()):
+            if run([str(word) for word in given]):
+                raise RuntimeError(f"the page {name} could not be made; run `eirkit {' '.join(map(str, given))}`")
+    pages = {path.stem: path.as_uri() for path in root.glob("*.html")}
+    turn, run_id = "#at=session&run=opening-hours&turn=14", next(iter(_runs(words)))
+    return {
+        "folders": viewer,
+        "words": f"{viewer}#at=words",
+        "rescue": f"{viewer}#at=rescue",
+        "session": f"{viewer}#at=session",
+        "turn": viewer + turn,
+        "step": f"{viewer}#at=words&run={run_id}&t=1",
+        "terms": f"{viewer}#at=words&terms=accuracy",
+        "report": viewer.replace("index.html", "report-words.html"),
+        "report-session": viewer.replace("index.html", "report-session.html"),
+        "board": (root / "board" / "index.html").as_uri(),
+        "entry": next((root / "board" / "entries").glob("*.html")).as_uri(),
+        **pages,
+    }
+
+
+def _runs(folder: Path) -> list[str]:
+    return [record["run"] for record, _ in scan_runs(folder / RUNS)]
+
+
+def take(page: Page, address: str, path: Path) -> int:
+    """Take a picture of a page as one sees it first, and return by how many pixels it is too wide."""
+    page.goto("about:blank")
+    page.goto(address)
+    page.wait_for_load_state("networkidle")
+    page.wait_for_selector("main *")
+    page.screenshot(path=str(path))
+    # Few colours: a page of text needs no more, and a repository keeps every picture for ever.
+    few = Image.open(path).convert("RGB").quantize(64, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+    return int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+
+
+def main(arguments: list[str]) -> int:
+    docs = "--docs" in arguments
+    named = [one for one in arguments if one != "--docs"]
+    out = ROOT / "docs" / "images" if docs else Path(named[0]) if named else None
+    if out is None:
+        print("usage: python tools/screens.py OUT | --docs")
+        return 2
+    out.mkdir(parents=True, exist_ok=True)
+    wide = []
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        pages = make_pages(Path(folder))
+        chromium = os.environ.get("EIRKIT_BROWSER", "/usr/bin/chromium")
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        for width in WIDTHS:
+            for theme in THEMES:
+                context = browser.new_context(
+                    viewport={"width": width, "height": HEIGHT}, color_scheme=theme, reduced_motion="reduce"
+                )
+                page = context.new_page()
+                for name, address in pages.items():
+                    if docs and (name, width, theme) not in KEPT:
+                        continue
+                    over = take(page, address, out / f"screen-{name}-{width}-{theme}.png")
+                    wide += [f"{name} at {width} pixels: {over} too wide"] if over > 0 else []
+                context.close()
+        browser.close()
+    print("\n".join([f"{len(pages)} pages, pictures in {out}", *wide]))
+    return bool(wide)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
