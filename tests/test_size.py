@@ -18,6 +18,8 @@ GREW = {
     "lines",
     "lines imported by `lacuna run`",
     "lines imported by `vestige analyze`",
+    "imported by `lacuna cones`",
+    "run by `compare`",
     "run by `vestige analyze`",
 }
 

@@ -76,6 +76,14 @@ class Measure:
         return asdict(self)
 
 
+_DECLARED: dict[str, Measure] = {}  # those of the modules that are imported, which every page that shows one has done
+
+
+def find_measure(key: str) -> Measure | None:
+    """Return the measure with an identifier, None if no imported module declares it."""
+    return _DECLARED.get(key)
+
+
 @dataclass(frozen=True, slots=True)
 class MeasureGroup:
     """Measures that are shown together, in their order."""
@@ -83,6 +91,9 @@ class MeasureGroup:
     id: str
     title: str
     measures: tuple[Measure, ...]
+
+    def __post_init__(self) -> None:
+        _DECLARED.update((one.id, one) for one in self.measures)
 
     def __iter__(self) -> Iterator[Measure]:
         return iter(self.measures)

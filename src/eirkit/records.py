@@ -162,10 +162,11 @@ def read_document(path: Path, schema: str, limit_bytes: int = LARGEST_DOCUMENT) 
     """
     try:
         with path.open("rb") as stream:
-            content = stream.read(limit_bytes + 1)
+            size = os.fstat(stream.fileno()).st_size
+            content = stream.read() if size <= limit_bytes else b""
     except OSError as error:
         raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
-    if len(content) > limit_bytes:
+    if size > limit_bytes:
         raise InputFileError(f"{path} has more than {limit_bytes:,} bytes; restore the file")
     check_seal(content, str(path))
     return decode(content, schema, path, 1)

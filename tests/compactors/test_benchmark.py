@@ -13,9 +13,10 @@ import pytest
 
 from eirkit.compactors.benchmark import CompactionBenchmark, run_benchmark
 from eirkit.compactors.comparison import compare_compactors
-from eirkit.compactors.records import FILE, TIMES, TIMES_SCHEMA, read_runs
+from eirkit.compactors.records import TIMES, TIMES_SCHEMA, read_runs
 from eirkit.compactors.trial import CompactorChoice, ProcessSeat, open_seat
 from eirkit.errors import UsageError
+from eirkit.logs.compaction import COMPACTIONS
 from eirkit.logs.compaction.cuts import CutPlan
 from eirkit.logs.tokens import exact_counter
 from eirkit.records import read_records
@@ -179,16 +180,18 @@ def test_a_compactor_that_fails_costs_itself_alone(logs, tmp_path):
 
 
 def test_an_interrupted_benchmark_continues_and_gives_the_same_bytes(logs, done, tmp_path):
-    whole = (done / FILE).read_bytes()
+    whole = (done / COMPACTIONS).read_bytes()
     out = tmp_path / "again"
     out.mkdir()
     (out / "compact.json").write_bytes((done / "compact.json").read_bytes())
     lines = whole.splitlines(keepends=True)
-    (out / FILE).write_bytes(b"".join(lines[:3]) + lines[3][: len(lines[3]) // 2])  # killed while it wrote the fourth
+    (out / COMPACTIONS).write_bytes(
+        b"".join(lines[:3]) + lines[3][: len(lines[3]) // 2]
+    )  # killed while it wrote the fourth
     run_benchmark(benchmark(logs, *BUILT_IN), out)
-    assert (out / FILE).read_bytes() == whole
+    assert (out / COMPACTIONS).read_bytes() == whole
     run_benchmark(benchmark(logs, *BUILT_IN), out)
-    assert (out / FILE).read_bytes() == whole
+    assert (out / COMPACTIONS).read_bytes() == whole
 
 
 def test_further_compactors_and_budgets_are_added_to_a_benchmark(logs, tmp_path):
@@ -258,7 +261,7 @@ def test_the_work_is_proportional_to_the_cuts(logs, done, tmp_path):
         counted.append(calls[0])
     assert counted[1] <= 2.1 * counted[0]  # names differ in length, hardly more
     labels, budget, took = ["keep-last", "head-and-tail"], 600, []
-    records = [json.loads(line) for line in (done / FILE).read_text().splitlines()]
+    records = [json.loads(line) for line in (done / COMPACTIONS).read_text().splitlines()]
     for one in records:  # small ones, so that reading them takes little beside the tables
         one["rows"] = [row for row in one["rows"] if row["compactor"] in labels and row["budget"] == budget]
         one["cuts"] = [{**cut, "needed": []} for cut in one["cuts"]]
@@ -266,7 +269,7 @@ def test_the_work_is_proportional_to_the_cuts(logs, done, tmp_path):
         out = tmp_path / f"copies-{copies}"
         out.mkdir()
         many = [{**one, "run_id": f"{one['run_id']}-{copy}"} for copy in range(copies) for one in records]
-        (out / FILE).write_text("".join(json.dumps(one) + "\n" for one in many))
+        (out / COMPACTIONS).write_text("".join(json.dumps(one) + "\n" for one in many))
         began = time.process_time()
         compare_compactors(out, labels, [budget])
         took.append(time.process_time() - began)

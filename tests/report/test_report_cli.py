@@ -5,8 +5,7 @@ import json
 import pytest
 
 from eirkit.cli import run
-from eirkit.compactors import benchmark
-from eirkit.logs import tables
+from eirkit.logs import compaction, tables
 from eirkit.paper.runner import SCHEMA as STUDY
 from eirkit.runs import manifest
 from eirkit.show import folders
@@ -28,7 +27,7 @@ def test_a_folder_is_known_by_its_own_files():
     assert folders.MARKS == {
         manifest.FILE: {manifest.SCHEMA: "lacuna-run", manifest.PLAN_SCHEMA: "lacuna-evidence"},
         tables.FILE: {tables.SCHEMA: "vestige-analysis"},
-        benchmark.MANIFEST: {benchmark.MANIFEST_SCHEMA: "compaction-benchmark"},
+        compaction.MANIFEST: {compaction.MANIFEST_SCHEMA: "compaction-benchmark"},
     }
     assert folders.STUDIES == STUDY
     kinds = {kind for marks in folders.MARKS.values() for kind in marks.values()}

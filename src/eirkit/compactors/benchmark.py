@@ -11,9 +11,7 @@ from typing import Any
 from eirkit.agents.model import ModelOptions
 from eirkit.compactors.compactor import TokenBudget, compactors, find_compactor, make_compactor
 from eirkit.compactors.records import (
-    FILE,
     MOST_LINES,
-    SCHEMA,
     TIMES,
     TIMES_SCHEMA,
     Bounds,
@@ -29,6 +27,7 @@ from eirkit.compactors.summary import ModelCompactor
 from eirkit.compactors.trial import CompactorChoice, CompactorSeat, open_seat, try_compactor
 from eirkit.errors import EirkitError, MissingExtraError, SpendCapReached, UsageError
 from eirkit.logs.actions.touches import interpret
+from eirkit.logs.compaction import COMPACTIONS, COMPACTIONS_SCHEMA, MANIFEST, MANIFEST_SCHEMA
 from eirkit.logs.compaction.cuts import ContextCut, CutPlan, cuts_of
 from eirkit.logs.compaction.sized_lines import LineCounter
 from eirkit.logs.corpus.reader import read_corpus
@@ -41,8 +40,6 @@ from eirkit.logs.time_limits import RECORD_SECONDS, limited, time_limit
 from eirkit.logs.tokens import CHARACTERS_A_TOKEN, CachedCounter, Counter, exact_counter
 from eirkit.logs.trajectory import Recording, Trajectory
 from eirkit.records import RecordWriter, read_document, write_document
-
-MANIFEST, MANIFEST_SCHEMA = "compact.json", "compaction-benchmark/1"
 
 CompactProgress = Callable[[str, int, int], None]  # source, runs, skipped
 Seating = Callable[[CompactorChoice], CompactorSeat]
@@ -104,7 +101,7 @@ def run_benchmark(
         bench = _Bench(benchmark, {}, stack, counting)
         for choice in benchmark.compactors:  # what is wrong with one is found before anything is read
             bench.seat(choice)
-        writer = stack.enter_context(RecordWriter(out / FILE, SCHEMA))
+        writer = stack.enter_context(RecordWriter(out / COMPACTIONS, COMPACTIONS_SCHEMA))
         times = stack.enter_context(RecordWriter(out / TIMES, TIMES_SCHEMA))
         for item in read_corpus(benchmark.paths, format=benchmark.format):
             if not isinstance(item, Skipped):

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.compactors.trial import TriedCompaction
+from eirkit.logs.compaction import COMPACTIONS, COMPACTIONS_SCHEMA
 from eirkit.logs.compaction.cuts import ContextCut, CutPlan
 from eirkit.logs.compaction.outcome import best_kept
 from eirkit.logs.compaction.sized_lines import MESSAGE_TOKENS
 from eirkit.logs.trajectory import Recording
 from eirkit.records import read_records
 
-FILE, SCHEMA = "compactions.jsonl", "compactions/1"
 LINE_CHARACTERS = 160  # of a needed line that are stored
 MOST_LINES = 20_000  # needed lines that are stored of one run, those of its first cuts; all of them are measured
 TIMES, TIMES_SCHEMA = "seconds.jsonl", "compaction-seconds/1"  # apart, since nothing else differs between two runs
@@ -210,7 +210,7 @@ def digest_of(recording: Recording, plan: CutPlan, gold: str) -> str:
 
 def read_runs(folder: Path) -> Iterator[RunRecord]:
     """Yield the records of a benchmark in order."""
-    path = folder / FILE
+    path = folder / COMPACTIONS
     if path.is_file():
-        for value in read_records(path, SCHEMA):
+        for value in read_records(path, COMPACTIONS_SCHEMA):
             yield RunRecord.from_json(value)

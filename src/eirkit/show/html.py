@@ -18,10 +18,9 @@ from typing import Any
 from urllib.parse import quote
 
 from eirkit import __version__
-from eirkit.measures import POOLED, UNITS
+from eirkit.measures import POOLED, UNITS, Measure, find_measure
 from eirkit.show.colours import coloured
 from eirkit.show.document import Chart, Figure, Headline, Item, Listing, Page, Section, drawn_json
-from eirkit.show.glossary import GLOSSARY
 from eirkit.show.table import Cell, Table, clean
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -261,7 +260,7 @@ def _drawing(item: Chart | Figure, name: str) -> str:
 
 def _legend_terms(charts: Sequence[Chart]) -> str:
     """Return the measures that a chart shows, each with a link to its definition."""
-    named = {series.measure: series.name for chart in charts for series in chart.series if series.measure in GLOSSARY}
+    named = {series.measure: series.name for chart in charts for series in chart.series if find_measure(series.measure)}
     links = ", ".join(term(name, measure) for measure, name in named.items())
     return f'<p class="note">Definitions: {links}</p>' if links else ""
 
@@ -282,11 +281,12 @@ def _notes(item: Chart | Figure) -> Iterator[str]:
 
 def term(name: str, measure: str) -> str:
     """Return the name of a measure with a link to its definition at the end of the page."""
-    known = measure in GLOSSARY
-    return f'<a class="term" href="#measure-{inert(measure)}">{inert(name)}</a>' if known else inert(name)
+    return (
+        f'<a class="term" href="#measure-{inert(measure)}">{inert(name)}</a>' if find_measure(measure) else inert(name)
+    )
 
 
-def _measures_of(page: Page) -> list[str]:
+def _measures_of(page: Page) -> list[Measure]:
     """Return the measures that tables and charts of a page show, in their order, each once."""
     found: list[str] = []
     for item in page.items():
@@ -295,12 +295,12 @@ def _measures_of(page: Page) -> list[str]:
         elif not isinstance(item, Listing):
             charts = item.panels if isinstance(item, Figure) else (item,)
             found += [series.measure for chart in charts for series in chart.series]
-    return [measure for measure in dict.fromkeys(found) if measure in GLOSSARY]
+    return [known for measure in dict.fromkeys(found) if (known := find_measure(measure))]
 
 
 def _terms(page: Page) -> str:
     """Return the definitions of all measures on a page, to which its tables and charts link."""
-    shown = [GLOSSARY[measure] for measure in _measures_of(page)]
+    shown = _measures_of(page)
     if not shown:
         return ""
     entries = "".join(

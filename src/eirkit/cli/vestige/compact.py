@@ -18,8 +18,6 @@ from eirkit.cli.command import OUTPUT, Show, command, document_options, option, 
 from eirkit.cli.runner_options import funds_options
 from eirkit.cli.vestige.analyze import LOCATION, CorpusProgress
 from eirkit.compactors.benchmark import (
-    MANIFEST,
-    MANIFEST_SCHEMA,
     BenchmarkTally,
     CompactionBenchmark,
     claim_folder,
@@ -30,6 +28,7 @@ from eirkit.compactors.compactor import compactors
 from eirkit.compactors.comparison import compare_compactors
 from eirkit.compactors.trial import CompactorChoice, asks_by_itself, open_seat
 from eirkit.errors import InputFileError, UsageError
+from eirkit.logs.compaction import MANIFEST, MANIFEST_SCHEMA
 from eirkit.logs.compaction.cuts import CutPlan
 from eirkit.logs.sources.remote import Location
 from eirkit.records import write_document

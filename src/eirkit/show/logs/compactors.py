@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from eirkit.logs.compaction import MANIFEST, MANIFEST_SCHEMA
 from eirkit.logs.measures import COMPACTOR_MEASURES
 from eirkit.records import read_document
 from eirkit.show.document import Axis, Chart, Document, Mark, Page, Section, Series, facts
 from eirkit.show.folders import pages, refuse_others
 from eirkit.show.table import Cell, Column, Table, counted, listed, points, share
 
-MANIFEST, SCHEMA = "compact.json", "compaction-benchmark/1"
 ORACLE, SHAM, NULL = "oracle", "random", "null"
 _BOUNDS = (ORACLE, SHAM, NULL)
 _KINDS = ("read_kept", "written_kept", "rules_verbatim", "rules_kept", "paths_kept", "names_kept")
@@ -50,7 +50,7 @@ def compaction_document(data: Mapping[str, Any], *, next_command: str = "") -> D
 def compaction_page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
     """Return the page of a benchmark's folder."""
     refuse_others(others)
-    found = read_document(folder / MANIFEST, SCHEMA)
+    found = read_document(folder / MANIFEST, MANIFEST_SCHEMA)
     return compaction_document(found["results"]).page()
 
 

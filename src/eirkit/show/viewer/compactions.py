@@ -16,12 +16,13 @@ from eirkit.compactors.comparison import joined
 from eirkit.compactors.records import CompactionRow, CutFacts, RunRecord, marked
 from eirkit.errors import InputFileError
 from eirkit.logs.actions.touches import interpret
+from eirkit.logs.compaction import MANIFEST, MANIFEST_SCHEMA
 from eirkit.logs.compaction.context import ContextMessage, context_before, split_opening, texts_of
 from eirkit.logs.compaction.sized_lines import key_of
 from eirkit.logs.measures import COMPACTOR_MEASURES
 from eirkit.logs.tokens import estimating_counter
 from eirkit.records import read_document
-from eirkit.show.logs.compactors import MANIFEST, SCHEMA, compaction_document
+from eirkit.show.logs.compactors import compaction_document
 from eirkit.show.table import Cell
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.tables import Field, ListColumns, RowTable, telling
@@ -49,7 +50,7 @@ class CompactionTables:
     @property
     def answers(self) -> list[str]:
         """The sentences that the command began with; none while a benchmark is not complete."""
-        found = read_document(self.folder / MANIFEST, SCHEMA).get("results")
+        found = read_document(self.folder / MANIFEST, MANIFEST_SCHEMA).get("results")
         return [] if found is None else list(compaction_document(found).answer)
 
     @cached_property

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from eirkit.compactors.records import FILE as COMPACTIONS
 from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.findings.measures import RUN_MEASURES
+from eirkit.logs.compaction import COMPACTIONS
+from eirkit.logs.compaction import MANIFEST as BENCHMARK
+from eirkit.logs.compaction import MANIFEST_SCHEMA as BENCHMARK_SCHEMA
 from eirkit.logs.measures import LOG_MEASURES
 from eirkit.logs.tables import FILE as ANALYSIS
 from eirkit.logs.tables import is_analysis, read_analysis
@@ -22,8 +24,6 @@ from eirkit.records import read_document
 from eirkit.runs.cells import STRICT
 from eirkit.runs.manifest import read_manifest
 from eirkit.runs.store import FAILURES, RUNS, SUMMARY
-from eirkit.show.logs.compactors import MANIFEST as BENCHMARK
-from eirkit.show.logs.compactors import SCHEMA as BENCHMARK_SCHEMA
 from eirkit.show.table import counted
 
 Kind = Literal["sweep", "evidence", "analysis", "compaction"]
