@@ -7,6 +7,7 @@
     │   ├── ContractError     a contract that cannot be evaluated
     │   ├── TooLargeError     an exact computation that would take too much memory or time
     │   ├── InputFileError    a file that is missing, malformed or of another format
+    │   │   └── UntrustedError  a record names code or a file that the user has not agreed to follow
     │   └── MissingExtraError an optional dependency that is not installed
     ├── InfrastructureError   a server, disk or process failed, not the input or the agent: exit code 1
     │   ├── ModelError        a model gave no usable reply; `kind` says whether a retry can help

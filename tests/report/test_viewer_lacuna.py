@@ -17,6 +17,7 @@ from eirkit.findings.spread import spread_of
 from eirkit.records import read_document
 from eirkit.runs import store
 from eirkit.runs.store import RUNS, read_events, scan_runs
+from eirkit.show.colours import coloured_item
 from eirkit.show.document import drawn_json
 from eirkit.show.runs.folder import read_sweep
 from eirkit.show.runs.possible import possible_section
@@ -402,7 +403,7 @@ def test_the_picture_of_what_was_possible_is_that_of_the_report(root):
     section = possible_section(read_sweep(root / "sweep"))
     assert section is not None
     assert shown["words"] == list(section.words)
-    assert shown["figure"] == drawn_json(section.items[0])
+    assert shown["figure"] == drawn_json(coloured_item(section.items[0]))
     assert {cell["cell"] for cell in shown["cells"]} == {row["cell"] for row in section.items[1].rows}
     with pytest.raises(InputFileError, match="no sweep"):
         viewer(root).answer("/api/possible", {"at": ["rescue"]})
