@@ -12,12 +12,12 @@ from typing import ClassVar
 import pytest
 
 from eirkit.agents.driver import wait_for
-from eirkit.agents.memory import Item, memories
+from eirkit.agents.memory import Item, MemorySystem, memories
 from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory
 from eirkit.errors import UsageError
 from eirkit.testing import check_memory
 from eirkit.testing.memory_faults import Fault, _concurrent, _found, _many, restarts
-from eirkit.testing.opened_memory import Factory, SuiteLimits
+from eirkit.testing.opened_memory import Factory, ReusedMemory, SuiteLimits
 
 
 class Sound:
@@ -357,3 +357,28 @@ def test_a_system_in_a_process_of_its_own_is_restarted_and_waited_for():
         tried(_concurrent, own(RacingWriters))
     assert tried(_found, own(SlowOnPurpose)) is None
     assert "declares to hold no more" in (tried(_many, own(Small)) or "")
+
+
+def test_a_system_that_fails_to_start_is_closed_when_systems_are_reused():
+    closed = []
+
+    class Broken(MemorySystem):
+        async def setup(self):
+            raise RuntimeError("no room")
+
+        async def teardown(self):
+            closed.append(self)
+
+        async def reset(self, scope): ...
+
+        async def write(self, item): ...
+
+        async def search(self, query, limit):
+            return []
+
+        async def read(self, label):
+            return None
+
+    with pytest.raises(RuntimeError, match="no room"):
+        asyncio.run(ReusedMemory([], Broken).setup())
+    assert len(closed) == 1

@@ -86,8 +86,8 @@ def test_marks_at_the_ends_of_an_axis_are_drawn_whole():
 def test_a_table_for_a_paper_has_a_caption_and_a_label():
     table = Table("by_h", "Accuracy & h", (Column("a", "a"),), ({"a": 1},), "95% intervals.")
     lines = table.latex_float().splitlines()
-    assert lines[2:4] == [r"\caption{Accuracy \& h. 95\% intervals.}", r"\label{tab:by-h}"]
-    assert (lines[0], lines[-1]) == (r"\begin{table}", r"\end{table}")
+    assert lines[3:5] == [r"\caption{Accuracy \& h. 95\% intervals.}", r"\label{tab:by-h}"]
+    assert (lines[0], lines[1], lines[-1]) == (r"% wants \usepackage{booktabs}", r"\begin{table}", r"\end{table}")
 
 
 def test_an_unknown_ending_is_refused(tmp_path):

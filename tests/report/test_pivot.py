@@ -111,3 +111,16 @@ def test_the_command_writes_floats_that_balance_and_figures_in_every_form(sweep,
         drawn = [path.name for path in write_figures(page, tmp_path / form, form, "column")]
         assert f"paper-accuracy-by-model-and-h-panels.{form}" in drawn
     assert any(path.name.startswith("paper-") for path in write_tables(page, tmp_path / "csv", "csv"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"measures": ("search_ms",)}, "no run here has search_ms"),
+        ({"across": "h", "panels": "h"}, "both h"),
+        ({"measures": ("accuracy",), "only": ("workload=stepwise-sum", "h=2")}, "fewer than two settings vary"),
+    ],
+)
+def test_what_was_asked_for_and_cannot_be_laid_out_is_an_error(sweep, asked, said):
+    with pytest.raises(UsageError, match=said):
+        page_of(sweep, **asked)

@@ -158,8 +158,8 @@ def _bits(marks: Iterable[bool]) -> str:
 
 def marked(bits: str, places: int) -> list[bool]:
     """Return the marks of the first places, from their hexadecimal form."""
-    digits = f"{int(bits or '0', 16):0{places}b}"[::-1]
-    return [digit == "1" for digit in digits[:places]]
+    wanted = int(bits or "0", 16) & ((1 << places) - 1)
+    return [digit == "1" for digit in f"{wanted:0{places}b}"[::-1][:places]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,9 @@ WORD_MEASURES = MeasureGroup(
         Measure(
             "floor_bytes", "bytes needed", "bytes that any memory must hold to answer all questions (EIR)", "bytes"
         ),
-        Measure("returned_bytes", "bytes returned", "characters returned for a question", "bytes", pooled="per_call"),
+        Measure(
+            "returned_bytes", "characters returned", "characters returned for a question", "count", pooled="per_call"
+        ),
     ),
 )
 

@@ -58,7 +58,7 @@ Role = Literal["value", "name", "text"]
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "±": r"$\pm$", "≥": r"$\ge$", "≤": r"$\le$",
-    "×": r"$\times$", "−": "$-$",
+    "×": r"$\times$", "−": "$-$", "<": "$<$", ">": "$>$",
 }  # fmt: skip
 DIGITS: Mapping[Unit, int] = {"milliseconds": 2, "dollars": 4, "bits": 0, "tokens": 0, "amount": 0, "bytes": 0}
 LETTERS_OF_COLUMN, LETTERS_BETWEEN = (
@@ -189,6 +189,7 @@ class Table:
         widths = [max(map(len, cells)) for cells in zip(*self.lines(), strict=True)]
         kind = "table*" if sum(widths) + LETTERS_BETWEEN * len(widths) > LETTERS_OF_COLUMN else "table"
         lines = (
+            r"% wants \usepackage{booktabs}",
             rf"\begin{{{kind}}}",
             r"\centering\small",
             rf"\caption{{{said}.}}",

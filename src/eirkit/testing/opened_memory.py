@@ -155,7 +155,12 @@ class ReusedMemory(MemoryWrapper):
 
     async def setup(self) -> None:
         if not self.is_open:
-            await self.system.setup()
+            try:
+                await self.system.setup()
+            except BaseException:  # half open, and nobody else will close it
+                with suppress(Exception):
+                    await self.system.teardown()
+                raise
         self.is_open = True
 
     async def teardown(self) -> None:

@@ -129,10 +129,13 @@ def choose(
     known = _abilities(found) if measure == "accuracy" else []
     declared = _check_abilities(measure_of(measure), abilities, known)
     values = _asked(cases, found, abilities) if abilities else _overall(cases, found, measure)
+    if not values.cases:
+        raise InputFileError(f"no question of {listed(abilities)} was asked of all of them; choose another --ability")
     rankings = len(known) if abilities else 1
     ranking = values.rank(declared, rankings)
     listed_ones = [] if len(abilities) == 1 else [name for name in known if name in abilities or not abilities]
-    parts = {name: _asked(cases, found, [name]).rank(declared, len(known)) for name in listed_ones}
+    asked = {name: _asked(cases, found, [name]) for name in listed_ones}
+    parts = {name: one.rank(declared, len(known)) for name, one in asked.items() if one.cases}
     wanted = _wanted_tasks(ranking, values, declared, rankings)
     leading = [row for sweep, row in placed if names.of(sweep, row) in ranking.leaders]
     return Choice(

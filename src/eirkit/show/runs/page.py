@@ -10,7 +10,7 @@ from typing import Any
 from eirkit.errors import UsageError
 from eirkit.findings.measures import FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
 from eirkit.findings.validity import doubt_of, system_remarks
-from eirkit.runs.cells import CONTROLLED
+from eirkit.runs.cells import CONTROLLED, cell_of
 from eirkit.runs.store import RUNS, scan_runs
 from eirkit.runs.summary import in_words, silences
 from eirkit.show.document import Axis, Chart, Listing, Page, Section, Series
@@ -168,7 +168,8 @@ def page_of(sweep: SweepFolder, pivot: Pivot | None = None) -> Page:
 
 
 def _page_in_words(sweep: SweepFolder, pivot: Pivot) -> Page:
-    told = words_section(sweep.rows, [record for record, _ in scan_runs(sweep.folder / RUNS)])
+    cells = {row["cell"] for row in sweep.rows}
+    told = words_section(sweep.rows, [one for one, _ in scan_runs(sweep.folder / RUNS) if cell_of(one) in cells])
     rescues = [SECTIONS["rescue"](one) for one in sweep.found_by("rescue")]
     parts = (
         _progress(sweep),

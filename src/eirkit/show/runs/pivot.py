@@ -35,6 +35,7 @@ class Pivot:
     across: str = ""  # the setting in the columns of tables, and on the x axis
     panels: str = ""  # the setting that has a panel for each value
     only: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values of settings; other cells are left out
+    is_asked: bool = False  # by an option, so that it is an error if there is nothing to lay out
 
 
 def read_pivot(measures: Sequence[str], across: str, panels: str, only: Iterable[str]) -> Pivot:
@@ -52,7 +53,10 @@ def read_pivot(measures: Sequence[str], across: str, panels: str, only: Iterable
         if not found or not name or not values:
             raise UsageError(f"--only {text} is not SETTING=VALUE,VALUE; write for example --only h=2,4")
         chosen[name] = chosen.get(name, frozenset()) | frozenset(values.split(","))
-    return Pivot(tuple(measures) or ("accuracy",), across, panels, chosen)
+    if across and across == panels:
+        raise UsageError(f"--across and --panels are both {across}; choose two settings")
+    is_asked = bool(measures or across or panels)
+    return Pivot(tuple(dict.fromkeys(measures)) or ("accuracy",), across, panels, chosen, is_asked)
 
 
 def chosen_cells(sweep: SweepFolder, pivot: Pivot) -> SweepFolder:
@@ -88,10 +92,16 @@ def pivot_section(sweep: SweepFolder, pivot: Pivot) -> Section | None:
     others = [name for name in named.varying if name != across]
     columns = sorted({named.value(across, row) for row in rows}, key=in_order) if across else []
     if not others or len(columns) > MOST_ACROSS:
+        if pivot.is_asked:
+            said = f"{across} has {len(columns)} values" if others else "fewer than two settings vary"
+            raise UsageError(f"{said}; leave --measure, --across and --panels out, or choose cells with --only")
         return None
     panels = pivot.panels or next((name for name in others if _values(named, rows, name) >= FEWEST_PANELS), "")
     layout = _Layout(named, named.ordered(rows), across, others, panels, sweep.by_cell())
-    items = [item for name in pivot.measures for item in layout.items(measure_of(name))]
+    found = {name: list(layout.items(measure_of(name))) for name in pivot.measures}
+    if pivot.is_asked and (absent := [name for name in found if not found[name]]):
+        raise UsageError(f"no run here has {absent[0]}; choose another --measure")
+    items = [item for of_one in found.values() for item in of_one]
     words = "Each cell of a table is the mean over the runs of one setting ± their standard deviation."
     return Section("For a paper", (words,), tuple(items)) if items else None
 

@@ -181,10 +181,10 @@ def _digits(rows: Sequence[CompactionRow], form: str, places: int) -> list[str]:
 def _needed_lines(record: RunRecord, facts: CutFacts, rows: Sequence[CompactionRow]) -> list[_Part]:
     """Return the needed lines as the folder has them, by file."""
     lines = record.lines[record.cuts.index(facts)]
-    kept = _digits(rows, "kept", facts.needed_lines)
+    kept = _digits(rows, "kept", min(facts.needed_lines, len(lines)))
     files: dict[str, list[_Line]] = {}
     for line, digits in zip(lines, kept, strict=False):  # of a very long run, only the first are stored
-        files.setdefault(str(line["paths"][0]), []).append(_Line(str(line["text"]), True, digits))
+        files.setdefault(str(next(iter(line["paths"]), "")), []).append(_Line(str(line["text"]), True, digits))
     return list(files.items())
 
 

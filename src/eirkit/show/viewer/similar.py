@@ -59,9 +59,9 @@ def similar_to(index: RunIndex, run: LacunaRun, card: WhyCard) -> SimilarFailure
         step = next((t for t in wrong_steps(other) if (name, t) != (own, card.t) and _way(other, t) == way), None)
         examples += [] if step is None else [(name, step)]
     total = sum(index.ways[row][way] for row in found)
-    several = any(column[row] != column[place] for column in kept for row in range(len(index)))
-    memory = str(index.column("memory")[place] or index.column("condition")[place]) if several else None
-    same = sum(index.ways[row][way] for row in found if not apart[row]) if several else None
+    varying = [column for column in kept if len({str(value) for value in column}) > 1]
+    memory = ", ".join(str(column[place]) for column in varying if column[place]) or None
+    same = sum(index.ways[row][way] for row in found if not apart[row]) if memory else None
     return SimilarFailures(way, total, len(found), len(index), tuple(examples[:EXAMPLES]), memory, same)
 
 
