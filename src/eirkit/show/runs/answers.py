@@ -17,7 +17,7 @@ from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES
 from eirkit.findings.validity import doubt_of
 from eirkit.show.document import Headline
 from eirkit.show.runs.folder import Coordinates
-from eirkit.show.table import counted, share
+from eirkit.show.table import counted, listed, share
 
 Row = Mapping[str, Any]
 MOST_REASONS = 4  # in the headline
@@ -210,7 +210,7 @@ def headline_of(
     if repair is not None and losses.wrong_steps and not repair.claims:
         sentences.append("The rescue had no full-information control of its own, so what restoring did describes.")
     if losses.lost_share or losses.wrong_steps or not losses.claims:  # else nothing is claimed that could be doubted
-        sentences.append(_standing(losses, _control(rows, control_command)))
+        sentences += [_standing(losses, _control(rows, control_command)), *_left_out(rows, losses)]
     number = share(1.0 if losses.all_came_back else losses.lost_share)
     if ranked is not None:
         return Headline(ranked.number, ranked.caption, tuple(sentences))
@@ -261,7 +261,8 @@ def _caption(losses: Losses) -> str:
 def _answer(losses: Losses, repair: Repair | None) -> str:
     parts = [_loss(losses), _causes(losses)]
     if repair is not None and losses.wrong_steps:
-        parts.append(repair.sentence if repair.alike else f"{repair.sentence}, measured on {repair.condition}")
+        is_whole = repair.alike and losses.cells == 1  # what is said before is about the same steps
+        parts.append(repair.sentence if is_whole else f"{repair.sentence}, measured on {repair.condition}")
     return f"{'; '.join(parts)}."
 
 
@@ -322,6 +323,15 @@ def _range(rows: Sequence[Row], losses: Losses) -> list[str]:
 
 def _first(pair: tuple[float, Row]) -> float:
     return pair[0]
+
+
+def _left_out(rows: Sequence[Row], losses: Losses) -> list[str]:
+    """Return a sentence that names the models whose cells do not count, since the control does not speak for them."""
+    silent = [row for row in rows if row["scored"] and doubt_of(row) is None and not row["claims"]]
+    if not losses.claims or not silent:
+        return []
+    models = listed(list(dict.fromkeys(str(row["model"]) for row in silent)))
+    return [f"Not counted here: {counted(len(silent), 'cell')} of {models}; the control below says why."]
 
 
 def _standing(losses: Losses, control: str) -> str:

@@ -194,12 +194,28 @@ def repair_near(sweep: SweepFolder) -> Repair | None:
     """Return the result of a rescue that belongs to a sweep, preferably one measured under the same conditions."""
     workloads = {row["workload"] for row in sweep.rows}
     found = [one for one in sweep.found_by("rescue") if one.document["workload"] in workloads]
-    measured = [
-        replace(repair, alike=_is_alike(sweep, one))
-        for one in found
-        if (repair := repair_of(one.document, rescue_condition(one.manifest["settings"])))
-    ]
+    measured = [repair for one in found if (repair := _measured(sweep, one)) is not None]
     return min(measured, key=lambda repair: not repair.alike, default=None)
+
+
+def _measured(sweep: SweepFolder, found: Evidence) -> Repair | None:
+    alike = _is_alike(sweep, found)
+    where = _within(sweep, found) if alike else rescue_condition(found.manifest["settings"])
+    repair = repair_of(found.document, where)
+    return None if repair is None else replace(repair, alike=alike)
+
+
+def _within(sweep: SweepFolder, found: Evidence) -> str:
+    """Return which cells of a sweep a rescue was measured on, by the settings that vary in it."""
+    asked = found.manifest["settings"]
+    said = {
+        "workload": asked["task"]["workload"],
+        "policy": asked["policy"],
+        "memory": asked.get("memory"),
+        "model": " and ".join(asked["models"]),
+    }
+    parts = [str(value) for name, value in said.items() if value and len({row[name] for row in sweep.rows}) > 1]
+    return ", ".join([*parts, f"h = {asked['h']}"])
 
 
 def _is_alike(sweep: SweepFolder, found: Evidence) -> bool:
