@@ -186,11 +186,11 @@ def test_a_cell_of_the_heat_map_leads_to_its_runs(look):
 def test_from_the_folder_to_a_run_and_back(look, folder):
     page = look.at("", "ul.folders")
     page.get_by_role("link", name="sweep", exact=True).click()
-    page.wait_for_selector("table.rows")
+    page.wait_for_selector("table.rows:visible")
     page.locator("tbody a").first.click()
     page.wait_for_selector(".scrubber")
     page.get_by_role("link", name="sweep").click()
-    page.wait_for_selector("table.rows")
+    page.wait_for_selector("table.rows:visible")
     assert "run" not in query_of(page)
     page.go_back()
     expect(page.locator(".scrubber")).to_have_count(1)
