@@ -48,6 +48,7 @@ from eirkit.agents.stores.openai_dialect import USUAL_MAX_TOKENS
 from eirkit.errors import PluginError, StoreError, UnknownNameError, UsageError, describe
 from eirkit.registry import locate
 from eirkit.tasks.task import TaskInstance, show_record
+from eirkit.trust import is_only_read
 
 ModelMaker = Callable[[str, ModelOptions], Model]
 EXTRACTOR = "scripted/extractor"  # model of memory systems, by default
@@ -135,7 +136,7 @@ def _version_of(name: str) -> tuple[int, int] | None:
 
 
 def check_plan(plan: MemoryPlan) -> None:
-    """Raise UsageError if a memory system is unknown, cannot run here, or does not accept its settings."""
+    """Raise UsageError if a memory system is unknown, does not accept its settings, or is to run and cannot."""
     refuse_plain_secrets(plan.name, plan.settings)
     kind = kind_of(plan.name, _own_settings(plan))
     if lacking := missing_verbs(kind):
@@ -154,7 +155,7 @@ def check_plan(plan: MemoryPlan) -> None:
             f"add `async def forget(self, label: str) -> None` to {kind.__name__}"
         )
     _try_constructor(plan, kind)
-    if (why := reason_absent(plan.name, plan.settings)) is not None:
+    if not is_only_read() and (why := reason_absent(plan.name, plan.settings)) is not None:
         raise UsageError(f"memory {plan.name!r} cannot run here: {why}")
 
 
