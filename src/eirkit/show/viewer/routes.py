@@ -23,11 +23,9 @@ from eirkit.show.viewer.folders import ViewedFolder, abstract, changed_at, find_
 from eirkit.show.viewer.heat import heat, layout_of
 from eirkit.show.viewer.lacuna_run import LacunaRun, pressure_lines
 from eirkit.show.viewer.logs import LogFolders, lines_around, place_of, turn_document
-from eirkit.show.viewer.long_texts import more_of, shorten
-from eirkit.show.viewer.possible import possible_document
 from eirkit.show.viewer.progress import failure_groups, lost_runs, progress_of
 from eirkit.show.viewer.prompts import SpokenRun
-from eirkit.show.viewer.reported import evidence_document, report_html
+from eirkit.show.viewer.reported import evidence_document, more_of, possible_document, report_html, shorten
 from eirkit.show.viewer.run_index import RunIndex, own_words, recorded_score, siblings
 from eirkit.show.viewer.similar import similar_to
 from eirkit.show.viewer.tables import Query, RowTable, alike, as_json
