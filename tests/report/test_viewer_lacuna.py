@@ -22,10 +22,9 @@ from eirkit.show.document import drawn_json
 from eirkit.show.runs.folder import read_sweep
 from eirkit.show.runs.possible import possible_section
 from eirkit.show.viewer import reported, run_index
-from eirkit.show.viewer.folders import find_places, place_at
+from eirkit.show.viewer.folders import cell_rows, find_places, place_at, progress_of
 from eirkit.show.viewer.heat import Layout, heat
 from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.progress import cell_rows, progress_of
 from eirkit.show.viewer.prompts import SpokenRun
 from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.run_index import RunIndex

@@ -29,7 +29,7 @@ from eirkit.board.submission import (
 from eirkit.errors import InputFileError
 from eirkit.event_files import EVENTS, PLAIN_EVENTS
 from eirkit.records import read_document
-from eirkit.registry import references_in, relocate
+from eirkit.registry import records_read, references_in, relocate
 from eirkit.runs.cells import recorded_cell
 from eirkit.runs.manifest import FILE, Manifest, describe, read_manifest
 from eirkit.runs.replay import UNREADABLE, Replays, can_be_made_anew, check_runs
@@ -39,7 +39,6 @@ from eirkit.runs.values import show_seeds
 from eirkit.seeds import below, words
 from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.table import clean
-from eirkit.trust import records_read
 
 MOST_PROBLEMS = 20  # that are listed for one submission
 MOST_BYTES = 1 << 32  # of a submission
