@@ -270,7 +270,7 @@ def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
         }
         for card in cards
     ]
-    units = units_of([str(run.parameters["workload"])])
+    units = run.units
     columns = (
         Column("t", units.step),
         *([Column("ability", "ability")] if isinstance(task, ToldTask) else []),
@@ -296,7 +296,7 @@ def _explanation(folder: Path, index: RunIndex, run: LacunaRun, step: int) -> Do
     name = str(run.record["run"])
     card = run.card(step)
     if card is None:
-        last, noun = len(run.verdicts), units_of([str(run.parameters["workload"])]).step
+        last, noun = len(run.verdicts), run.units.step
         raise UsageError(
             f"run {name} has no {noun} {step}; give one from 1 to {last}" if last else f"{name} has no answers"
         )
@@ -315,7 +315,7 @@ def _explanation(folder: Path, index: RunIndex, run: LacunaRun, step: int) -> Do
         **card.as_json(),
         "similar": None if alike is None else alike.as_json(),
     }
-    return Document("show", f"Step {step} of {name}", (first,), data, tuple(sections), next=then)
+    return Document("show", f"{run.units.step.capitalize()} {step} of {name}", (first,), data, tuple(sections), next=then)
 
 
 def _table(one: NeededInput) -> Table:
