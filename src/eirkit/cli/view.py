@@ -232,7 +232,8 @@ def _runs(folder: Path, index: RunIndex, chosen: RunFilter, every: bool) -> Docu
     most = "those with most of these failures first" if chosen.ways else "the least accurate first"
     items = (Table("runs", f"Runs, {most}{part}", columns, tuple(shown)),) if rows else ()
     data = {"folder": str(folder), "runs": rows, "of": len(index), "listed": len(shown)}
-    then = f"eirkit show {quote(str(folder))} {quote(str(rows[0]['run']))}" if failed else f"eirkit view {quote(str(folder))}"
+    where = quote(str(folder))
+    then = f"eirkit show {where} {quote(str(rows[0]['run']))}" if failed else f"eirkit view {where}"
     then += "".join(f" --fate {quote(way_measure(way).label)}" for way in chosen.ways) if failed else ""
     return Document("show", f"Runs of {folder}", (answer,), data, (Section("", (), items),) if items else (), next=then)
 
@@ -315,7 +316,8 @@ def _explanation(folder: Path, index: RunIndex, run: LacunaRun, step: int) -> Do
         **card.as_json(),
         "similar": None if alike is None else alike.as_json(),
     }
-    return Document("show", f"{run.units.step.capitalize()} {step} of {name}", (first,), data, tuple(sections), next=then)
+    title = f"{run.units.step.capitalize()} {step} of {name}"
+    return Document("show", title, (first,), data, tuple(sections), next=then)
 
 
 def _table(one: NeededInput) -> Table:
