@@ -111,6 +111,7 @@ def test_a_run_under_a_memory_has_its_name(remembered):
     record = records(remembered / "native")[0]
     document = viewer(remembered).answer("/api/run", {"at": ["native"], "run": [record["run"]]})
     assert document["words"] == "control, broken-drops, reference/recoverer, h = 3"
+    assert document["units"] == {"task": "task", "step": "step", "outcome": "step"}
 
 
 def test_what_a_memory_brought_and_nobody_kept_is_said_in_one_line(tmp_path):

@@ -216,10 +216,10 @@ def held_by_store(
     """
     found = list(floors)
     if not found or any(one is None for one in found):
-        return Held(None, "what it held was not recorded; it is only for workloads whose EIR has a closed form")
+        return Held(None, "what was held was not recorded, as it is only for workloads whose EIR has a closed form")
     known = [one for one in found if one is not None]
     if any(one["counted"] != "system" for one in known):
-        return Held(None, "the system does not say how many records it holds")
+        return Held(None, "how many records are held is not reported")
     return Held(max(_largest(one, in_sight, made, record_bits) for one in known))
 
 

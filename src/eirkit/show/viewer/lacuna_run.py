@@ -32,9 +32,9 @@ from eirkit.show.viewer.run_index import RunIndex
 from eirkit.show.viewer.told import told_document
 from eirkit.tasks.cones import ancestors, cone_of
 from eirkit.tasks.conversations import ToldTask, ToldWorld, unspell
-from eirkit.tasks.generation import demand_of, generate, graph_of, prepare
+from eirkit.tasks.generation import demand_of, generate, graph_of, prepare, units_of
 from eirkit.tasks.task import TaskInstance, TaskSpec
-from eirkit.tasks.workload import Graph
+from eirkit.tasks.workload import Graph, Units
 
 LONGEST = 5_000  # steps of a task that are shown
 _OF_DECISION = ("required", "retained", "missing", "unavailable", "restored", "submitted", "fault", "fetched")
@@ -94,6 +94,11 @@ class LacunaRun:
         if told not in (None, task.fingerprint):
             return Rebuilt(None, "the task's graph is another one here; look at it with the version that wrote it")
         return Rebuilt(task, "")
+
+    @property
+    def units(self) -> Units:
+        """What the workload calls its tasks and their steps."""
+        return Units() if self.task.instance is None else units_of([str(self.parameters["workload"])])
 
     @cached_property
     def graph(self) -> Graph:
@@ -162,6 +167,7 @@ class LacunaRun:
             **{name: self.record[name] for name in shared if name in self.record},
             **({"trial": self.moment} if self.is_probe else {}),  # the page begins at its step
             "task": self.parameters,
+            "units": asdict(self.units),
             "capacity": self.capacity,
             "score": None if found is None else score_json(found),
             "unknown": self.task.reason,
