@@ -28,10 +28,11 @@ from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.logs.sources.remote import Location, Remote, as_location
 from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, Section, facts
-from eirkit.show.logs.advice import advice_lines, advice_rows
 from eirkit.show.logs.coverage import coverage_facts, coverage_warnings, is_silent, split_facts, sub_agent_facts
 from eirkit.show.logs.sentences import (
     SIGNATURES,
+    advice_lines,
+    advice_rows,
     break_columns,
     break_counts,
     goal_is_known,

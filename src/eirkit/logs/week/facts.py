@@ -13,11 +13,11 @@ from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.facts import fact
+from eirkit.limits import RECORD_SECONDS, time_limit
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import Analysis, AnalysisOptions, fewer_collections, measured_or_skipped
 from eirkit.logs.corpus.reader import CorpusReader
 from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument, open_document
-from eirkit.logs.time_limits import RECORD_SECONDS, time_limit
 from eirkit.logs.tokens import exact_counter
 from eirkit.logs.trajectory import Recording
 from eirkit.logs.week.responses import METERS, MeteredDocument, Response, take_messages

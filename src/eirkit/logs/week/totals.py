@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from eirkit.logs.audits.occupancy import ContextWindows, window_of
-from eirkit.logs.corpus.advice import LEAST_REPEATS, LEAST_TOKENS
+from eirkit.logs.corpus.summary import LEAST_REPEATS, LEAST_TOKENS
 from eirkit.logs.week.facts import ContextLoss, FileReading, HiddenText, InstructionLoss, LogFacts
 from eirkit.logs.week.responses import Response, unique
 

@@ -14,7 +14,7 @@ from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES,
 from eirkit.logs.week.responses import Response
 from eirkit.logs.week.totals import Money, Pricing
 from eirkit.show.document import Axis, Chart, Document, Section, Series
-from eirkit.show.logs.advice import advice_lines, advice_rows
+from eirkit.show.logs.sentences import advice_lines, advice_rows
 from eirkit.show.table import Cell, Column, Table, counted, listed, share
 
 NAMES = {"claude-code": "Claude Code", "codex": "Codex", "gemini-cli": "Gemini CLI", "opencode": "opencode"}
