@@ -17,11 +17,10 @@ from eirkit.board.standings import entries_of, tracks_of
 from eirkit.board.submission import DOCUMENT, SCHEMA, make_submission
 from eirkit.cli import run
 from eirkit.records import read_document, write_document
-from eirkit.runs.archive import write_list
 from eirkit.runs.manifest import FILE, read_manifest
 from eirkit.runs.manifest import SCHEMA as MANIFEST
 from eirkit.runs.replay import check_runs
-from eirkit.runs.store import RUNS
+from eirkit.runs.store import RUNS, write_list
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
 

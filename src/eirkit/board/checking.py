@@ -29,18 +29,16 @@ from eirkit.board.submission import (
 from eirkit.errors import InputFileError
 from eirkit.event_files import EVENTS, PLAIN_EVENTS
 from eirkit.records import read_document
-from eirkit.registry import references_in, relocate
-from eirkit.runs.archive import changed_files
+from eirkit.registry import records_read, references_in, relocate
 from eirkit.runs.cells import recorded_cell
 from eirkit.runs.manifest import FILE, Manifest, describe, read_manifest
 from eirkit.runs.replay import UNREADABLE, Replays, can_be_made_anew, check_runs
-from eirkit.runs.store import RUNS, scan_runs
+from eirkit.runs.store import RUNS, changed_files, scan_runs
 from eirkit.runs.suite import Suite, read_suite
 from eirkit.runs.values import show_seeds
 from eirkit.seeds import below, words
 from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.table import clean
-from eirkit.trust import records_read
 
 MOST_PROBLEMS = 20  # that are listed for one submission
 MOST_BYTES = 1 << 32  # of a submission

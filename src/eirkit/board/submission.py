@@ -16,16 +16,15 @@ from typing import Any
 from eirkit.agents.stores.memory_factory import TIMEOUT
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path
-from eirkit.runs.archive import describe_file, write_list
+from eirkit.registry import records_read, refuse_untrusted
 from eirkit.runs.cells import Cell
 from eirkit.runs.manifest import FILE, Manifest, read_manifest
-from eirkit.runs.store import RUNS, is_unused_folder
+from eirkit.runs.store import RUNS, describe_file, is_unused_folder, write_list
 from eirkit.runs.suite import Suite, read_suite
 from eirkit.runs.sweep import recorded_suite, start_sweep
 from eirkit.runs.values import show_seeds
 from eirkit.runs.workers import is_free
 from eirkit.show.runs.folder import SweepFolder, condition_of, read_sweep
-from eirkit.trust import records_read, refuse_untrusted
 
 DOCUMENT, SCHEMA = "submission.json", "submission/1"
 OWN, CONTROLS, SOURCES = "runs", "controls", "sources"  # folders of a submission

@@ -26,6 +26,7 @@ from eirkit.agents.telemetry import Consultation, Exchange, Trace, trace_of, wit
 from eirkit.errors import EirkitError, InputFileError, UntrustedError
 from eirkit.event_files import LARGEST_BLOCK, events_path, read_block
 from eirkit.findings.causes import judge, score
+from eirkit.registry import records_read
 from eirkit.runs.attempt import CellContext, Failure, attempt, finished_run, score_record, session_of
 from eirkit.runs.cells import Cell, recorded_cell
 from eirkit.runs.manifest import SystemMessages
@@ -34,7 +35,6 @@ from eirkit.runs.workers import CellBatch, cell_context_of
 from eirkit.tasks.conversations import ToldTask
 from eirkit.tasks.generation import generate
 from eirkit.tasks.task import TaskInstance
-from eirkit.trust import records_read
 
 ROUNDING_SECONDS = 1e-6  # times are stored with six digits, and sums of them are rounded once more
 # What reading a file that somebody else wrote may raise.

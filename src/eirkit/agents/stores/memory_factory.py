@@ -46,9 +46,8 @@ from eirkit.agents.stores.memory_adapter import adapt
 from eirkit.agents.stores.memory_facts import ENDPOINT, NOWHERE, settings_of, stand_in
 from eirkit.agents.stores.openai_dialect import USUAL_MAX_TOKENS
 from eirkit.errors import PluginError, StoreError, UnknownNameError, UsageError, describe
-from eirkit.registry import locate
+from eirkit.registry import is_only_read, locate
 from eirkit.tasks.task import TaskInstance, show_record
-from eirkit.trust import is_only_read
 
 ModelMaker = Callable[[str, ModelOptions], Model]
 EXTRACTOR = "scripted/extractor"  # model of memory systems, by default
