@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-from tools.examples import SESSION
+from tools.examples import write_metered
 
 from eirkit.cli import run
 from tests.browser.conftest import WAIT_MS, Looking
@@ -33,8 +33,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> dict[str,
         "comparison": ("compare", folder / "sweep", folder / "sweep", "--out", root / "comparison.html"),
         "choice": ("choose", folder / "sweep", "--out", root / "choice.html"),
         "compaction": ("report", folder / "compactors", "--out", root / "compaction.html"),
-        "week": ("vestige", "week", SESSION, "--until", "2026-03-03", "--format", "html",
-                 "--output", root / "week.html"),
+        "week": ("vestige", "week", write_metered(root / "metered" / "a.jsonl"), "--until", "2026-03-03",
+                 "--format", "html", "--output", root / "week.html"),
         "submission": ("submit", folder / "told", "--out", root / "submission"),
         "board": ("board", root / "submission", "--out", root / "board"),
     }  # fmt: skip
