@@ -99,6 +99,19 @@ def test_what_cannot_be_checked_is_not_submitted(change, complaint, tmp_path, ca
     assert not (tmp_path / "out").exists()
 
 
+def test_a_submission_that_was_killed_is_made_by_the_same_command(made, tmp_path, capsys):
+    process = os.fork()
+    if not process:
+        os._exit(0)
+    os.waitpid(process, 0)
+    shutil.copytree(made / "all" / "first" / "runs", tmp_path / "out" / "runs")
+    (tmp_path / "out" / f".{DOCUMENT}.{process}.unfinished").mkdir()
+    assert run(["submit", str(made / "run"), "--out", str(tmp_path / "out"), "--name", "first"]) == 0
+    capsys.readouterr()
+    whole = sorted(path.name for path in (made / "all" / "first").iterdir())
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == whole
+
+
 def test_the_runs_to_repeat_are_drawn_anew_and_the_draw_is_told(made, tmp_path, capsys):
     seeds = set()
     for number in range(2):
