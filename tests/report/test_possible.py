@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.findings.held import held_by_store
+from eirkit.findings.floor import held_by_store
 from eirkit.runs.store import RUNS, scan_runs
 from eirkit.show.runs.folder import read_sweep
 from eirkit.show.runs.page import page_of

@@ -28,12 +28,11 @@ from eirkit.show.folders import kind_of, maker_of, records_of
 from eirkit.show.table import Cell, Column, Table, counted, listed
 from eirkit.show.terminal import ELLIPSIS, may_be
 from eirkit.show.viewer.folders import open_root
-from eirkit.show.viewer.lacuna_run import LacunaRun
+from eirkit.show.viewer.lacuna_run import LacunaRun, SimilarFailures, similar_to, wrong_steps
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.run_index import FAILURE, RunIndex, recorded_score
 from eirkit.show.viewer.server import ViewerServer, serve
-from eirkit.show.viewer.similar import SimilarFailures, similar_to, wrong_steps
 from eirkit.tasks.conversations import ToldTask
 from eirkit.tasks.generation import units_of
 

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from eirkit.errors import UsageError
-from eirkit.findings.held import Held, held_by_store, held_in_context
+from eirkit.findings.floor import Held, held_by_store, held_in_context
 from eirkit.findings.intervals import mean_share
 from eirkit.findings.measures import RUN_MEASURES
 from eirkit.findings.statistics import Interval
