@@ -45,7 +45,9 @@ _TAKES_BACK = re.compile(
 )
 _WITHDRAWS = re.compile(r"\b(?:scratch|disregard|ignore) (?:that|this|the above|my (?:last )?answer)\b", re.IGNORECASE)
 # Words that a check of the answer has as well, so that they take it back only before another answer.
-_THINKS_AGAIN = re.compile(r"\b(?:actually|wait|hmm|sorry|instead|let me|re-?(?:check|calculat|comput)\w*)\b", re.IGNORECASE)
+_THINKS_AGAIN = re.compile(
+    r"\b(?:actually|wait|hmm|sorry|instead|let me|re-?(?:check|calculat|comput)\w*)\b", re.IGNORECASE
+)
 _COMMAND_LINE = re.compile(r"^[ \t>*`_#\-]*ANSWER\b[^\n]*", re.ASCII | re.IGNORECASE | re.MULTILINE)
 _DOUBT = re.compile(r"\b(?:not|cannot|unable|unknown|missing|unsure|maybe|perhaps|if|or|either)\b|n't\b", re.IGNORECASE)
 # A value is followed by nothing, by a remark in parentheses, or by words that contain no further number.
