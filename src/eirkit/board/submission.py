@@ -16,12 +16,8 @@ from typing import Any
 from eirkit.agents.stores.memory_factory import TIMEOUT
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path
-<<<<<<< HEAD
 from eirkit.folders import clear_unfinished, filled_folder
-from eirkit.runs.archive import describe_file, write_list
-=======
 from eirkit.registry import records_read, refuse_untrusted
->>>>>>> main
 from eirkit.runs.cells import Cell
 from eirkit.runs.manifest import FILE, Manifest, read_manifest
 from eirkit.runs.store import RUNS, describe_file, is_unused_folder, write_list
