@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter as Tally
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
+from eirkit.facts import replace
 from eirkit.logs.actions.tools import tool_named
 from eirkit.logs.actions.view_tools import NOTHING_TOUCHED
 from eirkit.logs.shell.effects import remember, shell_touches

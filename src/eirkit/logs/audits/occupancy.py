@@ -122,8 +122,8 @@ def occupancy(recording: Recording, windows: ContextWindows, trajectory_tokens: 
         window_source=source,
         peak_share=None if peak is None or window is None else peak / window,
         overflow_errors=sum(1 for notice in _notices(recording) if _overflows(notice)),
-        summary_markers=sum(1 for turn in recording.turns if _summarised(turn)),
-        clears=sum(1 for turn in recording.turns if turn.broken == "clear"),
+        summary_markers=sum(map(_summarised, recording.turns)),
+        clears=[turn.broken for turn in recording.turns].count("clear"),
     )
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import compress, islice
+from math import ceil
 from operator import eq
 
 from eirkit.logs.demand.graph import ActionGraph
@@ -99,11 +100,13 @@ def _shown_shifted(lines: Mapping[int, str], shown: Mapping[int, str]) -> list[s
 
     Similar code elsewhere in the file is not the same lines: the shift is small, and nearly all lines must be equal.
     """
-    fewest = max(2.0, _NEARLY_ALL * len(lines))
+    fewest = max(2, ceil(_NEARLY_ALL * len(lines)))
+    first = list(islice(lines.items(), len(lines) - fewest + 1))  # one of so many is among the equal lines
     for by in _SHIFTS:
-        is_same = list(map(eq, map(shown.get, map(by.__add__, lines)), lines.values()))
-        if sum(is_same) >= fewest:
-            return list(compress(lines.values(), is_same))
+        if any(shown.get(place + by) == line for place, line in first):
+            is_same = list(map(eq, map(shown.get, map(by.__add__, lines)), lines.values()))
+            if sum(is_same) >= fewest:
+                return list(compress(lines.values(), is_same))
     return []
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
+from eirkit.facts import replace
 from eirkit.logs.shell.git_commands import git
 from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.node_commands import NODE

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
-from eirkit.facts import fact
+from eirkit.facts import fact, replace
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, ShellState, chosen, files_complained_of, merged
 from eirkit.logs.shell.syntax import EMPTY, FED, Chain, Command, Group, Loop, Node, Pipeline, Redirect
 from eirkit.logs.shell.words import UNKNOWN, Glob, assigned, expand, expand_text
@@ -42,7 +42,8 @@ class ShellWrite:
     line: int = 0  # line of the script, to compare with the line in a traceback
 
 
-class Invocation(NamedTuple):
+@fact
+class Invocation:
     """One command with its arguments."""
 
     name: str
@@ -122,7 +123,8 @@ class Walk:
         """Interpret a command given by its words, as run by `xargs` or `sudo`."""
         if not words or self.depth >= _DEEPEST or not self._may_go_on(1 + len(words) // _WORDS_PER_COMMAND):
             return OTHER
-        check_time()
+        if self.steps:  # before the first command the call was checked
+            check_time()
         name = words[0].rpartition("/")[2].removesuffix(".exe")
         self.steps += 1
         self.last_step = self.steps
@@ -151,7 +153,7 @@ class Walk:
             handler = self.commands["python"]
         if handler is None and "/" in word:
             handler = self.commands["./"]
-            call = call._replace(arguments=[word, *call.arguments])
+            call = replace(call, arguments=[word, *call.arguments])
         return handler(self, call) if handler else OTHER
 
     def within(self, node: Node, stdin: Flow = NOTHING) -> Flow:
@@ -316,7 +318,7 @@ class Walk:
         # Names with a commit before them are those of a search in that commit.
         held = held and not any(f"\n{one}:" in f"\n{self.output}" for flow in after for one in flow.revisions)
         # A text that may not have been printed still separates two files if it is found.
-        self.shown[before:] = [flow._replace(optional=True) for flow in after if not held or flow.kind == "text"]
+        self.shown[before:] = [replace(flow, optional=True) for flow in after if not held or flow.kind == "text"]
 
     def _left_held(self, left: Sequence[Flow], node: Node, step: int) -> bool | None:
         """Return whether what precedes `||` showed a file and the call succeeded, so the right side did not run."""

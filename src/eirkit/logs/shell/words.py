@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
+from eirkit.facts import fact
 from eirkit.logs.shell.syntax import Word, WordPiece
 
 
-class ParsedOptions(NamedTuple):
+@fact
+class ParsedOptions:
     """Options with their values, and the operands."""
 
     operands: list[str]
