@@ -156,8 +156,7 @@ def _notices(recording: Recording) -> Iterator[str]:
 
 
 def _overflows(notice: str) -> bool:
-    lowered = notice.lower()
-    return any(words in lowered for words in _OVERFLOW)
+    return any(map(notice.lower().__contains__, _OVERFLOW))
 
 
 def _summarised(turn: RecordedTurn) -> bool:

@@ -42,7 +42,7 @@ class _Region:
 
 def reads_of(flows: Sequence[Flow], output: str, state: ShellState) -> Iterator[FileRead]:
     """Yield the reads of the streams that together produced an output."""
-    if not output or not any(flow.kind in SHOWING for flow in flows):
+    if not output or SHOWING.isdisjoint([flow.kind for flow in flows]):
         return
     clipped = bool(clip_marks(output))
     if may_complain(output):

@@ -93,8 +93,8 @@ Node: TypeAlias = Command | Pipeline | Chain | Group | Loop | FunctionDefinition
 EMPTY = Chain(())
 
 
-_WORD = r"""(?:[\w./:,@%+-][\w./:,@%+=-]*|'[^'\r]*'|"[^"\\$`\r]*")"""
-_PLAIN = re.compile(rf"{_WORD}(?: +{_WORD})*(?: +\| +{_WORD}(?: +{_WORD})*)*\s*", re.ASCII)
+_WORD = r"""(?:[\w./:,@%+-][\w./:,@%+=-]*+|'[^'\r]*+'|"[^"\\$`\r]*+")"""
+_PLAIN = re.compile(rf"{_WORD}(?: ++{_WORD})*+(?: ++\| ++{_WORD}(?: ++{_WORD})*+)*+\s*+", re.ASCII)
 _TOKEN = re.compile(rf"{_WORD}|\|", re.ASCII)
 _GRAMMAR_WORDS = frozenset(
     {"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "function", "select",

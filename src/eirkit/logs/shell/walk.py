@@ -58,6 +58,15 @@ Handler: TypeAlias = "Callable[[Walk, Invocation], Flow]"
 class Walk:
     """The interpretation of one call."""
 
+    steps = 0
+    rounds = 0  # iterations of loops
+    last_step = 0  # the command that determines the call's exit code
+    hushed = 0  # the last step whose errors do not reach the agent
+    depth = 0
+    missing: frozenset[str] = _NONE
+    unmatched: frozenset[str] = _NONE
+    is_over = False
+
     def __init__(
         self, state: ShellState, commands: Mapping[str, Handler], output: str = "", exit_code: int = 0
     ) -> None:
@@ -69,21 +78,13 @@ class Walk:
         self.written: list[ShellWrite] = []
         self.targets: set[str] = set()  # files that were written
         self.is_new: dict[str, bool] = {}  # of each file that was shown: whether it had been written before
-        self.steps = 0
-        self.rounds = 0  # iterations of loops
-        self.last_step = 0  # the command that determines the call's exit code
         self.names: list[str] = []  # names of the commands, by step
         self.cleaned: dict[str, None] = {}  # files restored to the last commit
         self.held: dict[str, Flow] = {}  # variables that hold a stream, as after `x=$(cat f)` or `read`
-        self.hushed = 0  # the last step whose errors do not reach the agent
         self.guards: dict[int, int] = {}  # steps that run only if an earlier one succeeded
-        self.depth = 0
-        self.missing: frozenset[str] = _NONE
-        self.unmatched: frozenset[str] = _NONE
         if " found" in output:
             self.missing = frozenset(found[1] or found[2] for found in NOT_FOUND.finditer(output))
             self.unmatched = frozenset(_NO_MATCHES.findall(output))
-        self.is_over = False
 
     def run(self, node: Node, stdin: Flow = NOTHING) -> None:
         """Interpret a node whose output goes to the call's output."""

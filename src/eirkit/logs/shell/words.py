@@ -49,7 +49,7 @@ def split_options(arguments: Sequence[str], valued: str = "", long_valued: Seque
         if waiting is not None:
             values.setdefault(waiting, []).append(argument)
             waiting = None
-        elif not argument.startswith("-") or argument == "-":
+        elif argument[:1] != "-" or argument == "-":
             operands.append(argument)
         elif argument == "--":
             operands.extend(arguments[index + 1 :])
