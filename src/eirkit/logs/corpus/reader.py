@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError, PluginError
+from eirkit.limits import RECORD_SECONDS, limited
 from eirkit.logs.corpus.analysis import TABLES
 from eirkit.logs.corpus.outcomes import (
     Outcomes,
@@ -27,12 +28,11 @@ from eirkit.logs.formats import BEGINNINGS, FILES_BESIDE, SIGNS
 from eirkit.logs.sources.databases import MAGIC
 from eirkit.logs.sources.documents import HEAD_BYTES, NAMED, ReadLimits, Skipped, StoredDocument
 from eirkit.logs.sources.folders import find_documents, unclaimed_members
-from eirkit.logs.sources.json_lines import shows_an_object
+from eirkit.logs.sources.json_parser import shows_an_object
 from eirkit.logs.sources.members import Folder
 from eirkit.logs.sources.remote import Location, Remote
 from eirkit.logs.sources.streams import as_label
 from eirkit.logs.tables import FILE, is_analysis
-from eirkit.logs.time_limits import RECORD_SECONDS, limited
 from eirkit.logs.trajectory import FolderFormat, Format, Recording, formats
 from eirkit.registry import call
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from eirkit.facts import replace
 from eirkit.logs.shell.git_commands import git
 from eirkit.logs.shell.grammar import parse
-from eirkit.logs.shell.node_commands import NODE
 from eirkit.logs.shell.outputs import reads_of
 from eirkit.logs.shell.powershell_commands import POWERSHELL
 from eirkit.logs.shell.run_commands import RUNNERS
@@ -29,7 +28,6 @@ COMMANDS: Mapping[str, Callable[[Walk, Invocation], Flow]] = {
     **CHANGERS,
     **RUNNERS,
     **SEARCHERS,
-    **NODE,
     **POWERSHELL,
     "git": git,
 }
