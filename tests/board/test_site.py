@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from time import process_time
 
 import pytest
@@ -23,6 +24,7 @@ from eirkit.runs.replay import check_runs
 from eirkit.runs.store import RUNS, write_list
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
+from tests.processes import completed
 
 SUITE = {
     "workload": "store-recall",
@@ -104,10 +106,7 @@ def test_what_cannot_be_checked_is_not_submitted(change, complaint, tmp_path, ca
 
 
 def test_a_submission_that_was_killed_is_made_by_the_same_command(made, tmp_path, capsys):
-    process = os.fork()
-    if not process:
-        os._exit(0)
-    os.waitpid(process, 0)
+    process = completed([sys.executable, "-c", "import os; print(os.getpid())"]).stdout.strip()
     shutil.copytree(made / "all" / "first" / "runs", tmp_path / "out" / "runs")
     (tmp_path / "out" / f".{DOCUMENT}.{process}.unfinished").mkdir()
     assert run(["submit", str(made / "run"), "--out", str(tmp_path / "out"), "--name", "first"]) == 0
