@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult
 from eirkit.engine.processes import Processes
-from eirkit.memory_limit import memory_left
+from eirkit.limits import memory_left
 from tests.processes import completed, running
 
 HOARD_BYTES = 400 << 20
@@ -94,7 +94,7 @@ def test_a_crash_at_a_memory_limit_is_told_with_the_limit_and_no_cause():
 
 def test_what_another_process_has_left_is_known():
     program = f"""
-from eirkit.memory_limit import limit_memory, memory_left
+from eirkit.limits import limit_memory, memory_left
 assert memory_left() is None
 limit_memory(1 << 30)
 kept = bytearray({HOARD_BYTES})

@@ -19,20 +19,16 @@ SOURCE = ROOT / "src" / "eirkit"
 PAGE = ROOT / "docs" / "design" / "house.md"
 # Top-level modules that every package may import; the other top-level modules import from the packages.
 BASE = (
-    "boundary",
-    "compilation",
     "errors",
     "event_files",
-    "extras",
     "facts",
     "folders",
+    "limits",
     "measures",
-    "memory_limit",
     "packages",
     "records",
     "registry",
     "seeds",
-    "trust",
 )
 BASE_NAME, SURFACE_NAME = "eirkit (base)", "eirkit (surface)"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

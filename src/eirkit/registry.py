@@ -1,7 +1,10 @@
-"""Finds plug-ins by name, and turns whatever they raise into a PluginError that names plug-in and method.
+"""Finds plug-ins by name; whether a name in a record may be followed; what plug-ins raise, as a PluginError.
 
 A plug-in is a built-in, an entry point of another package, `module:Name` or `path/file.py:Name`. It is imported
 when its name is first used, so a command loads the plug-ins it needs and no others.
+
+Whatever loads code or opens a file by a name that may stand in a record calls `refuse_untrusted` first. Names that the
+user gave are trusted, so nothing is refused outside `records_read`. What is only read needs no packages to run it.
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ import importlib.util
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from functools import cache, wraps
 from hashlib import sha256
 from importlib.machinery import SourceFileLoader
@@ -28,19 +32,22 @@ from eirkit.errors import (
     SpendCapReached,
     StoreError,
     UnknownNameError,
+    UntrustedError,
     UsageError,
     describe,
 )
-from eirkit.trust import refuse_untrusted
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
+
 
 T = TypeVar("T")
 
 USER_MODULE = "eirkit_user_"  # prefix of the module names given to users' files
 # Loading third-party code may raise anything, and a script without a main guard may even exit.
 _FOREIGN = (Exception, SystemExit)
+_trusts: ContextVar[bool] = ContextVar("eirkit_trusts", default=True)
+_reads: ContextVar[bool] = ContextVar("eirkit_reads", default=False)
 
 
 def references_in(coordinates: Mapping[str, Any]) -> list[str]:
@@ -346,3 +353,36 @@ def place_in_user_file(error: BaseException) -> str | None:
             place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
         trace = trace.tb_next
     return place
+
+
+@contextmanager
+def records_read(*, plugins: bool) -> Iterator[None]:
+    """Refuse, unless `plugins`, to run code and to open files that are named by what is read in this context.
+
+    What is refused outside stays refused inside. Another thread or process has a context of its own.
+    """
+    before, outside = _trusts.set(_trusts.get() and plugins), _reads.set(True)
+    try:
+        yield
+    finally:
+        _trusts.reset(before)
+        _reads.reset(outside)
+
+
+def refuse_untrusted(name: object, what: str = "code") -> None:
+    """Raise UntrustedError for a name of code or of a file while records are read without trust in them."""
+    if not _trusts.get():
+        verb = "run" if what == "code" else "open"
+        raise UntrustedError(
+            f"{str(name)[:120]} is {what} that the records name; add --plugins to {verb} it, if you trust who made them"
+        )
+
+
+def is_only_read() -> bool:
+    """Return whether records are read: what they name was run elsewhere, and need not be installed here."""
+    return _reads.get()
+
+
+def is_trusted() -> bool:
+    """Return whether names in what is read may be followed."""
+    return _trusts.get()

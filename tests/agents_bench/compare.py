@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eirkit.logs.actions.coverage import coverage_of
-from eirkit.logs.actions.touches import interpret
+from eirkit.logs.actions.touches import coverage_of, interpret
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import RecordedTurn, Recording

@@ -13,11 +13,10 @@ from eirkit.board.checking import LARGEST_EVENTS, LARGEST_LIST, CheckRequest, ch
 from eirkit.board.submission import CONTROLS, DOCUMENT, OWN, SCHEMA, claimed_scores, make_submission, read_parts
 from eirkit.event_files import events_path, pack, read_block
 from eirkit.records import read_document, seal, write_document
-from eirkit.runs.archive import archived_files, write_list
 from eirkit.runs.cells import recorded_cell
 from eirkit.runs.manifest import FILE
 from eirkit.runs.manifest import SCHEMA as MANIFEST
-from eirkit.runs.store import RUNS, scan_runs
+from eirkit.runs.store import RUNS, archived_files, scan_runs, write_list
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -246,6 +247,9 @@ def test_a_conversation_marks_a_value_wherever_it_is_stated(look, folder):
     expect(turn.locator("mark")).to_have_text(["577", "Ternax", "Ternax"])
     expect(turn).to_contain_text("stored")
     expect(page.locator(".told-legend mark")).to_have_count(4)
+    expect(page.locator(".scrubber")).to_contain_text("question 24 of 24")
+    expect(page.locator(".verdict")).to_contain_text("Question 24.")
+    expect(page).to_have_title(re.compile("^question 24 · "))
 
 
 def test_arms_are_put_side_by_side_and_taken_away(look, views, folder):

@@ -81,3 +81,6 @@ def test_a_frontier_has_the_keys_that_scripts_rely_on(capsys: pytest.CaptureFixt
     assert len(task["rows"]) == 17
     assert run(["eir", "frontier", "full-lookup", "--groups"]) == 2
     assert "--capacity" in capsys.readouterr().err
+    for bits, words in (("1", "With 1 bit the best"), ("2", "With 2 bits the best")):
+        run(["eir", "frontier", "examples/timezone.py:timezone", "--capacity", bits])
+        assert words in capsys.readouterr().out

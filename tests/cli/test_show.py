@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,14 @@ def test_a_run_is_found_by_its_beginning_and_by_its_seed(folder, tmp_path, capsy
     assert data(capsys, "show", out, "4")["run"] == runs_of(out)[1]["run"]
 
 
+def test_every_block_of_a_narrow_table_has_the_number_of_the_step(folder, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    name = next(row["run"] for row in data(capsys, "show", folder)["runs"] if row["accuracy"] < 1)
+    heads = [line for line in said(capsys, "show", folder, name).splitlines() if "submitted" in line]
+    assert len(heads) > 1
+    assert all(line.split()[0] == "step" for line in heads)
+
+
 def test_without_a_run_the_runs_are_listed(folder, capsys):
     found = data(capsys, "show", folder)["runs"]
     told = {record["run"]: record["score"]["correct"] / record["score"]["steps"] for record in runs_of(folder)}
@@ -150,6 +159,8 @@ def test_a_rescue_has_cards_too(tmp_path, capsys):
     wrong = [(record["run"], data(capsys, "show", out, record["run"])["wrong"]) for record in runs_of(out)]
     name, rows = next((name, rows) for name, rows in wrong if rows)
     assert data(capsys, "show", out, name, rows[0]["t"])["similar"]["count"] > 0
+    then = said(capsys, "show", out, name).splitlines()[-1]
+    assert shlex.split(then) == ["next:", "eirkit", "show", str(out), name, str(rows[0]["t"])]
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,12 @@ def test_the_page_shows_the_same(nothing_installed, capsys):
     printed = capsys.readouterr().out
     for family in FAMILIES:
         assert family.capitalize() in printed
-    for one in list_availability()["memories"]:
-        assert one["name"] in printed
+    found = list_availability()
+    for family in ("memories", "formats"):
+        assert all(one["name"] in printed for one in found[family])
+    same = found["formats"][0]["reason"]
+    assert sum(one["reason"] == same for one in found["formats"]) > 1
+    assert " ".join(printed.split()).count(same) == 1
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from eirkit.agents.driver import drive, wait_for
 from eirkit.agents.memories.in_process import Bm25
 from eirkit.agents.memory import MemorySystem
 from eirkit.agents.model import Message, ModelOptions
-from eirkit.agents.models.quoter import Quoter
+from eirkit.agents.models.reader import Quoter
 from eirkit.cli import main
 from eirkit.errors import EirkitError
 from eirkit.runs.cells import Access

@@ -10,12 +10,11 @@ import pytest
 
 from eirkit.errors import UsageError
 from eirkit.tasks.generation import prepare
-from eirkit.tasks.online import Draw, best_online, hindsight
 from eirkit.tasks.policy import policies
 from eirkit.tasks.simulation.plain import Recovery
 from eirkit.tasks.simulation.table import sweep
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import Workload, workloads
+from eirkit.tasks.workload import Draw, Workload, best_online, hindsight, workloads
 
 SPECS = [
     TaskSpec("stepwise-sum", n=6, m=3, fan_in=2),

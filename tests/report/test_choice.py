@@ -259,7 +259,7 @@ def test_a_run_and_its_ranking_give_the_same_numbers(told):
     }
     assert in_choose == pytest.approx(in_run)
     assert found.as_json()["mean_over"] == "questions"
-    assert "shares: of questions asked, all worlds together" in ranking_table(found).meanings()
+    assert "(share of questions asked, all worlds together)" in ranking_table(found).meanings()
 
 
 def test_weights_are_repeated_cases():
@@ -310,4 +310,4 @@ def test_texts_held_are_not_said_to_be_unrecorded(told, capsys):
     text = " ".join(capsys.readouterr().out.split())
     assert "bytes held" in text
     assert "not recorded" not in text
-    assert "it holds texts; their size in bytes may be known" in text
+    assert "not judged: texts are held; their size in bytes may be known" in text

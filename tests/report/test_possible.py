@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.findings.held import held_by_store
+from eirkit.findings.floor import held_by_store
 from eirkit.runs.store import RUNS, scan_runs
 from eirkit.show.runs.folder import read_sweep
 from eirkit.show.runs.page import page_of
@@ -64,7 +64,7 @@ def test_what_a_memory_does_not_report_is_unknown_and_not_guessed(folders):
     cell = placed(folders["memories"])["Silent"]
     assert (cell.held.bits, cell.at, cell.share) == (None, None, None)
     section = possible_section(read_sweep(folders["memories"], plugins=True))
-    assert any("does not say how many records it holds" in words for words in section.words)
+    assert any("is not judged: how many records are held is not reported" in words for words in section.words)
     lines = {line["cell"].rpartition(":")[2]: line for line in section.items[-1].rows}
     assert (lines["Silent"]["bits_at_most"], lines["Silent"]["share"]) == (None, None)
     assert not any("Silent" in series.name for series in section.items[0].panels[0].series)
@@ -101,7 +101,7 @@ def test_records_in_context_are_what_a_policy_held_and_belady_is_not_judged(fold
     assert found["controlled belady · h = 6"].share is None
     section = possible_section(read_sweep(folders["policies"]))
     assert TOLD in section.words
-    assert any("knows the references in advance" in words for words in section.words)
+    assert any("the references are known in advance" in words for words in section.words)
 
 
 def test_who_fetches_from_outside_or_keeps_text_is_not_judged(folders):

@@ -21,11 +21,10 @@ from eirkit.show.colours import coloured_item
 from eirkit.show.document import drawn_json
 from eirkit.show.runs.folder import read_sweep
 from eirkit.show.runs.possible import possible_section
-from eirkit.show.viewer import possible, run_index
-from eirkit.show.viewer.folders import find_places, place_at
+from eirkit.show.viewer import reported, run_index
+from eirkit.show.viewer.folders import cell_rows, find_places, place_at, progress_of
 from eirkit.show.viewer.heat import Layout, heat
 from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.progress import cell_rows, progress_of
 from eirkit.show.viewer.prompts import SpokenRun
 from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.run_index import RunIndex
@@ -112,6 +111,7 @@ def test_a_run_under_a_memory_has_its_name(remembered):
     record = records(remembered / "native")[0]
     document = viewer(remembered).answer("/api/run", {"at": ["native"], "run": [record["run"]]})
     assert document["words"] == "control, broken-drops, reference/recoverer, h = 3"
+    assert document["units"] == {"task": "task", "step": "step", "outcome": "step"}
 
 
 def test_what_a_memory_brought_and_nobody_kept_is_said_in_one_line(tmp_path):
@@ -410,7 +410,7 @@ def test_the_picture_of_what_was_possible_is_that_of_the_report(root):
 
 
 def test_a_sweep_too_large_for_a_request_is_left_to_the_report(root, monkeypatch):
-    monkeypatch.setattr(possible, "MOST_RUNS", 1)
+    monkeypatch.setattr(reported, "MOST_RUNS", 1)
     shown = viewer(root).answer("/api/possible", {"at": ["sweep"]})
     assert shown["figure"] is None
     assert "eirkit report" in shown["words"][0]

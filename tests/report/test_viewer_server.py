@@ -17,7 +17,7 @@ import pytest
 from eirkit.errors import UsageError
 from eirkit.show.viewer.folders import open_root
 from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.long_texts import LONGEST, more_of, shorten
+from eirkit.show.viewer.reported import LONGEST, more_of, shorten
 from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.server import HOST, LONGEST_ADDRESS, ViewerServer
 from tests.processes import PATIENCE_SECONDS

@@ -15,7 +15,7 @@ from eirkit.logs.tables import read_rows, run_ids
 from eirkit.logs.trajectory import Recording
 from eirkit.show.viewer import routes
 from eirkit.show.viewer.logs import LINE_CHARACTERS, LogFolders, lines_around, place_of
-from eirkit.show.viewer.long_texts import LONGEST, more_of, shorten
+from eirkit.show.viewer.reported import LONGEST, more_of, shorten
 from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.vestige_run import TABLES, AnalysisTables
 from tests.report.folders import HOSTILE, make_aimless, make_analysis, make_plain, write_compacted, write_log

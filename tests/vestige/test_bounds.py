@@ -12,11 +12,11 @@ from time import thread_time
 import pytest
 
 from eirkit.errors import InputFileError
+from eirkit.limits import LOOK_SECONDS, check_time, time_limit
 from eirkit.logs.corpus import analysis, reader
 from eirkit.logs.corpus.analysis import Analysis, measured
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.time_limits import LOOK_SECONDS, check_time, time_limit
 from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import Recording
 from tests.fuzz_slow import OPTIONS, SLOWEST_CPU_SECONDS, SlowCase, cpu_seconds, drawn, units

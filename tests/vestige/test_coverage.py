@@ -11,8 +11,7 @@ from click.testing import CliRunner
 from eirkit.cli.vestige.analyze import analyze
 from eirkit.cli.vestige.show import show
 from eirkit.engine.processes import Processes
-from eirkit.logs.actions.coverage import ToolCoverage, coverage_of, is_understood
-from eirkit.logs.actions.touches import interpret
+from eirkit.logs.actions.touches import ToolCoverage, coverage_of, interpret, is_understood
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts

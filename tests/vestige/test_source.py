@@ -278,7 +278,7 @@ def test_a_text_too_large_for_its_memory_crashes_no_parser() -> None:
     program = """
 import os
 from eirkit.logs.sources.json_parser import parse_json
-from eirkit.memory_limit import limit_memory
+from eirkit.limits import limit_memory
 
 texts = [b"[" + b",".join([unit] * 150_000) + b"]" for unit in (b'{"":0}', b'[1.5]', b'"abcdefghi"', b'{"a":{"b":[]}}')]
 for text in [b"[]", *texts]:

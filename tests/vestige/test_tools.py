@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.actions.coverage import is_understood
-from eirkit.logs.actions.touches import touches_of
+from eirkit.logs.actions.touches import is_understood, touches_of
 from eirkit.logs.shell.state import ShellState
 from eirkit.logs.trajectory import Call, Lines, Touches
 from eirkit.logs.viewer_output import cuts

@@ -12,7 +12,7 @@ import { Block, Inert, pieces } from "../src/viewer/inert";
 import { wholeTicks } from "../src/viewer/picture";
 import { target } from "../src/viewer/scrub";
 import { answerOf } from "../src/viewer/static";
-import { sentence, shown, verdictOf } from "../src/viewer/words";
+import { capital, counted, sentence, shown, verdictOf } from "../src/viewer/words";
 
 const HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u001b[31mred \u202egnp.exe\u202c\u200b\u0000";
 
@@ -96,8 +96,10 @@ describe("words", () => {
   it("say why a step is wrong", () => {
     const step: Step = { t: 1, refs: [], submitted: [1], correct: false, cause: "cascade", why: "propagated" };
     expect(verdictOf(step)).toBe("cascade");
-    expect(sentence(step)).toBe("Wrong: carried-over error; the answer follows from earlier wrong answers.");
-    expect(sentence({ ...step, cause: null, correct: true })).toBe("Correct.");
+    expect(sentence(step, "step")).toBe("Wrong: carried-over error; the answer follows from earlier wrong answers.");
+    expect(sentence({ ...step, cause: null, correct: true }, "step")).toBe("Correct.");
+    expect(sentence({ t: 1, refs: [] }, "question")).toBe("No answer is asked of this question here.");
+    expect([counted(1, "answer"), counted(2, "answer"), capital("question")]).toEqual(["1 answer", "2 answers", "Question"]);
   });
 });
 

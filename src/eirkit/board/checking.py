@@ -8,7 +8,7 @@ can, and a sample of them is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,18 +29,16 @@ from eirkit.board.submission import (
 from eirkit.errors import InputFileError
 from eirkit.event_files import EVENTS, PLAIN_EVENTS
 from eirkit.records import read_document
-from eirkit.registry import references_in, relocate
-from eirkit.runs.archive import changed_files
+from eirkit.registry import records_read, references_in, relocate
 from eirkit.runs.cells import recorded_cell
 from eirkit.runs.manifest import FILE, Manifest, describe, read_manifest
 from eirkit.runs.replay import UNREADABLE, Replays, can_be_made_anew, check_runs
-from eirkit.runs.store import RUNS, scan_runs
+from eirkit.runs.store import RUNS, changed_files, scan_runs
 from eirkit.runs.suite import Suite, read_suite
 from eirkit.runs.values import show_seeds
 from eirkit.seeds import below, words
 from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.table import clean
-from eirkit.trust import records_read
 
 MOST_PROBLEMS = 20  # that are listed for one submission
 MOST_BYTES = 1 << 32  # of a submission
@@ -144,12 +142,12 @@ def _settings(folder: Path, document: Mapping[str, Any], plugins: bool) -> tuple
         _find_sources(folder.parent, manifest)
     try:
         suite = read_suite(manifest.suite)
-        again = asdict(describe(suite, None, {}, control=manifest.control))
+        again = describe(suite, None, {}, control=manifest.control)
     except UNREADABLE as error:
         return None, [f"its settings cannot be read ({_words(error)})"]
     if not suite.texts:
         return None, ["its texts were not kept, so nothing can be checked; run it without --no-texts"]
-    changed = [key for key in _DERIVED if asdict(manifest)[key] != again[key]]
+    changed = [key for key in _DERIVED if getattr(manifest, key) != _plain(getattr(again, key))]
     return suite, [*found, *(f"its {key} does not follow from its settings" for key in changed)]
 
 

@@ -13,18 +13,18 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from eirkit.agents.stores.memory_factory import TIMEOUT
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path
-from eirkit.runs.archive import describe_file, write_list
+from eirkit.registry import records_read, refuse_untrusted
 from eirkit.runs.cells import Cell
 from eirkit.runs.manifest import FILE, Manifest, read_manifest
-from eirkit.runs.store import RUNS, is_unused_folder
+from eirkit.runs.store import RUNS, describe_file, is_unused_folder, write_list
 from eirkit.runs.suite import Suite, read_suite
 from eirkit.runs.sweep import recorded_suite, start_sweep
 from eirkit.runs.values import show_seeds
 from eirkit.runs.workers import is_free
 from eirkit.show.runs.folder import SweepFolder, condition_of, read_sweep
-from eirkit.trust import refuse_untrusted
 
 DOCUMENT, SCHEMA = "submission.json", "submission/1"
 OWN, CONTROLS, SOURCES = "runs", "controls", "sources"  # folders of a submission
@@ -42,11 +42,12 @@ class Candidate:
     model: str
     memory: str  # with its panel
     settings: str
+    own_settings: str  # without those of eirkit, such as how long a system is waited for
 
     @property
     def memory_label(self) -> str:
-        """The memory with its settings."""
-        return f"{self.memory} ({self.settings})" if self.settings else self.memory
+        """The memory with its own settings."""
+        return f"{self.memory} ({self.own_settings})" if self.own_settings else self.memory
 
     @property
     def label(self) -> str:
@@ -58,8 +59,9 @@ def candidate_of(row: Mapping[str, Any]) -> Candidate | None:
     """Return the candidate of a row; None for rows without a memory system and for the two references."""
     if row["memory"] is None or row["memory"] in REFERENCES:
         return None
-    settings = ", ".join(f"{name}={value}" for name, value in sorted(row["memory_settings"].items()))
-    return Candidate(row["model"], condition_of(row), settings)
+    given = {name: f"{name}={value}" for name, value in sorted(row["memory_settings"].items())}
+    own = [text.removeprefix("profile=") for name, text in given.items() if name != TIMEOUT]
+    return Candidate(row["model"], condition_of(row), ", ".join(given.values()), ", ".join(own))
 
 
 def make_submission(folder: Path, out: Path, name: str) -> dict[str, Any]:
@@ -70,7 +72,8 @@ def make_submission(folder: Path, out: Path, name: str) -> dict[str, Any]:
         InputFileError: the sweep is not finished, or holds no run of a memory system.
     """
     manifest = read_manifest(folder)
-    suite = recorded_suite(folder)
+    with records_read(plugins=True):  # its code is the user's own
+        suite = recorded_suite(folder)
     _refuse(folder, out, name, suite)
     sources = {path: _source(folder, manifest, path) for path in manifest.sources}
     out.mkdir(parents=True, exist_ok=True)

@@ -126,7 +126,7 @@ def _purpose(plugin: object) -> str:
 
 FAMILIES = ("memories", "models", "formats", "engines")
 COLUMNS = (
-    Column("name", "name", role="name"),
+    Column("name", "name", role="text"),
     Column("usable", "usable"),
     Column("reason", "what is missing, or what it does", role="text"),
 )
@@ -150,7 +150,7 @@ def doctor(install: tuple[str, ...], show: Show) -> None:
 
 
 def _document(data: dict[str, Any]) -> Document:
-    tables = tuple(Table(family, family.capitalize(), COLUMNS, tuple(data[family])) for family in FAMILIES)
+    tables = tuple(Table(family, family.capitalize(), COLUMNS, _grouped(data[family])) for family in FAMILIES)
     tables = (*tables, _profiles(data["memories"]))
     usable = {family: sum(one["usable"] for one in data[family]) for family in FAMILIES}
     counts = ", ".join(f"{usable[family]} of {len(data[family])} {family}" for family in FAMILIES)
@@ -158,6 +158,14 @@ def _document(data: dict[str, Any]) -> Document:
     missing = [one["name"] for one in data["memories"] if not one["usable"] and "--install" in one["reason"]]
     then = f"eirkit doctor --install {missing[0]}" if missing else "eirkit demo"
     return Document("doctor", "What is usable here", (answer,), data, (Section("", (), tables),), next=then)
+
+
+def _grouped(found: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Return one line for all names of which the same is said."""
+    names: dict[tuple[bool, str], list[str]] = {}
+    for one in found:
+        names.setdefault((one["usable"], one["reason"]), []).append(one["name"])
+    return tuple({"name": ", ".join(those), "usable": usable, "reason": why} for (usable, why), those in names.items())
 
 
 def _profiles(memories: Sequence[Mapping[str, Any]]) -> Table:

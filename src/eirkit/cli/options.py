@@ -14,9 +14,9 @@ from click.shell_completion import CompletionItem
 
 from eirkit.cli.command import GroupedCommand, option, options
 from eirkit.errors import UsageError
+from eirkit.registry import records_read
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workload import conversations, workloads
-from eirkit.trust import records_read
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

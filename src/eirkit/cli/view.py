@@ -28,12 +28,11 @@ from eirkit.show.folders import kind_of, maker_of, records_of
 from eirkit.show.table import Cell, Column, Table, counted, listed
 from eirkit.show.terminal import ELLIPSIS, may_be
 from eirkit.show.viewer.folders import open_root
-from eirkit.show.viewer.lacuna_run import LacunaRun
+from eirkit.show.viewer.lacuna_run import LacunaRun, SimilarFailures, similar_to, wrong_steps
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.run_index import FAILURE, RunIndex, recorded_score
 from eirkit.show.viewer.server import ViewerServer, serve
-from eirkit.show.viewer.similar import SimilarFailures, similar_to, wrong_steps
 from eirkit.tasks.conversations import ToldTask
 from eirkit.tasks.generation import units_of
 
@@ -232,7 +231,8 @@ def _runs(folder: Path, index: RunIndex, chosen: RunFilter, every: bool) -> Docu
     most = "those with most of these failures first" if chosen.ways else "the least accurate first"
     items = (Table("runs", f"Runs, {most}{part}", columns, tuple(shown)),) if rows else ()
     data = {"folder": str(folder), "runs": rows, "of": len(index), "listed": len(shown)}
-    then = f"eirkit show {quote(str(folder))} {rows[0]['run']}" if failed else f"eirkit view {quote(str(folder))}"
+    where = quote(str(folder))
+    then = f"eirkit show {where} {quote(str(rows[0]['run']))}" if failed else f"eirkit view {where}"
     then += "".join(f" --fate {quote(way_measure(way).label)}" for way in chosen.ways) if failed else ""
     return Document("show", f"Runs of {folder}", (answer,), data, (Section("", (), items),) if items else (), next=then)
 
@@ -270,7 +270,7 @@ def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
         }
         for card in cards
     ]
-    units = units_of([str(run.parameters["workload"])])
+    units = run.units
     columns = (
         Column("t", units.step),
         *([Column("ability", "ability")] if isinstance(task, ToldTask) else []),
@@ -288,7 +288,7 @@ def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
     data = {"folder": str(folder), "run": name, "steps": len(run.verdicts), "wrong": rows}
     first = rows[0]["t"] if rows else next(iter(wrong), None)
     then = f"eirkit {'view' if first is None else 'show'} {quote(str(folder))}"
-    then += "" if first is None else f" {name} {first}"
+    then += "" if first is None else f" {quote(name)} {first}"
     return Document("show", f"Run {name}", (answer,), data, (Section("", (), items),) if items else (), next=then)
 
 
@@ -296,7 +296,7 @@ def _explanation(folder: Path, index: RunIndex, run: LacunaRun, step: int) -> Do
     name = str(run.record["run"])
     card = run.card(step)
     if card is None:
-        last, noun = len(run.verdicts), units_of([str(run.parameters["workload"])]).step
+        last, noun = len(run.verdicts), run.units.step
         raise UsageError(
             f"run {name} has no {noun} {step}; give one from 1 to {last}" if last else f"{name} has no answers"
         )
@@ -308,14 +308,15 @@ def _explanation(folder: Path, index: RunIndex, run: LacunaRun, step: int) -> Do
     sections = [*([Section("", words)] if words else []), *(Section("", (), (_table(one),)) for one in card.inputs)]
     links = tuple(_links(folder, name, card, alike))
     sections += [Section("", (), links)] if links else []
-    then = "" if links else f"eirkit show {quote(str(folder))} {name}"
+    then = "" if links else f"eirkit show {quote(str(folder))} {quote(name)}"
     data = {
         "folder": str(folder),
         "run": name,
         **card.as_json(),
         "similar": None if alike is None else alike.as_json(),
     }
-    return Document("show", f"Step {step} of {name}", (first,), data, tuple(sections), next=then)
+    title = f"{run.units.step.capitalize()} {step} of {name}"
+    return Document("show", title, (first,), data, tuple(sections), next=then)
 
 
 def _table(one: NeededInput) -> Table:
@@ -330,7 +331,7 @@ def _links(folder: Path, name: str, card: WhyCard, alike: SimilarFailures | None
     lost = [one for one in card.inputs if one.step is not None and one.fate is not None]
     steps = {one.step: f"where {one.name} was given" for one in lost}
     steps |= {t: "where the error began" for t in card.spread.origins if t != card.t}
-    lines = [f"{where} {name} {t}  # {why}" for t, why in steps.items()]
-    lines += [f"{where} {run} {t}  # a similar failure" for run, t in (alike.examples if alike else ())]
+    lines = [f"{where} {quote(name)} {t}  # {why}" for t, why in steps.items()]
+    lines += [f"{where} {quote(run)} {t}  # a similar failure" for run, t in (alike.examples if alike else ())]
     if lines:
         yield Listing("links", "Look at", "\n".join(lines))

@@ -19,8 +19,16 @@ from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
 from eirkit.show.document import Document, Section
 from eirkit.show.table import Cell, Column, Table
 from eirkit.show.terminal import table_lines
-from eirkit.show.viewer.folders import ViewedFolder, find_places, open_root
-from eirkit.show.viewer.progress import NAMES, cell_rows, failure_groups, lost_runs, progress_of
+from eirkit.show.viewer.folders import (
+    CELL_NAMES,
+    ViewedFolder,
+    cell_rows,
+    failure_groups,
+    find_places,
+    lost_runs,
+    open_root,
+    progress_of,
+)
 from eirkit.show.viewer.run_index import RunIndex
 
 KEPT_LINES = 8  # of a screen, for everything but the cells
@@ -127,11 +135,11 @@ def _failure(group: dict[str, Any]) -> str:
 def _cells(data: dict[str, Any], most: int) -> Table:
     """Return one row for each cell; what all of them share is in the title."""
     rows = data["cells"][-most:]
-    shared = [name for name in NAMES if len({row.get(name) for row in data["cells"]}) == 1]
+    shared = [name for name in CELL_NAMES if len({row.get(name) for row in data["cells"]}) == 1]
     words = [f"{name} {rows[0][name]}" for name in shared if rows[0].get(name) is not None]
     left_out = len(data["cells"]) - len(rows)
     columns = (
-        *(Column(name, name, role="name") for name in NAMES if name not in shared),
+        *(Column(name, name, role="name") for name in CELL_NAMES if name not in shared),
         *(Column.of(one) for one in SHOWN),
         *(Column.of(one, priority=1) for one in CAUSE_MEASURES if any(row["errors"][one.id] for row in data["cells"])),
     )
@@ -140,5 +148,5 @@ def _cells(data: dict[str, Any], most: int) -> Table:
 
 
 def _cell_row(row: dict[str, Any]) -> dict[str, Cell]:
-    named: dict[str, Cell] = {name: "" if row.get(name) is None else row[name] for name in NAMES}
+    named: dict[str, Cell] = {name: "" if row.get(name) is None else row[name] for name in CELL_NAMES}
     return {**named, **{name: row[name] for name in ("scored", "accuracy", "miss_rate")}, **row["error_shares"]}

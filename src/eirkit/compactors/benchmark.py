@@ -26,6 +26,7 @@ from eirkit.compactors.records import (
 from eirkit.compactors.summary import ModelCompactor
 from eirkit.compactors.trial import CompactorChoice, CompactorSeat, open_seat, try_compactor
 from eirkit.errors import EirkitError, MissingExtraError, SpendCapReached, UsageError
+from eirkit.limits import RECORD_SECONDS, limited, time_limit
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.compaction import COMPACTIONS, COMPACTIONS_SCHEMA, MANIFEST, MANIFEST_SCHEMA
 from eirkit.logs.compaction.cuts import ContextCut, CutPlan, cuts_of
@@ -36,7 +37,6 @@ from eirkit.logs.demand.graph import goal_of, session_goal
 from eirkit.logs.demand.live_states import measure_touches
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.sources.remote import Location
-from eirkit.logs.time_limits import RECORD_SECONDS, limited, time_limit
 from eirkit.logs.tokens import CHARACTERS_A_TOKEN, CachedCounter, Counter, exact_counter
 from eirkit.logs.trajectory import Recording, Trajectory
 from eirkit.records import RecordWriter, read_document, write_document

@@ -12,14 +12,13 @@ from time import perf_counter
 from typing import Any
 
 from eirkit.agents.stores.host import explain, serve
-from eirkit.agents.stores.keeper import SOCKETS, adopt_orphans
-from eirkit.agents.stores.line_socket import LineSocket
+from eirkit.agents.stores.keeper import SOCKETS, LineSocket, adopt_orphans
 from eirkit.compactors.compactor import Compactor, TokenBudget, find_compactor, make_compactor
 from eirkit.errors import ContractError
+from eirkit.limits import limit_memory
 from eirkit.logs.compaction.context import ContextMessage, fault_of
 from eirkit.logs.compaction.sized_lines import LineCounter
 from eirkit.logs.tokens import exact_counter
-from eirkit.memory_limit import limit_memory
 from eirkit.registry import relocate
 
 MEMORY_BYTES = 4 << 30

@@ -35,9 +35,9 @@ from eirkit.show.runs.folder import SweepFolder, read_sweep
 from eirkit.show.table import listed
 from eirkit.tasks.cones import survey_cones
 from eirkit.tasks.generation import generate, graph_of, prepare
-from eirkit.tasks.online import best_online
 from eirkit.tasks.simulation.plain import simulate
 from eirkit.tasks.task import Payload, TaskSpec, show_label, show_values
+from eirkit.tasks.workload import best_online
 
 WORKLOADS = ("running-max", "store-recall", "stepwise-max", "stepwise-sum", "full-lookup", "stepwise-topk")
 # Its curve takes the longest by far; a cut in four is enough for a demonstration.

@@ -19,8 +19,7 @@ import numpy as np
 from eirkit.eir.ceiling import Ceiling, ceiling
 from eirkit.eir.contract import LIMIT, ContractCount, FiniteContract, Process, collect_both, supplied
 from eirkit.eir.covering import Cover, count_any, covers_of, retrievable
-from eirkit.eir.retrieving import Retrievals
-from eirkit.eir.scores import Floats, Numbers, ScoreTable, score_table
+from eirkit.eir.scores import Floats, Numbers, Retrievals, ScoreTable, score_table
 from eirkit.errors import TooLargeError, UsageError
 
 MOST_EXACT_ATOMS = 14  # 3^14 / 2 pairs of a set and a part of it: a second

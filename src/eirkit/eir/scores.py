@@ -1,4 +1,4 @@
-"""What each history earns by each answer to each question: the one table from which lossy EIR is computed.
+"""What histories earn by each answer to each question, the table behind lossy EIR; also if some results may be fetched.
 
 A question is all that the reader of a memory sees when it must respond: a future of a finite contract, or the moves of
 a process so far. Questions that divide the histories alike, in the same proportions, are one question with their joint
@@ -35,6 +35,7 @@ Numbers = NDArray[np.int64]
 
 CELLS = 20_000_000  # numbers held in one array: 160 MB
 _DIGITS = 12  # proportions that agree to this many digits are equal; differences are rounding
+EQUAL = 1e-12  # differences of sums of shares that are rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,3 +201,48 @@ def _law(contract: Any, name: str, items: Sequence[Any], *before: Any) -> Floats
     if not (total := math.fsum(weights)):
         raise ContractError(f"every {name} is 0; give at least one above 0")
     return np.array(weights) / total
+
+
+class Retrievals:
+    """What every set of atoms earns by each question, with 0, 1, … retrievals left; for small contracts only.
+
+    Results are fetched one by one, once the question is known; the place to look at next may depend on what the
+    earlier ones showed. `tests/eir/test_covering.py` compares with every order of retrievals.
+    """
+
+    def __init__(self, table: ScoreTable, sums: Floats, shown: Sequence[Sequence[Any]], budget: int) -> None:
+        """Take the sums of gains over every set of atoms, and what each place shows after each history."""
+        self.table, self.sums = table, sums
+        self.places: list[dict[Any, int]] = []  # what a place shows -> the atoms after which it does
+        for place in range(len(shown[0])):
+            sets: dict[Any, int] = {}
+            for atom, found in zip(table.atoms.tolist(), shown, strict=True):
+                sets[found[place]] = sets.get(found[place], 0) | 1 << atom
+            self.places.append(sets)
+        every = np.arange(len(sums))
+        self.levels: list[Floats] = [np.maximum.reduceat(sums, table.starts, axis=1)]
+        for _ in range(min(budget, len(self.places))):  # no place shows anything new the second time
+            now = self.levels[-1]
+            looked: list[Floats] = [
+                sum((now[every & part] for part in sets.values()), np.zeros_like(now)) for sets in self.places
+            ]
+            self.levels.append(np.maximum.reduce([now, *looked]))
+
+    @property
+    def value(self) -> Floats:
+        """What each set of atoms earns by all questions."""
+        total: Floats = self.levels[-1].sum(axis=1)
+        return total
+
+    def answer(self, atoms: int, question: int, fetch: Callable[[int], Any]) -> int:
+        """Return the column of the best answer to a question, `fetch(place)` being how a result is retrieved."""
+        for left in range(len(self.levels) - 1, 0, -1):
+            before = self.levels[left - 1][:, question]
+            if self.levels[left][atoms, question] <= before[atoms] + EQUAL:
+                continue  # one retrieval less does as well
+            worth = [sum(before[atoms & part] for part in sets.values()) for sets in self.places]
+            place = int(np.argmax(worth))
+            atoms &= self.places[place].get(fetch(place), 0)
+        first = int(self.table.starts[question])
+        last = int(self.table.starts[question + 1]) if question + 1 < len(self.table.starts) else self.sums.shape[1]
+        return first + int(self.sums[atoms, first:last].argmax())

@@ -27,7 +27,7 @@ from typing import Any
 
 from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult, reason_of, reason_of_death
 from eirkit.errors import InfrastructureError, UsageError
-from eirkit.memory_limit import limit_memory, memory_left
+from eirkit.limits import limit_memory, memory_left
 
 ORPHANED = 1  # exit code
 _LONGEST_FOLDER = 70  # of temporary files, in bytes; 108 for the path of a socket, less its own names in it

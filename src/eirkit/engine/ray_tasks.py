@@ -15,7 +15,7 @@ from typing import Any
 
 from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult, reason_of, reason_of_death
 from eirkit.errors import InfrastructureError, MissingExtraError
-from eirkit.memory_limit import limit_memory
+from eirkit.limits import limit_memory
 
 BATCH = 48  # pieces per task; a task costs Ray about a millisecond
 _SOURCE = Path(__file__).parents[2]  # added to the path of workers that do not have eirkit installed

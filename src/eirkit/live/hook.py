@@ -23,6 +23,7 @@ from typing import IO, Any
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.folders import files_for_owner_only, own_folder, replace_file
+from eirkit.limits import time_limit
 from eirkit.live.other_transcripts import last_snapshot, new_messages, new_rows
 from eirkit.live.restoring import RestoredText, other_files, restored_text, sham_text
 from eirkit.live.trial import Arm, draw_arm
@@ -31,9 +32,7 @@ from eirkit.logs.actions.touches import interpret
 from eirkit.logs.formats.messages import text_of
 from eirkit.logs.formats.run_builder import mapping_of, string_of
 from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument
-from eirkit.logs.sources.json_lines import parse_line
-from eirkit.logs.sources.json_parser import PARSER_NESTING
-from eirkit.logs.time_limits import time_limit
+from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_line
 from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import Recording, formats
 

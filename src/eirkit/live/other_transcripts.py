@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from eirkit.logs.formats.messages import text_of
 from eirkit.logs.formats.run_builder import items_of, mapping_of, string_of
-from eirkit.logs.sources.json_lines import parse_line
-from eirkit.logs.sources.json_parser import PARSER_NESTING
+from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_line
 
 if TYPE_CHECKING:
     import sqlite3

@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from eirkit.errors import EirkitError
+from eirkit.limits import RECORD_SECONDS, time_limit
 from eirkit.live.hook import FORMATS, write_own
 from eirkit.live.trial import DrawnCompaction
 from eirkit.logs.actions.touches import command_of, interpret
@@ -21,7 +22,6 @@ from eirkit.logs.audits.anomalies import edit_not_applied
 from eirkit.logs.audits.instructions import Instruction, broken_by, instructions_in
 from eirkit.logs.demand.costs import read_tokens
 from eirkit.logs.sources.documents import open_document
-from eirkit.logs.time_limits import RECORD_SECONDS, time_limit
 from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import Recording, Trajectory, Turn, formats
 

@@ -22,9 +22,9 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from eirkit.errors import EirkitError, UsageError
+from eirkit.limits import time_limit
 from eirkit.live.guard import LIKELY, Loss, Monitor
 from eirkit.logs.formats.messages import text_of
-from eirkit.logs.time_limits import time_limit
 
 LARGEST_BODY = 1 << 26  # bytes; a context of a million tokens takes about four million
 MOST_CONVERSATIONS = 128

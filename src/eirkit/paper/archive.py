@@ -16,8 +16,8 @@ from eirkit import __version__
 from eirkit.folders import replace_file
 from eirkit.paper.runner import StudyOutcome, source_digest
 from eirkit.paper.study import StudyRow
-from eirkit.runs.archive import describe_file, write_list
 from eirkit.runs.manifest import versions_in_use
+from eirkit.runs.store import describe_file, write_list
 from eirkit.show.table import Column, Table
 
 ARCHIVE, SCHEMA = "archive.json", "archive/1"

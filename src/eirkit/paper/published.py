@@ -1,7 +1,8 @@
-"""The published figures: every number of the paper's tables, and those of its text that can be compared.
+"""The published figures and recorded cohorts: every number of the paper that can be compared, and the runs behind them.
 
 `figures.csv` has one line a figure with its ±, interval, p-value and n where they are printed, the models behind it,
-and the cells and the measure that compute it. `models.toml` maps names of models to the published ones.
+and the cells and the measure that compute it. `models.toml` maps names of models to the published ones. `cohorts.toml`
+says where each cohort is published, how it lies below --data and how many runs to expect.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from importlib.resources import files
 
 NOT_COMPARED = "not compared: "
 _PERCENT = 0.01
+SLACK = 0.01  # of the runs: a reader may normalise a few more or fewer than the published one
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +167,37 @@ def published_models() -> PublishedModels:
     document = tomllib.loads((files("eirkit.paper") / "models.toml").read_text("utf-8"))
     names = {name: tuple(patterns) for name, patterns in document["models"].items()}
     return PublishedModels(names, {name: tuple(pool) for name, pool in document["pools"].items()})
+
+
+@dataclass(frozen=True, slots=True)
+class PaperCohort:
+    """One published collection of runs."""
+
+    folder: str
+    figure: str  # the id of the published number of its runs
+    gold: bool  # it has reference patches
+    source: str
+    layout: str
+
+    @property
+    def runs(self) -> int:
+        return int(figures_by_id()[self.figure].value)
+
+    def is_met(self, runs: int) -> bool:
+        """True if an analysis has as many runs as the paper's."""
+        return abs(runs - self.runs) <= SLACK * self.runs
+
+    def differs(self, runs: int) -> str:
+        """Return why figures of an analysis are not judged."""
+        return f"{runs:,} runs in --data, {self.runs:,} in the paper: {self.source}"
+
+    @property
+    def command(self) -> str:
+        gold = " --gold GOLD" if self.gold else ""
+        return f"eirkit vestige analyze RUNS{gold} --demand paper --out DATA/{self.folder}"
+
+
+@cache
+def paper_cohorts() -> Mapping[str, PaperCohort]:
+    document = tomllib.loads((files("eirkit.paper") / "cohorts.toml").read_text("utf-8"))
+    return {name: PaperCohort(name, **fields) for name, fields in document.items()}

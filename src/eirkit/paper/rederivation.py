@@ -24,8 +24,8 @@ from eirkit.paper.runner import KEPT, StudyOutcome, source_digest
 from eirkit.paper.runner import SCHEMA as STUDY
 from eirkit.paper.study import Findings, Setting, Study, findings_from
 from eirkit.records import read_document
-from eirkit.runs.archive import archived_files
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA, plan_facts, prompt_facts
+from eirkit.runs.store import archived_files
 from eirkit.runs.values import show_seeds
 from eirkit.show.exports import FIGURES
 

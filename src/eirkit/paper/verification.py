@@ -21,10 +21,9 @@ from eirkit.paper.rederivation import stated_wrongly, written_otherwise
 from eirkit.paper.run_measures import PaperRunIndex
 from eirkit.paper.study import Study, StudyRow
 from eirkit.records import read_document
-from eirkit.runs.archive import changed_files
 from eirkit.runs.journal import Journal, read_journal
 from eirkit.runs.replay import check_runs
-from eirkit.runs.store import RUNS
+from eirkit.runs.store import RUNS, changed_files
 
 UNPAID = "its calls or their cost are not those of the ledger"
 

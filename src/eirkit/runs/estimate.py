@@ -16,8 +16,7 @@ from typing import Any
 from eirkit.agents.driver import drive, wait_for
 from eirkit.agents.memories.in_process import Null
 from eirkit.agents.model import Model, ModelOptions
-from eirkit.agents.models.quoter import Quoter
-from eirkit.agents.models.reader import make_reader
+from eirkit.agents.models.reader import Quoter, make_reader
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.serving.ledger import MEMORY, NOTHING
 from eirkit.agents.serving.model_factory import make_model, renderer_of

@@ -24,14 +24,13 @@ from eirkit.agents.serving.prices import BUILT_IN
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import InputFileError, UsageError
 from eirkit.records import read_document, write_document
-from eirkit.registry import locate, relocate
+from eirkit.registry import is_trusted, locate, refuse_untrusted, relocate
 from eirkit.runs.cells import Cell, CellPlan, RunPlan, plan_sha256
 from eirkit.runs.sessions import make_session
 from eirkit.runs.suite import Suite
 from eirkit.tasks.generation import generate, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec
 from eirkit.tasks.view import Budgets, Visible, publish
-from eirkit.trust import is_trusted, refuse_untrusted
 
 FILE = "manifest.json"
 SCHEMA = "manifest/1"
@@ -143,6 +142,7 @@ def refuse_secrets(what: str, document: Any, environment: Mapping[str, str]) -> 
         )
 
 
+@cache
 def versions_in_use() -> dict[str, Any]:
     """Return the versions of eirkit, Python, the platform and the dependencies."""
     return {

@@ -23,14 +23,21 @@ from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, SpendCapReached
-from eirkit.runs.admission import Admission
 from eirkit.runs.attempt import CellContext, Failure
 from eirkit.runs.budget import Budget, ModelPool, is_scripted
 from eirkit.runs.cells import Cell, RunPlan, Unrecovered, unrecovered_in
 from eirkit.runs.manifest import SystemMessages
 from eirkit.runs.results import Results
 from eirkit.runs.store import FinishedRun, RunStore
-from eirkit.runs.workers import CellBatch, RunQueue, cell_context_of, is_free, run_concurrently, run_on_engine
+from eirkit.runs.workers import (
+    Admission,
+    CellBatch,
+    RunQueue,
+    cell_context_of,
+    is_free,
+    run_concurrently,
+    run_on_engine,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Stores runs in a folder: runs.jsonl, events.jsonl.zst and failures.jsonl, written by one process at a time.
+"""Stores runs in a folder (runs.jsonl, events.jsonl.zst, failures.jsonl), one writer at a time; seals lists of files.
 
 The events of a run are appended as one compressed block, and then its line to runs.jsonl. A run exists once that
 line is complete. The next writer removes what a killed writer left incomplete, so that no run is lost or stored twice.
@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,7 +21,17 @@ from typing import Any
 from eirkit.agents.telemetry import with_stores
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path, is_packed, pack, read_block
-from eirkit.records import SEAL, append_records, check_seal, encode, needs_seal, read_records, seal, sync_folder
+from eirkit.records import (
+    SEAL,
+    append_records,
+    check_seal,
+    encode,
+    needs_seal,
+    read_records,
+    seal,
+    sync_folder,
+    write_document,
+)
 from eirkit.runs.journal import LEDGER, is_without_calls
 
 try:
@@ -220,3 +231,37 @@ def _write(descriptor: int, payload: bytes, durable: bool) -> None:
         view = view[os.write(descriptor, view) :]
     if durable:
         os.fsync(descriptor)
+
+
+def write_list(folder: Path, name: str, schema: str, document: Mapping[str, Any]) -> Path:
+    """Write a document with the list of all other files of its folder; return its path."""
+    listed = {path.relative_to(folder).as_posix(): describe_file(path) for path in archived_files(folder, name)}
+    write_document(folder / name, schema, {**document, "files": listed}, sealed=True)
+    return folder / name
+
+
+def archived_files(folder: Path, name: str) -> Iterator[Path]:
+    """Yield all files of a folder in a fixed order, without the list itself and the lock of a writer."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink() and path.name not in (LOCK, name):
+            yield path
+
+
+def describe_file(path: Path) -> dict[str, Any]:
+    """Return the size and the checksum of a file."""
+    digest = sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+
+
+def changed_files(folder: Path, name: str, listed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what differs between a folder and its list of files."""
+    present = {path.relative_to(folder).as_posix(): path for path in archived_files(folder, name)}
+    for file, known in listed.items():
+        if file not in present:
+            yield f"{file}: is missing"
+        elif describe_file(present[file]) != known:
+            yield f"{file}: has changed since {name} was written"
+    yield from (f"{file}: is not in the list of files" for file in present if file not in listed)

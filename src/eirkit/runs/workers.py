@@ -1,4 +1,4 @@
-"""Executes queued runs: those of one model in order or concurrently, those of free agents on an engine.
+"""Executes queued runs: those of one model in order or concurrently, those of free agents on an engine, within a cap.
 
 Workers do not write; the parent stores their runs, so that the records equal those of a sweep in one process, in
 another order. Paid models stay in one process, where every call is checked against the budget first.
@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from hashlib import sha256
 from multiprocessing import parent_process
 from typing import Any
@@ -20,15 +22,16 @@ from typing import Any
 from eirkit.agents.driver import wait_for
 from eirkit.agents.model import Batching, Model, close_model
 from eirkit.agents.models.reference import Reference
+from eirkit.agents.serving.ledger import NOTHING, RunAccount, exact_usd
 from eirkit.agents.serving.model_factory import make_model, renderer_of, split_model
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.stores.memory_factory import MemoryPool, ModelMaker
 from eirkit.engine.interface import Engine, LostPiece
 from eirkit.errors import SpendCapReached
-from eirkit.runs.admission import Admission
 from eirkit.runs.attempt import CellContext, Failure, attempt
 from eirkit.runs.budget import FREE, Budget, asks_paid_model
 from eirkit.runs.cells import Cell, Unrecovered
+from eirkit.runs.estimate import estimate_run
 from eirkit.runs.manifest import SystemMessages
 from eirkit.runs.store import FinishedRun, RunStore
 from eirkit.tasks.generation import generate_many, prepare
@@ -37,6 +40,7 @@ from eirkit.tasks.task import TaskInstance
 
 TOGETHER = ("reference", "bundled")  # providers whose runs are batched; others get one run per piece
 SHARE = 64
+ADMITTED_TIMES = 4  # so many times the dearest run before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,3 +267,89 @@ async def run_concurrently(works: Iterable[Coroutine[Any, Any, None]]) -> None:
         raise several.exceptions[
             0
         ] from None  # several workers may fail for the same reason, such as a full disk; raise one error
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """What a run may need."""
+
+    run_usd: Decimal = NOTHING
+    call_usd: Decimal = NOTHING
+    is_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """The cheapest and the dearest finished run, as shares of their bounds; in dollars where there is no bound."""
+
+    least: Decimal
+    most: Decimal
+
+
+class Admission:
+    """Admits the runs of a plan to the ledger of its budget: when those before them keep enough to finish.
+
+    What a run may need is bounded by simulating it with a reference agent: every byte a token, every reply as long as
+    allowed. Once runs of the same model have finished, four times the dearest of them is enough. If a memory system has
+    a model of its own, its calls cannot be foreseen, so the first such run has the rest of the cap to itself.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self._bounds: dict[str, _Bound] = {}  # by cell
+        self._seen: dict[tuple[str, str | None], _Range] = {}  # by model and memory system
+
+    @asynccontextmanager
+    async def admit(self, context: CellContext, seed: int) -> AsyncIterator[RunAccount]:
+        """Wait until a run may start, and keep its account while it runs.
+
+        Raises:
+            SpendCapReached: even the cheapest run so far could not be paid for.
+        """
+        cell, ledger = context.cell, self.budget.ledger
+        reserve = None if ledger.cap_usd is None else lambda: self._reserve_usd(context, seed)
+        async with ledger.admit(cell.run_id(seed), reserve) as account:
+            least = NOTHING if reserve is None else self._least_usd(context, seed)
+            if least and ledger.left_usd() < least:
+                raise ledger.reached("run costs at least about", least)
+            yield account
+
+    def learn(self, cell: Cell, account: RunAccount) -> None:
+        """Take note of what a finished run has cost."""
+        bound = self._bounds.get(cell.id)
+        if bound is None:
+            return
+        cost = account.spent_usd / bound.run_usd if bound.is_known else account.spent_usd
+        seen = self._seen.get(_model_and_memory(cell), _Range(cost, cost))
+        self._seen[_model_and_memory(cell)] = _Range(min(seen.least, cost), max(seen.most, cost))
+
+    def _reserve_usd(self, context: CellContext, seed: int) -> Decimal:
+        bound, seen = self._bound(context, seed), self._seen.get(_model_and_memory(context.cell))
+        if not bound.is_known:
+            return NOTHING if seen is None else ADMITTED_TIMES * seen.most
+        if seen is None:
+            return bound.run_usd
+        return min(bound.run_usd, ADMITTED_TIMES * seen.most * bound.run_usd + 2 * bound.call_usd)
+
+    def _least_usd(self, context: CellContext, seed: int) -> Decimal:
+        bound, seen = self._bound(context, seed), self._seen.get(_model_and_memory(context.cell))
+        if seen is None:
+            return NOTHING
+        return seen.least * bound.run_usd if bound.is_known else seen.least
+
+    def _bound(self, context: CellContext, seed: int) -> _Bound:
+        cell = context.cell
+        if (known := self._bounds.get(cell.id)) is not None:
+            return known
+        price = self.budget.price_of(cell.model, cell.options)
+        expected = estimate_run(cell, seed, context.unrecovered.get(seed), price)
+        bound = _Bound()
+        if expected.most_usd and not asks_paid_model(cell):
+            most = exact_usd(expected.most_usd)
+            bound = _Bound(most, most / max(1, expected.calls), is_known=True)
+        self._bounds[cell.id] = bound
+        return bound
+
+
+def _model_and_memory(cell: Cell) -> tuple[str, str | None]:
+    return cell.model, cell.access.memory

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from eirkit.errors import EirkitError, InputFileError, UsageError
-from eirkit.registry import Registry, references_in
+from eirkit.registry import Registry, records_read, references_in
 from eirkit.show.differences import Comparison
 from eirkit.show.document import Page
-from eirkit.trust import records_read
 
 _RESOLVED = ("workload", "policy", "memory", "condition")  # axes of a suite that are looked up when it is read
 

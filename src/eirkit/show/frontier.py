@@ -76,7 +76,7 @@ def task_frontier_document(
         data["capacity"] = asdict(point)
         reached = "one that knew them beforehand reaches" if spec.preset else "keeping what fits reaches"
         answer.append(
-            f"With {capacity:g} bits no memory is right at more than {point.upper:.3f} of the {found.asking} "
+            f"With {_bits(capacity)} no memory is right at more than {point.upper:.3f} of the {found.asking} "
             f"{_asking(spec)}; {reached} {point.kept:.3f}."
         )
     enough = f", and {high:.1f} are enough; {found.enough_bits:.1f} bits are always enough"
@@ -87,6 +87,10 @@ def task_frontier_document(
     title = f"How right a memory can be: {spec.workload}"
     sections = (Section("", (), (*([chart] if len(grid) > 2 else []), _task_table(spec, grid), how)),)
     return Document("eir-frontier", title, tuple(answer), data, sections, next=then), chart
+
+
+def _bits(amount: float) -> str:
+    return f"{amount:g} {'bit' if amount == 1 else 'bits'}"
 
 
 def _asking(spec: TaskSpec) -> str:
@@ -184,7 +188,7 @@ def _answer(data: dict[str, Any]) -> tuple[str, ...]:
         at = data["capacity"]
         share = _between(at["lower"], at["upper"])
         said.append(
-            f"With {at['bits']:g} bits{_fetching(data)} the best memory is right in {share} of the responses, "
+            f"With {_bits(at['bits'])}{_fetching(data)} the best memory is right in {share} of the responses, "
             f"and throughout in {_between(at['run'], at['run_upper'])} of the runs."
         )
     response, run = data["response"], data["run"]

@@ -153,10 +153,10 @@ class Table:
         return all(cell is None or (isinstance(cell, (int, float)) and not isinstance(cell, bool)) for cell in cells)
 
     def meanings(self, left_out: Collection[str] = ()) -> str:
-        """Return the meanings of the headings, and once the denominator that most shares have."""
+        """Return the meanings of the headings, and once the denominator that most shares have if several have it."""
         told = [column for column in self.columns if column.meaning and column.title not in left_out]
         wholes = Counter(column.whole for column in told if column.whole)
-        usual = max(wholes, key=wholes.__getitem__, default="")
+        usual = max((whole for whole, number in wholes.items() if number > 1), key=wholes.__getitem__, default="")
         others = {column: f" (share of {column.whole})" for column in told if column.whole not in ("", usual)}
         texts = [f"{column.title}: {column.meaning}{others.get(column, '')}" for column in told]
         shares = "shares" if len(wholes) == 1 else "other shares"

@@ -138,10 +138,10 @@ def _fewer_columns(grid: _Grid, width: int) -> tuple[_Grid, list[str]]:
 
 
 def _parts(grid: _Grid, width: int) -> list[_Grid]:
-    """Split a table into parts that fit, each with the columns that identify a row."""
+    """Split a table into parts that fit, each with the columns that identify a row: the first, and those of names."""
     if _fit(grid, width, SHORTEST_NAME) is not None:
         return [grid]
-    names = [place for place, column in enumerate(grid.columns) if column.role == "name"] or [0]
+    names = [place for place, column in enumerate(grid.columns) if not place or column.role == "name"]
     parts: list[list[int]] = [[]]
     for place in range(len(grid.columns)):
         if place not in names:

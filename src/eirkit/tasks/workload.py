@@ -1,4 +1,4 @@
-"""The workload protocol (graph, inputs, references and answers of a task), and graphs drawn from seeds or JSON.
+"""The workload protocol (graph, inputs, references, answers), graphs from seeds or JSON, and what online policies miss.
 
 References of many tasks are one array of shape (seeds, n, fan_in): ascending identifiers from 1, then zeros.
 
@@ -9,10 +9,12 @@ which each step combines its input with a few earlier answers. See docs/add-a-wo
 from __future__ import annotations
 
 import json
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,6 @@ from eirkit.eir.demand import ClassCount, DemandCurve, StepBound, select_cuts
 from eirkit.errors import ContractError, InputFileError, UsageError
 from eirkit.registry import Registry, guard_verbs
 from eirkit.seeds import below, words
-from eirkit.tasks.online import Draw
 from eirkit.tasks.task import ASKING, LARGEST_TASK, LARGEST_WIDTH, Kind, Payload, TaskInstance, TaskSpec
 
 References = NDArray[np.int32]
@@ -328,3 +329,54 @@ def curve_of(spec: TaskSpec, cuts: Sequence[int] | None, classes: Callable[[int]
     exact = (ClassCount.exactly(classes(t) if scored else 1) if t in wanted else None for t in range(spec.n + 1))
     counts = (None if count is None else count.power(spec.slots) for count in exact)
     return DemandCurve(tuple(counts), method)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What one step refers to, as it is known before it is drawn."""
+
+    available: int
+    drawn: int = 1  # distinct records, uniformly, unless there are weights
+    weights: tuple[float, ...] = ()  # probabilities of the available records, of which one is drawn
+
+    def most_held(self, h: int) -> float:
+        """Return the largest probability that every reference is among h records."""
+        if self.weights:
+            return min(1.0, math.fsum(sorted(self.weights, reverse=True)[:h]))
+        return comb(min(h, self.available), self.drawn) / comb(self.available, self.drawn)
+
+    def fewest_missing(self, h: int) -> float:
+        """Return the smallest expected number of references that are not among h records."""
+        if self.weights:
+            return 1 - self.most_held(h)
+        return self.drawn * (1 - min(h, self.available) / self.available)
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineBest:
+    """A bound that no policy beats on average without knowing the references in advance, as Belady does.
+
+    If a step draws `drawn` of `available` records uniformly, whatever came before, at most C(h, drawn) of the
+    C(available, drawn) sets are among h held records. With recovery the draw is the same, so the bound is too, and
+    what is not held must be fetched. docs/design/online-policies.md has the proofs.
+    """
+
+    miss_rate: float  # steps with a missing reference / steps with references
+    retrievals: float  # missing references in a task; with recovery each is fetched
+
+
+def best_online(draws: Sequence[Draw | None], h: int) -> OnlineBest | None:
+    """Return the bound for a memory of h records; None if no step refers to anything."""
+    asking = [draw for draw in draws if draw is not None]
+    if not asking:
+        return None
+    missed = math.fsum(1 - draw.most_held(h) for draw in asking) / len(asking)
+    return OnlineBest(missed, math.fsum(draw.fewest_missing(h) for draw in asking))
+
+
+def hindsight(fifo: float, online: float, belady: float) -> float | None:
+    """Return the share of the gap between FIFO and Belady that takes knowledge of the future; None if there is no gap.
+
+    FIFO and Belady are simulated, the bound is an expectation; what sampling puts outside 0 … 1 is cut off.
+    """
+    return None if fifo <= belady else min(1.0, max(0.0, (online - belady) / (fifo - belady)))

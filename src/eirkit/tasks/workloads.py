@@ -26,9 +26,8 @@ from eirkit.eir.frontier import demand_of_frontiers
 from eirkit.eir.step_bounds import ChainedMaximum, LocalMaximum, UniformRecords, WeightedRecords
 from eirkit.errors import SpecError, UnknownNameError
 from eirkit.seeds import below, words
-from eirkit.tasks.online import Draw
 from eirkit.tasks.task import Kind, Payload, TaskSpec
-from eirkit.tasks.workload import Graph, Lookup, References, Values, Workload, curve_of, workloads
+from eirkit.tasks.workload import Draw, Graph, Lookup, References, Values, Workload, curve_of, workloads
 
 
 @workloads.add("store-recall")

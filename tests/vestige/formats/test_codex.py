@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.actions.coverage import coverage_of
-from eirkit.logs.actions.touches import interpret
+from eirkit.logs.actions.touches import coverage_of, interpret
 from eirkit.logs.formats.sessions.codex import CodexOutput, as_call, as_output
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import KeptContext, LoggedUsage, Recording

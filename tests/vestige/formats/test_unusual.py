@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.logs.actions.coverage import coverage_of
-from eirkit.logs.actions.touches import interpret
+from eirkit.logs.actions.touches import coverage_of, interpret
 from eirkit.logs.corpus.reader import CorpusReader, read_corpus
 from eirkit.logs.corpus.work_units import WHOLE, sections_of
 from eirkit.logs.sources.documents import ReadLimits, Skipped, open_document

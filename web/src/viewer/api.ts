@@ -216,6 +216,13 @@ export interface Sibling {
   words: string;
 }
 
+// What the workload calls its tasks, their steps, and what is right or wrong.
+export interface Units {
+  task: string;
+  step: string;
+  outcome: string;
+}
+
 export interface LacunaRun {
   kind: "lacuna";
   run: string;
@@ -224,6 +231,7 @@ export interface LacunaRun {
   model: string;
   ending: string | null;
   task: Record<string, Cell>;
+  units: Units;
   trial?: Record<string, unknown>;
   access?: Record<string, unknown>;
   memory?: { profile?: { name: string; on: string; off: string }; warnings?: string[] };

@@ -35,7 +35,7 @@ export function arcPicture(run: LacunaRun, t: number, more: StepMore | null, wid
     marginBottom: 34,
     marginLeft: 14,
     marginRight: 14,
-    x: { domain: [low - 0.5, high + 0.5], label: "step", labelArrow: "none", tickFormat: "d", ticks: wholeTicks(low, high, width) },
+    x: { domain: [low - 0.5, high + 0.5], label: run.units.step, labelArrow: "none", tickFormat: "d", ticks: wholeTicks(low, high, width) },
     y: { domain: [-24, rise + 10], axis: null },
     marks: [
       arcMark(arcs.filter((arc) => arc.role === "other"), bend, "var(--faint)", 1),

@@ -11,7 +11,7 @@ import { Picture } from "./picture";
 import { PressureChart } from "./pressure";
 import { Scrubber } from "./scrub";
 import { StepPanel } from "./step";
-import { shown, type Verdict, verdictOf, verdictWords } from "./words";
+import { capital, counted, shown, type Verdict, verdictOf, verdictWords } from "./words";
 
 export function LacunaPage({ at, run, address }: { at: string; run: LacunaRun; address: URLSearchParams }) {
   const last = Math.max(1, run.steps.length);
@@ -23,7 +23,7 @@ export function LacunaPage({ at, run, address }: { at: string; run: LacunaRun; a
       <Headline run={run} />
       <Profile run={run} />
       {run.unknown && <p class="fault">{run.unknown}</p>}
-      <Scrubber name="t" title="step" at={t} last={last} marks={wrong} />
+      <Scrubber name="t" title={run.units.step} mark={`wrong ${run.units.outcome}`} at={t} last={last} marks={wrong} />
       <Strip run={run} t={t} />
       {beside.map((name) => (
         <OtherStrip key={name} at={at} name={name} t={t} />
@@ -59,7 +59,7 @@ function Headline({ run }: { run: LacunaRun }) {
     figures.push([label("first_miss"), shown(score.first_miss, "number")], [label("first_error"), shown(score.first_error, "number")]);
     for (const cause of measuresOf("causes")) {
       const id = cause.id as Cause;
-      if (score.errors[id]) figures.push([cause.label, `${shown(score.error_shares[id], "share")} (${steps(score.errors[id])})`]);
+      if (score.errors[id]) figures.push([cause.label, `${shown(score.error_shares[id], "share")} (${counted(score.errors[id], run.units.outcome)})`]);
     }
   }
   figures.push(["ended", run.ending ?? "–"]);
@@ -105,10 +105,6 @@ function Profile({ run }: { run: LacunaRun }) {
   );
 }
 
-function steps(count: number): string {
-  return `${count} ${count === 1 ? "step" : "steps"}`;
-}
-
 function Compare({ run, beside }: { run: LacunaRun; beside: string[] }) {
   const left = run.siblings.filter((one) => !beside.includes(one.run));
   if (!run.siblings.length) return null;
@@ -135,7 +131,7 @@ function Arm({ at, run, t, close }: { at: string; run: LacunaRun; t: number; clo
   const step = run.steps[t - 1];
   if (!step) return null;
   return (
-    <section class="arm" aria-label={`Step ${t} of ${run.words}`}>
+    <section class="arm" aria-label={`${capital(run.units.step)} ${t} of ${run.words}`}>
       <h2>
         <Inert text={run.words} />
         {close && (
@@ -169,9 +165,10 @@ function OtherStrip({ at, name, t }: { at: string; name: string; t: number }) {
 }
 
 function graphWords(run: LacunaRun, step: Step): string {
-  const refs = step.refs.length ? `Step ${step.t} needs ${step.refs.join(", ")}` : `Step ${step.t} needs no earlier answer`;
+  const name = `${capital(run.units.step)} ${step.t}`;
+  const refs = step.refs.length ? `${name} needs ${step.refs.join(", ")}` : `${name} needs no earlier answer`;
   const missing = step.missing?.length ? `; missing: ${step.missing.join(", ")}` : "";
-  return `Dependency graph of ${run.steps.length} steps. ${refs}${missing}.`;
+  return `Dependency graph of ${counted(run.steps.length, run.units.step)}. ${refs}${missing}.`;
 }
 
 // One cell a step, coloured by what came of it; the words are for those who do not see it.
@@ -185,7 +182,7 @@ function Strip({ run, t }: { run: LacunaRun; t: number }) {
         <span
           key={step.t}
           class={`bead ${verdictOf(step)}${step.t === t ? " here" : ""}${step.missed ? " missed" : ""}`}
-          title={`step ${step.t}: ${verdictWords(verdictOf(step))}`}
+          title={`${run.units.step} ${step.t}: ${verdictWords(verdictOf(step))}`}
           style={{ background: COLOURS[verdictOf(step)] ?? "" }}
           onClick={() => go({ t: String(step.t) }, "replace")}
         />

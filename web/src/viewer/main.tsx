@@ -1,6 +1,6 @@
 // The page: which folder, which run, and the rest of it.
 import { render } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Folder, Folders } from "./api";
 import { go, linkHome, linkTo, readAddress, useAddress } from "./address";
 import { useAnswer, useStamp } from "./asking";
@@ -16,6 +16,7 @@ const KINDS: Record<Folder["kind"], string> = { sweep: "sweep", evidence: "evide
 
 function Page() {
   const address = useAddress();
+  const [step, named] = useState("step");
   const { data, error } = useAnswer<Folders>("folders", {});
   const folders = data?.folders ?? [];
   const own = folders.length === 1 ? folders[0] : folders.find((folder) => folder.key === ".");
@@ -24,7 +25,7 @@ function Page() {
   const run = address.get("run");
   const terms = address.get("terms");
   const isCut = folders.find((folder) => folder.key === at)?.kind === "compaction";
-  const place = run && ["t", "turn"].map((name) => address.has(name) && `${name === "t" ? "step" : name} ${address.get(name)}`).find(Boolean);
+  const place = run && ["t", "turn"].map((name) => address.has(name) && `${name === "t" ? step : name} ${address.get(name)}`).find(Boolean);
   const stamp = useStamp(at);
   useEffect(() => {
     document.title = [place, run, at === "." ? null : at, data?.name, "eirkit"].filter(Boolean).join(" · ");
@@ -48,7 +49,7 @@ function Page() {
         )}
         {at && !run && terms === null && <FolderPage key={at} at={at} address={address} stamp={stamp} />}
         {at && run && isCut && <CutPage key={`${at}/${run}`} at={at} run={run} address={address} stamp={stamp} />}
-        {at && run && data && !isCut && <RunPage key={`${at}/${run}`} at={at} run={run} address={address} stamp={stamp} />}
+        {at && run && data && !isCut && <RunPage key={`${at}/${run}`} at={at} run={run} address={address} stamp={stamp} named={named} />}
       </main>
     </>
   );

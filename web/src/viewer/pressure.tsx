@@ -9,16 +9,16 @@ import { draw, Picture, wholeTicks } from "./picture";
 export function PressureChart({ at, run, t }: { at: string; run: LacunaRun; t: number }) {
   const { data, error, waiting } = useAnswer<Pressure>("pressure", { at, run: run.run });
   if (error || data?.unknown) return <p class="quiet">No EIR: {error || data?.unknown}</p>;
-  if (!data) return waiting ? <p class="quiet">Counting what must survive each step…</p> : null;
+  if (!data) return waiting ? <p class="quiet">Counting what must survive each {run.units.step}…</p> : null;
   const now = data.pressure[t] ?? null;
-  const words = `${bits(data.needed_bits[t])} needed after step ${t}, ${bits(data.capacity_bits)} fit (h = ${data.h})`;
+  const words = `${bits(data.needed_bits[t])} needed after ${run.units.step} ${t}, ${bits(data.capacity_bits)} fit (h = ${data.h})`;
   return (
     <figure>
       <figcaption>
         <strong>What must survive, and what fits.</strong> {words}
         {now !== null && `; pressure ${now.toFixed(2)}`}, at most {data.peak_pressure.toFixed(2)}.{beyond(run)}
       </figcaption>
-      <Picture make={(width) => pressurePicture(data, t, width)} on={[data, t]} label={`EIR and capacity over the steps. ${words}.`} />
+      <Picture make={(width) => pressurePicture(data, t, width, run.units.step)} on={[data, t]} label={`EIR and capacity over the ${run.units.step}s. ${words}.`} />
       <Legend keys={[["needed", "EIR"], ["capacity", "capacity"], ["over", "more than fits"], ["under", "room left"]]} />
     </figure>
   );
@@ -35,7 +35,7 @@ function bits(value: number | null | undefined): string {
   return value === null || value === undefined ? "unknown" : `${value.toFixed(1)} bits`;
 }
 
-function pressurePicture(data: Pressure, t: number, width: number): Element {
+function pressurePicture(data: Pressure, t: number, width: number, step: string): Element {
   const cuts = data.needed_bits.map((needed, cut) => ({ cut, needed, capacity: data.capacity_bits }));
   const known = cuts.filter((cut) => cut.needed !== null);
   return draw({
@@ -44,7 +44,7 @@ function pressurePicture(data: Pressure, t: number, width: number): Element {
     marginLeft: 52,
     marginTop: 22,
     marginBottom: 42,
-    x: { label: "after step", labelArrow: "none", labelAnchor: "center", tickFormat: "d", ticks: wholeTicks(0, cuts.length - 1, width) },
+    x: { label: `after ${step}`, labelArrow: "none", labelAnchor: "center", tickFormat: "d", ticks: wholeTicks(0, cuts.length - 1, width) },
     y: { label: "bits", labelArrow: "none", zero: true, grid: true, nice: true },
     marks: [
       Plot.areaY(known, { x: "cut", y1: "capacity", y2: (cut: { needed: number; capacity: number }) => Math.max(cut.needed, cut.capacity), fill: colourOf("missing-input"), fillOpacity: 0.28, curve: "step-after" }),

@@ -1,13 +1,25 @@
 // One run, of whichever kind.
+import { useEffect } from "preact/hooks";
 import type { LacunaRun, VestigeRun } from "./api";
 import { reportOf } from "./address";
 import { useAnswer } from "./asking";
 import { LacunaPage } from "./lacuna";
 import { VestigePage } from "./vestige";
 
-export function RunPage({ at, run, address, stamp }: { at: string; run: string; address: URLSearchParams; stamp: string }) {
+interface Asked {
+  at: string;
+  run: string;
+  address: URLSearchParams;
+  stamp: string;
+  named: (step: string) => void; // told what a step of the run is called
+}
+
+export function RunPage({ at, run, address, stamp, named }: Asked) {
   // A run is written once and whole; only an analysis that is made anew changes it.
   const { data, error } = useAnswer<LacunaRun | VestigeRun>("run", { at, run }, stamp.split("-")[4] ?? "");
+  useEffect(() => {
+    if (data?.kind === "lacuna") named(data.units.step);
+  }, [data]);
   if (error) return <p class="fault">{error}</p>;
   if (!data) return <p class="quiet">Reading the run…</p>;
   const row = data.kind === "lacuna" && data.cell ? `cell-${data.cell}` : "";

@@ -3,7 +3,7 @@ import { useLayoutEffect } from "preact/hooks";
 import type { Cell } from "./api";
 import { go } from "./address";
 
-export function Scrubber({ name, title, at, last, marks }: { name: string; title: string; at: number; last: number; marks: number[] }) {
+export function Scrubber({ name, title, mark, at, last, marks }: { name: string; title: string; mark: string; at: number; last: number; marks: number[] }) {
   const move = (to: number) => go({ [name]: String(Math.min(last, Math.max(1, to))) }, "replace");
   // Before the step is shown: a key that is pressed as soon as it is seen must not start from the one before.
   useLayoutEffect(() => {
@@ -36,7 +36,7 @@ export function Scrubber({ name, title, at, last, marks }: { name: string; title
       <button type="button" aria-label={`later ${title}`} disabled={at >= last} onClick={() => move(at + 1)}>
         →
       </button>
-      <span class="quiet">← → move; n and p: next and previous {name === "t" ? "wrong step" : "event"}</span>
+      <span class="quiet">← → move; n and p: next and previous {mark}</span>
     </div>
   );
 }

@@ -7,13 +7,15 @@ import { Block, Inert } from "./inert";
 import { layerPicture } from "./layers";
 import { Picture } from "./picture";
 import { Why } from "./why";
-import { sentence, values, verdictOf } from "./words";
+import { capital, sentence, values, verdictOf } from "./words";
 
 export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun; step: Step; more: StepMore | null }) {
   return (
     <>
       <p class={`verdict ${verdictOf(step)}`}>
-        <strong>Step {step.t}.</strong> {more?.told?.fate ? `Wrong: ${more.told.fate}; ${more.told.meaning}.` : sentence(step)}
+        <strong>
+          {capital(run.units.step)} {step.t}.
+        </strong> {more?.told?.fate ? `Wrong: ${more.told.fate}; ${more.told.meaning}.` : sentence(step, run.units.step)}
       </p>
       <dl class="pairs">
         {more?.told ? <Pair name="question"><Inert text={more.told.question} /></Pair> : <Pair name="input">{values(step.input)}</Pair>}
@@ -38,7 +40,7 @@ export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun;
           </Pair>
         )}
       </dl>
-      {more && <Why at={at} run={run.run} more={more} />}
+      {more && <Why at={at} run={run} more={more} />}
       {more?.told && <ToldTurns told={more.told} />}
       {more && <Fault run={run} step={step} more={more} />}
       {more?.cone && <Recovery run={run} more={more} />}

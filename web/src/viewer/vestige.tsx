@@ -22,7 +22,7 @@ export function VestigePage({ at, run, address }: { at: string; run: VestigeRun;
   return (
     <>
       <Headline run={run} />
-      <Scrubber name="turn" title="turn" at={turn} last={last} marks={eventful} />
+      <Scrubber name="turn" title="turn" mark="event" at={turn} last={last} marks={eventful} />
       <TurnStrip run={run} turn={turn} />
       {touched ? <Pictures run={run} turn={turn} /> : <p class="quiet">{UNTOUCHED}</p>}
       {entry && <TurnPanel at={at} run={run} entry={entry} />}

@@ -1,12 +1,12 @@
 // Why a step is wrong: what became of everything that its answer needed, and failures like it.
 import { linkTo } from "./address";
-import type { NeededInput, Similar, StepMore } from "./api";
+import type { LacunaRun, NeededInput, Similar, StepMore } from "./api";
 import { useAnswer } from "./asking";
 import { failureColour } from "./failures";
 import { Inert } from "./inert";
 import { label } from "../measures";
 
-export function Why({ at, run, more }: { at: string; run: string; more: StepMore }) {
+export function Why({ at, run, more }: { at: string; run: LacunaRun; more: StepMore }) {
   const { card } = more;
   if (!card || card.correct) return null;
   return (
@@ -20,7 +20,7 @@ export function Why({ at, run, more }: { at: string; run: string; more: StepMore
         ))}
       </ul>
       {card.inputs.map((input, place) => (
-        <Needed key={place} at={at} run={run} input={input} />
+        <Needed key={place} at={at} run={run.run} input={input} />
       ))}
       <Alike at={at} run={run} t={more.t} />
     </section>
@@ -52,8 +52,8 @@ function Needed({ at, run, input }: { at: string; run: string; input: NeededInpu
   );
 }
 
-function Alike({ at, run, t }: { at: string; run: string; t: number }) {
-  const { data } = useAnswer<{ similar: Similar | null }>("similar", { at, run, t });
+function Alike({ at, run, t }: { at: string; run: LacunaRun; t: number }) {
+  const { data } = useAnswer<{ similar: Similar | null }>("similar", { at, run: run.run, t });
   const found = data?.similar;
   if (!found) return null;
   return (
@@ -64,7 +64,7 @@ function Alike({ at, run, t }: { at: string; run: string; t: number }) {
         <>
           {place > 0 && ", "}
           <a key={one.run} href={linkTo({ at, run: one.run, t: String(one.t) })}>
-            step {one.t} of <Inert text={one.run} />
+            {run.units.step} {one.t} of <Inert text={one.run} />
           </a>
         </>
       ))}

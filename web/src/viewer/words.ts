@@ -22,11 +22,19 @@ export function verdictWords(verdict: Verdict): string {
   return verdict === "correct" ? "correct" : verdict === "unknown" ? "not judged" : label(verdict);
 }
 
-export function sentence(step: Step): string {
+export function sentence(step: Step, name: string): string {
   if (step.correct) return "Correct.";
-  if (!step.cause) return step.submitted === undefined ? "No answer is asked of this step here." : "Not judged.";
+  if (!step.cause) return step.submitted === undefined ? `No answer is asked of this ${name} here.` : "Not judged.";
   const why = measuresOf("kinds").find((kind) => kind.id === step.why)?.meaning ?? step.why;
   return `Wrong: ${label(step.cause)}; ${why}.`;
+}
+
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+export function capital(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
 export function values(payload: number[] | null | undefined): string {

@@ -1,7 +1,7 @@
 """The built-in model providers: a table of names and modules, imported on first use."""
 
 PLUGINS = {
-    "agent": "eirkit.agents.models.agent",
+    "agent": "eirkit.agents.models.hosted",
     "anthropic": "eirkit.agents.models.hosted",
     "bundled": "eirkit.agents.models.bundled",
     "google": "eirkit.agents.models.hosted",

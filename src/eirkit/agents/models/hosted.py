@@ -1,10 +1,15 @@
-"""`openai/…`, `anthropic/…` and `google/…`: models behind chat-completions servers or their providers' APIs."""
+"""`openai/…`, `anthropic/…`, `google/…`: models behind servers; `agent/<name>`: an external agent behind a bridge."""
 
 from __future__ import annotations
 
-from eirkit.agents.model import ModelOptions, models
+from collections.abc import Mapping
+from typing import Any
+
+from eirkit.agents.model import ModelOptions, Reply, Request, models
 from eirkit.agents.serving.chat_server import Apis, ChatServer, Endpoint, make_server
+from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.agents.serving.native_servers import GeminiServer, MessagesServer, ResponsesServer
+from eirkit.errors import ModelError
 
 OPENAI = Endpoint("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "max_completion_tokens")
 OPENAI_APIS: Apis = {"chat": ChatServer, "responses": ResponsesServer}
@@ -34,3 +39,29 @@ GOOGLE_APIS: Apis = {"chat": ChatServer, "gemini": GeminiServer}
 def make_google(name: str, options: ModelOptions) -> ChatServer:
     """Return the model; the key is read from GEMINI_API_KEY on the first request."""
     return make_server(name, options, GOOGLE, GOOGLE_APIS)
+
+
+class Agent:
+    """Names an external agent in run records; it cannot be called."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def reply(self, request: Request) -> Reply:
+        raise ModelError(
+            f"agent/{self.name} is an external agent and cannot be called; continue with eirkit mcp serve --resume",
+            "rejected",
+        )
+
+    async def close(self) -> None:
+        pass
+
+    def settings(self) -> Mapping[str, Any]:
+        return {"provider": "agent", "model": self.name}
+
+
+@models.add("agent")
+def make_agent(name: str, options: ModelOptions) -> Agent:
+    """An external agent that connects through a bridge, such as eirkit mcp serve."""
+    refuse_settings("agent", options)
+    return Agent(name)

@@ -1,7 +1,8 @@
-"""`scripted/reader`: reads conversations and passages by the inverse of their grammar and answers by what it read.
+"""`scripted/reader`: reads conversations by the inverse of their grammar; `scripted/quoter`: quotes all it is shown.
 
-It has no knowledge of its own, so that a wrong answer is the memory's fault; its dials give it one known fault each.
-In the place of a memory system's own model it says what to keep, by `word_notes` and `word_tools`.
+The reader has no knowledge of its own, so that a wrong answer is the memory's fault; its dials give it one known fault
+each. In the place of a memory system's own model it says what to keep, by `word_notes` and `word_tools`. The answers of
+the quoter tell what a memory returned.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from eirkit.agents.model import ModelOptions, Reply, Request, Usage
 from eirkit.agents.models.file_tools import FILES, keep_statements
 from eirkit.agents.models.own_tools import OWN_TOOLS, manage_statements
 from eirkit.agents.models.reference import Reference
-from eirkit.agents.models.word_notes import StatementReader, answer_system
-from eirkit.agents.models.word_summary import sum_up
+from eirkit.agents.models.word_notes import StatementReader, answer_system, room_of, sum_up
 from eirkit.agents.models.word_tools import use_tools
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.agents.stores.openai_dialect import JSON_WORDS, SCHEMA_WORDS
@@ -252,3 +252,31 @@ def _setting(text: str) -> tuple[str, Any]:
 
 def _tokens(characters: int) -> int:
     return -(-characters // CHARACTERS_PER_TOKEN)
+
+
+class Quoter(Reference):
+    """Quotes what was shown as its answer; as a summary it gives the end of what it is to sum up.
+
+    Args:
+        longest: characters of an answer; None for as many as are shown.
+    """
+
+    def __init__(self, options: ModelOptions, longest: int | None = None) -> None:
+        super().__init__(options)
+        self.longest = longest
+
+    async def reply(self, request: Request) -> Reply:
+        last = request.messages[-1].content
+        shown = shown_passages(last)
+        if last.startswith(SUMMARY_RULES):
+            text = shown[0][-room_of(last) :] if shown else ""
+        else:
+            text = f"ANSWER: {' '.join(' '.join(shown).split())[: self.longest] or 'unknown'}"
+        read = sum(len(message.content) for message in request.messages)
+        return Reply(text, usage=Usage(read // CHARACTERS_PER_TOKEN, len(text) // CHARACTERS_PER_TOKEN))
+
+
+def make_quoter(options: ModelOptions) -> Quoter:
+    """Return the quoter; it takes no settings."""
+    refuse_settings("scripted", options, ())
+    return Quoter(options)

@@ -17,8 +17,7 @@ from typing import Any
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage, models
 from eirkit.agents.models.file_tools import FILES, keep_records
 from eirkit.agents.models.own_tools import OWN_TOOLS, manage_records
-from eirkit.agents.models.quoter import make_quoter
-from eirkit.agents.models.reader import make_reader
+from eirkit.agents.models.reader import make_quoter, make_reader
 from eirkit.agents.models.record_tools import use_record_tools
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.models.system_requests import Answer, GraphFact, graph_answer, headed, tagged

@@ -1,28 +1,32 @@
-"""What `scripted/reader` answers where a memory system asks it what to keep of a conversation.
+"""What `scripted/reader` keeps of conversations: notes for memory systems that ask, and summaries that fit.
 
 It reads messages by the inverse of the grammar and notes each statement in the plainest sentence that says it, with
 full names and dates as far as the request tells them. What the request does not tell stays as it was said.
+A prompt for a summary is taken at its word: one that speaks of instructions gets the user's standing instructions
+first, one that speaks of facts and not of instructions gets none of them, and any other gets them as all else.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from hashlib import sha256
 from typing import NamedTuple
 
+from eirkit.agents.conversing import PASSAGE, PASSAGE_END
 from eirkit.agents.models.system_requests import Answer, GraphFact, graph_answer, headed, listed
 from eirkit.agents.stores.openai_dialect import JSON_WORDS, SCHEMA_WORDS
 from eirkit.tasks.words.language import NEAR, Language
-from eirkit.tasks.words.reading import Heard, hear_passages, plain_sentence
-from eirkit.tasks.words.world import ATTRIBUTES, Saying
+from eirkit.tasks.words.reading import Heard, hear_passages, plain_sentence, show_note
+from eirkit.tasks.words.world import ATTRIBUTES, USER, Saying
 
 CHANGES = ("replace", "remove", "raise", "lower")  # operations that change what was said before
 INVENTED = "Qwexulo"
 _SPEAKER = re.compile(r"^(user|assistant|system): ", re.MULTILINE)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_ROOM = re.compile(r"at most (\d+) characters")
 
 
 class NotedStatement(NamedTuple):
@@ -181,3 +185,61 @@ def _day(text: str) -> int:
     """Return the first day in a text; 0 if there is none."""
     found = _DAY.search(text)
     return 0 if found is None else date.fromisoformat(found[0]).toordinal()
+
+
+def sum_up(reader: StatementReader, shown: str) -> str:
+    """Return the summary that a request asks for."""
+    said, _, prompt = shown.partition(f"{PASSAGE}\n")[2].rpartition(f"\n{PASSAGE_END}")
+    heard = _as_noted(reader, hear_passages(reader.language, [said], 0))
+    lines = [show_note(one.day, plain_sentence(reader.language, one.statement)) for one in heard]
+    asks_for_instructions = re.search(r"\binstructions?\b", prompt, re.IGNORECASE) is not None
+    facts_alone = not asks_for_instructions and re.search(r"\bfacts?\b", prompt, re.IGNORECASE) is not None
+    ranked = _by_rank(heard, instructions_first=asks_for_instructions)
+    wanted = [number for number in ranked if not (facts_alone and heard[number].statement.subject == USER)]
+    chosen = _fitting(wanted, lines, room_of(shown))
+    return "\n".join(line for number, line in enumerate(lines) if number in chosen)
+
+
+def lines_that_fit(lines: Sequence[str], heard: Sequence[Heard], room: int) -> set[int]:
+    """Return the numbers of the lines that fit into a room: instructions and what still holds first, then the newest.
+
+    Args:
+        heard: what each line says, one statement a line.
+    """
+    return _fitting(_by_rank(heard, instructions_first=True), lines, room)
+
+
+def _fitting(ranked: Iterable[int], lines: Sequence[str], room: int) -> set[int]:
+    chosen = set[int]()
+    for number in ranked:
+        if len(lines[number]) + 1 <= room:
+            room -= len(lines[number]) + 1
+            chosen.add(number)
+    return chosen
+
+
+def room_of(request: str) -> int:
+    """Return the characters that a summary may have; as many as the request if it does not say."""
+    stated = _ROOM.findall(request)
+    return int(stated[-1]) if stated else len(request)
+
+
+def _as_noted(reader: StatementReader, heard: Sequence[Heard]) -> list[Heard]:
+    """Return what was heard as the reader notes it, which its dials may spoil."""
+    people = list(dict.fromkeys(one.statement.subject for one in heard if " " in one.statement.subject))
+    return [one._replace(statement=said) for one in heard for said in reader.spoiled(one, people)]
+
+
+def _by_rank(heard: Sequence[Heard], *, instructions_first: bool) -> Iterable[int]:
+    """Yield what was heard in the order in which it is worth its place: what still holds first, then the newest."""
+    last: dict[tuple[str, str], int] = {}
+    for number, one in enumerate(heard):
+        if ATTRIBUTES[one.statement.attribute] not in ("set", "count"):
+            last[one.statement.attribute, one.statement.subject] = number
+
+    def rank(number: int) -> tuple[bool, bool, int]:
+        said = heard[number].statement
+        holds = last.get((said.attribute, said.subject), number) == number
+        return not (instructions_first and said.subject == USER and holds), not holds, -number
+
+    return sorted(range(len(heard)), key=rank)

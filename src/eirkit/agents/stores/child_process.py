@@ -25,8 +25,7 @@ from typing import Any
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
 from eirkit.agents.model import Message
 from eirkit.agents.serving.scrubber import Scrubber, names_secret
-from eirkit.agents.stores.keeper import GRACE_SECONDS, HOST, KILL_SECONDS, NOW, SOCKETS
-from eirkit.agents.stores.line_socket import LineSocket
+from eirkit.agents.stores.keeper import GRACE_SECONDS, HOST, KILL_SECONDS, NOW, SOCKETS, LineSocket
 from eirkit.errors import PluginError, Side, StoreError, UsageError
 from eirkit.registry import locate
 

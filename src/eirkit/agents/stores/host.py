@@ -19,8 +19,7 @@ from typing import Any, Protocol
 from eirkit.agents.memory import Item, MemorySystem, find_memory
 from eirkit.agents.memory_values import check_contents, check_passages, check_read, check_usage, start_call
 from eirkit.agents.model import Message
-from eirkit.agents.stores.keeper import SOCKETS, adopt_orphans
-from eirkit.agents.stores.line_socket import LONGEST_LINE, LineSocket
+from eirkit.agents.stores.keeper import LONGEST_LINE, SOCKETS, LineSocket, adopt_orphans
 from eirkit.agents.stores.memory_facts import ENDPOINT, NOWHERE, facts_of, settings_of
 from eirkit.errors import EirkitError, PluginError, StoreError, UsageError, describe
 from eirkit.registry import place_in_user_file, relocate

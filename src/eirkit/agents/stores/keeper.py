@@ -1,4 +1,4 @@
-"""Keeps the processes of a memory system: `python -m eirkit.agents.stores.keeper NAME` starts its host and outlives it.
+"""Keeps the processes of a memory system: `python -m eirkit.agents.stores.keeper NAME` starts its host; lines to it.
 
 The keeper runs no foreign code. On Linux, whatever the system starts and abandons becomes its child, also daemons with
 a session of their own. When the host ends, or eirkit closes the connection or dies, it kills them until none is left,
@@ -7,6 +7,7 @@ and then says so. On other systems it kills the process group of the host.
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import json
 import os
@@ -30,6 +31,8 @@ LOOK_SECONDS = 0.01
 SAID_LINES = 20
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 _ON_LINUX = sys.platform == "linux"
+LONGEST_LINE = 1 << 26  # bytes
+_PART = 1 << 18
 
 
 def adopt_orphans() -> None:
@@ -73,6 +76,41 @@ def _is_alive(pid: int) -> bool:
     except OSError:
         return False
     return True
+
+
+class LineSocket:
+    """A connected socket that carries lines; it belongs to no event loop, so that one loop can follow another."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        self.connection = connection
+        self._received = bytearray()
+
+    async def send(self, line: bytes) -> None:
+        """Send a line; it must not contain a newline."""
+        await asyncio.get_running_loop().sock_sendall(self.connection, line + b"\n")
+
+    async def receive(self) -> bytes:
+        """Return the next line, without its newline; b"" when the connection has ended.
+
+        Raises:
+            ValueError: the line is too long.
+        """
+        loop, seen = asyncio.get_running_loop(), 0
+        while (end := self._received.find(b"\n", seen)) < 0:
+            seen = len(self._received)
+            if seen > LONGEST_LINE:
+                raise ValueError(f"more than {LONGEST_LINE >> 20} MiB in one line")
+            part = await loop.sock_recv(self.connection, _PART)
+            if not part:
+                return b""
+            self._received += part
+        line = bytes(self._received[:end])
+        del self._received[: end + 1]
+        return line
+
+    def close(self) -> None:
+        self.connection.close()
 
 
 class Keeper:

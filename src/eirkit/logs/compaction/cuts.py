@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Literal
 
 from eirkit.errors import UsageError
+from eirkit.limits import check_time
 from eirkit.logs.audits.instructions import MOST, Instruction, instructions_in
 from eirkit.logs.audits.lines import names_file, note_lines, shown_lines
 from eirkit.logs.compaction.context import ContextMessage, after_break, context_before, split_opening, texts_of
@@ -21,7 +22,6 @@ from eirkit.logs.compaction.selection import RandomKeeping
 from eirkit.logs.compaction.sized_lines import KnownLine, LineCounter, identifies, key_of, known_lines
 from eirkit.logs.demand.graph import Goal
 from eirkit.logs.demand.live_states import MeasuredRun, live_at
-from eirkit.logs.time_limits import check_time
 from eirkit.logs.trajectory import Trajectory, Turn
 
 CutRule = Literal["real", "every", "tokens"]

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from eirkit.errors import EirkitError, MissingExtraError
-from eirkit.logs.actions.coverage import ToolCoverage, coverage_of
-from eirkit.logs.actions.touches import interpret
+from eirkit.limits import RECORD_SECONDS, check_time, time_limit
+from eirkit.logs.actions.touches import ToolCoverage, coverage_of, interpret
 from eirkit.logs.audits.anomalies import Anomaly, anomalies
 from eirkit.logs.audits.clipping import ClippedView, HiddenLine, clipped_views, hidden_lines, old_lines
 from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, dropped_states
@@ -43,7 +43,6 @@ from eirkit.logs.demand.graph import DemandRule, Goal, OwnEdits, goal_of, sessio
 from eirkit.logs.demand.live_states import FileUse, MeasuredRun, Visibility, graph_tables, live_at, measure_touches
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tables import Columns, columns_of
-from eirkit.logs.time_limits import RECORD_SECONDS, check_time, time_limit
 from eirkit.logs.tokens import CachedCounter, Counter
 from eirkit.logs.trajectory import Recording, Trajectory
 
@@ -180,12 +179,12 @@ def _live_at_breaks(goal: Goal, run: MeasuredRun) -> dict[int, dict[str, int]]:
 
 
 _PATCHES = 1 << 10  # parsed patches that are cached; runs of one task often follow each other
-_YOUNG = 100_000  # allocations between two garbage collections
+_YOUNG = 500_000  # allocations between two garbage collections
 
 
 @contextmanager
 def fewer_collections() -> Iterator[None]:
-    """Collect garbage less often: a run has about a hundred thousand small objects and no cycles."""
+    """Collect garbage less often: a run has some hundred thousand small objects and no cycles."""
     before = gc.get_threshold()
     gc.set_threshold(max(_YOUNG, before[0]) if before[0] else 0, *before[1:])
     try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from eirkit.facts import fact
-from eirkit.logs.actions.coverage import ToolCoverage
+from eirkit.logs.actions.touches import ToolCoverage
 from eirkit.logs.audits.anomalies import Anomaly, Signature
 from eirkit.logs.audits.clipping import ClippedView, Group, HiddenLine, clipping_group
 from eirkit.logs.audits.occupancy import Occupancy, WindowSource

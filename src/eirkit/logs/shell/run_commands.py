@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
+from eirkit.facts import replace
 from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.python_programs import effects_of
 from eirkit.logs.shell.python_values import GLOB, ProgramEffects, ProgramWrite
@@ -14,6 +14,7 @@ from eirkit.logs.shell.syntax import Node
 from eirkit.logs.shell.walk import Handler, Invocation, Walk
 from eirkit.logs.shell.windows_lines import as_shell
 from eirkit.logs.shell.words import UNKNOWN, Glob
+from eirkit.logs.trajectory import WriteKind
 
 _STACK = "DIRSTACK"
 _MOST_FOLDERS = 32  # folders on the `pushd` stack
@@ -23,6 +24,13 @@ _VALUES_PER_COMMAND = 4  # a program's values are looked at in the time of a com
 _ECHO_ESCAPE = re.compile(r"\\([nt\\\"'])")
 _ECHO_MEANING = {"n": "\n", "t": "\t"}
 _STDIN = "open('/dev/stdin')"  # replacement for a program's input that another command supplies
+_NODE_NAME = r"""['"`]([^'"`$\\\n]{1,400})['"`]"""
+_NODE_ONE = re.compile(rf"\b(writeFile|appendFile|unlink|rm|readFile)(?:Sync)?\(\s{{0,40}}{_NODE_NAME}")
+_NODE_TWO = re.compile(rf"\b(rename|copyFile|cp)(?:Sync)?\(\s{{0,40}}{_NODE_NAME}\s{{0,40}},\s{{0,40}}{_NODE_NAME}")
+_NODE_REQUIRED = re.compile(r"""\brequire\(\s{0,40}(['"])(\.{0,2}/[^'"\\\n]{1,400}\.json)\1""")
+_NODE_PRINTS = ("console.", "process.stdout", "-p")
+_NODE_WRITES: dict[str, WriteKind] = {"writeFile": "whole", "appendFile": "edit", "unlink": "delete", "rm": "delete"}
+_LONGEST_NODE_PROGRAM = 100_000  # characters
 
 
 def change_folder(walk: Walk, call: Invocation) -> Flow:
@@ -163,7 +171,7 @@ def shell(walk: Walk, call: Invocation) -> Flow:
     if words and words[0].startswith("-") and len(words) > 1:
         return walk.within(_parsed(walk, words[1]))
     if words:
-        return script(walk, call._replace(arguments=words))
+        return script(walk, replace(call, arguments=words))
     return walk.within(_parsed(walk, call.stdin.text)) if call.stdin.kind == "text" and call.stdin.text else OTHER
 
 
@@ -204,15 +212,15 @@ def python(walk: Walk, call: Invocation) -> Flow:
     while words and words[0].startswith("-") and words[0] not in ("-c", "-m", "-"):
         words = words[2 if words[0] in ("-W", "-X") else 1 :]
     if words[:1] == ["-c"]:
-        return _python(walk, call._replace(arguments=words[1:]), words[1]) if len(words) > 1 else OTHER
+        return _python(walk, replace(call, arguments=words[1:]), words[1]) if len(words) > 1 else OTHER
     if words[:1] == ["-m"]:
-        return _module(walk, call._replace(arguments=words[1:]))
+        return _module(walk, replace(call, arguments=words[1:]))
     if words and words[0] != "-":
-        return script(walk, call._replace(arguments=words))
+        return script(walk, replace(call, arguments=words))
     text = call.stdin.text
     if text is None and call.stdin.kind == "files" and len(call.stdin.files) == 1:
         text = walk.text_of(call.stdin.files[0])
-    return _python(walk, call._replace(arguments=words or ["-"]), text) if text else OTHER
+    return _python(walk, replace(call, arguments=words or ["-"]), text) if text else OTHER
 
 
 def _module(walk: Walk, call: Invocation) -> Flow:
@@ -286,6 +294,38 @@ def command_prompt(walk: Walk, call: Invocation) -> Flow:
     )
 
 
+def node(walk: Walk, call: Invocation) -> Flow:
+    """`node -e`, `node -p`, a program on the input, or a file that the run wrote."""
+    words, prints = list(call.arguments), False
+    while words and words[0].startswith("-") and words[0] not in ("-e", "-p", "-pe", "--eval", "--print", "-"):
+        words = words[1:]
+    if words[:1] and words[0] in ("-e", "-p", "-pe", "--eval", "--print"):
+        prints = "p" in words[0].strip("-")
+        text = words[1] if len(words) > 1 else None
+    elif words and words[0] != "-":
+        path = walk.state.resolve(words[0], walk.folder)
+        text = walk.text_of(path) if path is not None else None
+    else:
+        text = call.stdin.text if call.stdin.kind == "text" else None
+    return _node_effects(walk, call, text[:_LONGEST_NODE_PROGRAM], prints) if text else OTHER
+
+
+def _node_effects(walk: Walk, call: Invocation, text: str, prints: bool) -> Flow:
+    """Return what a program prints and note what it writes; only calls of `fs` with spelt-out names are followed."""
+    shown = [found[2] for found in _NODE_REQUIRED.finditer(text)]
+    for found in _NODE_ONE.finditer(text):
+        if found[1] == "readFile":
+            shown.append(found[2])
+        else:
+            walk.write(call, [found[2]], _NODE_WRITES[found[1]])
+    for found in _NODE_TWO.finditer(text):
+        if found[1] == "rename":
+            walk.write(call, [found[2]], "delete")
+        walk.write(call, [found[3]], "whole")
+    files = walk.paths(list(dict.fromkeys(shown))) if prints or any(word in text for word in _NODE_PRINTS) else ()
+    return Flow("files", files=files, chosen=True) if files else OTHER
+
+
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "cd": change_folder,
@@ -305,6 +345,7 @@ RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     ".": source,
     "python": python,
     "python3": python,
+    **dict.fromkeys(("node", "nodejs", "bun", "deno"), node),
     "env": prefix("uCS"),
     **dict.fromkeys(("npx", "bunx", "pnpx"), prefix("pc")),
     "uvx": prefix(),

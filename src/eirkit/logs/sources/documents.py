@@ -15,8 +15,15 @@ from pathlib import PurePosixPath
 from typing import IO, Any, Protocol, TypeAlias
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.json_lines import finds_next_line, first_records, parse_line, pass_blank_lines
-from eirkit.logs.sources.json_parser import BYTE_ORDER_MARK, PARSER_NESTING, parse_json
+from eirkit.logs.sources.json_parser import (
+    BYTE_ORDER_MARK,
+    PARSER_NESTING,
+    finds_next_line,
+    first_records,
+    parse_json,
+    parse_line,
+    pass_blank_lines,
+)
 from eirkit.logs.sources.members import ArchiveTree, Folder, MemberPath
 from eirkit.logs.sources.parquet import read_rows
 from eirkit.logs.sources.remote import Location, Remote

@@ -1,4 +1,4 @@
-"""Parses untrusted JSON: returns its value, or raises one sentence that says why it is invalid.
+"""Parses untrusted JSON and JSON lines: returns the value, or raises one sentence that says why it is invalid.
 
 Nothing here recurses on the input. Lone surrogates and NaN, which strict parsers reject but real logs contain, are
 accepted; invalid UTF-8 and excessive nesting are not.
@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import cache, partial
+from io import BufferedReader
+from itertools import islice
+from typing import IO, Any
 
-from eirkit.errors import InputFileError, MissingExtraError
-from eirkit.memory_limit import memory_left
+from eirkit.errors import EirkitError, InputFileError, MissingExtraError
+from eirkit.limits import memory_left
+from eirkit.records import broken_seal, needs_seal
 
 PARSER_NESTING = 1024  # nesting at which the parser itself gives up
 _SMALL_BYTES = 1 << 16  # texts for which nobody asks how much memory is left
@@ -29,6 +33,11 @@ _PAIR_OR_ESCAPE = re.compile(
 )
 _LONE_LENGTH = len(rb"\ud800")
 _BRACKETS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
+_MOST_FIRST = 40
+_FEWEST_FIRST = 8  # that are read even if each of them is longer than a document's beginning
+_MOST_LINES = 400  # that are read at most, those that are no objects included
+_BEGINNING_BYTES = 1 << 16
+_SPREAD = re.compile(rb"(?:\xef\xbb\xbf)?\s*+[\[{][ \t]*+\r?\n")  # the first line only opens a value
 
 
 def parse_json(content: bytes, nesting: int) -> Any:
@@ -129,3 +138,101 @@ def _is_bracketed_deeper(content: bytes, nesting: int) -> bool:
             if depth > nesting:
                 return True
     return False
+
+
+def first_records(
+    head: bytes, is_whole: bool, open_document: Callable[[], AbstractContextManager[BufferedReader]], line_bytes: int
+) -> tuple[Mapping[str, Any], ...]:
+    """Return the objects on the first lines of a document; none for one JSON value on several lines.
+
+    Args:
+        head: its beginning.
+        is_whole: whether that is all of it.
+        line_bytes: the longest line that is read.
+    """
+    if _SPREAD.match(head):
+        return ()
+    lines = head.split(b"\n")
+    if not is_whole:
+        lines.pop()  # it is cut
+        if not shows_an_object(head) and head.count(b"{"):
+            lines = _beyond(open_document, line_bytes)
+    return tuple(islice(_objects(lines), _MOST_FIRST))
+
+
+def shows_an_object(head: bytes) -> bool:
+    """Return whether a line with an object ends in the beginning of a longer document."""
+    start = 0
+    while (end := head.find(b"\n", start)) >= 0:
+        if _is_object(head[start:end]):
+            return True
+        start = end + 1
+    return False
+
+
+def _beyond(open_document: Callable[[], AbstractContextManager[BufferedReader]], line_bytes: int) -> list[bytes]:
+    """Return the first lines of a document whose first record is longer than its beginning; none if it is one line.
+
+    A document of one line is one JSON value, which is parsed once, when it is read.
+    """
+    lines: list[bytes] = []
+    read = 0
+    try:
+        with open_document() as stream:
+            for line in islice(iter(partial(stream.readline, line_bytes), b""), _MOST_LINES):
+                read += len(line)
+                lines += [line] if _is_object(line) else []
+                if read >= _BEGINNING_BYTES and len(lines) >= _FEWEST_FIRST:
+                    break
+    except InputFileError:
+        pass
+    return lines if len(lines) > 1 else []
+
+
+def _is_object(line: bytes) -> bool:
+    return line.lstrip(b"\xef\xbb\xbf \t\r")[:1] == b"{"
+
+
+def _objects(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
+    for line in lines:
+        if not _is_object(line) or line.rstrip()[-1:] != b"}":
+            continue
+        try:
+            value = parse_json(line, PARSER_NESTING)
+        except InputFileError:
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
+def pass_blank_lines(stream: BufferedReader) -> int:
+    """Skip blank lines in large steps, and return how many there were."""
+    passed = 0
+    while (waiting := stream.peek()) and waiting.isspace() and b"\n" in waiting:
+        end = waiting.rindex(b"\n") + 1
+        passed += waiting.count(b"\n", 0, end)
+        stream.read(end)
+    return passed
+
+
+def finds_next_line(stream: IO[bytes], line: bytes, most_bytes: int) -> bool:
+    """Pass over the rest of an endless line, and return whether it ends within so many bytes."""
+    passed = len(line)
+    while not line.endswith(b"\n"):
+        line = stream.readline(_BEGINNING_BYTES)
+        passed += len(line)
+        if not line or passed > most_bytes:
+            return False
+    return True
+
+
+def parse_line(line: bytes, nesting: int, *, sealed: bool = False) -> Any | Exception:
+    """Return the value of a line, or the error whose text is the reason alone; of a sealed one, also if it changed."""
+    if sealed and (why := broken_seal(line, is_needed=needs_seal(line))) is not None:
+        return InputFileError(why)
+    try:
+        return parse_json(line, nesting)
+    except MissingExtraError:
+        raise
+    except EirkitError as error:
+        return error

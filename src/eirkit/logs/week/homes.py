@@ -31,19 +31,18 @@ class AgentHome:
 
 
 def agent_homes(home: Path, environment: Mapping[str, str]) -> list[AgentHome]:
-    """Return the folders of logs that exist below a home folder, or where the environment says."""
+    """Return the folders of logs below a home folder, or where the environment says; not all of them need exist."""
     lines = (".jsonl",)
     claude = _folders(environment, "CLAUDE_CONFIG_DIR", home / ".claude", home / ".config" / "claude")
     (codex, *_) = _folders(environment, "CODEX_HOME", home / ".codex")
     (data, *_) = _folders(environment, "XDG_DATA_HOME", home / ".local" / "share")
-    known = [
+    return [
         *(AgentHome("claude-code", folder / "projects", "", lines) for folder in claude),
         AgentHome("codex", codex / "sessions", "rollout-", lines),
         AgentHome("codex", codex / "archived_sessions", "rollout-", lines),
         AgentHome("gemini-cli", home / ".gemini" / "tmp", "session-", (".json", *lines)),
         AgentHome("opencode", data / "opencode", "opencode", (".db",)),
     ]
-    return [one for one in known if one.folder.is_dir()]
 
 
 def _folders(environment: Mapping[str, str], name: str, *usual: Path) -> list[Path]:

@@ -14,12 +14,12 @@ from eirkit.show.document import Axis, Chart, Figure, Series
 from eirkit.show.table import Table
 from eirkit.tasks.generation import prepare
 from eirkit.tasks.measures import SIMULATION_MEASURES
-from eirkit.tasks.online import best_online, hindsight
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.simulation.batch import count_misses
 from eirkit.tasks.simulation.plain import first_failure
 from eirkit.tasks.simulation.table import batches, gap_closed, miss_rates
 from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import best_online, hindsight
 
 SEEDS = 6000
 ONLINE, HINDSIGHT = SIMULATION_MEASURES["online_miss_rate"], SIMULATION_MEASURES["hindsight"]

@@ -19,8 +19,7 @@ from eirkit.logs.cohorts.finding import AnalysisPlan
 from eirkit.logs.cohorts.size_failure import DEMAND_AS_SIZE
 from eirkit.logs.synthetic.validation import DISTRACTOR, known_cases, validate
 from eirkit.logs.tables import is_analysis, read_analysis, read_rows
-from eirkit.paper.cohorts import SLACK, paper_cohorts
-from eirkit.paper.published import value_of
+from eirkit.paper.published import SLACK, paper_cohorts, value_of
 from eirkit.paper.studies.comparison import absent, banded, exact, in_section, listed, row_from, sectioned
 from eirkit.paper.studies.recorded_figures import (
     ALL_RUNS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from eirkit.logs.actions.coverage import UNDERSTOOD_SHARE
+from eirkit.logs.actions.touches import UNDERSTOOD_SHARE
 from eirkit.logs.measures import LOG_MEASURES
 from eirkit.show.document import Section
 from eirkit.show.table import Column, Table, counted, listed, share

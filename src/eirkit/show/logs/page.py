@@ -10,7 +10,6 @@ from typing import Any
 from eirkit.logs.measures import COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Headline, Item, Listing, Page, Section, Series
 from eirkit.show.folders import pages, refuse_others
-from eirkit.show.logs.advice import advice_section
 from eirkit.show.logs.analysed import Analysed, read_analysed
 from eirkit.show.logs.coverage import coverage_section, coverage_warnings, is_silent, sub_agents_section
 from eirkit.show.logs.needs import (
@@ -23,6 +22,7 @@ from eirkit.show.logs.needs import (
 )
 from eirkit.show.logs.sentences import (
     GOAL_COLUMNS,
+    advice_section,
     break_words,
     goal_is_known,
     goal_runs,

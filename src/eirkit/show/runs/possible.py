@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from eirkit.errors import UsageError
-from eirkit.findings.held import Held, held_by_store, held_in_context
+from eirkit.findings.floor import Held, held_by_store, held_in_context
 from eirkit.findings.intervals import mean_share
 from eirkit.findings.measures import RUN_MEASURES
 from eirkit.findings.statistics import Interval
@@ -36,12 +36,12 @@ TOLD = (
     "wrong answers have less than that to reach, so their shares are at least what is said."
 )
 STEP_ACCURACY = RUN_MEASURES["step_accuracy"]
-FORESIGHT = "it knows the references in advance, so the ceiling does not hold for it"
+FORESIGHT = "the references are known in advance, so the ceiling does not hold"
 TEXTS = (
-    "it holds texts; their size in bytes may be known, but not how many bits of them tell what is asked, so no ceiling "
+    "texts are held; their size in bytes may be known, but not how many bits of them tell what is asked, so no ceiling "
     "is given"
 )
-OUTSIDE = "it may fetch results from outside its memory, so the ceiling does not hold for it"
+OUTSIDE = "results may be fetched from outside the memory, so the ceiling does not hold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def _held(row: Row, runs: Sequence[RunFacts], frontier: TaskFrontier, spec: Task
     if "words" in row:
         return Held(None, TEXTS)
     if row["condition"] in UNBOUNDED:
-        return Held(None, "it keeps text, of which nobody knows how many bits tell of results")
+        return Held(None, "text is kept, of which nobody knows how many bits tell of results")
     if row["policy"] == "unbounded":
         return held_in_context(int(row["n"]), frontier.record_bits)
     if row["memory"] is None:
@@ -243,7 +243,8 @@ def explained(found: Sequence[TaskPossible]) -> Iterator[str]:
         if why := cell.why or cell.held.why:
             reasons.setdefault(why, []).append(cell.label)
     for why, labels in list(reasons.items())[:MOST_REASONS]:
-        yield f"Not judged: {listed(list(dict.fromkeys(labels)), most=4)}: {why}."
+        told = list(dict.fromkeys(labels))
+        yield f"{listed(told, most=4)} {'is' if len(told) == 1 else 'are'} not judged: {why}."
 
 
 def possible_chart(one: TaskPossible) -> Chart:

@@ -27,6 +27,7 @@ CHECKS = f"{INSTRUCTION}: followed, of all checks of standing instructions; thes
 _BROKEN = ("dropped", "ignored", "overridden", "came_back")
 EACH_FATE = 1  # examples of each fate and memory
 POOLED = "right answers over all questions asked, all worlds together"
+MEANS = "Means over worlds; of characters returned, over questions."
 INTERVAL = "95% interval: the wider of the exact one over questions and the t interval over worlds"
 
 
@@ -54,11 +55,14 @@ def word_tables(rows: Sequence[Row]) -> Iterator[Table]:
     if about is None and any(row["words"]["instructions"]["checks"] for row in scored):
         yield _instructions(scored, names)
     kept = [one for one in WORD_MEASURES if one.id != "asked"]
-    columns = (Column("condition", "condition", role="name"), *map(Column.of, kept))
+    columns = (
+        Column("condition", "condition", role="name"),
+        *(Column.of(one, digits=1 if one.unit == "count" else 0) for one in kept),
+    )
     lines = tuple(
         {"condition": n, **{one.id: row["words"][one.id] for one in kept}} for n, row in zip(names, scored, strict=True)
     )
-    yield Table("word-memory", WORD_MEASURES.title, columns, lines)
+    yield Table("word-memory", WORD_MEASURES.title, columns, lines, MEANS)
 
 
 def _instructions(rows: Sequence[Row], names: Sequence[str]) -> Table:

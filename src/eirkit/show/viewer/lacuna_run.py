@@ -1,4 +1,4 @@
-"""One recorded LACUNA run: its steps, cones and pressure, and why a step is wrong."""
+"""One recorded LACUNA run: its steps, cones and pressure, why a step is wrong, and which failures are like it."""
 
 from __future__ import annotations
 
@@ -18,23 +18,32 @@ from eirkit.errors import EirkitError
 from eirkit.findings.causes import RunScore, Verdict, judge, read_cause, read_score, score
 from eirkit.findings.conversations import Seen, recorded_verdicts
 from eirkit.findings.fates import recorded_consultations
+from eirkit.findings.measures import FATE_MEASURES, KIND_MEASURES
 from eirkit.findings.spread import spread_of
 from eirkit.findings.told_why import told_card
-from eirkit.findings.why import StepExplainer, WhyCard
+from eirkit.findings.why import StepExplainer, WhyCard, way_measure
+from eirkit.findings.word_measures import WORD_FATES
 from eirkit.runs.attempt import score_record
 from eirkit.runs.cells import STRICT, Access
 from eirkit.runs.conversations import shown_part
 from eirkit.runs.store import read_events
+from eirkit.show.table import counted
+from eirkit.show.viewer.run_index import RunIndex
 from eirkit.show.viewer.told import told_document
 from eirkit.tasks.cones import ancestors, cone_of
 from eirkit.tasks.conversations import ToldTask, ToldWorld, unspell
-from eirkit.tasks.generation import demand_of, generate, graph_of, prepare
+from eirkit.tasks.generation import demand_of, generate, graph_of, prepare, units_of
 from eirkit.tasks.task import TaskInstance, TaskSpec
-from eirkit.tasks.workload import Graph
+from eirkit.tasks.workload import Graph, Units
 
 LONGEST = 5_000  # steps of a task that are shown
 _OF_DECISION = ("required", "retained", "missing", "unavailable", "restored", "submitted", "fault", "fetched")
 _EFFORT = ("reads", "recomputations", "actions", "answers")
+EXAMPLES = 3
+_KEPT = ("memory", "profile", "condition", "policy")  # what makes two runs those of one memory
+MOST_OPENED = 6  # runs that are read in search of examples
+# What the measures of each group count.
+_COUNTED = ((KIND_MEASURES, "wrong step"), (FATE_MEASURES, "needed record"), (WORD_FATES, "wrong answer"))
 
 
 class LacunaRun:
@@ -85,6 +94,11 @@ class LacunaRun:
         if told not in (None, task.fingerprint):
             return Rebuilt(None, "the task's graph is another one here; look at it with the version that wrote it")
         return Rebuilt(task, "")
+
+    @property
+    def units(self) -> Units:
+        """What the workload calls its tasks and their steps."""
+        return Units() if self.task.instance is None else units_of([str(self.parameters["workload"])])
 
     @cached_property
     def graph(self) -> Graph:
@@ -153,6 +167,7 @@ class LacunaRun:
             **{name: self.record[name] for name in shared if name in self.record},
             **({"trial": self.moment} if self.is_probe else {}),  # the page begins at its step
             "task": self.parameters,
+            "units": asdict(self.units),
             "capacity": self.capacity,
             "score": None if found is None else score_json(found),
             "unknown": self.task.reason,
@@ -288,3 +303,66 @@ def pressure_lines(run: LacunaRun) -> dict[str, Any]:
 @lru_cache(maxsize=KEPT_CURVES)
 def _curve(spec: TaskSpec) -> DemandCurve:
     return demand_of(generate(spec))
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarFailures:
+    """How often runs of a folder failed in the same way, this failure included."""
+
+    way: str  # the identifier of a measure: a fate, or the kind of a wrong step
+    count: int
+    runs: int
+    of_runs: int
+    examples: tuple[tuple[str, int], ...]  # run and step: of the same memory first, and of these of other runs first
+    memory: str | None = None  # of this failure, where runs of the folder differ in it
+    of_memory: int | None = None  # how many of them are of that memory
+
+    def sentence(self) -> str:
+        what = f"{counted(self.count, _noun(self.way))} ({way_measure(self.way).label})"
+        own = "" if self.memory is None else f", {self.of_memory:,} of them with {self.memory}"
+        where = f"in {self.runs:,} of {counted(self.of_runs, 'run')}"
+        return f"Like it in this folder, itself included: {what} {where}{own}."
+
+    def as_json(self) -> dict[str, Any]:
+        examples = [{"run": run, "t": t} for run, t in self.examples]
+        return {**asdict(self), "examples": examples, "sentence": self.sentence()}
+
+
+def similar_to(index: RunIndex, run: LacunaRun, card: WhyCard) -> SimilarFailures | None:
+    """Return the failures like that of a card; None for a right step."""
+    if (way := card.way) is None:
+        return None
+    found = [row for row, counts in enumerate(index.ways) if counts.get(way)]
+    own, place = str(run.record["run"]), index.place(str(run.record["run"]))
+    kept = [index.column(key) for key in _KEPT]
+    apart = {row: sum(column[row] != column[place] for column in kept) for row in found}
+    # Runs of the same memory first, this run last of them.
+    order = sorted(found, key=lambda row: (apart[row], row == place))
+    examples: list[tuple[str, int]] = []
+    for row in order[:MOST_OPENED]:
+        name = str(index.column("run")[row])
+        other = run if row == place else LacunaRun(run.folder, index.record(name), plugins=run.plugins)
+        step = next((t for t in wrong_steps(other) if (name, t) != (own, card.t) and _way(other, t) == way), None)
+        examples += [] if step is None else [(name, step)]
+    total = sum(index.ways[row][way] for row in found)
+    varying = [column for column in kept if len({str(value) for value in column}) > 1]
+    memory = ", ".join(str(column[place]) for column in varying if column[place]) or None
+    same = sum(index.ways[row][way] for row in found if not apart[row]) if memory else None
+    return SimilarFailures(way, total, len(found), len(index), tuple(examples[:EXAMPLES]), memory, same)
+
+
+def wrong_steps(run: LacunaRun) -> list[int]:
+    """Return the wrong steps of a run in order."""
+    return [t for t, verdict in run.verdicts.items() if not verdict.correct]
+
+
+def _way(run: LacunaRun, t: int) -> str | None:
+    if "words" in run.record:  # what a card says, without the judgement that it is made by
+        return next((str(fate) for wrong, fate, _ in run.record["words"]["wrong"] if wrong == t), None)
+    card = run.card(t)
+    return None if card is None else card.way
+
+
+def _noun(way: str) -> str:
+    """Return what a measure of failures counts."""
+    return next(noun for group, noun in _COUNTED if any(one.id == way for one in group))

@@ -15,24 +15,30 @@ from typing import Any
 
 from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.findings.causes import RunScore
+from eirkit.limits import time_limit
 from eirkit.logs.demand.gold_patches import GoldPatches
-from eirkit.logs.time_limits import time_limit
-from eirkit.show.logs.advice import advice_rows
+from eirkit.registry import records_read
+from eirkit.show.logs.sentences import advice_rows
 from eirkit.show.viewer.compactions import CompactionTables, CutQuery, cut_document
-from eirkit.show.viewer.folders import ViewedFolder, abstract, changed_at, find_places, place_at, stamp
+from eirkit.show.viewer.folders import (
+    ViewedFolder,
+    abstract,
+    changed_at,
+    failure_groups,
+    find_places,
+    lost_runs,
+    place_at,
+    progress_of,
+    stamp,
+)
 from eirkit.show.viewer.heat import heat, layout_of
-from eirkit.show.viewer.lacuna_run import LacunaRun, pressure_lines
+from eirkit.show.viewer.lacuna_run import LacunaRun, pressure_lines, similar_to
 from eirkit.show.viewer.logs import LogFolders, lines_around, place_of, turn_document
-from eirkit.show.viewer.long_texts import more_of, shorten
-from eirkit.show.viewer.possible import possible_document
-from eirkit.show.viewer.progress import failure_groups, lost_runs, progress_of
 from eirkit.show.viewer.prompts import SpokenRun
-from eirkit.show.viewer.reported import evidence_document, report_html
+from eirkit.show.viewer.reported import evidence_document, more_of, possible_document, report_html, shorten
 from eirkit.show.viewer.run_index import RunIndex, own_words, recorded_score, siblings
-from eirkit.show.viewer.similar import similar_to
 from eirkit.show.viewer.tables import Query, RowTable, alike, as_json
 from eirkit.show.viewer.vestige_run import AnalysisTables, run_document
-from eirkit.trust import records_read
 
 PAGE_SECONDS = 60.0  # of processor time for what one request reads of a run or a log
 PAGE = 100  # rows by default

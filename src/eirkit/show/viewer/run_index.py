@@ -25,7 +25,7 @@ from eirkit.findings.measures import (
 )
 from eirkit.findings.why import count_ways, way_measure
 from eirkit.findings.word_measures import WORD_FATES
-from eirkit.logs.time_limits import RECORD_SECONDS, time_limit
+from eirkit.limits import RECORD_SECONDS, time_limit
 from eirkit.runs.cells import Access, cell_of
 from eirkit.runs.store import RUNS, decode_run
 from eirkit.show.viewer.tables import Field, ListColumns, RowTable, label, telling

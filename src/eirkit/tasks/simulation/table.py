@@ -19,11 +19,11 @@ from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import SpecError, UsageError
 from eirkit.packages import hint_if_slow
 from eirkit.tasks.generation import BATCH, prepare
-from eirkit.tasks.online import OnlineBest, best_online, hindsight
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.simulation.batch import Batch, Misses, count_misses
 from eirkit.tasks.simulation.plain import Recovery, first_failure, structure_of
 from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import OnlineBest, best_online, hindsight
 
 FLOOR, CEILING = "fifo", "belady"  # the two ends of `gap_closed`
 _CHUNK_REFERENCES = 1 << 22  # references drawn together

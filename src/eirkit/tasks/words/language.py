@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eirkit.errors import InputFileError
+from eirkit.registry import refuse_untrusted
 from eirkit.tasks.words.world import ATTRIBUTES, INSTRUCTIONS, USER, Answer, Saying, Value, WorldQuestion
-from eirkit.trust import refuse_untrusted
 
 Reader = Callable[[dict[str, str], int], int]  # from the parts of a date, and today, to a day
 LEVELS = ("plain", "varied", "indirect")

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eirkit.errors import InputFileError
+from eirkit.registry import refuse_untrusted
 from eirkit.tasks.words.conversation import Told, Utterance, tell
 from eirkit.tasks.words.language import Language, Listener, read, show_answer
 from eirkit.tasks.words.truth import Key, Knowledge, answers
 from eirkit.tasks.words.world import Saying, World, WorldQuestion
-from eirkit.trust import refuse_untrusted
 
 Turn = tuple[int, int]  # a session and a message in it, both from 0
 LONGMEMEVAL, MEME = "longmemeval", "meme"

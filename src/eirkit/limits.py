@@ -1,6 +1,6 @@
-"""A limit on the processor time that one foreign record may take, in any thread.
+"""Limits on the processor time that one foreign record may take, in any thread, and on the memory of a process.
 
-An analysis checks it between its steps. Code that reaches no check is interrupted by a thread that looks twice a
+An analysis checks its time between its steps. Code that reaches no check is interrupted by a thread that looks twice a
 second; only a single call of a compiled function ends first, and those take time proportional to their text.
 """
 
@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from eirkit.errors import InputFileError
@@ -121,3 +122,45 @@ def _interrupt_late_ones() -> None:
                     _interrupted.add(thread)
                     interrupt = ctypes.py_object(_Interrupted)
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), interrupt)
+
+
+try:
+    import resource
+except ImportError:  # pragma: no cover - Windows has no such limits; only time is limited there
+    resource = None  # type: ignore[assignment]
+
+
+def limit_memory(extra_bytes: int | None) -> None:
+    """Limit this process to this much more address space than it has now.
+
+    Beyond it, Python raises MemoryError. A library that does not check what it allocates ends the process by a signal.
+    """
+    if resource is None or extra_bytes is None:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = (_address_space("self") or 0) + extra_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+
+def memory_left(pid: int | None = None) -> int | None:
+    """Return by how many bytes this or another process is below its limit; None without a limit or if unknown."""
+    if resource is None:
+        return None
+    try:
+        if pid is None:
+            soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        else:
+            soft, _ = resource.prlimit(pid, resource.RLIMIT_AS)
+    except (AttributeError, OSError):  # only Linux tells of others; the process has ended
+        return None
+    used = None if soft == resource.RLIM_INFINITY else _address_space(str(pid or "self"))
+    return None if used is None else soft - used
+
+
+def _address_space(process: str) -> int | None:
+    """Return the size of a process's address space in bytes."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text("ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * resource.getpagesize()
