@@ -4,6 +4,11 @@ import json
 import os
 import re
 import shutil
+<<<<<<< HEAD
+=======
+import sys
+from time import process_time
+>>>>>>> main
 
 import pytest
 from tools.board import KEPT, kept_folders
@@ -22,7 +27,11 @@ from eirkit.runs.replay import check_runs
 from eirkit.runs.store import RUNS, write_list
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
+<<<<<<< HEAD
 from tests.timing import UNITS_IN_A_SECOND, cost
+=======
+from tests.processes import completed
+>>>>>>> main
 
 SUITE = {
     "workload": "store-recall",
@@ -101,6 +110,16 @@ def test_what_cannot_be_checked_is_not_submitted(change, complaint, tmp_path, ca
     assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 2
     assert complaint in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_submission_that_was_killed_is_made_by_the_same_command(made, tmp_path, capsys):
+    process = completed([sys.executable, "-c", "import os; print(os.getpid())"]).stdout.strip()
+    shutil.copytree(made / "all" / "first" / "runs", tmp_path / "out" / "runs")
+    (tmp_path / "out" / f".{DOCUMENT}.{process}.unfinished").mkdir()
+    assert run(["submit", str(made / "run"), "--out", str(tmp_path / "out"), "--name", "first"]) == 0
+    capsys.readouterr()
+    whole = sorted(path.name for path in (made / "all" / "first").iterdir())
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == whole
 
 
 def test_the_runs_to_repeat_are_drawn_anew_and_the_draw_is_told(made, tmp_path, capsys):
