@@ -4,11 +4,7 @@ import json
 import os
 import re
 import shutil
-<<<<<<< HEAD
-=======
 import sys
-from time import process_time
->>>>>>> main
 
 import pytest
 from tools.board import KEPT, kept_folders
@@ -27,11 +23,8 @@ from eirkit.runs.replay import check_runs
 from eirkit.runs.store import RUNS, write_list
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
-<<<<<<< HEAD
-from tests.timing import UNITS_IN_A_SECOND, cost
-=======
 from tests.processes import completed
->>>>>>> main
+from tests.timing import UNITS_IN_A_SECOND, cost
 
 SUITE = {
     "workload": "store-recall",
