@@ -4,21 +4,27 @@ import json
 import os
 import re
 import shutil
-from time import process_time
+import sys
 
 import pytest
+from tools.board import KEPT, kept_folders
 
+from eirkit import __version__
+from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.board.checking import CheckRequest, check
 from eirkit.board.site import DATA, INDEX, write_site
 from eirkit.board.standings import entries_of, tracks_of
 from eirkit.board.submission import DOCUMENT, SCHEMA, make_submission
 from eirkit.cli import run
 from eirkit.records import read_document, write_document
-from eirkit.runs.manifest import FILE
+from eirkit.runs.manifest import FILE, read_manifest
 from eirkit.runs.manifest import SCHEMA as MANIFEST
-from eirkit.runs.store import write_list
+from eirkit.runs.replay import check_runs
+from eirkit.runs.store import RUNS, write_list
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
+from tests.processes import completed
+from tests.timing import UNITS_IN_A_SECOND, cost
 
 SUITE = {
     "workload": "store-recall",
@@ -29,7 +35,7 @@ SUITE = {
     "h": 2,
     "seeds": "0:6",
 }
-SECONDS = 60  # of CPU, for a thousand entries
+SECONDS = 60  # of CPU on a machine of 2024, for a thousand entries
 SHORT = 12  # entries of the short form
 
 
@@ -99,6 +105,16 @@ def test_what_cannot_be_checked_is_not_submitted(change, complaint, tmp_path, ca
     assert not (tmp_path / "out").exists()
 
 
+def test_a_submission_that_was_killed_is_made_by_the_same_command(made, tmp_path, capsys):
+    process = completed([sys.executable, "-c", "import os; print(os.getpid())"]).stdout.strip()
+    shutil.copytree(made / "all" / "first" / "runs", tmp_path / "out" / "runs")
+    (tmp_path / "out" / f".{DOCUMENT}.{process}.unfinished").mkdir()
+    assert run(["submit", str(made / "run"), "--out", str(tmp_path / "out"), "--name", "first"]) == 0
+    capsys.readouterr()
+    whole = sorted(path.name for path in (made / "all" / "first").iterdir())
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == whole
+
+
 def test_the_runs_to_repeat_are_drawn_anew_and_the_draw_is_told(made, tmp_path, capsys):
     seeds = set()
     for number in range(2):
@@ -124,6 +140,43 @@ def test_records_of_somebody_else_are_refused_under_another_name(made, tmp_path,
     assert [one["folder"] for one in found["refused"]] == ["0000", "0001"]
     assert "the same records as first (zz)" in found["refused"][0]["problems"][0]
     assert {entry["submission"] for entry in found["tracks"][0]["entries"]} == {"first"}
+
+
+def test_a_folder_that_is_named_twice_is_one_submission(made, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(made)
+    given = ["all/first", str(made / "all"), str(made / "run" / ".." / "all" / "first")]
+    assert run(["board", *given, "--out", str(tmp_path / "site"), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["tracks"][0]["entries"]) == 4
+
+
+def test_a_run_is_to_be_submitted_first(made, tmp_path, capsys):
+    for folder, complaint in ((made / "run", f"`eirkit submit {made / 'run'} --out "), (tmp_path, "no submission")):
+        assert run(["board", str(folder), "--out", str(tmp_path / "site")]) == 2
+        assert complaint in (said := capsys.readouterr().err)
+        assert said.count("\n") == 1
+        assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.skipif(
+    any(read_manifest(path).eirkit != __version__ for path in kept_folders()), reason="kept by another version"
+)
+@pytest.mark.parametrize("folder", kept_folders(), ids=lambda path: path.name)
+def test_the_kept_records_of_memory_systems_hold_where_the_systems_are_not_installed(folder):
+    for record, was_played, wrong in check_runs(folder / RUNS):
+        assert (was_played, wrong) == (True, []), record["run"]
+
+
+def test_a_system_is_submitted_and_ranked_where_it_is_not_installed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("EIRKIT_HOME", str(tmp_path / "empty"))
+    assert reason_absent("graphiti", {}) is not None
+    assert run(["submit", str(KEPT / "graphiti"), "--out", str(tmp_path / "all" / "one"), "--name", "graphiti"]) == 0
+    capsys.readouterr()
+    assert run(["board", str(tmp_path / "all"), "--out", str(tmp_path / "site"), "--json"]) == 0
+    (track,) = json.loads(capsys.readouterr().out)["tracks"]
+    assert (track["title"], track["entries"][0]["made_anew"]) == ("words · preset = small · 8 worlds", 1)
+    page = next((tmp_path / "site" / "entries").iterdir()).read_text()
+    assert "of scored questions are right" in page
+    assert "of scored steps, mean" not in page
 
 
 OWN_WORKLOAD = """
@@ -192,14 +245,14 @@ def copies(made, folder, count):
 
 def cost_of(made, tmp_path, entries):
     copies(made, tmp_path / "all", entries // 4)  # each has four
-    start = process_time()
-    checked = [check(CheckRequest(path)) for path in sorted((tmp_path / "all").iterdir())]
-    tracks = tracks_of([entry for one in checked for entry in entries_of(one)])
-    written = write_site(tmp_path / "site", tracks, checked)
-    taken = process_time() - start
-    assert len(written) == entries + 2
-    assert len(tracks[0].entries) == entries
-    return taken
+
+    def work():
+        checked = [check(CheckRequest(path)) for path in sorted((tmp_path / "all").iterdir())]
+        tracks = tracks_of([entry for one in checked for entry in entries_of(one)])
+        assert len(tracks[0].entries) == entries
+        assert len(write_site(tmp_path / "site", tracks, checked)) == entries + 2
+
+    return cost(work) / UNITS_IN_A_SECOND
 
 
 def test_an_entry_costs_less_than_a_thousandth_of_a_minute_by_ten(made, tmp_path):

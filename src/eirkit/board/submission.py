@@ -13,9 +13,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from eirkit.agents.stores.memory_factory import TIMEOUT
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path
-from eirkit.registry import refuse_untrusted
+from eirkit.folders import clear_unfinished, filled_folder
+from eirkit.registry import records_read, refuse_untrusted
 from eirkit.runs.cells import Cell
 from eirkit.runs.manifest import FILE, Manifest, read_manifest
 from eirkit.runs.store import RUNS, describe_file, is_unused_folder, write_list
@@ -41,11 +43,12 @@ class Candidate:
     model: str
     memory: str  # with its panel
     settings: str
+    own_settings: str  # without those of eirkit, such as how long a system is waited for
 
     @property
     def memory_label(self) -> str:
-        """The memory with its settings."""
-        return f"{self.memory} ({self.settings})" if self.settings else self.memory
+        """The memory with its own settings."""
+        return f"{self.memory} ({self.own_settings})" if self.own_settings else self.memory
 
     @property
     def label(self) -> str:
@@ -57,8 +60,9 @@ def candidate_of(row: Mapping[str, Any]) -> Candidate | None:
     """Return the candidate of a row; None for rows without a memory system and for the two references."""
     if row["memory"] is None or row["memory"] in REFERENCES:
         return None
-    settings = ", ".join(f"{name}={value}" for name, value in sorted(row["memory_settings"].items()))
-    return Candidate(row["model"], condition_of(row), settings)
+    given = {name: f"{name}={value}" for name, value in sorted(row["memory_settings"].items())}
+    own = [text.removeprefix("profile=") for name, text in given.items() if name != TIMEOUT]
+    return Candidate(row["model"], condition_of(row), ", ".join(given.values()), ", ".join(own))
 
 
 def make_submission(folder: Path, out: Path, name: str) -> dict[str, Any]:
@@ -69,38 +73,40 @@ def make_submission(folder: Path, out: Path, name: str) -> dict[str, Any]:
         InputFileError: the sweep is not finished, or holds no run of a memory system.
     """
     manifest = read_manifest(folder)
-    suite = recorded_suite(folder)
+    with records_read(plugins=True):  # its code is the user's own
+        suite = recorded_suite(folder)
     _refuse(folder, out, name, suite)
     sources = {path: _source(folder, manifest, path) for path in manifest.sources}
-    out.mkdir(parents=True, exist_ok=True)
-    copy_sweep(folder, out / OWN)
-    for place, path in enumerate(manifest.sources):
-        (out / SOURCES).mkdir(exist_ok=True)
-        shutil.copyfile(sources[path], out / SOURCES / f"{place}-{Path(path).name}")
-    if missing := references_missing(suite):
-        if costly := [cell for cell, _ in missing.plan() if not is_free(cell)]:
-            shutil.rmtree(out)
-            raise UsageError(
-                f"{folder} lacks the rows null and sham, and {costly[0].model} costs money; run the sweep with "
-                f"--memory …,{NULL},{SHAM} and submit that folder"
-            )
-        start_sweep(missing, out / CONTROLS, control=False)
-        for written in (out / CONTROLS).iterdir():
-            if written.name not in (FILE, RUNS, events_path(out / CONTROLS).name):
-                written.unlink()
-    document = {
-        "name": name,
-        **{key: getattr(manifest, key) for key in VERSIONS},
-        "seeds": show_seeds(sorted({seed for _, seeds in suite.plan() for seed in seeds})),
-        "scores": claimed_scores(read_parts(out)),
-    }
-    write_list(out, DOCUMENT, SCHEMA, document)
+    missing = references_missing(suite)
+    if missing and (costly := [cell for cell, _ in missing.plan() if not is_free(cell)]):
+        raise UsageError(
+            f"{folder} lacks the rows null and sham, and {costly[0].model} costs money; run the sweep with "
+            f"--memory …,{NULL},{SHAM} and submit that folder"
+        )
+    with filled_folder(out, DOCUMENT) as made:
+        copy_sweep(folder, made / OWN)
+        for place, path in enumerate(manifest.sources):
+            (made / SOURCES).mkdir(exist_ok=True)
+            shutil.copyfile(sources[path], made / SOURCES / f"{place}-{Path(path).name}")
+        if missing:
+            start_sweep(missing, made / CONTROLS, control=False)
+            for written in (made / CONTROLS).iterdir():
+                if written.name not in (FILE, RUNS, events_path(made / CONTROLS).name):
+                    written.unlink()
+        document = {
+            "name": name,
+            **{key: getattr(manifest, key) for key in VERSIONS},
+            "seeds": show_seeds(sorted({seed for _, seeds in suite.plan() for seed in seeds})),
+            "scores": claimed_scores(read_parts(made)),
+        }
+        write_list(made, DOCUMENT, SCHEMA, document)
     return document
 
 
 def _refuse(folder: Path, out: Path, name: str, suite: Suite) -> None:
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UsageError(f"the name of a submission has 1 to {LONGEST_NAME} printable characters; give another --name")
+    clear_unfinished(out, DOCUMENT, (OWN, CONTROLS, SOURCES))
     if not is_unused_folder(out) or out.resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{out} is not empty or lies in {folder}; choose a new folder for --out")
     if not suite.texts:
