@@ -12,13 +12,12 @@ from eirkit.facts import replace
 from eirkit.logs.shell.git_commands import git
 from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.outputs import reads_of
-from eirkit.logs.shell.powershell_commands import POWERSHELL
+from eirkit.logs.shell.powershell_commands import POWERSHELL, as_shell, is_windows
 from eirkit.logs.shell.run_commands import RUNNERS
 from eirkit.logs.shell.search_commands import SEARCHERS
 from eirkit.logs.shell.state import Flow, ShellState
 from eirkit.logs.shell.view_commands import VIEWERS
 from eirkit.logs.shell.walk import NOT_FOUND, Invocation, ShellWrite, Walk
-from eirkit.logs.shell.windows_lines import as_shell, is_windows
 from eirkit.logs.shell.words import UNKNOWN
 from eirkit.logs.shell.write_commands import CHANGERS
 from eirkit.logs.trajectory import FileWrite, Touches
