@@ -8,9 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from eirkit.agents.driver import wait_for
+from eirkit.agents.driver import call_with_timeout, usage_of, wait_for
 from eirkit.agents.memory import Item, MemorySystem, missing_verbs
-from eirkit.agents.memory_calls import call_with_timeout, usage_of
 from eirkit.errors import UsageError
 from eirkit.testing.conformance import Conformance, Requirement, try_all
 from eirkit.testing.memory_faults import FAULTS, Fault, restarts
@@ -30,7 +29,12 @@ Awaited = Coroutine[Any, Any, str | None]
 
 
 def check_memory(
-    system: Factory, *, seconds: float = CALL_SECONDS, records: int = MANY_RECORDS, reuse: bool = False
+    system: Factory,
+    *,
+    seconds: float = CALL_SECONDS,
+    records: int = MANY_RECORDS,
+    reuse: bool = False,
+    limit: float | None = None,
 ) -> Conformance:
     """Run the conformance suite on a memory system and return what held.
 
@@ -41,6 +45,7 @@ def check_memory(
             at least 64, and a note says so.
         reuse: whether a system stays open, and is reset, from one requirement to the next, as long as they hold; for
             systems that take long to start.
+        limit: seconds after which no further requirement is begun; a note names those that are left.
 
     Raises:
         AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
@@ -51,12 +56,16 @@ def check_memory(
         raise UsageError(f"records is {records}; give 1 or more")
     limits = SuiteLimits(seconds, records)
     if reuse:
-        with ThreadPoolExecutor(1) as elsewhere:  # an event loop may be running here, as in a notebook
-            return elsewhere.submit(_check_reused, system, limits).result()
-    return try_all(system, [_waiting(requirement, limits, wait_for) for requirement in REQUIREMENTS])
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return _check_reused(system, limits, limit)  # here, so that Ctrl-C ends it
+        with ThreadPoolExecutor(1) as elsewhere:  # as in a notebook
+            return elsewhere.submit(_check_reused, system, limits, limit).result()
+    return try_all(system, [_waiting(requirement, limits, wait_for) for requirement in REQUIREMENTS], limit)
 
 
-def _check_reused(system: Factory, limits: SuiteLimits) -> Conformance:
+def _check_reused(system: Factory, limits: SuiteLimits, limit: float | None) -> Conformance:
     """Run the suite in one event loop, to which an open system is bound."""
     idle: list[MemorySystem] = []
 
@@ -81,7 +90,7 @@ def _check_reused(system: Factory, limits: SuiteLimits) -> Conformance:
             for one in REQUIREMENTS
         ]
         try:
-            return try_all(system, tried)
+            return try_all(system, tried, limit)
         finally:
             runner.run(close())
 

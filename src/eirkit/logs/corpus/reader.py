@@ -37,14 +37,19 @@ from eirkit.logs.trajectory import FolderFormat, Format, Recording, formats
 from eirkit.registry import call
 
 _KEY = re.compile(rb'"([^"]*)"')
-# Most signs are keys, or contain one: of each, the text between its quotes.
-_KEYS = {
-    sign: found[1]
-    for signs in SIGNS.values()
-    for sign in signs
-    if isinstance(sign, bytes) and (found := _KEY.search(sign))
-}
+# Most signs are keys, or contain one: the signs by the text between their quotes, with the formats that have them.
+_BY_KEY: dict[bytes, list[tuple[bytes, str]]] = {}
+_OTHER_SIGNS: list[tuple[bytes | str, str]] = []
+for _format, _signs in SIGNS.items():
+    for _sign in _signs:
+        if isinstance(_sign, bytes) and (_found := _KEY.search(_sign)):
+            _BY_KEY.setdefault(_found[1], []).append((_sign, _format))
+        else:
+            _OTHER_SIGNS.append((_sign, _format))
+_KEYS = frozenset(_BY_KEY)
 LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".zip")
+_PACKED = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"7z\xbc\xaf'\x1c": "7z", b"Rar!\x1a\x07": "rar"}
+_TAR = slice(257, 262), b"ustar"  # where a tar has its mark
 GIVEN_UP = 10_000  # damaged parts before the first run after which a document is given up
 OWN_NAMES = frozenset({FILE, *(f"{name}.parquet" for name in TABLES)})  # files of an analysis
 # Files that scaffolds and evaluations write beside their runs; none of them is a run.
@@ -259,7 +264,10 @@ class _Reading:
         """Yield the runs of a document, or why there are none; other files are passed over unless given explicitly."""
         try:
             name = known or self.format_of(document, is_given)
-            if name is not None:
+            packed, inner = _packed_as(document)
+            if packed and (name or is_given or inner.lower().endswith(LOG_ENDINGS)):
+                yield Skipped(document.source, f"is packed as {packed}, which is not read; unpack it or use zip")
+            elif name is not None:
                 yield from _runs(document, name, self.reader(name), tally)
             elif document.is_archive and not within:
                 for member in unclaimed_members(document, self.claims):
@@ -287,6 +295,20 @@ class _Reading:
         if most and len(best) > 1:
             raise InputFileError(f"looks like {' and like '.join(best)}; choose one with --log-format")
         return best[0] if most else None
+
+
+def _packed_as(document: StoredDocument) -> tuple[str | None, str]:
+    """Return an archive or compression that is not read, and the name of the first file inside.
+
+    The lines inside a tar would look like those of one log.
+    """
+    head = document.head
+    place, mark = _TAR
+    if head[place] == mark:
+        first = head[1024:] if head[156:157] in (b"x", b"g") else head  # behind what PAX says of the file
+        return "tar", first[:100].partition(b"\0")[0].decode(errors="replace")
+    packed = next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)
+    return packed, document.name.rpartition(".")[0]
 
 
 def _runs(
@@ -358,16 +380,14 @@ def possible_formats(names: Iterable[str], document: StoredDocument) -> list[str
     head = document.head
     if len(head) >= HEAD_BYTES and not shows_an_object(head):
         return list(names)
-    return [name for name in names if (signs := SIGNS.get(name)) is None or any(_has(document, one) for one in signs)]
+    shown = {name for sign, name in _OTHER_SIGNS if _has(document, sign)}
+    # Searching the head for each of sixty keys took longer than all else that recognises a document.
+    for key in _KEYS.intersection(document.quoted):
+        shown.update(name for sign, name in _BY_KEY[key] if len(sign) == len(key) + 2 or sign in head)
+    return [name for name in names if name in shown or name not in SIGNS]
 
 
 def _has(document: StoredDocument, sign: bytes | str) -> bool:
     if isinstance(sign, str):
         return sign in document.name
-    if sign in BEGINNINGS:
-        return document.head.lstrip().startswith(sign)
-    key = _KEYS.get(sign)
-    if key is None:
-        return sign in document.head
-    # Searching the head for each of sixty keys took longer than all else that recognises a document.
-    return key in document.quoted and (len(sign) == len(key) + 2 or sign in document.head)
+    return document.head.lstrip().startswith(sign) if sign in BEGINNINGS else sign in document.head

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from eirkit.facts import replace
 from eirkit.logs.shell.copy_commands import move
 from eirkit.logs.shell.search_commands import grep_tracked
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow
@@ -38,7 +39,7 @@ def git(walk: Walk, call: Invocation) -> Flow:
             value = arguments.pop(0)
             walk.folder = walk.state.absolute(value, walk.folder) if option == "-C" and value else walk.folder
     handler = _VERBS.get(arguments[0]) if arguments else None
-    flow = handler(walk, call._replace(arguments=arguments[1:])) if handler else OTHER
+    flow = handler(walk, replace(call, arguments=arguments[1:])) if handler else OTHER
     walk.folder = folder
     return flow
 
@@ -214,7 +215,7 @@ def _steps(back: re.Match[str]) -> int:
 def _take_back(walk: Walk, call: Invocation) -> None:
     """Record that the last commit is undone, if the run made it and its files are known."""
     files = walk.state.committed.pop() if walk.state.committed else ()
-    walk.state.unresolved += not files
+    walk.state.leave_unnamed(not files)
     for path in files:
         walk.write_path(call, path, restored=True)
         walk.cleaned[path] = None
@@ -225,7 +226,7 @@ def _revert(walk: Walk, call: Invocation) -> Flow:
     if split_options(call.arguments, "m").operands == ["HEAD"]:
         _take_back(walk, call)
     else:
-        walk.state.unresolved += 1
+        walk.state.leave_unnamed()
     return OTHER
 
 
