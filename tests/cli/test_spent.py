@@ -80,7 +80,4 @@ def test_tokens_that_a_server_does_not_state_are_unknown_and_cost_the_most(tmp_p
     section = spending_section(read_sweep(tmp_path / "out"))
     (line,) = section.items[0].rows
     assert (line["input_tokens"], line["output_tokens"], line["cost_usd"]) == (None, None, None)
-    assert (
-        section.words[-1]
-        == f"Of {row['unreported_calls']} calls the server stated no numbers of tokens: they are not known."
-    )
+    assert section.words[-1].startswith(f"Of {row['unreported_calls']} calls the server stated no numbers of tokens")
