@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from eirkit.bridges.http_server import HttpAccess
-from eirkit.bridges.mcp_server import LARGEST_REQUEST, RequestLines
+from eirkit.bridges.mcp_server import LARGEST_REQUEST, HttpAccess, RequestLines
 from eirkit.errors import UsageError
 from eirkit.runs.store import read_events, scan_runs
 from eirkit.tasks.generation import generate

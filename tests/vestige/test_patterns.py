@@ -34,7 +34,7 @@ MADE_LATER = {
     "eirkit.agents.serving.scrubber": "words",
     "eirkit.findings.conversations": "words",
     "eirkit.show.viewer.told": "words",
-    "eirkit.tasks.words.instructions": "words",
+    "eirkit.findings.instructions": "words",
 }
 ROOT = Path(eirkit.__file__).parent
 READERS = [

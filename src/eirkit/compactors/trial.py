@@ -50,10 +50,8 @@ from eirkit.errors import (
     UsageError,
 )
 from eirkit.limits import time_limit
-from eirkit.logs.compaction.context import ContextMessage
-from eirkit.logs.compaction.cuts import ContextCut
-from eirkit.logs.compaction.outcome import CompactorOutcome, failed, judge
-from eirkit.logs.compaction.sized_lines import LineCounter
+from eirkit.logs.compaction.context import ContextMessage, LineCounter
+from eirkit.logs.compaction.cuts import CompactorOutcome, ContextCut, failed, judge
 from eirkit.registry import call, locate
 
 LIMIT_SECONDS = 60.0  # for one compaction

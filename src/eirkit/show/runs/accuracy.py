@@ -17,7 +17,7 @@ from eirkit.show.runs.answers import error_share
 from eirkit.show.runs.demand import eir_pressures
 from eirkit.show.runs.folder import Coordinates, RunFacts, SweepFolder, linked
 from eirkit.show.table import Column, Table, counted, share
-from eirkit.tasks.measures import SIMULATION_MEASURES
+from eirkit.tasks.simulation.table import SIMULATION_MEASURES
 
 Row = Mapping[str, Any]
 MOST_CELLS = 200  # in a table; a page is for reading

@@ -16,7 +16,7 @@ from eirkit.show.folders import foreign
 from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.table import Column, Table
 from eirkit.tasks.generation import generate, graph_of, prepare
-from eirkit.tasks.measures import SIMULATION_MEASURES
+from eirkit.tasks.simulation.table import SIMULATION_MEASURES
 from eirkit.tasks.task import TaskSpec
 
 Row = Mapping[str, Any]
