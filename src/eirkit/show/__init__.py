@@ -11,5 +11,5 @@ PAGES = {
 }
 COMPARERS = {
     "lacuna-run": "eirkit.show.comparison.runs",
-    "vestige-analysis": "eirkit.show.comparison.analyses",
+    "vestige-analysis": "eirkit.show.logs.analysed",
 }
