@@ -183,6 +183,7 @@ docs: $(TOOLS)
 	$(VENV)/docs/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt furo myst-parser sphinx sphinx-copybutton
 	$(BIN)/python tools/reference.py build/reference
 	$(BIN)/python tools/examples.py build/extra/viewer
+	$(BIN)/python tools/board.py build/extra/board
 	$(VENV)/docs/bin/sphinx-build --quiet --fail-on-warning --keep-going -E -c docs -b html . site
 	@echo "Open site/docs/index.html"
 

@@ -27,13 +27,21 @@ html_copy_source = False
 html_last_updated_fmt = None
 nitpicky = True
 
-# The viewer with example folders, made by tools/examples.py before the build; on disk there is nothing to link to.
+# The viewer with example folders and the board of the studies, made by tools/examples.py and tools/board.py before the
+# build; on disk there is nothing to link to.
 html_extra_path = ["../build/extra"]
-EXAMPLES = {"docs/index": "## Start here", "docs/viewer": "## Sweeps and cohorts"}
 TRY_IT = (
     '<p><a href="../viewer/index.html">Click through three example folders in the viewer</a>, without installing '
     "anything: a sweep in words, a rescue, and a recorded coding session with a compaction.</p>"
 )
+
+BOARD = '<p><a href="../board/index.html">Open the board of the memories in our studies</a>.</p>'
+# By page: the heading before which a link to what was made is added, and the link.
+MADE = {
+    "docs/index": ("## Start here", TRY_IT),
+    "docs/viewer": ("## Sweeps and cohorts", TRY_IT),
+    "docs/board": ("## What a submission holds", BOARD),
+}
 
 INDICES = ("docs/index", "docs/design/README")
 LINK = re.compile(r"^\| \[[^\]]+\]\(([^)#\s]+\.md)\) \|", re.MULTILINE)
@@ -58,15 +66,16 @@ def add_order(app: Sphinx, page: str, source: list[str]) -> None:
             source[0] += f"\n\n```{{toctree}}\n:hidden:\n{caption}\n" + "\n".join(pages) + "\n```\n"
 
 
-def add_examples(app: Sphinx, page: str, source: list[str]) -> None:
-    """Link to the examples from the pages that lead to them."""
-    if page in EXAMPLES:
-        before, heading, after = source[0].partition(EXAMPLES[page])
+def add_made(app: Sphinx, page: str, source: list[str]) -> None:
+    """Link to the examples and the board from the pages that lead to them."""
+    if page in MADE:
+        wanted, link = MADE[page]
+        before, heading, after = source[0].partition(wanted)
         if not heading:
-            raise ValueError(f"{page}.md has no {EXAMPLES[page]!r}, before which the examples are linked")
-        source[0] = f"{before}{TRY_IT}\n\n{heading}{after}"
+            raise ValueError(f"{page}.md has no {wanted!r}, before which a link is added")
+        source[0] = f"{before}{link}\n\n{heading}{after}"
 
 
 def setup(app: Sphinx) -> None:
-    app.connect("source-read", add_examples)
+    app.connect("source-read", add_made)
     app.connect("source-read", add_order)

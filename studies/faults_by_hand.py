@@ -25,7 +25,7 @@ from eirkit.agents.model import ModelOptions
 from eirkit.agents.models.reader import make_reader
 from eirkit.agents.stores.embeddings import find_embedding
 from eirkit.agents.stores.endpoint import ModelEndpoint
-from eirkit.agents.stores.environments import python_of
+from eirkit.agents.stores.environments import node_folder, python_of
 from eirkit.runs.store import scan_runs
 from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.tasks.conversations import ToldWorld
@@ -33,6 +33,29 @@ from eirkit.tasks.conversations import ToldWorld
 HEAD = """
 import asyncio, json, os, sys
 url, folder, sessions, questions = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), json.loads(sys.argv[4])
+"""
+# A memory that is a set of tools is used by a model: told the sessions, then asked what it looks up for each question.
+WITH_TOOLS = """
+from urllib.request import Request, urlopen
+from eirkit.agents.memories.mcp_client import CONSULT, KEEP
+def reply(messages, tools):
+    body = json.dumps({"model": "any", "messages": messages, "tools": tools}).encode()
+    with urlopen(Request(url + "/chat/completions", body, {"Content-Type": "application/json"})) as answer:
+        return json.load(answer)["choices"][0]["message"]
+async def use(tools, call, task, at):
+    system = f"You have a memory, which you use by tools. Today is {at}."
+    messages, results = [{"role": "system", "content": system}, {"role": "user", "content": task}], []
+    while calls := (said := reply(messages, tools)).get("tool_calls"):
+        messages.append(said)
+        for one in calls:
+            results.append(await call(one["function"]["name"], json.loads(one["function"]["arguments"])))
+            messages.append({"role": "tool", "tool_call_id": one["id"], "content": results[-1]})
+    return list(dict.fromkeys(results))
+async def work(tools, call):
+    for messages, at in sessions:
+        said = "\\n".join(one["role"] + ": " + one["content"] for one in messages)
+        await use(tools, call, KEEP + "\\n\\n" + said, at)
+    return [await use(tools, call, CONSULT + "\\n\\nQuestion: " + q, at) for q, at in questions]
 """
 SCRIPTS = {
     "mem0": """
@@ -51,7 +74,7 @@ for messages, at in sessions:
     memory.add(messages, user_id="u", metadata={"date": at}, prompt=f"The Observation Date is {at}.")
 mine = {"user_id": "u"}
 held = [one["memory"] for one in memory.get_all(filters=mine, top_k=100_000)["results"]]
-found = [[one["memory"] for one in memory.search(q, filters=mine, top_k=5)["results"]] for q in questions]
+found = [[one["memory"] for one in memory.search(q, filters=mine, top_k=5)["results"]] for q, _ in questions]
 print(json.dumps([held, found]))
 """,
     "langmem": """
@@ -64,7 +87,7 @@ manager = create_memory_store_manager(ChatOpenAI(model="any", base_url=url), nam
 for messages, at in sessions:
     manager.invoke({"messages": [{"role": "system", "content": f"Today is {at}."}, *messages]})
 held = [one.value["content"]["content"] for one in store.search(where, limit=100_000)]
-found = [[one.value["content"]["content"] for one in store.search(where, query=q, limit=5)] for q in questions]
+found = [[one.value["content"]["content"] for one in store.search(where, query=q, limit=5)] for q, _ in questions]
 print(json.dumps([held, found]))
 """,
     "graphiti": """
@@ -94,9 +117,90 @@ async def main():
             name=f"session-{number}", episode_body=body, source_description="a conversation", group_id="g",
             reference_time=datetime.fromisoformat(at).replace(tzinfo=UTC), source=EpisodeType.message)
     held = [one.fact for one in await EntityEdge.get_by_group_ids(driver, ["g"])]
-    found = [[one.fact for one in await graph.search(q, group_ids=["g"], num_results=5)] for q in questions]
+    found = [[one.fact for one in await graph.search(q, group_ids=["g"], num_results=5)] for q, _ in questions]
     print(json.dumps([held, found]))
 asyncio.run(main())
+""",
+    "amem": """
+from agentic_memory.memory_system import AgenticMemorySystem
+from eirkit.agents.stores.embeddings import weights_folder
+system = AgenticMemorySystem(model_name=str(weights_folder()), llm_model="any", storage_path=folder)
+for messages, at in sessions:
+    for one in messages:
+        system.add_note(one["role"] + ": " + one["content"], time=at.replace("-", "") + "0000")
+held = [one["content"] for one in system.retriever.collection.get()["metadatas"]]
+found = [[system.read(one["id"]).content for one in system.search_agentic(q, k=5)] for q, _ in questions]
+print(json.dumps([held, found]))
+""",
+    "mcp": WITH_TOOLS
+    + """
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+def nodes(*results):
+    every = [one for result in results for one in json.loads(result).get("entities", [])]
+    texts = ["\\n".join([one["name"] + " (" + one["entityType"] + "):", *one["observations"]]) for one in every]
+    return list(dict.fromkeys(texts))
+async def main():
+    own = {"MEMORY_FILE_PATH": folder + "/graph.json", "PATH": os.environ["PATH"]}
+    server = os.environ["NODE_MODULES"] + "/@modelcontextprotocol/server-memory/dist/index.js"
+    async with stdio_client(StdioServerParameters(command="node", args=[server], env=own)) as streams:
+        async with ClientSession(*streams) as session:
+            await session.initialize()
+            tools = [{"type": "function", "function": {"name": one.name, "parameters": one.input_schema}}
+                     for one in (await session.list_tools()).tools]
+            async def call(name, arguments):
+                return (await session.call_tool(name, arguments)).content[0].text
+            found = [nodes(*results)[:5] for results in await work(tools, call)]
+            print(json.dumps([nodes(await call("read_graph", {})), found]))
+asyncio.run(main())
+""",
+    "anthropic-memory": WITH_TOOLS
+    + """
+from anthropic.tools import BetaLocalFilesystemMemoryTool
+from eirkit.agents.memories.anthropic_memory import TOOL
+tool = BetaLocalFilesystemMemoryTool(folder)
+def text(result):
+    lines = result.split("\\n")[1:] if result.startswith("Here's the content of") else []
+    return "\\n".join(line.partition("\\t")[2] for line in lines).rstrip("\\n")
+async def call(name, arguments):
+    return tool.call(arguments)
+found = [[one for one in map(text, results) if one][:5] for results in asyncio.run(work([TOOL], call))]
+held = [open(os.path.join(at, one)).read() for at, _, files in os.walk(folder + "/memories") for one in files]
+print(json.dumps([[text.rstrip("\\n") for text in held], found]))
+""",
+    "letta": """
+import subprocess
+from ast import literal_eval
+from letta_client import Letta
+from eirkit.agents.memories.letta import BLOCKS, CONTEXT_TOKENS
+from eirkit.agents.memories.mcp_client import CONSULT
+start = [sys.executable, "-m", "eirkit.agents.stores.letta_server", "--port", "0", "--with-parent"]
+with subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    where = json.loads(server.stdout.readline())
+    client = Letta(base_url=where["url"], api_key=where["password"], timeout=600)
+    embedding = {"embedding_endpoint_type": "openai", "embedding_endpoint": url, "embedding_model": "any",
+                 "embedding_dim": 384}
+    model = {"model": "any", "model_endpoint_type": "openai", "model_endpoint": url,
+             "context_window": CONTEXT_TOKENS, "parallel_tool_calls": True}
+    archive = client.archives.create(name="by-hand", embedding_config=embedding)
+    agent = client.agents.create(
+        llm_config=model, embedding_config=embedding, tools=["archival_memory_insert", "archival_memory_search"],
+        memory_blocks=[{"label": label, "value": value} for label, value in BLOCKS.items()],
+        include_base_tool_rules=False)
+    client.agents.archives.attach(archive.id, agent_id=agent.id)
+    def say(messages, at):
+        today = {"role": "system", "content": f"Today is {at}."}
+        said = client.agents.messages.create(agent.id, messages=[today, *messages])
+        client.agents.messages.reset(agent.id, add_default_initial_messages=False)
+        returned = [one.tool_return for one in said.messages if one.message_type == "tool_return_message"]
+        return [one for one in returned if one.startswith("[")]
+    for messages, at in sessions:
+        say(messages, at)
+    asked = [say([{"role": "user", "content": CONSULT + "\\n\\nQuestion: " + q}], at) for q, at in questions]
+    found = [list(dict.fromkeys(one["content"] for text in said for one in literal_eval(text)))[:5] for said in asked]
+    passages = client.agents.passages.list(agent.id, limit=1000)
+    print(json.dumps([[one.text for one in passages], found]))
+    server.stdin.close()
 """,
 }
 QUIET = {
@@ -105,19 +209,25 @@ QUIET = {
     "GRAPHITI_TELEMETRY_ENABLED": "false",
     "EMBEDDING_DIM": "384",
     "LANGSMITH_TRACING": "false",
+    "ANONYMIZED_TELEMETRY": "False",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
     "OMP_NUM_THREADS": "1",
 }
 DAYS = re.compile(r"^\[[\d-]+\] | \(until [\d-]+\)$")  # which the adapters add
 
 
-async def ask_vendor(name: str, sessions: Sequence[Any], questions: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Return what a vendor's store holds after some sessions, and what its search returns for each question."""
+async def ask_vendor(
+    name: str, sessions: Sequence[Any], questions: Sequence[tuple[str, str]]
+) -> tuple[list[str], list[list[str]]]:
+    """Return what a vendor's store holds after some sessions, and what its search returns for each dated question."""
     endpoint = ModelEndpoint(make_reader(ModelOptions()), find_embedding("minilm"))
     url = await endpoint.start()
     source = str(Path(eirkit.__file__).parents[1])
     with TemporaryDirectory() as folder:
         own = {**QUIET, "HOME": folder, "MEM0_DIR": folder, "PATH": os.environ["PATH"], "PYTHONPATH": source}
+        own |= {"OPENAI_BASE_URL": url, "NODE_MODULES": str(node_folder("mcp") / "node_modules")}
         told = (url, folder, json.dumps(sessions), json.dumps(questions))
         command = [str(python_of(name)), "-c", HEAD + SCRIPTS[name], *told]
         try:
@@ -139,6 +249,12 @@ def sessions_of(task: ToldWorld) -> list[tuple[list[dict[str, str]], str]]:
     ]
 
 
+def questions_of(task: ToldWorld, numbers: Sequence[int]) -> list[tuple[str, str]]:
+    """Return some questions, and the day on which each is asked."""
+    asked = (task.asked[number - 1] for number in numbers)
+    return [(one.text, date.fromordinal(one.day).isoformat()) for one in asked]
+
+
 def compare(folder: Path, seed: int) -> Iterator[dict[str, Any]]:
     """Yield of each wrong answer of a world whether the vendor's list is the same, and has what shows the fault."""
     name = folder.name.removesuffix("-as-documented")
@@ -148,7 +264,7 @@ def compare(folder: Path, seed: int) -> Iterator[dict[str, Any]]:
     assert isinstance(task, ToldWorld)
     sessions = sessions_of(task)
     wrong = record["words"]["wrong"]
-    held, found = asyncio.run(ask_vendor(name, sessions, [task.asked[t - 1].text for t, _, _ in wrong]))
+    held, found = asyncio.run(ask_vendor(name, sessions, questions_of(task, [t for t, _, _ in wrong])))
     for (t, fate, evidence), theirs in zip(wrong, found, strict=True):
         calls = [one for one in run.events if one["type"] == "memory" and one["verb"] == "recall" and one["t"] == t]
         ours = [DAYS.sub("", text) for call in calls for text in call["found"]]
@@ -159,10 +275,16 @@ def compare(folder: Path, seed: int) -> Iterator[dict[str, Any]]:
             "question": t,
             "fate": fate,
             "what shows it": " / ".join(shown),
-            "same list": ours == theirs,
-            "held": all(line in held for line in shown),
-            "returned": all(line in theirs for line in shown),
+            "same list": ours == [DAYS.sub("", text) for text in theirs],
+            "held": _has(held, shown),
+            "returned": _has(theirs, shown),
         }
+
+
+def _has(texts: Sequence[str], shown: Sequence[str]) -> bool:
+    """True if every line that shows a fault begins a line of some texts; the record cuts a long one."""
+    lines = [DAYS.sub("", line) for text in texts for line in text.splitlines()]
+    return all(any(line.startswith(one) for line in lines) for one in shown)
 
 
 def main(arguments: Sequence[str]) -> None:

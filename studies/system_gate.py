@@ -18,7 +18,7 @@ from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory, reason_
 from eirkit.testing import check_memory
 
 SECONDS = 600.0  # of one call, which on a busy machine may take many
-RECORDS = 64  # where many are written: as many as the slowest system gets in any case
+LIMIT = 720.0  # of all requirements of one system; those that are left are named
 
 
 def try_system(name: str, profile: str | None) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def try_system(name: str, profile: str | None) -> dict[str, Any]:
     broken = ""
     try:
         make = partial(make_memory, MemoryPlan(name, settings))
-        notes = check_memory(make, seconds=SECONDS, records=RECORDS, reuse=True).notes
+        notes = check_memory(make, seconds=SECONDS, reuse=True, limit=LIMIT).notes
     except AssertionError as error:
         broken = str(error)
     used = round(_processor_seconds() - before)

@@ -296,3 +296,15 @@ def test_a_sound_page_has_no_faults(tmp_path):
 )
 def test_output_is_compared_to_the_letter_except_for_ellipses(shown, printed, expected):
     assert matches(shown, printed) is expected
+
+
+@pytest.mark.check
+def test_no_two_pages_write_to_one_folder():
+    """A reader may follow several pages in one working folder; a folder that exists is refused."""
+    pages: dict[str, set[str]] = {}
+    for page in PAGES:
+        shown = [block for block in blocks(page.read_text("utf-8")) if block.language == "console"]
+        for command in (command for block in shown for command in commands(block.body) if command.code != 2):
+            for out in re.findall(r"--out[ =](\S+)", command.text):
+                pages.setdefault(out, set()).add(page.name)
+    assert {out: names for out, names in pages.items() if len(names) > 1} == {}

@@ -13,11 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from importlib.util import find_spec
-from typing import Any, NoReturn, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
 _HAS_MSGSPEC = find_spec("msgspec") is not None  # tests/test_facts.py makes facts both ways
+
+# `replace` is that of dataclasses for facts alone, and takes a tenth of its time.
+if TYPE_CHECKING or not _HAS_MSGSPEC:
+    from dataclasses import replace as replace
+else:
+    from msgspec.structs import replace as replace
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))

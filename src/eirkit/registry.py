@@ -4,7 +4,7 @@ A plug-in is a built-in, an entry point of another package, `module:Name` or `pa
 when its name is first used, so a command loads the plug-ins it needs and no others.
 
 Whatever loads code or opens a file by a name that may stand in a record calls `refuse_untrusted` first. Names that the
-user gave are trusted, so nothing is refused outside `records_read`.
+user gave are trusted, so nothing is refused outside `records_read`. What is only read needs no packages to run it.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ USER_MODULE = "eirkit_user_"  # prefix of the module names given to users' files
 # Loading third-party code may raise anything, and a script without a main guard may even exit.
 _FOREIGN = (Exception, SystemExit)
 _trusts: ContextVar[bool] = ContextVar("eirkit_trusts", default=True)
+_reads: ContextVar[bool] = ContextVar("eirkit_reads", default=False)
 
 
 def references_in(coordinates: Mapping[str, Any]) -> list[str]:
@@ -360,11 +361,12 @@ def records_read(*, plugins: bool) -> Iterator[None]:
 
     What is refused outside stays refused inside. Another thread or process has a context of its own.
     """
-    before = _trusts.set(_trusts.get() and plugins)
+    before, outside = _trusts.set(_trusts.get() and plugins), _reads.set(True)
     try:
         yield
     finally:
         _trusts.reset(before)
+        _reads.reset(outside)
 
 
 def refuse_untrusted(name: object, what: str = "code") -> None:
@@ -374,6 +376,11 @@ def refuse_untrusted(name: object, what: str = "code") -> None:
         raise UntrustedError(
             f"{str(name)[:120]} is {what} that the records name; add --plugins to {verb} it, if you trust who made them"
         )
+
+
+def is_only_read() -> bool:
+    """Return whether records are read: what they name was run elsewhere, and need not be installed here."""
+    return _reads.get()
 
 
 def is_trusted() -> bool:

@@ -7,16 +7,20 @@ import shutil
 from time import process_time
 
 import pytest
+from tools.board import KEPT, kept_folders
 
+from eirkit import __version__
+from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.board.checking import CheckRequest, check
 from eirkit.board.site import DATA, INDEX, write_site
 from eirkit.board.standings import entries_of, tracks_of
 from eirkit.board.submission import DOCUMENT, SCHEMA, make_submission
 from eirkit.cli import run
 from eirkit.records import read_document, write_document
-from eirkit.runs.manifest import FILE
+from eirkit.runs.manifest import FILE, read_manifest
 from eirkit.runs.manifest import SCHEMA as MANIFEST
-from eirkit.runs.store import write_list
+from eirkit.runs.replay import check_runs
+from eirkit.runs.store import RUNS, write_list
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
 
@@ -124,6 +128,43 @@ def test_records_of_somebody_else_are_refused_under_another_name(made, tmp_path,
     assert [one["folder"] for one in found["refused"]] == ["0000", "0001"]
     assert "the same records as first (zz)" in found["refused"][0]["problems"][0]
     assert {entry["submission"] for entry in found["tracks"][0]["entries"]} == {"first"}
+
+
+def test_a_folder_that_is_named_twice_is_one_submission(made, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(made)
+    given = ["all/first", str(made / "all"), str(made / "run" / ".." / "all" / "first")]
+    assert run(["board", *given, "--out", str(tmp_path / "site"), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["tracks"][0]["entries"]) == 4
+
+
+def test_a_run_is_to_be_submitted_first(made, tmp_path, capsys):
+    for folder, complaint in ((made / "run", f"`eirkit submit {made / 'run'} --out "), (tmp_path, "no submission")):
+        assert run(["board", str(folder), "--out", str(tmp_path / "site")]) == 2
+        assert complaint in (said := capsys.readouterr().err)
+        assert said.count("\n") == 1
+        assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.skipif(
+    any(read_manifest(path).eirkit != __version__ for path in kept_folders()), reason="kept by another version"
+)
+@pytest.mark.parametrize("folder", kept_folders(), ids=lambda path: path.name)
+def test_the_kept_records_of_memory_systems_hold_where_the_systems_are_not_installed(folder):
+    for record, was_played, wrong in check_runs(folder / RUNS):
+        assert (was_played, wrong) == (True, []), record["run"]
+
+
+def test_a_system_is_submitted_and_ranked_where_it_is_not_installed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("EIRKIT_HOME", str(tmp_path / "empty"))
+    assert reason_absent("graphiti", {}) is not None
+    assert run(["submit", str(KEPT / "graphiti"), "--out", str(tmp_path / "all" / "one"), "--name", "graphiti"]) == 0
+    capsys.readouterr()
+    assert run(["board", str(tmp_path / "all"), "--out", str(tmp_path / "site"), "--json"]) == 0
+    (track,) = json.loads(capsys.readouterr().out)["tracks"]
+    assert (track["title"], track["entries"][0]["made_anew"]) == ("words · preset = small · 8 worlds", 1)
+    page = next((tmp_path / "site" / "entries").iterdir()).read_text()
+    assert "of scored questions are right" in page
+    assert "of scored steps, mean" not in page
 
 
 OWN_WORKLOAD = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from itertools import product
 from pathlib import Path
@@ -15,6 +16,7 @@ from eirkit.bridges.memory_suite import RegressionCase, compare, least_pairs, pa
 from eirkit.errors import InputFileError, UsageError
 from eirkit.seeds import below, words
 from tests import warm
+from tests.contracts import faulty_memories
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as, says
 from tests.processes import PATIENCE_SECONDS
 
@@ -151,6 +153,21 @@ def test_a_system_that_keeps_no_contract_or_breaks_is_told_so(here):
     done.stdout.fnmatch_lines(
         ["*at seed 0: OSError: disk on fire (raised by search); correct it and run the test again"]
     )
+
+
+@pytest.mark.slow  # some twenty processes for each
+def test_each_of_fifteen_broken_memories_is_named_by_its_fault(here):
+    """As by `check_memory`, but in processes of their own, with what pytest prints."""
+    (here.path / "faulty.py").write_text(Path(faulty_memories.__file__).read_text("utf-8"))
+    kinds = [kind.__name__ for kind in faulty_memories.BROKEN]
+    named = [part for kind in kinds for part in ("--eirkit-memory", f"faulty.py:{kind}")]
+    done = run(here, *named, *SYSTEM[2:], "-k", "conformance")
+    done.assert_outcomes(failed=15, deselected=15)
+    told = re.split(r"\n_+ eirkit\[faulty\.py:(\w+)\]::conformance _+\n", done.stdout.str())
+    said = dict(zip(told[1::2], told[2::2], strict=True))
+    assert list(said) == kinds
+    for kind, pattern in faulty_memories.BROKEN.items():
+        assert re.search(pattern, said[kind.__name__]), f"{kind.__name__}: {said[kind.__name__]}"
 
 
 @pytest.mark.parametrize(

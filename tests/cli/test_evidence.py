@@ -274,3 +274,15 @@ def test_a_rescue_without_a_control_says_that_it_only_describes(call, served):
     controlled = document(call("rescue", *by_server(served), "--control", "--json"))
     assert {row["claims"] for row in controlled["rows"]} == {True}
     assert controlled["repair_effect"] == found["repair_effect"]
+
+
+def test_a_rescue_says_where_its_records_are_or_how_to_keep_them(call):
+    model = ("--model", "reference/recoverer")
+    _, shown, _ = call("rescue", *model, "--out", "out")
+    assert "records in out" in shown.splitlines()
+    assert shown.splitlines()[-1] == "next: eirkit report out"
+    assert [call.alone(word, "out")[0] for word in ("report", "show")] == [0, 0]
+    _, shown, _ = call("rescue", *model)
+    assert "records in" not in shown
+    assert shown.splitlines()[-1].startswith("next: eirkit lacuna rescue ")
+    assert shown.splitlines()[-1].endswith(" --out out/rescue")

@@ -107,12 +107,28 @@ def test_a_break_says_what_each_number_counts():
         "reread_dropped_tokens": 1950, "overwritten_tokens": 0, "measured": True,
     }  # fmt: skip
     assert _break_line(cost) == (
-        "3 files of 4,100 tokens were still needed; 2,900 tokens of that dropped; "
-        "2 files (1,950 of these) read again, which showed 2,010 tokens; "
-        "0 files (0 of these) edited without rereading; 1 file (950 of these) never read again"
+        "3 files of 4,100 tokens were still needed; 2,900 tokens of that dropped: "
+        "1,950 read again in 2 files, which showed 2,010 tokens, 950 never read again (1 file not at all)"
     )
+    in_part = {**cost, "live_files": 2, "never_reread_files": 0}
+    assert _break_line(in_part).endswith(", 950 never read again")
+    unknown = _break_line({**cost, "unknown_tokens": 800})
+    assert "; at least 2,900 tokens of that dropped: " in unknown
+    assert unknown.endswith("; unknown for 800 tokens")
     assert _break_line({**cost, "live_files": 0}) == "nothing that was still needed was in the context"
     assert "not measured" in _break_line({**cost, "live_files": 0, "measured": False})
+
+
+def test_a_run_is_named_by_a_beginning_that_only_it_has(tmp_path):
+    runs = [{**BY_HAND, "run_id": name} for name in ("north-1", "north-12", "south")]
+    (tmp_path / "three.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
+    answer("analyze", tmp_path / "three.jsonl", "--out", tmp_path / "out")
+    assert answer("show", tmp_path / "out", "s")["run_id"] == "south"
+    assert answer("show", tmp_path / "out", "north-1")["run_id"] == "north-1", "a whole name comes before a beginning"
+    done = call("show", tmp_path / "out", "north")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("begin with 'north'; name one of north-1 and north-12\n")
+    assert call("show", tmp_path / "out", "south").stdout.splitlines()[-1].endswith("out --logs PATH")
 
 
 def test_without_a_terminal_a_line_says_now_and_then_how_far_it_is(tmp_path, capsys):
@@ -180,10 +196,12 @@ def test_own_edits_are_stated_as_the_goal(tmp_path):
     session = {key: value for key, value in BY_HAND.items() if key != "goal_files"}
     (tmp_path / "one.jsonl").write_text(json.dumps(session) + "\n")
     done = call("analyze", tmp_path / "one.jsonl", "--out", tmp_path / "out")
-    assert "none given: what each part of a session edited and kept" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert "none given: what each part of a session edited and kept" in said
+    assert "; no goal was given, so what was edited counts as the goal: read, and neither" in said
     assert answer("show", tmp_path / "out", "r1")["goal_files"] == ["d.py", "g.py"]
     done = call("analyze", tmp_path / "one.jsonl", "--demand", "paper", "--out", tmp_path / "paper")
-    assert "none given: the files that the run itself edited last (1 run)" in done.stdout
+    assert "none given: the files that the run itself edited last (1 run)" in " ".join(done.stdout.split())
     assert answer("show", tmp_path / "paper", "r1")["goal_files"] == ["d.py"]
 
 
@@ -229,4 +247,6 @@ def test_help_imports_no_readers():
 def test_a_share_in_vain_is_of_the_reads_whose_purpose_is_known(judged: int, said: str) -> None:
     """A prompt that asks a question changes nothing: what was read for it is neither needed nor in vain."""
     document = {"dead_read_share": 0.1, "dead_read_covered_tokens": 40, "judged_read_tokens": judged}
-    assert _in_vain({**document, "read_tokens": 400, "covered_runs": 1, "runs": 1}).startswith(said)
+    document |= {"read_tokens": 400, "covered_runs": 1, "runs": 1, "goal_sources": {"log": 1}}
+    assert _in_vain(document).startswith(said)
+    assert "no goal was given for 2 runs, so" in _in_vain({**document, "goal_sources": {"log": 1, "own-edits": 2}})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from studies.faults_by_hand import DAYS, SCRIPTS, ask_vendor, sessions_of
+from studies.faults_by_hand import DAYS, SCRIPTS, ask_vendor, questions_of, sessions_of
 
 from eirkit.agents.memory import MemorySystem
 from eirkit.agents.model import Message
@@ -47,14 +47,24 @@ def told(at: str, *said: str) -> tuple[list[Message], str, str]:
     return [Message("user", text) for text in said], f"session-{at}", at
 
 
-def kept(name: str, sessions: Sequence[tuple[list[Message], str, str]], question: str, **settings: Any) -> Any:
+def undated(texts: Sequence[str]) -> list[str]:
+    return [DAYS.sub("", text) for text in texts]
+
+
+def kept(
+    name: str,
+    sessions: Sequence[tuple[list[Message], str, str]],
+    question: str,
+    at: str = "2031-03-01",
+    **settings: Any,
+) -> Any:
     """Return what a system holds after some sessions, and what it recalls for a question."""
 
     async def work(memory: MemorySystem) -> tuple[list[str], list[str]]:
-        for messages, session, at in sessions:
-            await memory.observe(messages, session, at)
+        for messages, session, day in sessions:
+            await memory.observe(messages, session, day)
         await memory.flush()
-        return list(await memory.contents() or ()), list(await memory.recall(question, "2031-03-01", 5))
+        return list(await memory.contents() or ()), list(await memory.recall(question, at, 5))
 
     return opened(work, name, **{"model": READER, **settings})
 
@@ -118,10 +128,11 @@ def test_letta_cannot_take_back_what_its_agent_archived():
 @pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name)) for name in SCRIPTS])
 def test_a_system_called_by_hand_with_the_same_messages_returns_the_same_list(name):
     told_world = task(3)
-    sessions, asked = sessions_of(told_world), told_world.asked[0].text
+    sessions, ((asked, at),) = sessions_of(told_world), questions_of(told_world, [1])
     given = [([Message(**one) for one in said], f"session-{n}", at) for n, (said, at) in enumerate(sessions, 1)]
-    held, ours = kept(name, given, asked)
-    listed, (theirs,) = asyncio.run(ask_vendor(name, sessions, [asked]))
-    assert [DAYS.sub("", text) for text in ours] == theirs
-    assert {DAYS.sub("", text) for text in held} >= set(listed), "some also list the messages themselves"
-    assert len(theirs) == 5
+    held, ours = kept(name, given, asked, at)
+    listed, (theirs,) = asyncio.run(ask_vendor(name, sessions, [(asked, at)]))
+    assert undated(ours) == undated(theirs)
+    assert set(undated(held)) >= set(undated(listed)), "some also list the messages themselves"
+    assert listed
+    assert theirs

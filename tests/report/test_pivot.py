@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from eirkit.cli import run
 from eirkit.errors import UsageError
 from eirkit.runs.store import RUNS
 from eirkit.show.exports import write_figures, write_tables
+from eirkit.show.runs.folder import Evidence, read_sweep
 from eirkit.show.runs.page import pivoted_page
-from eirkit.show.runs.pivot import Pivot, read_pivot
+from eirkit.show.runs.pivot import Pivot, chosen_cells, read_pivot
 from tests.report.folders import make_analysis, make_sweep, write_log
 
 MODELS = ("reference/calculator", "reference/sloppy")
@@ -81,6 +83,29 @@ def test_settings_are_chosen_and_turned(sweep):
 def test_what_is_not_there_is_refused_with_what_is(sweep, asked, words):
     with pytest.raises(UsageError, match=words):
         page_of(sweep, **asked)
+
+
+def test_progress_failures_and_evidence_are_those_of_the_chosen_cells(sweep, capsys):
+    whole = read_sweep(sweep)
+    first = whole.rows[0]
+    group = {"workload": first["workload"], "model": first["model"], "condition": first["condition"], "kind": "limit"}
+    broken = [{**row, "scored": 2, "failures": {"limit": 1}} if row["h"] == 2 else row for row in whole.rows]
+    rescues = [
+        Evidence("rescue", sweep, {"settings": {"task": {"workload": "stepwise-sum"}, "models": MODELS, "h": h}}, {})
+        for h in (2, 4)
+    ]
+    whole = replace(
+        whole, rows=tuple(broken), failures=({**group, "runs": 2, "message": "busy"},), evidence=tuple(rescues)
+    )
+    for h, failed in ((2, True), (4, False)):
+        found = chosen_cells(whole, read_pivot((), "", "", (f"h={h}", f"model={first['model']}")))
+        cells = len(found.rows)
+        assert (found.planned, found.scored) == (3 * cells, (2 if failed else 3) * cells)
+        assert [one["runs"] for one in found.failures] == [1] * (cells if failed else 0)
+        assert [one["message"] for one in found.failures][:1] == (["busy"] if failed else [])
+        assert [one.manifest["settings"]["h"] for one in found.evidence] == [h]
+    assert run(["report", str(sweep), "--only", "h=4,2", "--out", str(sweep / "page.html")]) == 0
+    assert "Only cells with h = 2, 4: 8 of 12." in " ".join(capsys.readouterr().out.split())
 
 
 def test_only_sweeps_are_laid_out(tmp_path):

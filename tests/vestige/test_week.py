@@ -19,7 +19,8 @@ from eirkit.cli import ROOT
 from eirkit.cli.own_agents.week import STORE, stretch_of
 from eirkit.errors import UsageError
 from eirkit.folders import own_folder
-from eirkit.logs.week.totals import Stretch
+from eirkit.logs.week.totals import Stretch, WeekTotals
+from eirkit.show.logs.week import _figure
 from tests.timing import UNITS_IN_A_SECOND, cost
 from tests.vestige.week_home import RULE, claude_home, raw_counts, write_home
 
@@ -217,7 +218,40 @@ def test_a_home_without_agents(home: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("HOME", str(tmp_path / "empty"))
     done = CliRunner().invoke(ROOT, ["week", "--until", UNTIL], catch_exceptions=False)
     assert done.exit_code == 0
-    assert "No logs of Claude Code, Codex, Gemini CLI or opencode were found" in done.stdout.replace("\n", " ")
+    said = done.stdout.replace("\n", " ")
+    assert "No logs of Claude Code, Codex, Gemini CLI or opencode were read." in said
+    for folder in (".claude/projects", ".config/claude/projects", ".codex/sessions", ".gemini/tmp"):
+        assert f"{tmp_path / 'empty' / folder} (not there)" in said
+
+
+@pytest.mark.parametrize("until", ["2026-11-30", "2026-12-31"])  # logs in the stretch before, and none even there
+def test_older_logs_are_named_with_their_time_and_how_to_include_them(home: Path, until: str) -> None:
+    done = CliRunner().invoke(ROOT, ["week", "--until", until, "--since", "3d"], catch_exceptions=False)
+    found = json.loads(CliRunner().invoke(ROOT, ["week", "--until", until, "--json"]).stdout)
+    newest = datetime.fromtimestamp(found["newest"], UTC)
+    assert f"The newest log found is of {newest:%Y-%m-%d %H:%M}." in done.stdout
+    assert done.stdout.splitlines()[-1].endswith(f" --since {newest:%Y-%m-%d}")
+    assert str(home / ".claude" / "projects") in found["looked_in"]
+    assert week("--since", f"{newest:%Y-%m-%d}")["total"]["responses"] > 0
+
+
+def test_a_compaction_has_the_numbers_that_an_analysis_gives_it(home: Path, tmp_path: Path) -> None:
+    logs = str(home / ".claude" / "projects")
+    asked = ["vestige", "analyze", logs, "--out", str(tmp_path / "out"), "--json"]
+    analysed = json.loads(CliRunner().invoke(ROOT, asked, catch_exceptions=False).stdout)["costliest_breaks"][0]
+    asked = ["vestige", "week", logs, "--until", UNTIL, "--since", "2020-01-01", "--json"]
+    (loss,) = json.loads(CliRunner().invoke(ROOT, asked, catch_exceptions=False).stdout)["losses"]
+    sums = {name: loss[name] for name in ("live_tokens", "dropped_tokens", "unknown_tokens")}
+    assert sums["live_tokens"] > 0
+    assert sums == {name: analysed[name] for name in sums}
+
+
+def test_what_was_dropped_is_a_bound_where_the_logs_do_not_show_all_of_it() -> None:
+    total = {**WeekTotals().as_json(), "compactions": 3, "dropped_tokens": 1_200}
+    assert _figure(total, "dropped_tokens") == "1,200"
+    assert _figure({**total, "unknown_tokens": 70}, "dropped_tokens") == "at least 1,200"
+    assert _figure({**total, "unmeasured": 1}, "dropped_tokens") == "at least 1,200, not measured for 1 of 3"
+    assert _figure({**total, "unmeasured": 3, "dropped_tokens": 0}, "dropped_tokens") == "unknown"
 
 
 def test_a_stretch_compares_equal_weekdays() -> None:

@@ -8,7 +8,7 @@ can, and a sample of them is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -142,12 +142,12 @@ def _settings(folder: Path, document: Mapping[str, Any], plugins: bool) -> tuple
         _find_sources(folder.parent, manifest)
     try:
         suite = read_suite(manifest.suite)
-        again = asdict(describe(suite, None, {}, control=manifest.control))
+        again = describe(suite, None, {}, control=manifest.control)
     except UNREADABLE as error:
         return None, [f"its settings cannot be read ({_words(error)})"]
     if not suite.texts:
         return None, ["its texts were not kept, so nothing can be checked; run it without --no-texts"]
-    changed = [key for key in _DERIVED if asdict(manifest)[key] != again[key]]
+    changed = [key for key in _DERIVED if getattr(manifest, key) != _plain(getattr(again, key))]
     return suite, [*found, *(f"its {key} does not follow from its settings" for key in changed)]
 
 

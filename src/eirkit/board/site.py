@@ -20,6 +20,7 @@ from eirkit.show.differences import measure_of
 from eirkit.show.document import Axis, Chart, Headline, Listing, Page, Section, Series, facts
 from eirkit.show.html import render
 from eirkit.show.table import Cell, Column, Table, counted, points, share
+from eirkit.tasks.workload import Units
 
 INDEX, DATA, ENTRIES = "index.html", "board.json", "entries"
 MOST_BARS = 40  # of one chart
@@ -94,7 +95,7 @@ def _how(checked: Sequence[Checked]) -> Iterator[str]:
 def _track_section(track: Track) -> Section:
     ranking = track.ranking
     words = (
-        f"{counted(ranking.tasks, 'task')}, {counted(ranking.cases, 'case')}. Ranks that intervals for all pairs at "
+        f"{counted(ranking.cases, 'case')}. Ranks that intervals for all pairs at "
         "once leave open are shown as ranges; above null and above sham: difference to a memory that keeps nothing, "
         "and to one that returns the content of other records, in percentage points, with its 95% interval.",
     )
@@ -130,12 +131,13 @@ def _chart(track: Track) -> Chart:
 def track_table(track: Track) -> Table:
     """Return the ranking of a track, each entry with a link to its page."""
     ranks = {one.name: one.ranks for one in track.ranking.standings}
+    models = {entry.candidate.model for entry in track.entries}
     rows = tuple(
         {"rank": ranks[entry.id], "page": f"{ENTRIES}/{entry.id}.html", **_line(entry)} for entry in track.entries
     )
     columns = (
         Column("memory", "memory", role="name", link="page"),
-        Column("model", "model", role="name", priority=1),
+        Column("model", "model", role="name", priority=1 if len(models) > 1 else 3),
         Column("submission", "submission", role="name", priority=1),
         Column("rank", "rank", figures=True, meaning="ranks that are not excluded, of all entries of this track"),
         Column.of(measure_of("accuracy")),
@@ -149,7 +151,7 @@ def track_table(track: Track) -> Table:
         Column("bits", "bits held, needed", figures=True, priority=3),
         *(_column(measure_of(name)) for name in _SHOWN),
     )
-    return Table(f"ranking-{track.id}", f"Ranking on {track.title}", columns, rows)
+    return Table(f"ranking-{track.id}", f"Ranking on {track.title}", columns, rows).reworded(track.units.tell)
 
 
 def _column(measure: Measure) -> Column:
@@ -181,7 +183,7 @@ def entry_page(track: Track, place: int) -> Page:
     """Return the page of one entry: its place, its rows, fates, settings and what was checked."""
     entry, ranking = track.entries[place], track.ranking
     standing = ranking.standings[place]
-    shown = "is shown to add to the task" if entry.over_null.low > 0 else "is not shown to add anything to no memory"
+    shown = "is shown to add something" if entry.over_null.low > 0 else "is not shown to add anything"
     checked = entry.submission
     sentences = (
         f"Rank {standing.ranks} of {len(track.entries)} on {track.title}.",
@@ -202,7 +204,7 @@ def entry_page(track: Track, place: int) -> Page:
     )
     return Page(
         entry.name,
-        Headline(share(entry.accuracy.estimate), "of scored steps are right", sentences),
+        Headline(share(entry.accuracy.estimate), f"of scored {entry.units.step}s are right", sentences),
         sections,
         f"submission {checked.name}",
         kind="board-entry",
@@ -212,7 +214,7 @@ def entry_page(track: Track, place: int) -> Page:
 def _rows_table(entry: Entry) -> Table:
     columns = (
         Column("workload", "workload", role="name"),
-        *(Column(name, name) for name in ("n", "m", "h")),
+        *(Column(name, name) for name in (("n", "m", "h") if entry.units == Units() else ())),
         Column.of(measure_of("accuracy")),
         Column("scored", "runs"),
         Column("needed", "bits needed", digits=0),
@@ -222,7 +224,8 @@ def _rows_table(entry: Entry) -> Table:
     for row in entry.rows:
         floor = (row["memory_system"] or {}).get("floor") or {}
         rows.append({**row, "needed": floor.get("needed_bits"), "held": floor.get("held_bits")})
-    return Table("rows", "Accuracy by setting", columns, tuple({c.key: row[c.key] for c in columns} for row in rows))
+    lines = tuple({column.key: row[column.key] for column in columns} for row in rows)
+    return Table("rows", "Accuracy by setting", columns, lines).reworded(entry.units.tell)
 
 
 def _group_of(entry: Entry) -> MeasureGroup:
@@ -262,8 +265,8 @@ def _facts(entry: Entry) -> Table:
         ("model", entry.candidate.model),
         ("memory", entry.candidate.memory),
         ("settings of the memory", entry.candidate.settings or "default"),
-        ("accuracy of null on the same tasks", share(fmean(entry.null))),
-        ("accuracy of sham on the same tasks", share(fmean(entry.sham))),
+        (f"accuracy of null on the same {entry.units.task}s", share(fmean(entry.null))),
+        (f"accuracy of sham on the same {entry.units.task}s", share(fmean(entry.sham))),
         ("seeds", str(checked.document["seeds"])),
         ("runs played again from their replies", checked.runs),
         ("runs made anew with model and memory", checked.made_anew),

@@ -19,6 +19,9 @@ from eirkit.findings.word_measures import WORD_FATES
 from eirkit.show.runs.choice import details_of
 from eirkit.show.runs.figures import AXES
 from eirkit.show.runs.folder import RunFacts, SweepFolder
+from eirkit.show.table import counted
+from eirkit.tasks.generation import units_of
+from eirkit.tasks.workload import Units
 
 Row = Mapping[str, Any]
 _SHARED_AXES = tuple(name for name in AXES if name not in ("memory", "model"))
@@ -56,6 +59,11 @@ class Entry:
         return f"{self.submission.name}: {self.candidate.label}"
 
     @property
+    def units(self) -> Units:
+        """What its tasks and steps are called."""
+        return units_of({str(row["workload"]) for row in self.rows})
+
+    @property
     def track(self) -> str:
         """What was asked: entries are compared only if it is the same."""
         given = [[case.task, *map(list, case.place)] for case in self.cases]
@@ -70,6 +78,10 @@ class Track:
     title: str
     entries: tuple[Entry, ...]
     ranking: Ranking
+
+    @property
+    def units(self) -> Units:
+        return self.entries[0].units
 
 
 def entries_of(checked: Checked) -> list[Entry]:
@@ -167,15 +179,15 @@ def tracks_of(entries: Sequence[Entry]) -> list[Track]:
 
 
 def _title(entry: Entry) -> str:
-    """Return what a track asks, in words: the settings of its cases that are not the usual ones."""
-    told = []
-    for name in ("workload", "n", "m", "h", "preset"):
+    """Return what a track asks, in words: the settings of its cases that are not the usual ones, and how many tasks."""
+    told, units = [], entry.units
+    for name in ("workload", *(("n", "m", "h") if units == Units() else ()), "preset"):
         values = sorted({dict(case.place)[name] for case in entry.cases}, key=str)
         if values != [""]:
             told.append(
                 ", ".join(map(str, values)) if name == "workload" else f"{name} = {', '.join(map(str, values))}"
             )
-    return " · ".join(told)
+    return " · ".join([*told, counted(len({case.task for case in entry.cases}), units.task)])
 
 
 def lost_of(entry: Entry) -> float | None:

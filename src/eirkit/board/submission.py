@@ -13,9 +13,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from eirkit.agents.stores.memory_factory import TIMEOUT
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path
-from eirkit.registry import refuse_untrusted
+from eirkit.registry import records_read, refuse_untrusted
 from eirkit.runs.cells import Cell
 from eirkit.runs.manifest import FILE, Manifest, read_manifest
 from eirkit.runs.store import RUNS, describe_file, is_unused_folder, write_list
@@ -41,11 +42,12 @@ class Candidate:
     model: str
     memory: str  # with its panel
     settings: str
+    own_settings: str  # without those of eirkit, such as how long a system is waited for
 
     @property
     def memory_label(self) -> str:
-        """The memory with its settings."""
-        return f"{self.memory} ({self.settings})" if self.settings else self.memory
+        """The memory with its own settings."""
+        return f"{self.memory} ({self.own_settings})" if self.own_settings else self.memory
 
     @property
     def label(self) -> str:
@@ -57,8 +59,9 @@ def candidate_of(row: Mapping[str, Any]) -> Candidate | None:
     """Return the candidate of a row; None for rows without a memory system and for the two references."""
     if row["memory"] is None or row["memory"] in REFERENCES:
         return None
-    settings = ", ".join(f"{name}={value}" for name, value in sorted(row["memory_settings"].items()))
-    return Candidate(row["model"], condition_of(row), settings)
+    given = {name: f"{name}={value}" for name, value in sorted(row["memory_settings"].items())}
+    own = [text.removeprefix("profile=") for name, text in given.items() if name != TIMEOUT]
+    return Candidate(row["model"], condition_of(row), ", ".join(given.values()), ", ".join(own))
 
 
 def make_submission(folder: Path, out: Path, name: str) -> dict[str, Any]:
@@ -69,7 +72,8 @@ def make_submission(folder: Path, out: Path, name: str) -> dict[str, Any]:
         InputFileError: the sweep is not finished, or holds no run of a memory system.
     """
     manifest = read_manifest(folder)
-    suite = recorded_suite(folder)
+    with records_read(plugins=True):  # its code is the user's own
+        suite = recorded_suite(folder)
     _refuse(folder, out, name, suite)
     sources = {path: _source(folder, manifest, path) for path in manifest.sources}
     out.mkdir(parents=True, exist_ok=True)

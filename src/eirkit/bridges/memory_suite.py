@@ -175,7 +175,7 @@ def conform(suite: Suite, records: int) -> Conformance:
     assert cell.memory_plan is not None  # the suite names a memory
     plan = replace(cell.memory_plan, limit=None)
     check_plan(plan)
-    return check_memory(lambda: make_memory(plan), seconds=plan.seconds, records=records)
+    return check_memory(lambda: make_memory(plan), seconds=plan.seconds, records=records, reuse=True)
 
 
 def run_case(name: str, workload: str, settings: Settings, grid: Settings, funds: SpendingLimits) -> RegressionCase:

@@ -22,6 +22,7 @@ from eirkit.cli.report import FOLDER
 from eirkit.engine.interface import Engine, LostPiece, PieceLimits
 from eirkit.engine.ray_tasks import make_engine
 from eirkit.errors import InputFileError, UsageError
+from eirkit.runs.manifest import FILE
 from eirkit.show.document import Document, Section
 from eirkit.show.table import Column, Table, counted
 
@@ -118,13 +119,19 @@ def board(
 
 def _submissions(folders: Sequence[Path]) -> list[Path]:
     """Return the folders that are submissions, and those directly in folders that are not."""
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}  # by resolved path: the same folder may be named in two ways
     for folder in folders:
         if not folder.is_dir():
             raise UsageError(f"{folder} is not a folder; give folders that `eirkit submit` wrote")
-        inside = [] if (folder / DOCUMENT).is_file() else sorted(one.parent for one in folder.glob(f"*/{DOCUMENT}"))
-        found.update(dict.fromkeys(inside or [folder]))
-    return list(found)
+        inside = [folder] if (folder / DOCUMENT).is_file() else [one.parent for one in folder.glob(f"*/{DOCUMENT}")]
+        if not inside and (folder / FILE).is_file():
+            made = f"eirkit submit {quote(str(folder))} --out submission"
+            raise UsageError(f"{folder} is a run and no submission; make one first with `{made}`")
+        if not inside:
+            raise UsageError(f"{folder} holds no submission; give folders that `eirkit submit` wrote")
+        for one in sorted(inside):
+            found.setdefault(one.resolve(), one)
+    return list(found.values())
 
 
 def _check_all(wanted: Sequence[CheckRequest], engine: Engine | None) -> list[Checked]:

@@ -31,7 +31,6 @@ from eirkit.runs.capability import NO_CONTROL, CapabilityCell
 from eirkit.runs.cells import Truth
 from eirkit.runs.runner import Results
 from eirkit.show.document import Document, Section
-from eirkit.show.runs.command_line import control_command
 from eirkit.show.table import Cell, Column, Table, counted, points
 from eirkit.tasks.generation import find_workload, units_of
 from eirkit.tasks.policy import policies
@@ -111,8 +110,7 @@ def rescue(
     def measure(results: Results) -> CommandResult:
         found, controls = question.measure(results)
         lost = found.failures or any(cell.failures for cell in controls.values())
-        then = control_command(question.plan().settings, setup.access)
-        document = _document(setup, found, controls, question.document(found, controls), then)
+        document = _document(setup, found, controls, question.document(found, controls))
         return CommandResult(document, 1 if lost else 0)
 
     return runner.run(question.plan(), measure, show)
@@ -135,7 +133,7 @@ def _setup(
 
 
 def _document(
-    setup: RescueSetup, found: Rescue, controls: Mapping[str, CapabilityCell], data: Mapping[str, Any], then: str
+    setup: RescueSetup, found: Rescue, controls: Mapping[str, CapabilityCell], data: Mapping[str, Any]
 ) -> Document:
     allowed = may_claim(found, controls)
     answer = list(_effects(setup, found, found.repair_effects(allowed)))
@@ -153,7 +151,7 @@ def _document(
     shown = tuple(Section("", (), (table,)) for table in tables if table.rows)
     sections = (*shown, Section("", words)) if words else shown
     said = tuple(answer) or ("No model may support a claim about lost information here; see below.",)
-    return Document("lacuna-rescue", "Does restoring a lost result repair the answer?", said, data, sections, next=then)
+    return Document("lacuna-rescue", "Does restoring a lost result repair the answer?", said, data, sections)
 
 
 def _title(memory: MemoryPlan) -> str:

@@ -31,7 +31,7 @@ from eirkit.runs.manifest import FILE, PLAN_SCHEMA
 from eirkit.runs.runner import Progress as Sweep
 from eirkit.runs.runner import Results
 from eirkit.runs.sweep import open_plan, write_result
-from eirkit.show.document import Document, Section
+from eirkit.show.document import Document, Listing, Section
 from eirkit.show.runs.command_line import evidence_command
 from eirkit.show.table import Column, Table, counted
 
@@ -119,7 +119,7 @@ class RunnerOptions:
                 raise
             say(f"eirkit: interrupted; continue with `eirkit lacuna {plan.kind} --resume {shlex.quote(str(folder))}`")
             return 130
-        show(found.document)
+        show(_with_records(found.document, folder, plan.kind))
         return found.code
 
     def _find(self, plan: CellPlan, folder: Path | None, measure: Callable[[Results], CommandResult]) -> CommandResult:
@@ -131,6 +131,15 @@ class RunnerOptions:
             if folder is not None:
                 write_result(plan, folder, found.document.data)
         return found
+
+
+def _with_records(document: Document, folder: Path | None, kind: str) -> Document:
+    """Return the document with where its records are, or how to keep them."""
+    if folder is None:
+        return replace(document, next=document.next or f"{repeated()} --out out/{kind}")
+    records = Section("", (), (Listing("records", "", f"records in {folder}"),))
+    then = document.next or f"eirkit report {shlex.quote(str(folder))}"
+    return replace(document, sections=(*document.sections, records), next=then)
 
 
 def _with_spending(found: CommandResult, budget: Budget) -> CommandResult:

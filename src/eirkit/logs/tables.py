@@ -52,7 +52,9 @@ def column_names(row: type) -> tuple[str, ...]:
 def columns_of(row: type, records: Sequence[object]) -> Columns:
     """Return records of one type as columns."""
     names = column_names(row)
-    if not records or len(names) < 2:
+    if not records:
+        return dict.fromkeys(names, ())
+    if len(names) < 2:
         return {name: [getattr(record, name) for record in records] for name in names}
     return dict(zip(names, map(list, zip(*map(attrgetter(*names), records), strict=True)), strict=True))
 

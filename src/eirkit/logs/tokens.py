@@ -15,7 +15,7 @@ CHARACTERS_A_TOKEN = 4  # used by the estimate
 _PIECE = 1 << 20  # characters counted at once
 _SEAMS_TRIED = 1 << 6  # line ends that are tried as cut positions
 _ID_BYTES = 4
-_CONTROL = "<|"  # prefix of every control token, which in a log is ordinary text
+_BAR, _CONTROL = "|", "<|"  # the second is the prefix of every control token, which in a log is ordinary text
 
 
 class ExactCounter:
@@ -36,7 +36,7 @@ class ExactCounter:
             return sum(map(self, _pieces(text)))
         try:
             # One character is found much faster than two, and most texts have none.
-            if _CONTROL[1] in text and _CONTROL in text:
+            if _BAR in text and _CONTROL in text:
                 return len(self._ordinary(text))
             return len(self._flat(text)) // _ID_BYTES
         except UnicodeEncodeError:

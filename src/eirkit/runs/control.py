@@ -24,6 +24,7 @@ from eirkit.runs.store import RUNS, SUMMARY, is_unused_folder, read_failures, sc
 from eirkit.runs.suite import Suite
 
 FOLDER = "control"
+CAPABILITY = "capability"  # the condition of its runs
 SCHEMA = "control/1"
 _SETTINGS = {"windows": list(GATE.windows), "seeds": list(GATE.seeds), "threshold": GATE.threshold}
 
@@ -108,7 +109,7 @@ def read_verdicts(folder: Path) -> dict[str, ControlVerdict]:
 
 def open_failures(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the last failure of each unfinished run of the control, by run id."""
-    found = {record["run"]: {**record, "condition": "capability"} for record in read_failures(folder / FOLDER)}
+    found = {record["run"]: {**record, "condition": CAPABILITY} for record in read_failures(folder / FOLDER)}
     if found:
         for record, _ in scan_runs(folder / FOLDER / RUNS):
             found.pop(record["run"], None)

@@ -142,6 +142,7 @@ def refuse_secrets(what: str, document: Any, environment: Mapping[str, str]) -> 
         )
 
 
+@cache
 def versions_in_use() -> dict[str, Any]:
     """Return the versions of eirkit, Python, the platform and the dependencies."""
     return {

@@ -20,7 +20,7 @@ from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, Memo
 from eirkit.agents.model import Model, Reply, Request, ToolCall, Usage, close_model
 from eirkit.agents.serving.model_factory import make_model, split_model
 from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.agents.stores.memory_factory import MemoryPool
+from eirkit.agents.stores.memory_factory import MemoryPool, reason_absent
 from eirkit.agents.telemetry import Consultation, Exchange, Trace, trace_of, with_stores
 from eirkit.errors import EirkitError, InputFileError, UntrustedError
 from eirkit.event_files import LARGEST_BLOCK, events_path, read_block
@@ -134,9 +134,11 @@ class Replays:
 
 
 def can_be_made_anew(cell: Cell) -> bool:
-    """Return whether model and memory are scripts of eirkit that need nothing but this process."""
+    """Return whether model and memory are scripts of eirkit that need nothing but this process and what is here."""
     memory = cell.access.memory
-    its_own = memory is None or PLUGINS.get(memory) == _ITS_OWN
+    its_own = memory is None or (
+        PLUGINS.get(memory) == _ITS_OWN and reason_absent(memory, cell.access.memory_settings) is None
+    )
     return split_model(cell.model)[0] in _SCRIPTS and its_own and ":" not in cell.model
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -23,15 +24,22 @@ class Conformance:
     notes: tuple[str, ...] = ()  # what was tested, and what does not apply
 
 
-def try_all(subject: S, requirements: Iterable[Requirement[S]]) -> Conformance:
+def try_all(subject: S, requirements: Iterable[Requirement[S]], limit: float | None = None) -> Conformance:
     """Test every requirement on a plug-in and return which hold.
+
+    Args:
+        limit: seconds after which no further requirement is begun; a note names those that are left.
 
     Raises:
         AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
     """
-    held, broken, notes = [], [], []
+    held, broken, notes, left = [], [], [], []
+    started = time.monotonic()
     for requirement in requirements:
         name = " ".join((requirement.__doc__ or "").split()).rstrip(".")
+        if limit is not None and time.monotonic() - started >= limit:
+            left.append(name)
+            continue
         try:
             said = requirement(subject)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - any error of the author's code is a finding
@@ -39,8 +47,10 @@ def try_all(subject: S, requirements: Iterable[Requirement[S]]) -> Conformance:
         else:
             held.append(name)
             notes.extend([said] if said else [])
+    if left:
+        notes.append(f"{len(left)} requirements were not tested, as {limit:,.0f} s were over: {'; '.join(left)}")
     if broken:
-        raise AssertionError("; ".join(_by_reason(broken)))
+        raise AssertionError("; ".join([*_by_reason(broken), *(notes[-1:] if left else [])]))
     return Conformance(tuple(held), (), tuple(notes))
 
 

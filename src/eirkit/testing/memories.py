@@ -29,7 +29,12 @@ Awaited = Coroutine[Any, Any, str | None]
 
 
 def check_memory(
-    system: Factory, *, seconds: float = CALL_SECONDS, records: int = MANY_RECORDS, reuse: bool = False
+    system: Factory,
+    *,
+    seconds: float = CALL_SECONDS,
+    records: int = MANY_RECORDS,
+    reuse: bool = False,
+    limit: float | None = None,
 ) -> Conformance:
     """Run the conformance suite on a memory system and return what held.
 
@@ -40,6 +45,7 @@ def check_memory(
             at least 64, and a note says so.
         reuse: whether a system stays open, and is reset, from one requirement to the next, as long as they hold; for
             systems that take long to start.
+        limit: seconds after which no further requirement is begun; a note names those that are left.
 
     Raises:
         AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
@@ -51,11 +57,11 @@ def check_memory(
     limits = SuiteLimits(seconds, records)
     if reuse:
         with ThreadPoolExecutor(1) as elsewhere:  # an event loop may be running here, as in a notebook
-            return elsewhere.submit(_check_reused, system, limits).result()
-    return try_all(system, [_waiting(requirement, limits, wait_for) for requirement in REQUIREMENTS])
+            return elsewhere.submit(_check_reused, system, limits, limit).result()
+    return try_all(system, [_waiting(requirement, limits, wait_for) for requirement in REQUIREMENTS], limit)
 
 
-def _check_reused(system: Factory, limits: SuiteLimits) -> Conformance:
+def _check_reused(system: Factory, limits: SuiteLimits, limit: float | None) -> Conformance:
     """Run the suite in one event loop, to which an open system is bound."""
     idle: list[MemorySystem] = []
 
@@ -80,7 +86,7 @@ def _check_reused(system: Factory, limits: SuiteLimits) -> Conformance:
             for one in REQUIREMENTS
         ]
         try:
-            return try_all(system, tried)
+            return try_all(system, tried, limit)
         finally:
             runner.run(close())
 

@@ -45,7 +45,7 @@ from eirkit.agents.stores.memory_adapter import adapt
 from eirkit.agents.stores.memory_facts import ENDPOINT, NOWHERE, settings_of, stand_in
 from eirkit.agents.stores.openai_dialect import USUAL_MAX_TOKENS
 from eirkit.errors import PluginError, StoreError, UnknownNameError, UsageError, describe
-from eirkit.registry import locate
+from eirkit.registry import is_only_read, locate
 from eirkit.tasks.task import TaskInstance, show_record
 
 ModelMaker = Callable[[str, ModelOptions], Model]
@@ -134,7 +134,7 @@ def _version_of(name: str) -> tuple[int, int] | None:
 
 
 def check_plan(plan: MemoryPlan) -> None:
-    """Raise UsageError if a memory system is unknown, cannot run here, or does not accept its settings."""
+    """Raise UsageError if a memory system is unknown, does not accept its settings, or is to run and cannot."""
     refuse_plain_secrets(plan.name, plan.settings)
     kind = kind_of(plan.name, _own_settings(plan))
     if lacking := missing_verbs(kind):
@@ -153,7 +153,7 @@ def check_plan(plan: MemoryPlan) -> None:
             f"add `async def forget(self, label: str) -> None` to {kind.__name__}"
         )
     _try_constructor(plan, kind)
-    if (why := reason_absent(plan.name, plan.settings)) is not None:
+    if not is_only_read() and (why := reason_absent(plan.name, plan.settings)) is not None:
         raise UsageError(f"memory {plan.name!r} cannot run here: {why}")
 
 

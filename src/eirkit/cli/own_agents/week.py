@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from eirkit.agents.serving.prices import load_prices
-from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options, say, write_file
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options, repeated, say, write_file
 from eirkit.errors import UsageError
 from eirkit.folders import own_folder
 from eirkit.logs.audits.occupancy import read_windows
@@ -50,8 +50,9 @@ def week(show: Show, **asked: Any) -> None:
     Reads the logs of Claude Code, Codex, Gemini CLI and opencode where they keep them, and only what is new since the
     last time. Nothing leaves the machine.
     """
-    places = [log for home in agent_homes(Path.home(), os.environ) for log in home.logs()]
-    _answer(places, (), show, **asked)
+    homes = agent_homes(Path.home(), os.environ)
+    places = [log for home in homes for log in home.logs()]
+    _answer(places, [home.folder for home in homes], (), show, **asked)
 
 
 @command("week", example="eirkit vestige week ~/.claude/projects --since 14d")
@@ -62,11 +63,12 @@ def vestige_week(paths: tuple[Path, ...], show: Show, **asked: Any) -> None:
     """Sum up a week of the logs at PATH: sessions of Claude Code, Codex, Gemini CLI or opencode."""
     found = list(logs_at(paths))
     others = sorted({one for one in found if isinstance(one, str)})
-    _answer([one for one in found if isinstance(one, LogPlace)], others, show, **asked)
+    _answer([one for one in found if isinstance(one, LogPlace)], paths, others, show, **asked)
 
 
 def _answer(
     places: Sequence[LogPlace],
+    folders: Sequence[Path],
     others: Sequence[str],
     show: Show,
     *,
@@ -81,12 +83,15 @@ def _answer(
     asked = WeekQuestion(stretch, pricing(known), read_windows(windows), project)
     found = collect(places, stretch.before().since, own_folder() / STORE)
     sums = sum_up(found.logs, asked)
+    newest = max((one.at for log in found.logs for one in log.responses), default=found.newest)
     agents = {one.agent: sum(other.agent == one.agent for other in found.logs) for one in found.logs}
     data = {
         "since": stretch.since,
         "until": stretch.until,
         "project": project or None,
         "sources": [{"agent": agent, "logs": logs} for agent, logs in sorted(agents.items())],
+        "looked_in": [str(folder) for folder in folders],
+        "newest": newest,  # of the responses that were read, or when the last log was written to
         "other_formats": list(others),
         "logs": len(found.logs),
         "new_logs": found.new_logs,
@@ -95,7 +100,7 @@ def _answer(
         "prices": {"as_of": price_dates(known, [row["model"] for row in sums["models"]])},
         "skipped": [{"source": one.source, "reason": one.reason} for log in found.logs for one in log.skipped],
     }
-    document = week_document(data, stretch.zone)
+    document = week_document(data, stretch.zone, repeated("--since", since or "", "--json"))
     if page is not None:
         write_file(page, render(document.page()).rstrip("\n"))
         say(f"written to {page}")

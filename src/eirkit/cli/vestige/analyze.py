@@ -119,6 +119,11 @@ GOALS = {
     "log": "the log itself",
     "own-edits": "none given: what each part of a session edited and kept",
 }
+OTHER_VISIBILITY = {
+    "environment": ("… with unseen files", "a file counts from when it exists (--visibility environment)"),
+    "seen": ("… of seen files", "a file counts from when the run first saw it (--visibility seen)"),
+}
+BOUNDED = ("dropped_tokens", "overwritten_tokens", "never_reread_tokens")  # only from below where the log is silent
 PAPER_EDITS = {"last": "the files that the run itself edited last", "all": "all files that the run itself edited"}
 
 
@@ -242,7 +247,8 @@ def _answer(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tuple[str, str]]:
-    outcomes = ", ".join(f"{count} {name}" for name, count in document["outcomes"].items() if count)
+    found = {"unknown": "with unknown outcome"}
+    outcomes = ", ".join(f"{n} {found.get(name, name)}" for name, n in document["outcomes"].items() if n)
     yield "runs", f"{document['runs']:,} ({outcomes}), {counted(document['turns'], 'turn')}"
     yield "formats", ", ".join(f"{name} {count}" for name, count in document["formats"].items())
     yield from coverage_facts(document)
@@ -274,7 +280,12 @@ def _in_vain(document: Mapping[str, Any]) -> str:
         return "unknown: no goal file was touched"
     vain = READING_MEASURES["dead_read_share"]
     whose = "" if document["judged_read_tokens"] == document["read_tokens"] else f" of {vain.of}"
-    return f"{document['dead_read_share']:.1%}{whose} ({document['dead_read_covered_tokens']:,} tokens): {vain.meaning}"
+    found = f"{document['dead_read_share']:.1%}{whose} ({document['dead_read_covered_tokens']:,} tokens)"
+    if own := document["goal_sources"].get("own-edits"):
+        # What is read before an edit that stays leads to it, so that this share is small by construction.
+        runs = "" if set(document["goal_sources"]) == {"own-edits"} else f" for {counted(own, 'run')}"
+        found += f"; no goal was given{runs}, so what was edited counts as the goal"
+    return f"{found}: {vain.meaning}"
 
 
 def _demand_lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tuple[str, str]]:
@@ -291,14 +302,16 @@ def _demand_lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iter
         yield peak, "not measured: no run touched a goal file, which is not the same as no need"
         return
     other = "environment" if options.visibility == "seen" else "seen"
+    label, meaning = OTHER_VISIBILITY[other]
     covered = document["mean_peak_covered_tokens"] or 0
     yield (
         peak,
         f"{document['mean_peak_tokens']:,.0f} tokens on average, {covered:,.0f} where a goal file was touched",
     )
-    yield f"… if {other}", f"{document[f'mean_peak_{other}_tokens']:,.0f} tokens on average"
+    yield label, f"{document[f'mean_peak_{other}_tokens']:,.0f} tokens on average: {meaning}"
     if options.rule != "paper":
-        yield "… as in the paper", f"{document['mean_peak_paper_tokens']:,.0f} tokens on average"
+        paper = f"{document['mean_peak_paper_tokens']:,.0f} tokens on average"
+        yield "… by the paper's rule", f"{paper}: an edit uses nothing of what it edits (--demand paper)"
 
 
 def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -326,7 +339,8 @@ def _break_lines(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     if breaks["unmeasured"] == total:
         return
     for one in (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks[one.id]):
-        yield one.label, f"{counted(breaks[one.id], 'token')}: {one.meaning}"
+        least = "at least " if breaks["unknown_tokens"] and one.id in BOUNDED else ""
+        yield one.label, f"{least}{counted(breaks[one.id], 'token')}: {one.meaning}"
 
 
 def _largest(runs: list[dict[str, Any]]) -> Table:

@@ -16,7 +16,7 @@ from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.logs.tables import RUN, read_analysis, read_rows, run_ids
 from eirkit.show.document import Axis, Chart, Document, Item, Section, Series
 from eirkit.show.table import Column, Table, counted, listed, number
-from eirkit.show.terminal import ELLIPSIS, may_be
+from eirkit.show.terminal import may_be
 
 SUGGESTED = 5  # names of runs in a message
 LISTED = 15  # rows of a table for reading; --json has them all
@@ -55,11 +55,16 @@ def _data(folder: Path, run_id: str, visibility: str) -> dict[str, Any]:
 
 
 def _chosen(folder: Path, run_id: str | None) -> str:
-    """Return the run with a name, given in full or as shortened in tables."""
+    """Return the run with a name, given in full, by its beginning or as shortened in tables."""
+    known = run_ids(folder)
     if run_id is None:
-        raise UsageError(f"which run of {folder}? {_known(run_ids(folder))}")
-    meant = [name for name in run_ids(folder) if may_be(run_id, name)] if ELLIPSIS in run_id else []
-    return meant[0] if len(meant) == 1 else run_id
+        raise UsageError(f"which run of {folder}? {_known(known)}")
+    if run_id in known:
+        return run_id
+    meant = [name for name in known if name.startswith(run_id) or may_be(run_id, name)]
+    if len(meant) > 1:
+        raise UsageError(f"{len(meant)} runs of {folder} begin with {run_id!r}; {_known(meant)}")
+    return meant[0] if meant else run_id
 
 
 def _unknown(folder: Path, run_id: str) -> str:
@@ -102,7 +107,7 @@ def _document(run: Mapping[str, Any], folder: Path) -> Document:
     if losses := tuple(_losses(run)):
         sections.append(Section("Losses", losses))
     sections = [one for one in sections if one.words or one.items]
-    then = f"eirkit view {quote(str(folder))}"
+    then = f"eirkit view {quote(str(folder))} --logs PATH"  # where the logs are is not in the analysis
     return Document("vestige-show", str(run["run_id"]), (head,), run, tuple(sections), next=then)
 
 
@@ -188,7 +193,7 @@ def _losses(run: Mapping[str, Any]) -> Iterator[str]:
         broken = (
             "" if one["broken_turn"] is None else f", then broken in turn {one['broken_turn']} ({one['broken_by']})"
         )
-        yield f"{one['kind']} lost before turn {one['cut']}: {one['text']}{broken}"
+        yield f"{one['kind']} lost before turn {one['cut']}: “{one['text']}”{broken}"
     if run["clipped_views"]:
         clipped = counted(run["clipped_views"], "clipped view")
         yield f"{clipped}, {run['clipped_goal_views']:,} of goal files"
@@ -204,17 +209,25 @@ def _break_line(cost: Mapping[str, Any]) -> str:
         return "nothing that was still needed was in the context"
     was = "was" if cost["live_files"] == 1 else "were"
     needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} {was} still needed"
-    fates = (
-        f"{cost['dropped_tokens']:,} tokens of that {BREAK_MEASURES['dropped_tokens'].label}",
-        f"{_of_files(cost, 'reread_files', 'reread_dropped_tokens')} read again, which showed "
-        f"{counted(cost['reread_tokens'], 'token')}",
-        f"{_of_files(cost, 'overwritten_files', 'overwritten_tokens')} edited without rereading",
-        f"{_of_files(cost, 'never_reread_files', 'never_reread_tokens')} never read again",
-        *((f"unknown for {counted(cost['unknown_tokens'], 'token')}",) if cost.get("unknown_tokens") else ()),
+    unknown = cost.get("unknown_tokens")
+    least = "at least " if unknown else ""
+    dropped = f"{least}{counted(cost['dropped_tokens'], 'token')} of that {BREAK_MEASURES['dropped_tokens'].label}"
+    fates = ", ".join(_fates(cost))
+    rest = f"; unknown for {counted(unknown, 'token')}" if unknown else ""
+    return f"{needed}; {dropped}{f': {fates}' if fates else ''}{rest}"
+
+
+def _fates(cost: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what became of the dropped tokens; an older analysis may not say how many are of which kind."""
+    again, blind, never = (
+        cost.get(name) for name in ("reread_dropped_tokens", "overwritten_tokens", "never_reread_tokens")
     )
-    return "; ".join((needed, *fates))
-
-
-def _of_files(cost: Mapping[str, Any], files: str, tokens: str) -> str:
-    """Return how many files, and what of their tokens was not carried over; an older analysis may not say it."""
-    return f"{counted(cost[files], 'file')} ({number(cost.get(tokens))} of these)"
+    if cost["reread_files"]:
+        showed = f"which showed {counted(cost['reread_tokens'], 'token')}"
+        yield f"{number(again)} read again in {counted(cost['reread_files'], 'file')}, {showed}"
+    if cost["overwritten_files"]:
+        yield f"{number(blind)} edited without rereading in {counted(cost['overwritten_files'], 'file')}"
+    if never or cost["never_reread_files"]:
+        # Of a file that is read again in part, the rest is among these tokens.
+        whole = f" ({counted(cost['never_reread_files'], 'file')} not at all)" if cost["never_reread_files"] else ""
+        yield f"{number(never)} never read again{whole}"

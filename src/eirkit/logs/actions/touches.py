@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
-from eirkit.facts import fact
+from eirkit.facts import fact, replace
 from eirkit.limits import check_time
 from eirkit.logs.actions.tools import name_on_server, tool_named
 from eirkit.logs.actions.view_tools import NOTHING_TOUCHED
@@ -241,15 +240,15 @@ def coverage_of(recording: Recording, cut_short: Iterable[tuple[str, int]] = ())
         cut_short: tools with the number of calls whose commands were not followed to their end.
     """
     is_known = recording.domain == "entities"  # every call of a tool over entities names what it touches
-    made = [
-        (call, is_known or turn.touches is not None)
-        for turn in recording.turns
-        if not turn.rejected
-        for call in turn.calls
-    ]
-    calls = Tally([call.tool for call, _ in made])
+    turns = [turn for turn in recording.turns if turn.calls and not turn.rejected]
+    calls = Tally([call.tool for turn in turns for call in turn.calls])
     understood = Tally(
-        [call.tool for call, is_told in made if is_told or is_understood(call.tool) or command_of(call) is not None]
+        [
+            call.tool
+            for turn in turns
+            for call in turn.calls
+            if is_known or turn.touches is not None or command_of(call) is not None or is_understood(call.tool)
+        ]
     )
     understood.subtract(dict(cut_short))
     return tuple(ToolCoverage(tool, count, understood[tool]) for tool, count in calls.most_common())

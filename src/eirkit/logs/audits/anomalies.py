@@ -85,9 +85,9 @@ def runner_verdict(command: str, output: str) -> Verdict | None:
         return None
     if "\x1b" in tail:
         tail = _COLOUR.sub("", tail)
-    if any(mark in tail for mark in _FAILED) or any(_counted(tail, word) for word in _FAILED_AFTER_NUMBER):
+    if any(map(tail.__contains__, _FAILED)) or any(_counted(tail, word) for word in _FAILED_AFTER_NUMBER):
         return "failed" if _runs_tests(command) and not failed_around(tail) else None
-    if any(mark in tail for mark in _PASSED) or any(_counted(tail, word) for word in _PASSED_AFTER_NUMBER):
+    if any(map(tail.__contains__, _PASSED)) or any(_counted(tail, word) for word in _PASSED_AFTER_NUMBER):
         return "passed" if _runs_tests(command) else None
     return None
 
@@ -123,8 +123,7 @@ def _names_runner(command: str) -> bool:
 
 def failed_around(output: str) -> bool:
     """Return whether an output shows a failure of the machine or a runner."""
-    tail = output[-_TAIL:]
-    return any(words in tail for words in _WORLD)
+    return any(map(output[-_TAIL:].__contains__, _WORLD))
 
 
 def edit_not_applied(command: str | None, output: str) -> bool:
@@ -232,7 +231,7 @@ class _Watch:
         self._standing = False  # it was the last test, and only deletions have followed it
 
     def turn(self, turn: Turn) -> None:
-        given = [(call, _shell_command(call)) for call in turn.recorded.calls]
+        given = [(call, _shell_command(call)) for call in turn.recorded.calls] if turn.recorded.calls else ()
         for call, command in given:
             self._call(turn, call, command)
         for write in turn.writes:

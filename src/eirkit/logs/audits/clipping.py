@@ -51,11 +51,17 @@ class HiddenLine:
 
 def clipped_views(trajectory: Trajectory, goal: Collection[str]) -> tuple[ClippedView, ...]:
     """Return the clipped observations of a run."""
+    found = [
+        (turn, [(place, call, marks) for place, call in enumerate(turn.recorded.calls) if (marks := cuts(call))])
+        for turn in trajectory.turns
+        if any(map(cuts, turn.recorded.calls))
+    ]
+    if not found:  # most runs
+        return ()
     last_read = {read.path: turn.number for turn in trajectory.turns for read in turn.reads}
     last_write = {write.path: turn.number for turn in trajectory.turns for write in turn.writes}
     views = []
-    for turn in trajectory.turns:
-        cut = [(place, call, marks) for place, call in enumerate(turn.recorded.calls) if (marks := cuts(call))]
+    for turn, cut in found:
         for place, call, marks in cut:
             paths = _paths_of(turn, call, alone=len(cut) == 1)
             views.append(

@@ -122,8 +122,8 @@ def occupancy(recording: Recording, windows: ContextWindows, trajectory_tokens: 
         window_source=source,
         peak_share=None if peak is None or window is None else peak / window,
         overflow_errors=sum(1 for notice in _notices(recording) if _overflows(notice)),
-        summary_markers=sum(1 for turn in recording.turns if _summarised(turn)),
-        clears=sum(1 for turn in recording.turns if turn.broken == "clear"),
+        summary_markers=sum(map(_summarised, recording.turns)),
+        clears=[turn.broken for turn in recording.turns].count("clear"),
     )
 
 
@@ -156,8 +156,7 @@ def _notices(recording: Recording) -> Iterator[str]:
 
 
 def _overflows(notice: str) -> bool:
-    lowered = notice.lower()
-    return any(words in lowered for words in _OVERFLOW)
+    return any(map(notice.lower().__contains__, _OVERFLOW))
 
 
 def _summarised(turn: RecordedTurn) -> bool:

@@ -96,12 +96,14 @@ def cells(run_id: str, waits: Iterable[RereadInterval]) -> tuple[RereadBin, ...]
         if not wait.distance_tokens:
             continue
         reached = bin_of(wait.distance_tokens)
-        for place in range(reached + 1):
-            above, up_to = _ends(place)
-            key = (wait.needed, place)
-            exposure[key] = exposure.get(key, 0) + min(wait.distance_tokens, up_to) - above
+        needed, above = wait.needed, 0
+        for place in range(reached):  # the bins that it crosses to their end
+            up_to = BIN_TOKENS << place
+            exposure[needed, place] = exposure.get((needed, place), 0) + up_to - above
+            above = up_to
+        exposure[needed, reached] = exposure.get((needed, reached), 0) + wait.distance_tokens - above
         if wait.ending == "reread":
-            rereads[wait.needed, reached] = rereads.get((wait.needed, reached), 0) + 1
+            rereads[needed, reached] = rereads.get((needed, reached), 0) + 1
     return tuple(_cell(run_id, *key, exposure[key], rereads.get(key, 0)) for key in sorted(exposure))
 
 

@@ -179,12 +179,12 @@ def _live_at_breaks(goal: Goal, run: MeasuredRun) -> dict[int, dict[str, int]]:
 
 
 _PATCHES = 1 << 10  # parsed patches that are cached; runs of one task often follow each other
-_YOUNG = 100_000  # allocations between two garbage collections
+_YOUNG = 500_000  # allocations between two garbage collections
 
 
 @contextmanager
 def fewer_collections() -> Iterator[None]:
-    """Collect garbage less often: a run has about a hundred thousand small objects and no cycles."""
+    """Collect garbage less often: a run has some hundred thousand small objects and no cycles."""
     before = gc.get_threshold()
     gc.set_threshold(max(_YOUNG, before[0]) if before[0] else 0, *before[1:])
     try:

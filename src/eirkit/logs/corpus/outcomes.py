@@ -61,10 +61,13 @@ class OutcomesBeside:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._found: dict[Path, Outcomes] = {}
+        self._above: tuple[Path | None, list[Path]] = (None, [])  # the folder asked about last, and those above it
 
     def get(self, folder: Path | None, *names: str) -> bool | None:
         """Return what the nearest result file says about a run in a folder."""
-        for place in self._places(folder):
+        if folder != self._above[0]:
+            self._above = folder, list(self._places(folder))
+        for place in self._above[1]:
             if place not in self._found:
                 self._found[place] = _merge(map(_read_quietly, _reports_in(place)))
             outcome = self._found[place].get(*names)

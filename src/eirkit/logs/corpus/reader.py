@@ -37,13 +37,16 @@ from eirkit.logs.trajectory import FolderFormat, Format, Recording, formats
 from eirkit.registry import call
 
 _KEY = re.compile(rb'"([^"]*)"')
-# Most signs are keys, or contain one: of each, the text between its quotes.
-_KEYS = {
-    sign: found[1]
-    for signs in SIGNS.values()
-    for sign in signs
-    if isinstance(sign, bytes) and (found := _KEY.search(sign))
-}
+# Most signs are keys, or contain one: the signs by the text between their quotes, with the formats that have them.
+_BY_KEY: dict[bytes, list[tuple[bytes, str]]] = {}
+_OTHER_SIGNS: list[tuple[bytes | str, str]] = []
+for _format, _signs in SIGNS.items():
+    for _sign in _signs:
+        if isinstance(_sign, bytes) and (_found := _KEY.search(_sign)):
+            _BY_KEY.setdefault(_found[1], []).append((_sign, _format))
+        else:
+            _OTHER_SIGNS.append((_sign, _format))
+_KEYS = frozenset(_BY_KEY)
 LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".zip")
 GIVEN_UP = 10_000  # damaged parts before the first run after which a document is given up
 OWN_NAMES = frozenset({FILE, *(f"{name}.parquet" for name in TABLES)})  # files of an analysis
@@ -358,16 +361,14 @@ def possible_formats(names: Iterable[str], document: StoredDocument) -> list[str
     head = document.head
     if len(head) >= HEAD_BYTES and not shows_an_object(head):
         return list(names)
-    return [name for name in names if (signs := SIGNS.get(name)) is None or any(_has(document, one) for one in signs)]
+    shown = {name for sign, name in _OTHER_SIGNS if _has(document, sign)}
+    # Searching the head for each of sixty keys took longer than all else that recognises a document.
+    for key in _KEYS.intersection(document.quoted):
+        shown.update(name for sign, name in _BY_KEY[key] if len(sign) == len(key) + 2 or sign in head)
+    return [name for name in names if name in shown or name not in SIGNS]
 
 
 def _has(document: StoredDocument, sign: bytes | str) -> bool:
     if isinstance(sign, str):
         return sign in document.name
-    if sign in BEGINNINGS:
-        return document.head.lstrip().startswith(sign)
-    key = _KEYS.get(sign)
-    if key is None:
-        return sign in document.head
-    # Searching the head for each of sixty keys took longer than all else that recognises a document.
-    return key in document.quoted and (len(sign) == len(key) + 2 or sign in document.head)
+    return document.head.lstrip().startswith(sign) if sign in BEGINNINGS else sign in document.head

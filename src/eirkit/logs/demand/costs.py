@@ -6,9 +6,10 @@ docs/vestige-demand.md defines what counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import compress, islice
+from math import ceil
 from operator import eq
 
 from eirkit.logs.demand.graph import ActionGraph
@@ -90,8 +91,12 @@ def _share_of(some: list[str], lines: Mapping[int, str]) -> float:
 def _shown_before(lines: Mapping[int, str], shown: Mapping[int, str]) -> list[str]:
     """Return the lines that were shown before with the same text: under their numbers, or all a little shifted."""
     # A line with another text was changed by something that the log does not show, such as another branch.
-    same = [line for place, line in lines.items() if shown.get(place) == line]
-    return same or _shown_shifted(lines, shown)
+    return _equal_lines(lines, shown, lines) or _shown_shifted(lines, shown)
+
+
+def _equal_lines(lines: Mapping[int, str], shown: Mapping[int, str], numbers: Iterable[int]) -> list[str]:
+    """Return the lines that were shown with the same text, each under its number among some; without a loop here."""
+    return list(compress(lines.values(), map(eq, map(shown.get, numbers), lines.values())))
 
 
 def _shown_shifted(lines: Mapping[int, str], shown: Mapping[int, str]) -> list[str]:
@@ -99,11 +104,13 @@ def _shown_shifted(lines: Mapping[int, str], shown: Mapping[int, str]) -> list[s
 
     Similar code elsewhere in the file is not the same lines: the shift is small, and nearly all lines must be equal.
     """
-    fewest = max(2.0, _NEARLY_ALL * len(lines))
+    fewest = max(2, ceil(_NEARLY_ALL * len(lines)))
+    first = list(islice(lines.items(), len(lines) - fewest + 1))  # one of so many is among the equal lines
     for by in _SHIFTS:
-        is_same = list(map(eq, map(shown.get, map(by.__add__, lines)), lines.values()))
-        if sum(is_same) >= fewest:
-            return list(compress(lines.values(), is_same))
+        if any(shown.get(place + by) == line for place, line in first):
+            same = _equal_lines(lines, shown, map(by.__add__, lines))
+            if len(same) >= fewest:
+                return same
     return []
 
 

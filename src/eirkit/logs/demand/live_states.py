@@ -113,9 +113,10 @@ def measure_touches(
         paper_goal: the goal by the paper's rule, if `goal` is edit-aware; None measures by the paper's rule throughout.
     """
     turns, edit_aware = trajectory.turns, paper_goal is not None
-    kinds = ([write.kind for write in turn.writes] for turn in turns)
-    accesses = (([read.path for read in turn.reads], [write.path for write in turn.writes]) for turn in turns)
-    graph = build(accesses, kinds)
+    kinds = [[write.kind for write in turn.writes] if turn.writes else () for turn in turns]
+    reads = [[read.path for read in turn.reads] if turn.reads else () for turn in turns]
+    writes = [[write.path for write in turn.writes] if turn.writes else () for turn in turns]
+    graph = build(zip(reads, writes, strict=True), kinds)
     used = slice_to(graph, None, edit_aware=edit_aware)
     needed = used if goal is None else slice_to(graph, goal.paths, goal.segments, edit_aware=edit_aware)
     breaks = {

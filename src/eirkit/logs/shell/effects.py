@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
+from eirkit.facts import replace
 from eirkit.logs.shell.git_commands import git
 from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.outputs import reads_of
@@ -70,11 +70,13 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
     state.effort.begin(len(command) + len(output))
     walk = Walk(state, COMMANDS, output, exit_code)
     folder = state.folder
-    if state.folder[:1] == "/" or state.folder[1:2] == ":" or not state.folder:
-        walk.variables["PWD"] = state.folder or "."
+    has_drive = folder[1:2] == ":"
+    if has_drive or folder[:1] == "/" or not folder:
+        walk.variables["PWD"] = folder or "."
     if exit_code == 0 or "sh: " not in output or not _UNPARSED.search(output):
-        state.on_windows = state.on_windows or state.folder[1:2] == ":" or is_windows(command)
-        walk.run(parse(as_shell(command, on_windows=state.on_windows), state.effort))
+        state.on_windows = state.on_windows or has_drive or is_windows(command)
+        line = as_shell(command, on_windows=True) if state.on_windows else command
+        walk.run(parse(line, state.effort))
     shown = NOT_FOUND.sub("", output) if walk.missing else output
     reads = tuple(reads_of(walk.shown, shown, state)) if walk.shown else ()
     writes = tuple(done.write for done in _completed_writes(walk, output, exit_code)) if walk.written else ()
@@ -142,7 +144,7 @@ def _edited(text: str, write: FileWrite) -> str:
 
 def _completed_writes(walk: Walk, output: str, exit_code: int) -> list[ShellWrite]:
     """Return the writes that happened, in order."""
-    if exit_code == 0 and not any(word in output for word in _COMPLAINTS):
+    if exit_code == 0 and not any(map(output.__contains__, _COMPLAINTS)):
         return walk.written
     done = [done for done in walk.written if not _failed(done, output, exit_code, walk.last_step)]
     return [one for one in done if not _skipped(one.step, walk, output)] if exit_code else done

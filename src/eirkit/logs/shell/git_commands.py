@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from eirkit.facts import replace
 from eirkit.logs.shell.copy_commands import move
 from eirkit.logs.shell.search_commands import grep_tracked
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow
@@ -38,7 +39,7 @@ def git(walk: Walk, call: Invocation) -> Flow:
             value = arguments.pop(0)
             walk.folder = walk.state.absolute(value, walk.folder) if option == "-C" and value else walk.folder
     handler = _VERBS.get(arguments[0]) if arguments else None
-    flow = handler(walk, call._replace(arguments=arguments[1:])) if handler else OTHER
+    flow = handler(walk, replace(call, arguments=arguments[1:])) if handler else OTHER
     walk.folder = folder
     return flow
 

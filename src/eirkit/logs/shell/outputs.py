@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from json import JSONDecoder
 
-from eirkit.facts import fact
+from eirkit.facts import fact, replace
 from eirkit.logs.shell.state import SHOWING, Flow, ShellState, may_complain, without_complaints
 from eirkit.logs.trajectory import FileRead, Lines
 from eirkit.logs.viewer_output import clip_marks
@@ -43,7 +42,7 @@ class _Region:
 
 def reads_of(flows: Sequence[Flow], output: str, state: ShellState) -> Iterator[FileRead]:
     """Yield the reads of the streams that together produced an output."""
-    if not output or not any(flow.kind in SHOWING for flow in flows):
+    if not output or SHOWING.isdisjoint([flow.kind for flow in flows]):
         return
     clipped = bool(clip_marks(output))
     if may_complain(output):
@@ -125,7 +124,7 @@ def _one_file(region: _Region, state: ShellState) -> Flow | None:
     same = len({(flow.numbering, flow.offset) for flow in region.flows}) == 1 and first.numbering
     if not same and _split(region, state) is not None:
         return None
-    return first._replace(chosen=True, numbering=first.numbering if same else "")
+    return replace(first, chosen=True, numbering=first.numbering if same else "")
 
 
 def _split(region: _Region, state: ShellState) -> list[tuple[Flow, str]] | None:
@@ -210,7 +209,7 @@ def _shared(region: _Region, state: ShellState) -> Iterator[FileRead]:
     told: dict[str, FileRead] = {}
     telling = 0
     revisions = tuple(revision for flow in region.flows for revision in flow.revisions)
-    for flow in (flow._replace(revisions=revisions) if revisions else flow for flow in region.flows):
+    for flow in (replace(flow, revisions=revisions) if revisions else flow for flow in region.flows):
         if flow.kind in ("search", "diff") or flow.headed:
             reads = [read for read in _flow_reads(flow, region.text, state) if read.content is not None]
             telling += bool(reads)
@@ -243,13 +242,13 @@ def _flow_reads(flow: Flow, text: str, state: ShellState) -> Iterator[FileRead]:
         elif len(flow.files) == 1:
             yield _file_read(flow, flow.files[0], text)
         else:
-            apart = tuple(flow._replace(headed=False, files=(path,)) for path in flow.files)
+            apart = tuple(replace(flow, headed=False, files=(path,)) for path in flow.files)
             # One command prints its files one after the other; a window is of each or of all, so of neither.
             parts = None if flow.chosen or flow.last is not None else _split(_Region(text, apart), state)
             for one, part in parts or ():
                 yield from _flow_reads(one, part, state) if part.strip() else ()
             if parts is None:
-                yield from _shared(_Region(text, (flow._replace(headed=False),)), state)
+                yield from _shared(_Region(text, (replace(flow, headed=False),)), state)
 
 
 def _headed_reads(flow: Flow, text: str, headings: list[re.Match[str]], state: ShellState) -> Iterator[FileRead]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from eirkit.facts import replace
 from eirkit.logs.shell.copy_commands import copy, move
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, Numbering, chosen, last_lines, window
 from eirkit.logs.shell.view_commands import contents
@@ -237,7 +238,7 @@ def _as_unix(handler: Callable[[Walk, Invocation], Flow]) -> Callable[[Walk, Inv
         deep = ["-r"] if "-recurse" in options.flags else []
         if call.name.lower() in _RENAMES and len(words) == 2 and "/" not in words[1]:
             words[1] = posixpath.join(posixpath.dirname(words[0]), words[1])
-        return handler(walk, call._replace(arguments=[*deep, *words]))
+        return handler(walk, replace(call, arguments=[*deep, *words]))
 
     return run
 

@@ -62,7 +62,7 @@ def effects_of(text: str, arguments: tuple[str, ...] = ()) -> ProgramEffects:
 
 @lru_cache(maxsize=64)
 def _may_touch(text: str) -> bool:
-    return any(sign in text for sign in _SIGNS)
+    return any(map(text.__contains__, _SIGNS))
 
 
 @lru_cache(maxsize=512)

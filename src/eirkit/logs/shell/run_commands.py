@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
+from eirkit.facts import replace
 from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.powershell_commands import as_shell
 from eirkit.logs.shell.python_programs import effects_of
@@ -171,7 +171,7 @@ def shell(walk: Walk, call: Invocation) -> Flow:
     if words and words[0].startswith("-") and len(words) > 1:
         return walk.within(_parsed(walk, words[1]))
     if words:
-        return script(walk, call._replace(arguments=words))
+        return script(walk, replace(call, arguments=words))
     return walk.within(_parsed(walk, call.stdin.text)) if call.stdin.kind == "text" and call.stdin.text else OTHER
 
 
@@ -212,15 +212,15 @@ def python(walk: Walk, call: Invocation) -> Flow:
     while words and words[0].startswith("-") and words[0] not in ("-c", "-m", "-"):
         words = words[2 if words[0] in ("-W", "-X") else 1 :]
     if words[:1] == ["-c"]:
-        return _python(walk, call._replace(arguments=words[1:]), words[1]) if len(words) > 1 else OTHER
+        return _python(walk, replace(call, arguments=words[1:]), words[1]) if len(words) > 1 else OTHER
     if words[:1] == ["-m"]:
-        return _module(walk, call._replace(arguments=words[1:]))
+        return _module(walk, replace(call, arguments=words[1:]))
     if words and words[0] != "-":
-        return script(walk, call._replace(arguments=words))
+        return script(walk, replace(call, arguments=words))
     text = call.stdin.text
     if text is None and call.stdin.kind == "files" and len(call.stdin.files) == 1:
         text = walk.text_of(call.stdin.files[0])
-    return _python(walk, call._replace(arguments=words or ["-"]), text) if text else OTHER
+    return _python(walk, replace(call, arguments=words or ["-"]), text) if text else OTHER
 
 
 def _module(walk: Walk, call: Invocation) -> Flow:

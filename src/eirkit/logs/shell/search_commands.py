@@ -11,6 +11,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from eirkit.facts import replace
 from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.logs.shell.syntax import Chain, Command, Node
@@ -52,7 +53,7 @@ def grep(walk: Walk, call: Invocation) -> Flow:
     """Search files; where only names are printed, return them if the run has seen them before."""
     flow = _grep_lines(walk, call)
     if flow.kind == "other" and ("l" in "".join(word for word in call.arguments if word.startswith("-"))):
-        return flow._replace(listed=_recalled(walk, [call.name, *call.arguments]))
+        return replace(flow, listed=_recalled(walk, [call.name, *call.arguments]))
     return flow
 
 
@@ -88,7 +89,7 @@ def _sought(name: str, options: ParsedOptions, patterns: list[str]) -> tuple[str
 def _filtered(stdin: Flow, options: ParsedOptions) -> Flow:
     flow = chosen(stdin)
     if options.has("-n", "--line-number") and flow.kind == "files" and not flow.numbering and not stdin.chosen:
-        return flow._replace(numbering="colon", offset=stdin.first - 1)
+        return replace(flow, numbering="colon", offset=stdin.first - 1)
     return flow
 
 
@@ -125,7 +126,7 @@ def grep_tracked(walk: Walk, call: Invocation) -> Flow:
     revisions = tuple(word for word in operands[1:] if not _looks_like_file(word) and f"\n{word}:" in lines)
     if revisions:
         return Flow("search", folder=walk.folder, revisions=revisions)
-    return grep(walk, call._replace(name="rgrep", stdin=NOTHING))
+    return grep(walk, replace(call, name="rgrep", stdin=NOTHING))
 
 
 def find(walk: Walk, call: Invocation) -> Flow:
@@ -160,7 +161,7 @@ def xargs(walk: Walk, call: Invocation) -> Flow:
     if replaces:
         return _on_each(walk, words, replaces, given[:_MOST_NAMES], NOTHING)
     flow = walk.invoke([*words, *given[:200]] if words else ["echo", *given])
-    return flow._replace(bases=()) if flow.kind == "search" else flow
+    return replace(flow, bases=()) if flow.kind == "search" else flow
 
 
 def _on_each(walk: Walk, words: Sequence[str], mark: str, names: Sequence[str], stdin: Flow) -> Flow:

@@ -47,21 +47,21 @@ class Command:
     inner: tuple[Node, ...] = ()  # command and process substitutions in its words
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Pipeline:
     """Commands whose outputs feed one another."""
 
     stages: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Chain:
     """Commands one after the other; the connector precedes its command."""
 
     items: tuple[tuple[Connector, Node], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Group:
     """A body with its own redirections: a subshell, braces, a branch, or a loop without a list."""
 
@@ -72,7 +72,7 @@ class Group:
     feeds: bool = False  # a process substitution: its output is read like a file
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Loop:
     """A body that runs once for every word."""
 
@@ -81,7 +81,7 @@ class Loop:
     body: Node
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class FunctionDefinition:
     """A shell function."""
 
@@ -93,8 +93,8 @@ Node: TypeAlias = Command | Pipeline | Chain | Group | Loop | FunctionDefinition
 EMPTY = Chain(())
 
 
-_WORD = r"""(?:[\w./:,@%+-][\w./:,@%+=-]*|'[^'\r]*'|"[^"\\$`\r]*")"""
-_PLAIN = re.compile(rf"{_WORD}(?: +{_WORD})*(?: +\| +{_WORD}(?: +{_WORD})*)*\s*", re.ASCII)
+_WORD = r"""(?:[\w./:,@%+-][\w./:,@%+=-]*+|'[^'\r]*+'|"[^"\\$`\r]*+")"""
+_PLAIN = re.compile(rf"{_WORD}(?: ++{_WORD})*+(?: ++\| ++{_WORD}(?: ++{_WORD})*+)*+\s*+", re.ASCII)
 _TOKEN = re.compile(rf"{_WORD}|\|", re.ASCII)
 _GRAMMAR_WORDS = frozenset(
     {"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "function", "select",
@@ -109,16 +109,24 @@ def parse_plain(command: str) -> Node | None:
         return None
     quoted = "'" in command or '"' in command
     tokens = _TOKEN.findall(command) if quoted else command.split()
+    if "|" not in tokens:  # most of them
+        return _plain_stage(tokens, quoted)
     stages: list[Command] = []
     start = 0
     while start < len(tokens):
         end = tokens.index("|", start) if "|" in tokens[start:] else len(tokens)
-        words = tokens[start:end]
-        if "=" in words[0] or words[0] in _GRAMMAR_WORDS:
+        stage = _plain_stage(tokens[start:end], quoted)
+        if stage is None:
             return None
-        stages.append(Command(tuple([_bare(word) for word in words] if quoted else words)))
+        stages.append(stage)
         start = end + 1
-    return stages[0] if len(stages) == 1 else Pipeline(tuple(stages))
+    return Pipeline(tuple(stages))
+
+
+def _plain_stage(words: list[str], quoted: bool) -> Command | None:
+    if "=" in words[0] or words[0] in _GRAMMAR_WORDS:
+        return None
+    return Command(tuple([_bare(word) for word in words] if quoted else words))
 
 
 def _bare(word: str) -> str:

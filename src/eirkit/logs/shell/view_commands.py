@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from eirkit.facts import replace
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, last_lines, merged, window
 from eirkit.logs.shell.walk import Handler, Invocation, ShellWrite, Walk
 from eirkit.logs.shell.words import Glob, split_options
@@ -79,7 +80,7 @@ def _each(walk: Walk, flow: Flow, operands: list[str], first: int, last: int | N
     if flow.kind == "mixed":
         return chosen(flow)
     # These names resolve globs that match no known file.
-    return flow._replace(kind="files", headed=True, folder=walk.folder, first=first, last=last)
+    return replace(flow, kind="files", headed=True, folder=walk.folder, first=first, last=last)
 
 
 def cat(walk: Walk, call: Invocation) -> Flow:
@@ -102,7 +103,7 @@ def numbered(flow: Flow) -> Flow:
         return OTHER
     if flow.headed or flow.kind == "mixed":
         return chosen(flow)
-    return flow._replace(numbering="tab", offset=flow.first - 1) if flow.kind == "files" and not flow.chosen else flow
+    return replace(flow, numbering="tab", offset=flow.first - 1) if flow.kind == "files" and not flow.chosen else flow
 
 
 def nl(walk: Walk, call: Invocation) -> Flow:
@@ -169,7 +170,7 @@ def _in_place_apart(arguments: list[str]) -> list[str]:
 def _by_number(flow: Flow, script: str, quiet: bool) -> Flow:
     if quiet and (spans := _spans(script)):
         kept = window(flow, min(first for first, _ in spans), _furthest(spans))
-        return kept if len(spans) == 1 or kept.numbering else kept._replace(chosen=kept.shows_files)
+        return kept if len(spans) == 1 or kept.numbering else replace(kept, chosen=kept.shows_files)
     if not quiet and (found := _SED_QUIT.fullmatch(script)):
         return window(flow, 1, int(found[1]))
     return chosen(flow)
@@ -271,7 +272,7 @@ def diff(walk: Walk, call: Invocation) -> Flow:
     if options.has("-r", "--recursive"):
         return Flow("diff", folder=walk.folder)
     flow = Flow("files", files=files, chosen=True) if files else OTHER
-    return flow if call.stdin.kind != "files" else flow._replace(files=(*flow.files, *call.stdin.files))
+    return flow if call.stdin.kind != "files" else replace(flow, files=(*flow.files, *call.stdin.files))
 
 
 def silent_reader(walk: Walk, call: Invocation) -> Flow:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
-from eirkit.facts import fact
+from eirkit.facts import fact, replace
 from eirkit.limits import check_time
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, ShellState, chosen, files_complained_of, merged
 from eirkit.logs.shell.syntax import EMPTY, FED, Chain, Command, Group, Loop, Node, Pipeline, Redirect
@@ -42,7 +42,8 @@ class ShellWrite:
     line: int = 0  # line of the script, to compare with the line in a traceback
 
 
-class Invocation(NamedTuple):
+@fact
+class Invocation:
     """One command with its arguments."""
 
     name: str
@@ -57,6 +58,15 @@ Handler: TypeAlias = "Callable[[Walk, Invocation], Flow]"
 class Walk:
     """The interpretation of one call."""
 
+    steps = 0
+    rounds = 0  # iterations of loops
+    last_step = 0  # the command that determines the call's exit code
+    hushed = 0  # the last step whose errors do not reach the agent
+    depth = 0
+    missing: frozenset[str] = _NONE
+    unmatched: frozenset[str] = _NONE
+    is_over = False
+
     def __init__(
         self, state: ShellState, commands: Mapping[str, Handler], output: str = "", exit_code: int = 0
     ) -> None:
@@ -68,21 +78,13 @@ class Walk:
         self.written: list[ShellWrite] = []
         self.targets: set[str] = set()  # files that were written
         self.is_new: dict[str, bool] = {}  # of each file that was shown: whether it had been written before
-        self.steps = 0
-        self.rounds = 0  # iterations of loops
-        self.last_step = 0  # the command that determines the call's exit code
         self.names: list[str] = []  # names of the commands, by step
         self.cleaned: dict[str, None] = {}  # files restored to the last commit
         self.held: dict[str, Flow] = {}  # variables that hold a stream, as after `x=$(cat f)` or `read`
-        self.hushed = 0  # the last step whose errors do not reach the agent
         self.guards: dict[int, int] = {}  # steps that run only if an earlier one succeeded
-        self.depth = 0
-        self.missing: frozenset[str] = _NONE
-        self.unmatched: frozenset[str] = _NONE
         if " found" in output:
             self.missing = frozenset(found[1] or found[2] for found in NOT_FOUND.finditer(output))
             self.unmatched = frozenset(_NO_MATCHES.findall(output))
-        self.is_over = False
 
     def run(self, node: Node, stdin: Flow = NOTHING) -> None:
         """Interpret a node whose output goes to the call's output."""
@@ -122,7 +124,8 @@ class Walk:
         """Interpret a command given by its words, as run by `xargs` or `sudo`."""
         if not words or self.depth >= _DEEPEST or not self._may_go_on(1 + len(words) // _WORDS_PER_COMMAND):
             return OTHER
-        check_time()
+        if self.steps:  # before the first command the call was checked
+            check_time()
         name = words[0].rpartition("/")[2].removesuffix(".exe")
         self.steps += 1
         self.last_step = self.steps
@@ -151,7 +154,7 @@ class Walk:
             handler = self.commands["python"]
         if handler is None and "/" in word:
             handler = self.commands["./"]
-            call = call._replace(arguments=[word, *call.arguments])
+            call = replace(call, arguments=[word, *call.arguments])
         return handler(self, call) if handler else OTHER
 
     def within(self, node: Node, stdin: Flow = NOTHING) -> Flow:
@@ -316,7 +319,7 @@ class Walk:
         # Names with a commit before them are those of a search in that commit.
         held = held and not any(f"\n{one}:" in f"\n{self.output}" for flow in after for one in flow.revisions)
         # A text that may not have been printed still separates two files if it is found.
-        self.shown[before:] = [flow._replace(optional=True) for flow in after if not held or flow.kind == "text"]
+        self.shown[before:] = [replace(flow, optional=True) for flow in after if not held or flow.kind == "text"]
 
     def _left_held(self, left: Sequence[Flow], node: Node, step: int) -> bool | None:
         """Return whether what precedes `||` showed a file and the call succeeded, so the right side did not run."""

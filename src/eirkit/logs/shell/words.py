@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
+from eirkit.facts import fact
 from eirkit.logs.shell.syntax import Word, WordPiece
 
 
-class ParsedOptions(NamedTuple):
+@fact
+class ParsedOptions:
     """Options with their values, and the operands."""
 
     operands: list[str]
@@ -48,7 +49,7 @@ def split_options(arguments: Sequence[str], valued: str = "", long_valued: Seque
         if waiting is not None:
             values.setdefault(waiting, []).append(argument)
             waiting = None
-        elif not argument.startswith("-") or argument == "-":
+        elif argument[:1] != "-" or argument == "-":
             operands.append(argument)
         elif argument == "--":
             operands.extend(arguments[index + 1 :])

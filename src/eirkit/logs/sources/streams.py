@@ -326,8 +326,9 @@ def without_compression(name: str) -> str:
 
 def as_label(text: str) -> str:
     """Return an untrusted file name as text that can be printed and stored anywhere."""
-    text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    if not (text.isascii() and text.isprintable()):
+        text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= LONGEST_LABEL else f"…{text[-LONGEST_LABEL:]}"
 
 

@@ -1,6 +1,6 @@
 """What one log says about time, tokens and losses: its responses, and from its runs the reads, breaks and instructions.
 
-The numbers about runs are those of `eirkit vestige analyze`, with tokens of files estimated by their characters.
+The numbers about runs are those of `eirkit vestige analyze`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import Analysis, AnalysisOptions, fewer_collections, measured_or_skipped
 from eirkit.logs.corpus.reader import CorpusReader
 from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument, open_document
-from eirkit.logs.tokens import estimating_counter
+from eirkit.logs.tokens import exact_counter
 from eirkit.logs.trajectory import Recording
 from eirkit.logs.week.responses import METERS, MeteredDocument, Response, take_messages
 
@@ -130,7 +130,7 @@ def _read(document: StoredDocument, place: LogPlace) -> LogFacts:
         except InputFileError as error:
             skipped.append(Skipped(document.source, str(error)))
     for item in _reader().read(metered, place.root, place.agent):
-        found = item if isinstance(item, Skipped) else measured_or_skipped(item, None, _options(), estimating_counter())
+        found = item if isinstance(item, Skipped) else measured_or_skipped(item, None, _options(), exact_counter())
         if isinstance(item, Recording) and isinstance(found, Analysis):
             runs.append((item, found))
         elif isinstance(found, Skipped):

@@ -35,7 +35,7 @@ from eirkit.logs.week.facts import (
 )
 from eirkit.logs.week.responses import METERS, Response
 
-LAYOUT = 1  # of the stored facts; another number makes all of them obsolete
+LAYOUT = 2  # of the stored facts; another number makes all of them obsolete
 PARALLEL_BYTES = 16 << 20  # of new logs, from which starting workers saves more than it costs
 _FAST = 1  # the level of compression
 _ROWS: dict[str, type] = {
@@ -55,6 +55,7 @@ class FoundFacts:
     logs: tuple[LogFacts, ...]
     new_logs: int
     new_bytes: int
+    newest: float | None  # when the last of all logs was written to, those that were not read included
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,14 @@ class _Log:
     place: LogPlace
     state: str  # changes whenever the log does
     size: int
+    written: float
 
 
 def collect(places: Iterable[LogPlace], since: float, store: Path) -> FoundFacts:
     """Return the facts of the logs that were written to since a time, reading only what the store does not have."""
-    logs = sorted(_changed(places, since), key=lambda one: str(one.place.path))
+    every = list(_stored(places))
+    # What was written before cannot tell of a later time.
+    logs = sorted((one for one in every if one.written >= since), key=lambda one: str(one.place.path))
     kept = _read_store(store, logs)
     found = {one.state: _decoded(kept[one.state]) for one in logs if one.state in kept}
     new = [one for one in logs if found.get(one.state) is None]
@@ -75,12 +79,15 @@ def collect(places: Iterable[LogPlace], since: float, store: Path) -> FoundFacts
         _write_store(store, [(one, made[one.state]) for one in new if one.state in made])
     everything = {**{state: facts for state, facts in found.items() if facts is not None}, **made}
     return FoundFacts(
-        tuple(everything[one.state] for one in logs if one.state in everything), len(new), sum(one.size for one in new)
+        tuple(everything[one.state] for one in logs if one.state in everything),
+        len(new),
+        sum(one.size for one in new),
+        max((one.written for one in every), default=None),
     )
 
 
-def _changed(places: Iterable[LogPlace], since: float) -> Iterator[_Log]:
-    """Yield the logs that were written to since a time; what was written before cannot tell of a later time."""
+def _stored(places: Iterable[LogPlace]) -> Iterator[_Log]:
+    """Yield the logs that are there, each with when it was last written to."""
     own = f"{LAYOUT}:{version('eirkit')}"
     for place in places:
         sizes, latest, total = [], 0.0, 0
@@ -89,8 +96,8 @@ def _changed(places: Iterable[LogPlace], since: float) -> Iterator[_Log]:
                 known = path.stat()
                 sizes.append((known.st_size, known.st_mtime_ns))
                 latest, total = max(latest, known.st_mtime), total + known.st_size
-        if sizes and latest >= since:
-            yield _Log(place, f"{own}:{place.agent}:{_key(place)}:{sizes}", total)
+        if sizes:
+            yield _Log(place, f"{own}:{place.agent}:{_key(place)}:{sizes}", total, latest)
 
 
 def _key(place: LogPlace) -> str:
@@ -187,19 +194,18 @@ class AgentHome:
 
 
 def agent_homes(home: Path, environment: Mapping[str, str]) -> list[AgentHome]:
-    """Return the folders of logs that exist below a home folder, or where the environment says."""
+    """Return the folders of logs below a home folder, or where the environment says; not all of them need exist."""
     lines = (".jsonl",)
     claude = _folders(environment, "CLAUDE_CONFIG_DIR", home / ".claude", home / ".config" / "claude")
     (codex, *_) = _folders(environment, "CODEX_HOME", home / ".codex")
     (data, *_) = _folders(environment, "XDG_DATA_HOME", home / ".local" / "share")
-    known = [
+    return [
         *(AgentHome("claude-code", folder / "projects", "", lines) for folder in claude),
         AgentHome("codex", codex / "sessions", "rollout-", lines),
         AgentHome("codex", codex / "archived_sessions", "rollout-", lines),
         AgentHome("gemini-cli", home / ".gemini" / "tmp", "session-", (".json", *lines)),
         AgentHome("opencode", data / "opencode", "opencode", (".db",)),
     ]
-    return [one for one in known if one.folder.is_dir()]
 
 
 def _folders(environment: Mapping[str, str], name: str, *usual: Path) -> list[Path]:

@@ -94,7 +94,9 @@ class WeekTotals:
     repeat_tokens: int = 0
     compactions: int = 0
     clears: int = 0
+    unmeasured: int = 0  # of compactions and clears: no file was used later, so that what they dropped is not known
     dropped_tokens: int = 0
+    unknown_tokens: int = 0  # of which the logs do not show whether they were dropped, too
     reread_tokens: int = 0
     instructions_dropped: int = 0
     instructions_broken: int = 0
@@ -119,7 +121,9 @@ class WeekTotals:
         elif isinstance(one, ContextLoss):
             self.compactions += one.kind == "compaction"
             self.clears += one.kind == "clear"
+            self.unmeasured += not one.measured
             self.dropped_tokens += one.dropped_tokens
+            self.unknown_tokens += one.unknown_tokens
             self.reread_tokens += one.reread_tokens
             self.reread_usd += Decimal(0) if money is None else money.fresh
         elif isinstance(one, InstructionLoss):

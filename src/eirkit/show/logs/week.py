@@ -59,14 +59,21 @@ def price_dates(prices: PriceList, models: Sequence[str]) -> list[str]:
     return sorted({by_name[name].as_of.isoformat() for name in found if name is not None})
 
 
-def week_document(data: Mapping[str, Any], zone: tzinfo | None) -> Document:
-    """Return the document of a week."""
+def week_document(data: Mapping[str, Any], zone: tzinfo | None, command: str) -> Document:
+    """Return the document of a week.
+
+    Args:
+        command: what was typed, without its `--since`.
+    """
     span = f"{_day(data['since'], zone)} to {_day(data['until'], zone)}"
     where = f" in {Path(data['project']).name}" if data["project"] else ""
     title = f"Coding agents{where}, {span}"
     if not data["total"]["responses"]:
-        said = f"No response of an agent is logged from {span}."
-        return Document("week", title, (said, *_looked(data)), data)
+        said = f"No response with its tokens is logged{where} from {span}."
+        then = "eirkit week -h"
+        if data["newest"] is not None and data["newest"] < data["since"]:
+            then = f"{command} --since {_day(data['newest'], zone)}"
+        return Document("week", title, (said, *_looked(data), *_missed(data, zone)), data, next=then)
     sections = [
         *_advice(data),
         Section("", (), (_spent(data), _lost(data), _days(data), _shares(data))),
@@ -172,9 +179,17 @@ def _figures(
         "instructions_broken": "… and then broken",
     }
     yield from ((label, _figure(now, key), _figure(before, key)) for key, label in labels.items())
+    if now["unknown_tokens"] or before["unknown_tokens"]:
+        yield "needed, unknown if dropped", f"{now['unknown_tokens']:,}", f"{before['unknown_tokens']:,}"
 
 
 def _figure(total: Mapping[str, Any], key: str) -> str:
+    if key == "dropped_tokens" and total["unmeasured"]:
+        lost = total["compactions"] + total["clears"]
+        known = f", not measured for {total['unmeasured']:,} of {lost:,}"
+        return "unknown" if total["unmeasured"] == lost else f"at least {total[key]:,}{known}"
+    if key == "dropped_tokens" and total["unknown_tokens"]:
+        return f"at least {total[key]:,}"
     if key == "repeat_tokens" and total["read_tokens"]:
         return f"{total[key]:,} ({share(total[key] / total['read_tokens'])})"
     if key == "reread_tokens" and total["reread_usd"]:
@@ -252,12 +267,17 @@ def _notes(data: Mapping[str, Any]) -> Iterator[str]:
 
 def _looked(data: Mapping[str, Any]) -> Iterator[str]:
     agents = [f"{NAMES.get(one['agent'], one['agent'])} ({counted(one['logs'], 'log')})" for one in data["sources"]]
-    found = (
-        f"Logs of {listed(agents)}" if agents else "No logs of Claude Code, Codex, Gemini CLI or opencode were found"
-    )
-    yield f"{found}; tokens of files are estimated by their characters."
+    yield f"Logs of {listed(agents)}." if agents else "No logs of Claude Code, Codex, Gemini CLI or opencode were read."
     if data["other_formats"]:
         yield f"Left out, because their tokens are not read yet: {listed(data['other_formats'])}."
+
+
+def _missed(data: Mapping[str, Any], zone: tzinfo | None) -> Iterator[str]:
+    """Yield where logs were looked for, and from when the newest of them is."""
+    absent = {one for one in data["looked_in"] if not Path(one).exists()}
+    yield f"Looked in {listed([f'{one} (not there)' if one in absent else one for one in data['looked_in']])}."
+    if data["newest"] is not None:
+        yield f"The newest log found is of {datetime.fromtimestamp(data['newest'], zone):%Y-%m-%d %H:%M}."
 
 
 def _chart(data: Mapping[str, Any]) -> Chart:
@@ -293,6 +313,7 @@ def _lists(data: Mapping[str, Any]) -> Iterator[Table]:
         Column("kind", "kind"),
         Column.of(BREAK_MEASURES["live_tokens"]),
         Column.of(BREAK_MEASURES["dropped_tokens"]),
+        *((Column.of(BREAK_MEASURES["unknown_tokens"]),) if data["total"]["unknown_tokens"] else ()),
         Column("reread_tokens", "tokens read again"),
     )
     yield Table("losses", "Compactions that dropped most", losses, tuple(data["losses"]))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.model import ModelOptions
-from eirkit.runs.cells import NATIVE, Access
+from eirkit.runs.cells import NATIVE
 from eirkit.runs.manifest import Manifest
 from eirkit.runs.suite import AXES
 from eirkit.runs.values import DEFAULT, read_seeds, show_seeds
@@ -152,25 +152,6 @@ def rescue_command(
     words += _memory_words(row) if row["memory"] else []
     words += ["--model", row["model"], *model_words(options), "--seeds", seeds_text(seeds), "--out", str(out)]
     return shlex.join(words)
-
-
-def control_command(settings: Mapping[str, Any], access: Access) -> str:
-    """Return the sweep that runs the arm of a rescue in which nothing is restored.
-
-    Args:
-        settings: of the rescue, as its plan has them.
-    """
-    task = settings["task"]
-    words = ["eirkit", "lacuna", "run", task["workload"]]
-    words += ["--preset", task["preset"]] if task.get("preset") else [*_task_words(task), "--h", str(settings["h"])]
-    if settings.get("memory"):
-        words += _memory_words(settings)
-    elif access.is_controlled:
-        words += ["--policy", str(access.policy)]
-    else:
-        words += ["--condition", access.condition]
-    words += ["--seeds", seeds_text(read_seeds(settings["seeds"])), "--model", ",".join(settings["models"])]
-    return shlex.join([*words, *model_words(settings["options"])])
 
 
 def _memory_words(told: Mapping[str, Any]) -> Iterator[str]:

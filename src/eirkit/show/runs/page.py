@@ -22,7 +22,7 @@ from eirkit.show.runs.command_line import rescue_command, rescue_condition, seed
 from eirkit.show.runs.demand import demand_section
 from eirkit.show.runs.evidence import SECTIONS
 from eirkit.show.runs.folder import Coordinates, Evidence, SweepFolder, condition_of, read_sweep
-from eirkit.show.runs.pivot import Pivot, chosen_cells, pivot_section
+from eirkit.show.runs.pivot import Pivot, chosen_cells, chosen_words, pivot_section
 from eirkit.show.runs.possible import possible_section
 from eirkit.show.runs.ranking import choice_section, ranked_headline
 from eirkit.show.runs.words import word_headline, words_section
@@ -151,10 +151,14 @@ def page_of(sweep: SweepFolder, pivot: Pivot | None = None) -> Page:
     Args:
         pivot: what its table and figure for papers show, and which cells the page is about; all by default.
     """
-    pivot = pivot or Pivot()
+    pivot, cells = pivot or Pivot(), len(sweep.rows)
     sweep = chosen_cells(sweep, pivot)
-    if in_words(sweep.rows):
-        return _page_in_words(sweep, pivot)
+    page = (_page_in_words if in_words(sweep.rows) else _page_in_steps)(sweep, pivot)
+    said = chosen_words(pivot, len(sweep.rows), cells)
+    return replace(page, headline=replace(page.headline, sentences=(*page.headline.sentences, *said)))
+
+
+def _page_in_steps(sweep: SweepFolder, pivot: Pivot) -> Page:
     losses, repair = losses_of(sweep.rows), repair_near(sweep)
     choice = choice_in(sweep)
     ranked = None if choice is None else ranked_headline(choice)

@@ -6,7 +6,8 @@ interval of the mean. Settings are never pooled: what is neither across nor a pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
@@ -15,16 +16,18 @@ from eirkit.errors import UsageError
 from eirkit.findings.intervals import half_width, mean_share
 from eirkit.findings.statistics import deviation
 from eirkit.measures import UNITS, Measure
+from eirkit.runs.control import CAPABILITY
 from eirkit.show.differences import measure_of
 from eirkit.show.document import Axis, Chart, Figure, Section, Series, anchor
 from eirkit.show.runs.figures import FIGURES
-from eirkit.show.runs.folder import Coordinates, RunFacts, SweepFolder, in_order
+from eirkit.show.runs.folder import Coordinates, Evidence, RunFacts, SweepFolder, in_order
 from eirkit.show.table import Column, Table, counted, listed
 
 Row = Mapping[str, Any]
 Known = Mapping[str, Sequence[tuple[int, float]]]  # of each cell its runs that have a value: seed and value
 FEWEST_PANELS, MOST_PANELS = 2, 12
 MOST_ACROSS = 12  # columns of a table that fits a page
+_FAILED_IN = ("workload", "model", "condition", "kind")  # what failures are counted by
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,50 @@ def chosen_cells(sweep: SweepFolder, pivot: Pivot) -> SweepFolder:
     )
     if not rows:
         raise UsageError("no cell has all values of --only; choose fewer")
-    kept = {row["cell"] for row in rows}
-    return replace(sweep, rows=rows, runs=tuple(run for run in sweep.runs if run.cell in kept))
+    kept, asked = {row["cell"] for row in rows}, {(row["model"], row["workload"]) for row in rows}
+    return replace(
+        sweep,
+        rows=rows,
+        runs=tuple(run for run in sweep.runs if run.cell in kept),
+        failures=tuple(_failures_of(rows, sweep.failures)),
+        excluded=tuple(one for one in sweep.excluded if one[:2] in asked),
+        scored=sum(row["scored"] for row in rows),
+        planned=sum(row["seeds"] * row.get("repeats", 1) for row in rows),
+        evidence=tuple(one for one in sweep.evidence if _concerns(one, rows)),
+    )
+
+
+def _failures_of(rows: Sequence[Row], groups: Sequence[Row]) -> Iterator[Row]:
+    """Yield the failures of some cells; a summary counts them by kind and keeps messages for all cells together."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    for row in rows:
+        for kind, count in row["failures"].items():
+            counts[(row["workload"], row["model"], row["memory"] or row["condition"], kind)] += count
+    for place, count in counts.items():
+        same = [one for one in groups if tuple(one[name] for name in _FAILED_IN) == place]
+        messages = "; or ".join(one["message"] for one in same)
+        yield {**dict(zip(_FAILED_IN, place, strict=True)), "runs": count, "message": messages}
+    asked = {(row["model"], row["workload"]) for row in rows}
+    yield from (one for one in groups if one["condition"] == CAPABILITY and (one["model"], one["workload"]) in asked)
+
+
+def _concerns(found: Evidence, rows: Sequence[Row]) -> bool:
+    """Return whether an experiment was made with the model, the workload and, where it has one, the h of a cell."""
+    asked = found.manifest["settings"]
+    workloads = {task["workload"] for task in (asked["tasks"] if "tasks" in asked else [asked["task"]])}
+    return any(
+        row["model"] in asked["models"] and row["workload"] in workloads and asked.get("h", row["h"]) == row["h"]
+        for row in rows
+    )
+
+
+def chosen_words(pivot: Pivot, cells: int, whole: int) -> tuple[str, ...]:
+    """Return which cells are shown, as a sentence; nothing if all are."""
+    if not pivot.only:
+        return ()
+    numbers = {name: [int(one) if one.isdecimal() else one for one in values] for name, values in pivot.only.items()}
+    named = " and ".join(f"{name} = {', '.join(map(str, sorted(of, key=in_order)))}" for name, of in numbers.items())
+    return (f"Only cells with {named}: {cells:,} of {whole:,}.",)
 
 
 def pivot_section(sweep: SweepFolder, pivot: Pivot) -> Section | None:
