@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.registry import Registry, records_read, references_in
-from eirkit.show.differences import Comparison
+from eirkit.show.comparison import Comparison
 from eirkit.show.document import Page
 
 _RESOLVED = ("workload", "policy", "memory", "condition")  # axes of a suite that are looked up when it is read

@@ -1,4 +1,4 @@
-"""Reads a `vestige analyze` folder into the run outcomes, failure AUC and cohort statistics that its page shows."""
+"""Reads a `vestige analyze` folder into what its page shows (outcomes, AUC, cohorts), and compares two of them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from eirkit.logs.cohorts.run_columns import Floats, RunColumns, read_runs
 from eirkit.logs.corpus.analysis import Analysis
 from eirkit.logs.corpus.summary import AnalysisSummary
 from eirkit.logs.inference.auc import Auc, failure_auc
+from eirkit.logs.measures import COHORT_MEASURES
 from eirkit.logs.tables import read_analysis
-from eirkit.show.differences import Comparison, MeasuredPair, changes_between, difference_of
+from eirkit.show.comparison import Comparison, MeasuredPair, changes_between, difference_of
 from eirkit.show.folders import comparers
+from eirkit.show.logs.sentences import GOAL_COLUMNS
+from eirkit.show.table import Column
 
 MOST_TESTED = 20_000  # runs on which a page runs every test; beyond it the page names the command instead
 MEASURES: Mapping[str, Callable[[RunColumns], Floats]] = {
@@ -31,6 +34,15 @@ MEASURES: Mapping[str, Callable[[RunColumns], Floats]] = {
     "tool_turns": lambda runs: runs.tool_turns,
     "rework": lambda runs: runs.rework.astype(float),
 }
+SIDE_COLUMNS = (
+    Column("cohort", "folder"),
+    Column("runs", "runs"),
+    Column("resolved", "resolved"),
+    *GOAL_COLUMNS,
+    Column.of(COHORT_MEASURES["failure_auc"]),
+    Column("auc_low", "from", 3, meaning="95% interval"),
+    Column("auc_high", "to", 3),
+)
 _MEASURING = ("options.visibility", "options.goal_tests", "options.own_edits")
 
 
@@ -131,7 +143,8 @@ def compare_analyses(a: Path, b: Path) -> Comparison:
     sides = analyse_cohorts([a, b], AnalysisPlan(), by="folder", analyses=())["cohorts"]
     warnings = tuple(_warnings(left, right, [change.name for change in changes], by_run=by_run))
     unit = "runs" if by_run else "tasks"
-    return Comparison("vestige-analysis", names[0], names[1], unit, tuple(overall), (), changes, warnings, tuple(sides))
+    found = (unit, tuple(overall), (), changes, warnings, tuple(sides))
+    return Comparison("vestige-analysis", names[0], names[1], *found, side_columns=SIDE_COLUMNS)
 
 
 def _settings(document: Mapping[str, Any]) -> dict[str, Any]:
