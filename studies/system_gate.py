@@ -18,7 +18,7 @@ from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory, reason_
 from eirkit.testing import check_memory
 
 SECONDS = 600.0  # of one call, which on a busy machine may take many
-LIMIT = 720.0  # of all requirements of one system; those that are left are named
+LIMIT = 600.0  # seconds of all requirements of one system; those that are left are named
 
 
 def try_system(name: str, profile: str | None) -> dict[str, Any]:

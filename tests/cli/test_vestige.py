@@ -11,9 +11,9 @@ import pytest
 
 from eirkit.cli.vestige.analyze import CorpusProgress, _in_vain
 from eirkit.cli.vestige.show import _break_line
+from tests import warm
 from tests.processes import completed
 
-EIRKIT = str(Path(sys.executable).with_name("eirkit"))
 ACCESSES = [
     ("a.py", 100, ""), ("b.py", 50, ""), ("g.py", 200, ""), ("", 210, "g.py"),
     ("c.py", 30, ""), ("", 40, "d.py"), ("g.py", 210, ""),
@@ -37,7 +37,7 @@ BY_HAND = {
 
 def call(*arguments: object) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
-    return completed([EIRKIT, "vestige", *map(str, arguments)], env=environment)
+    return completed([warm.programs() / "eirkit", "vestige", *map(str, arguments)], env=environment)
 
 
 def answer(*arguments: object) -> dict:

@@ -93,6 +93,10 @@ def completion(**more):
             (100, 60, 50),
         ),
         ({"prompt_tokens": 100}, (0, 0, 0)),  # unknown, and so without a price
+        ({"prompt_tokens": "100", "completion_tokens": 10, "total_tokens": 110}, (0, 0, 0)),
+        ({"prompt_tokens": 10**12, "completion_tokens": 10}, (0, 0, 0)),
+        ({"prompt_tokens": 100, "completion_tokens": -10}, (0, 0, 0)),
+        ({"prompt_tokens": 1.5, "completion_tokens": None, "total_tokens": 2}, (0, 0, 0)),
     ],
 )
 def test_tokens_that_are_billed_beyond_the_completion_are_output(usage, found):

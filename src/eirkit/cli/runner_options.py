@@ -307,7 +307,8 @@ def spending_remarks(spending: Mapping[str, Any] | None) -> Iterator[str]:
     if spending["in_flight_usd"]:
         yield f"in flight at a kill: up to ${spending['in_flight_usd']:,.4f}, counted as spent"
     if spending["unconfirmed_usd"]:
-        yield f"calls without a usable reply: up to ${spending['unconfirmed_usd']:,.4f}, counted as spent"
+        most = f"${spending['unconfirmed_usd']:,.4f}"
+        yield f"calls without a usable reply or count of tokens: up to {most}, counted as spent"
     if spending["over_usd"]:
         calls, over = counted(spending["over_calls"], "call"), f"${spending['over_usd']:,.4f}"
         yield f"billed above the declared maximum of {calls}: {over}; check --max-tokens and the prices"

@@ -171,6 +171,7 @@ class ProcessSeat:
         if self._endpoint is not None:
             self._endpoint.clear()
         found: Mapping[str, Any] | None = None
+        wrong: ContractError | None = None
         try:
             found = self._runner.run(self._answer(cut, budget))
         except (TimeoutError, StoreError):
@@ -179,7 +180,11 @@ class ProcessSeat:
             raise
         finally:
             seconds = perf_counter() - self._began if found is None else found["seconds"]
-            self.effort = CompactionEffort(seconds, self._used(found))
+            try:
+                used = self._used(found)
+            except ContractError as error:  # what the compactor itself did wrong is told first
+                used, wrong = CompactorUsage(cost_usd=None), error
+            self.effort = CompactionEffort(seconds, used)
             if self._endpoint is not None and isinstance(self._endpoint.failure, SpendCapReached):
                 raise self._endpoint.failure
         self._deaths = 0
@@ -187,6 +192,8 @@ class ProcessSeat:
             raise PluginError("compactor", self.choice.label, "compact", *found["raised"])
         if "fault" in found:
             raise ContractError(found["fault"])
+        if wrong is not None:
+            raise wrong
         return [ContextMessage.from_json(one) for one in found["messages"]]
 
     def _used(self, found: Mapping[str, Any] | None) -> CompactorUsage:

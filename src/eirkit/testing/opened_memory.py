@@ -102,7 +102,10 @@ class OpenedMemory:
         if isinstance(plugin, ProcessMemory):
             await call_with_timeout(self.seconds, "write", plugin.write_together, items)
         else:
-            await asyncio.gather(*(self.write(item, flush=False) for item in items))
+            writers = (self.write(item, flush=False) for item in items)
+            done = await asyncio.gather(*writers, return_exceptions=True)  # no writer goes on after this call
+            for failed in (one for one in done if isinstance(one, BaseException)):
+                raise failed
         await self.flush()
 
     async def flush(self) -> None:

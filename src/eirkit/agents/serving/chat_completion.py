@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import Any
+from typing import Any, TypeGuard
 
 from eirkit.agents.model import REFUSAL, Message, Reply, Request, Tool, ToolCall, Usage, read_finish
 from eirkit.agents.serving.scrubber import Scrubber
@@ -198,7 +198,7 @@ def _usage(stated: Any) -> Usage:
     Some servers leave reasoning out of the tokens of the completion, which they bill all the same: what the total has
     beyond prompt and completion is output too.
     """
-    if not isinstance(stated, dict) or not {"prompt_tokens", "completion_tokens"} <= stated.keys():
+    if not states_counts(stated, "prompt_tokens", "completion_tokens"):
         return Usage(cost_usd=None)
     inputs, outputs = count_of(stated, "prompt_tokens"), count_of(stated, "completion_tokens")
     cached = count_of(stated.get("prompt_tokens_details"), "cached_tokens")
@@ -208,12 +208,19 @@ def _usage(stated: Any) -> Usage:
     return Usage(inputs, outputs, min(cached, inputs), cost_usd=None, reasoning_tokens=min(reasoning, outputs))
 
 
+def states_counts(stated: Any, *names: str) -> bool:
+    """Return whether these numbers of tokens are stated; if one is missing or invalid, what was billed is unknown."""
+    return isinstance(stated, Mapping) and all(_is_count(stated.get(name)) for name in names)
+
+
 def count_of(stated: Any, name: str) -> int:
     """Return a stated number of tokens; 0 if it is missing or invalid."""
     value = stated.get(name) if isinstance(stated, dict) else None
-    if not isinstance(value, int) or isinstance(value, bool):
-        return 0
-    return value if 0 <= value <= MOST_TOKENS else 0
+    return value if _is_count(value) else 0
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
 
 
 class BodyTooLarge(Exception):  # noqa: N818 - raised inside the SDK's stream and turned into a ModelError here

@@ -12,7 +12,7 @@ from typing import Any
 
 from eirkit.agents.model import FILTER, LENGTH, REFUSAL, STOP, TOOLS, Message, Reply, Request, ToolCall, Usage
 from eirkit.agents.serving.batches import POLL_SECONDS, Body, Texts, anthropic_batch, google_batch
-from eirkit.agents.serving.chat_completion import clean, count_of, finish_of, malformed, read_arguments
+from eirkit.agents.serving.chat_completion import clean, count_of, finish_of, malformed, read_arguments, states_counts
 from eirkit.agents.serving.chat_server import ChatServer, bound_body
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import ModelError, UsageError
@@ -111,7 +111,7 @@ class ResponsesServer(ChatServer):
 
     @staticmethod
     def _usage(stated: Any) -> Usage:
-        if not isinstance(stated, Mapping):
+        if not states_counts(stated, "input_tokens", "output_tokens"):
             return Usage(cost_usd=None)
         inputs, outputs = count_of(stated, "input_tokens"), count_of(stated, "output_tokens")
         cached = min(inputs, count_of(stated.get("input_tokens_details"), "cached_tokens"))
@@ -187,7 +187,7 @@ class MessagesServer(ChatServer):
     @staticmethod
     def _usage(stated: Any) -> Usage:
         """Return the token counts; unlike Anthropic's, our input tokens include those of the prompt cache."""
-        if not isinstance(stated, Mapping):
+        if not states_counts(stated, "input_tokens", "output_tokens"):
             return Usage(cost_usd=None)
         cached, outputs = count_of(stated, "cache_read_input_tokens"), count_of(stated, "output_tokens")
         inputs = count_of(stated, "input_tokens") + cached + count_of(stated, "cache_creation_input_tokens")
@@ -298,7 +298,7 @@ class GeminiServer(ChatServer):
     @staticmethod
     def _usage(stated: Any) -> Usage:
         """Return the token counts; unlike Gemini's, our output tokens include those of thoughts, which are billed."""
-        if not isinstance(stated, Mapping):
+        if not states_counts(stated, "prompt_token_count"):
             return Usage(cost_usd=None)
         inputs, thoughts = count_of(stated, "prompt_token_count"), count_of(stated, "thoughts_token_count")
         cached = min(inputs, count_of(stated, "cached_content_token_count"))

@@ -37,7 +37,7 @@ CHANNEL_ROWS = {
     "reset-isolation": "Reset isolation",
 }
 PLACE = "tab:smuggling-audit"
-CHECKS = {channel: int(value_of(PLACE, row, "Checks")) for channel, row in CHANNEL_ROWS.items()}
+PUBLISHED_CHECKS = {channel: int(value_of(PLACE, row, "Checks")) for channel, row in CHANNEL_ROWS.items()}
 CHECKS = (
     "The published instances are not known, so numbers of checks are shown side by side and not judged. Judged are the "
     "findings, and whether a leak planted in a channel is found there."
@@ -46,7 +46,7 @@ SEEDS = 18
 WORKLOADS = ("stepwise-sum", "store-recall", "running-max", "stepwise-max", "stepwise-topk")
 COLUMNS = ("Stepwise Sum", "Store–Recall", "Running Max.", "Stepwise Max.", "Stepwise Top-k")
 # Model → accuracy on those workloads, h = m, mean over m in {4, 8, 16} and three seeds.
-PUBLISHED = {model: values_of("tab:capability", row, *COLUMNS) for model, row in CODES.items()}
+PUBLISHED_SHARES = {model: values_of("tab:capability", row, *COLUMNS) for model, row in CODES.items()}
 COMPUTES = "the published figure is what that model can compute unaided; the calculator computes everything"
 SLOPPY = (
     "Unaided figures are traits of the published models. Independent of the model is that every cell is perfect with a "
@@ -66,7 +66,7 @@ def channel_audit(setting: Setting) -> Findings:
     lines = [
         {
             "channel": row.channel,
-            "published checks": CHECKS[row.channel],
+            "published checks": PUBLISHED_CHECKS[row.channel],
             "our checks": row.checks,
             "found when planted": planted[row.channel],
         }
@@ -115,7 +115,7 @@ def capability(setting: Setting) -> Findings:
 def _unaided(
     agent: StudyAgent, threes: Sequence[dict[str, CapabilityCell]], seeds: Sequence[int]
 ) -> Iterator[StudyRow]:
-    for model, published in PUBLISHED.items():
+    for model, published in PUBLISHED_SHARES.items():
         for name, accuracy in zip(WORKLOADS, published, strict=True):
             ours = of_groups([cells[name].accuracy for cells in threes], seeds)
             yield row_of(agent, name, accuracy, ours, model, COMPUTES)
