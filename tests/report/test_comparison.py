@@ -17,7 +17,6 @@ from eirkit.show import comparison
 from eirkit.show.comparison import (
     COSTS,
     MeasuredPair,
-    changes_between,
     comparison_page,
     difference_of,
     fates_sentence,
@@ -26,7 +25,7 @@ from eirkit.show.comparison import (
     sides_of,
     verdict_of,
 )
-from eirkit.show.folders import compare
+from eirkit.show.folders import changes_between, compare
 from eirkit.show.html import render
 from eirkit.show.runs.comparison import compare_sweeps, contrast_axes
 from eirkit.show.runs.folder import read_sweep

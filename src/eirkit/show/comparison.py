@@ -165,29 +165,6 @@ def _means(values: Sequence[float], clusters: Sequence[str]) -> list[float]:
     return [fmean(group) for group in gathered.values()]
 
 
-def changes_between(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[SettingChange, ...]:
-    """Return every setting in which two documents differ, in the order of the first document."""
-    first, second = dict(_flat(a)), dict(_flat(b))
-    names = [*first, *(name for name in second if name not in first)]
-    return tuple(
-        SettingChange(name, first.get(name), second.get(name)) for name in names if first.get(name) != second.get(name)
-    )
-
-
-def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the leaves of a document under names like `suite.grid.0.h`; a list of plain values is one leaf."""
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _flat(part, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, (list, tuple)) and any(isinstance(part, (Mapping, list)) for part in value):
-        for position, part in enumerate(value):
-            yield from _flat(part, f"{name}.{position}")
-    elif isinstance(value, (list, tuple)):
-        yield name, ", ".join(map(str, value))
-    elif value is not None:
-        yield name, str(value)
-
-
 def sides_of(found: Comparison) -> tuple[str, str]:
     """Return the names of both sides: the value of the only setting that differs, else the folder names."""
     if len(found.contrast) == 1:

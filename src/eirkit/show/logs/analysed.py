@@ -19,8 +19,8 @@ from eirkit.logs.corpus.summary import AnalysisSummary
 from eirkit.logs.inference.auc import Auc, failure_auc
 from eirkit.logs.measures import COHORT_MEASURES
 from eirkit.logs.tables import read_analysis
-from eirkit.show.comparison import Comparison, MeasuredPair, changes_between, difference_of
-from eirkit.show.folders import comparers
+from eirkit.show.comparison import Comparison, MeasuredPair, difference_of
+from eirkit.show.folders import changes_between, comparers
 from eirkit.show.logs.sentences import GOAL_COLUMNS
 from eirkit.show.table import Column
 
