@@ -31,15 +31,9 @@ pytest_plugins = ["tests.costs"] if "EIRKIT_COSTS" in os.environ else []  # a fi
 
 # The files that cost the most, by `tests/costs.py`: started first, none is left over when all others are done.
 COSTLY = (
-    *(
-        "test_docs.py",
-        "test_patterns.py",
-        "test_custody.py",
-        "test_pytest_plugin.py",
-        "test_parts.py",
-        "test_harbor.py",
-    ),
-    *("test_mcp_server.py", "test_worker_fate.py", "test_mcp.py", "test_plugins.py"),
+    *("test_docs.py", "test_pytest_plugin.py", "test_custody.py", "test_workload_contract.py", "test_parts.py"),
+    *("test_hostile.py", "test_patterns.py", "test_format_contract.py", "test_conversations.py", "test_documents.py"),
+    *("test_worker_fate.py", "test_memory_faults.py", "test_mcp.py", "test_main.py", "test_verdicts.py"),
 )
 
 

@@ -68,6 +68,7 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
     if output.startswith(_NOTES[0]) or _NOTES[1] in output:
         output = _SCAFFOLD_NOTE.sub("", output)
     state.effort.begin(len(command) + len(output))
+    state.is_unnamed = False
     walk = Walk(state, COMMANDS, output, exit_code)
     folder = state.folder
     has_drive = folder[1:2] == ":"
@@ -78,6 +79,8 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
         line = as_shell(command, on_windows=True) if state.on_windows else command
         walk.run(parse(line, state.effort))
     shown = NOT_FOUND.sub("", output) if walk.missing else output
+    if any(flow.is_unnamed for flow in walk.shown) and not shown.isspace() and shown:
+        state.is_unnamed = True
     reads = tuple(reads_of(walk.shown, shown, state)) if walk.shown else ()
     writes = tuple(done.write for done in _completed_writes(walk, output, exit_code)) if walk.written else ()
     # Reads are recorded last: a file that this call created and showed did not exist before.
