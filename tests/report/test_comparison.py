@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eirkit.cli import run
 from eirkit.errors import InputFileError
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES
-from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_plain
+from eirkit.logs.corpus.planted_corpus import PlantedCorpus, write_plain
 from eirkit.show import comparison
 from eirkit.show.comparison import (
     COSTS,
