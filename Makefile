@@ -19,7 +19,7 @@ demo: $(PACKAGE)
 # one process, so that what its tests share is made once; tests/conftest.py names those to begin with.
 WORKERS := $(shell expr $$(nproc 2> /dev/null || echo 2) + 1)
 test: $(TOOLS)
-	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile --no-loadscope-reorder -m "not slow and not check"
+	$(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile --no-loadscope-reorder -rs -m "not slow and not check"
 
 # PART=2/4 runs the second of four parts of it; the shorter form of each of these tests is in `make test`.
 PART ?= 1/1
@@ -65,7 +65,8 @@ test-harbor: $(TOOLS)
 test-stats: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/stats
 	$(VENV)/stats/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest confidenceinterval numpyro pyfixest scikit-learn scipy statsmodels -e '.[fast,vestige]'
-	EIRKIT_PEERS=all $(VENV)/stats/bin/python -m pytest tests/vestige/inference/test_peers.py
+	EIRKIT_PEERS=all $(VENV)/stats/bin/python -m pytest tests/vestige/inference/test_peers.py \
+		tests/lacuna/test_intervals.py tests/lacuna/test_statistics.py
 
 # The paper's experiments with four models on loopback, killed at random points; then the archive's metadata with the
 # validator of ML Croissant, which wants libraries that nothing else needs. The short form is

@@ -30,9 +30,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from eirkit.agents.driver import consult
 from eirkit.agents.memories.in_process import find_words
 from eirkit.agents.memory import SEARCH_LIMIT, MemoryCall, MemorySystem
-from eirkit.agents.memory_calls import consult
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.models.scripted import make_scripted
 from eirkit.agents.stores import embeddings as minilm

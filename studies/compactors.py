@@ -28,9 +28,8 @@ from eirkit.compactors.comparison import compare_compactors
 from eirkit.compactors.trial import CompactorChoice
 from eirkit.findings.intervals import FEWEST_CLUSTERS, mean_difference
 from eirkit.logs.actions.touches import interpret
-from eirkit.logs.compaction.cuts import ContextCut, CutPlan
-from eirkit.logs.compaction.outcome import kept_state
-from eirkit.logs.compaction.sized_lines import LineCounter, identifies
+from eirkit.logs.compaction.context import LineCounter, identifies
+from eirkit.logs.compaction.cuts import ContextCut, CutPlan, kept_state
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tokens import CachedCounter, exact_counter

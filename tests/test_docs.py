@@ -26,6 +26,7 @@ LEFT_ALONE = {"pip", "git", "cd", "export", "source", "eval", "python3", "pytest
 # The commands of these pages are processes of their own, as a reader starts them; others are forks (tests/warm.py).
 COLD = {"README.md", "docs/tutorial-vestige.md"}
 SHELL_BLOCKS = {"bash", "sh", "shell", "zsh"}
+TRIED = {"console", "python", *SHELL_BLOCKS}
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<body>.*?)^(?P=indent)```\s*$", re.MULTILINE | re.DOTALL)
 # A page about something that `make test` does not install says so, and which target tries it.
 NEEDS = re.compile(r"^<!-- needs (\w+): `make ([\w-]+)` -->$", re.MULTILINE)
@@ -122,6 +123,9 @@ for line in sys.stdin:
 def faults(page: Path, folder: Path) -> list[str]:
     """Return what does not hold on a page, taking its blocks in order."""
     variables = environment(is_cold=page.is_relative_to(ROOT) and str(page.relative_to(ROOT)) in COLD)
+    found = blocks(page.read_text("utf-8"))
+    if not any(block.title or block.language in TRIED for block in found):
+        return []
     with running(
         ["env", "python", "-W", "error", "-c", INTERPRETER],
         cwd=folder,
@@ -133,7 +137,7 @@ def faults(page: Path, folder: Path) -> list[str]:
     ) as python:
         return [
             f"{page.name}:{block.line}: {fault}"
-            for block in blocks(page.read_text("utf-8"))
+            for block in found
             for fault in _block_faults(block, folder, variables, python)
         ]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.folders import replace_file
+from eirkit.folders import clear_unfinished, filled_folder, replace_file
 from tests.processes import completed
 
 
@@ -37,3 +37,33 @@ def test_what_a_killed_process_left_unfinished_is_removed_and_nothing_else(tmp_p
         (tmp_path / name).touch()
     replace_file(tmp_path / "page", b"new")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "page"])
+
+
+def test_a_folder_is_filled_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    def fail() -> None:
+        with filled_folder(tmp_path / "out", "list.json") as made:
+            (made / "runs").mkdir()
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        fail()
+    assert list((tmp_path / "out").iterdir()) == []
+    with filled_folder(tmp_path / "out", "list.json") as made:
+        (made / "runs").mkdir()
+        (made / "list.json").touch()
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["list.json", "runs"]
+
+
+@pytest.mark.parametrize(("process", "is_whole"), [("ended", False), ("ended", True), ("running", False)])
+def test_what_a_killed_process_left_in_a_folder_is_removed_unless_it_was_whole(
+    process: str, is_whole: bool, tmp_path: Path
+) -> None:
+    ended = completed([sys.executable, "-c", "import os; print(os.getpid())"]).stdout.strip()
+    begun = f".list.json.{ended if process == 'ended' else os.getppid()}.unfinished"
+    for name in (begun, "runs", "mine"):
+        (tmp_path / name / "inside").mkdir(parents=True)
+    if is_whole:
+        (tmp_path / "list.json").touch()
+    clear_unfinished(tmp_path, "list.json", ("runs",))
+    left = {path.name for path in tmp_path.iterdir()} - {"list.json", "mine"}
+    assert left == ({"runs"} if is_whole else set() if process == "ended" else {begun, "runs"})

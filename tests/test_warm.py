@@ -51,3 +51,4 @@ def test_a_command_ends_with_the_one_who_asked_for_it(tmp_path):
         asking.send_signal(signal.SIGKILL)
         asking.wait(PATIENCE_SECONDS)
     wait_until(lambda: not Path(f"/proc/{fork}").exists(), "the command has ended")
+    assert not Path(f"/proc/{fork}").exists()

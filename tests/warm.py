@@ -26,18 +26,25 @@ import os, sys
 name, real = {name!r}, {real!r}
 if os.environ.get("PYTHONWARNINGS") or os.isatty(1) or os.isatty(2) or not {warm}:
     os.execv(real[0], [*real, *sys.argv[1:]])
-import json, socket
+import json, signal, socket
 server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 server.connect({place!r})
 request = {{"command": [name, *sys.argv[1:]], "folder": os.getcwd(), "environment": dict(os.environ)}}
 socket.send_fds(server, [json.dumps(request).encode()], [0, 1, 2])
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, _: server.send(str(int(number)).encode()))
 code = int(server.recv(16) or 255)
 if code < 0:
-    import signal
     signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
     os.kill(os.getpid(), -code)
 sys.exit(code)
 """
+
+# Which arguments of `python` a fork understands.
+PYTHON = """(
+    sys.argv[1:4:2] == ["-W", "-c"] or "".join(sys.argv[1:2]).endswith(".py")
+    or sys.argv[1:2] == ["-m"] and sys.argv[2].split(".")[0] in ("pytest", "eirkit")
+)"""
 
 
 @cache
@@ -54,7 +61,7 @@ def programs() -> Path:
     for name, real, warm in (
         ("eirkit", [str(Path(sys.executable).with_name("eirkit"))], "True"),
         ("pytest", [sys.executable, "-m", "pytest"], "True"),
-        ("python", [sys.executable], '(sys.argv[1:4:2] == ["-W", "-c"] or "".join(sys.argv[1:2]).endswith(".py"))'),
+        ("python", [sys.executable], PYTHON),
     ):
         how = warm if socket.exists() else "False"
         text = CLIENT.format(python=sys.executable, name=name, real=real, place=str(socket), warm=how)

@@ -7,6 +7,7 @@ is its exit status. It is killed if the one who asked leaves, and the server end
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -15,6 +16,7 @@ import selectors
 import signal
 import socket
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -50,7 +52,7 @@ def main(place: str) -> None:
             asking, _ = listening.accept()
             message, streams, *_ = socket.recv_fds(asking, LONGEST, STREAMS)
             if not (command := os.fork()):
-                return _become(json.loads(message), streams)
+                return _carry_out(json.loads(message), streams)
             for stream in streams:
                 os.close(stream)
             ended = os.pidfd_open(command)
@@ -59,9 +61,13 @@ def main(place: str) -> None:
 
 
 def _conclude(waiting: selectors.BaseSelector, command: int, ended: int, asking: socket.socket) -> None:
-    """Answer for a command that has ended, or end one that nobody waits for."""
+    """Answer for a command that has ended, pass a signal on to it, or end one that nobody waits for."""
     if asking.fileno() < 0:
         return  # both happened at once
+    with suppress(BlockingIOError):
+        if number := asking.recv(16, socket.MSG_DONTWAIT):
+            os.kill(command, int(number))  # it is there, if only as a zombie, until we have waited for it
+            return
     pid, status = os.waitpid(command, os.WNOHANG)
     if not pid:
         os.killpg(command, signal.SIGKILL)
@@ -73,6 +79,25 @@ def _conclude(waiting: selectors.BaseSelector, command: int, ended: int, asking:
         waiting.unregister(source)
     os.close(ended)
     asking.close()
+
+
+def _carry_out(request: dict[str, Any], streams: list[int]) -> None:
+    """Run a command and end: as the interpreter does, which however takes all modules apart, and so copies them."""
+    code: object = None
+    try:
+        _become(request, streams)
+    except SystemExit as ended:
+        if ended.code is not None and not isinstance(ended.code, int):
+            raise  # the interpreter prints it
+        code = ended.code
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:  # the interpreter has its own words and code for that
+        sys.exit(code)
+    os._exit(int(code or 0) & 0xFF)
 
 
 def _become(request: dict[str, Any], streams: list[int]) -> None:
@@ -99,6 +124,10 @@ def _become(request: dict[str, Any], streams: list[int]) -> None:
     if program == "pytest":
         sys.argv = ["pytest", *arguments]
         sys.exit(import_module("pytest").main(arguments))
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        return
     if arguments[:2] == ["-W", "error"]:
         warnings.simplefilter("error")
         del arguments[:2]
@@ -127,7 +156,11 @@ def _modules() -> Iterator[str]:
 
 
 # What commands import when they run. The threads that these start (OpenBLAS, jemalloc) know how to be forked.
-ALSO = ("_pytest.junitxml", "bm25s", "orjson", "pyarrow", "pyarrow.parquet", "rich.console", "splintr", "tqdm", "yaml")
+ALSO = (
+    *("_pytest.junitxml", "bm25s", "orjson", "pyarrow", "pyarrow.parquet", "rich.console", "splintr", "tqdm", "yaml"),
+    *("eirkit.bridges.http_server", "eirkit.bridges.mcp_server", "mcp.server.lowlevel", "mcp.server.stdio"),
+    *("starlette.applications", "uvicorn.lifespan.on", "uvicorn.loops.auto", "uvicorn.protocols.http.auto"),
+)
 
 if __name__ == "__main__":
     main(sys.argv[1])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -82,6 +83,34 @@ def replace_file(path: Path, content: bytes, *, is_durable: bool = False) -> Non
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def filled_folder(folder: Path, last: str) -> Iterator[Path]:
+    """Yield a folder to write in, whose entries are moved to `folder` when the block ends, the file `last` at the end.
+
+    If the block fails, nothing is left. What a process that was killed left there is removed by `clear_unfinished`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / f".{last}.{os.getpid()}{_UNFINISHED}"
+    unfinished.mkdir()
+    try:
+        yield unfinished
+        for path in sorted(unfinished.iterdir(), key=lambda path: (path.name == last, path.name)):
+            path.rename(folder / path.name)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def clear_unfinished(folder: Path, last: str, folders: Collection[str]) -> None:
+    """Remove what a process that was killed before it wrote `last` left: what it worked in, and folders it moved."""
+    entries = _entries(str(folder))
+    begun = [one for one in entries if is_unfinished(one.name, last) and not _is_running(int(one.name.split(".")[-2]))]
+    if begun and all(one.name != last for one in entries):
+        begun += [one for one in entries if one.name in folders]
+    for one in begun:
+        if one.is_dir(follow_symlinks=False):
+            shutil.rmtree(one.path)
 
 
 def is_unfinished(name: str, finished: str) -> bool:

@@ -23,7 +23,7 @@ from tests.agents_bench.server import Script, serve
 from tests.agents_bench.session import make_project, write_files
 from tests.processes import completed, running
 
-SECONDS = 120  # for one process of an agent
+SECONDS = 900  # for one process of an agent, which takes some seconds on a quiet machine
 REQUESTS, TRANSCRIPT = "requests.json", "transcript.txt"
 _INSIDE = "--inside"
 _SET_FLAGS, _UP, _RUNNING = 0x8914, 0x1, 0x40  # SIOCSIFFLAGS, IFF_UP, IFF_RUNNING

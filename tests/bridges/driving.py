@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +24,7 @@ from eirkit.bridges.external_runs import open_external_runs
 from eirkit.runs.attempt import attempt
 from eirkit.runs.store import FinishedRun, read_events, scan_runs
 from eirkit.runs.suite import Suite, read_suite
+from tests import warm
 from tests.processes import PATIENCE_SECONDS, running
 
 SEED = 1_234_567_890_123
@@ -156,7 +156,7 @@ def as_tool(reply: Reply) -> tuple[str, dict[str, Any]]:
 @contextmanager
 def serving(arguments: Sequence[str], log: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Start `eirkit mcp serve --http` on a free port and yield its address; it is told to stop at the end."""
-    command = [sys.executable, "-m", "eirkit", "mcp", "serve", "--http", "--port", "0", *arguments]
+    command = [warm.programs() / "eirkit", "mcp", "serve", "--http", "--port", "0", *arguments]
     with log.open("wb") as stream, running(command, stdout=subprocess.DEVNULL, stderr=stream) as process:
         try:
             yield address_in(log, process), process

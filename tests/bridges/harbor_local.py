@@ -22,6 +22,7 @@ from urllib.request import Request, urlopen
 
 from eirkit.bridges.harbor import SETTLE
 from eirkit.bridges.sidecar import ask
+from tests import warm
 from tests.processes import PATIENCE_SECONDS, completed, running, wait_until
 
 
@@ -42,7 +43,7 @@ class Trial:
         self.url = f"http://127.0.0.1:{self.port}/{token}"
 
     def __enter__(self) -> Trial:
-        command = [sys.executable, "-m", "eirkit.bridges.sidecar", "serve"]
+        command = [warm.programs() / "python", "-m", "eirkit.bridges.sidecar", "serve"]
         self.stack = ExitStack()
         self.log = self.stack.enter_context((self.place / "log").open("wb"))
         self.service = self.stack.enter_context(

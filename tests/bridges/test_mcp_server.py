@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from eirkit.bridges.http_server import HttpAccess
-from eirkit.bridges.mcp_server import LARGEST_REQUEST, RequestLines
+from eirkit.bridges.mcp_server import LARGEST_REQUEST, HttpAccess, RequestLines
 from eirkit.errors import UsageError
 from eirkit.runs.store import read_events, scan_runs
 from eirkit.tasks.generation import generate
 from eirkit.tasks.task import TaskSpec
+from tests import warm
 from tests.bridges.driving import SEED, needs_mcp, options_of, serving, suite_of, telemetry
 from tests.lacuna.running import eirkit
 from tests.processes import PATIENCE_SECONDS, completed, running
@@ -50,8 +50,10 @@ def text_of(result: Any) -> str:
 async def stdio(*arguments: str) -> Any:
     from mcp import Client, StdioServerParameters
 
-    command = ["-m", "eirkit", "mcp", "serve", *arguments]
-    async with Client(StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))) as client:
+    server = StdioServerParameters(
+        command=str(warm.programs() / "eirkit"), args=["mcp", "serve", *arguments], env=dict(os.environ)
+    )
+    async with Client(server) as client:
         yield client
 
 

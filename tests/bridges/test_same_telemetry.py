@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from eirkit.agents.model import Reply
 from eirkit.bridges.external_runs import open_external_runs
 from eirkit.bridges.harbor import export_harbor
 from eirkit.runs.suite import Suite
+from tests import warm
 from tests.bridges.driving import (
     MISUSE,
     Saying,
@@ -62,11 +62,11 @@ def by_episode(suite: Suite, said: Sequence[Reply], folder: Path) -> Path:
 def by_mcp_stdio(suite: Suite, said: Sequence[Reply], folder: Path) -> Path:
     from mcp import Client, StdioServerParameters
 
-    arguments = ["-m", "eirkit", "mcp", "serve", *options_of(suite, folder / "out")]
+    arguments = ["mcp", "serve", *options_of(suite, folder / "out")]
 
     async def act() -> None:
         async with Client(
-            StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
+            StdioServerParameters(command=str(warm.programs() / "eirkit"), args=arguments, env=dict(os.environ))
         ) as client:
             for reply in said:
                 assert not (await client.call_tool(*as_tool(reply))).is_error

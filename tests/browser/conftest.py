@@ -43,7 +43,7 @@ FLAGS = (
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-WAIT_MS = 20_000  # for anything to appear on a busy machine
+WAIT_MS = 180_000  # for anything to appear: a hundred times what it takes on a quiet machine
 if not CHROMIUM:
     collect_ignore_glob = ["test_*.py"]
 
@@ -108,7 +108,7 @@ def browser() -> Iterator[Any]:
 
     expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS), timeout=WAIT_MS)
         yield opened
         opened.close()
 
@@ -126,6 +126,10 @@ class Looking:
         self.page.goto(f"{self.base}{query}")
         self.page.wait_for_selector(wait)
         return self.page
+
+    def drawn(self) -> None:
+        """Wait until pictures show what the words of the page say: they are drawn after the next frame."""
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
 
     def axe(self) -> list[str]:
         """Return the serious accessibility faults of the page as it is."""

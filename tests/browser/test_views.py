@@ -13,6 +13,7 @@ from eirkit.logs.measures import BREAK_MEASURES
 from eirkit.logs.tables import read_rows
 from eirkit.runs.store import RUNS, scan_runs
 from eirkit.show.glossary import GLOSSARY
+from tests.browser.conftest import WAIT_MS
 
 
 def run_of(folder, name, **wanted):
@@ -219,7 +220,8 @@ def test_the_slider_and_a_step_of_the_graph_move_too(look, views):
     page = look.at(*views["run"])
     page.locator("input[type=range]").fill("5")
     page.wait_for_selector("text=Step 5.")
-    page.wait_for_load_state("networkidle")  # the graph is drawn again when the step's words are there
+    page.wait_for_selector(".exchange pre:visible")  # the graph is drawn again when the step's words are there
+    look.drawn()
     box = page.locator(".graph svg").bounding_box()
     page.mouse.click(box["x"] + box["width"] - 20, box["y"] + box["height"] / 2)
     page.wait_for_selector("text=Step 24.")
@@ -242,7 +244,7 @@ def test_a_step_shows_what_was_missing_the_exact_prompt_and_the_cone(look, views
 def test_a_conversation_marks_a_value_wherever_it_is_stated(look, folder):
     page = look.at(f"?at=told&run={run_of(folder, 'told', seed=5)}&t=24", "ul.told")
     turn = page.locator("ul.told li", has_text="Nopez Nirzurer sits in Ternax")
-    assert turn.locator("mark").all_text_contents() == ["577", "Ternax", "Ternax"]
+    expect(turn.locator("mark")).to_have_text(["577", "Ternax", "Ternax"])
     expect(turn).to_contain_text("stored")
     expect(page.locator(".told-legend mark")).to_have_count(4)
     expect(page.locator(".scrubber")).to_contain_text("question 24 of 24")
@@ -265,10 +267,9 @@ def test_arms_are_put_side_by_side_and_taken_away(look, views, folder):
 
 def test_a_rescue_under_a_memory_shows_the_prompts_that_it_had(look, views):
     page = look.at(*views["remembered"])
-    page.wait_for_load_state("networkidle")
-    tags = page.locator(".exchange .tag").all_inner_texts()
-    assert tags
-    assert set(tags) == {"exact: its hash is the recorded one"}
+    tags = page.locator(".exchange .tag")
+    expect(tags.first).to_be_visible()
+    expect(tags).to_have_text(["exact: its hash is the recorded one"] * tags.count())
     expect(page.locator(".inexact")).to_have_count(0)
     expect(page.locator(".arm h2")).to_contain_text("bm25")
 
@@ -333,6 +334,7 @@ def test_a_recorded_run_leads_to_its_raw_log(look, views):
 def test_a_run_that_is_not_there_is_one_sentence(browser, server):
     context = browser.new_context()
     page = context.new_page()
+    page.set_default_timeout(WAIT_MS)
     page.goto(server.address)
     page.goto(f"http://127.0.0.1:{server.port}/?at=sweep&run=nobody")
     page.wait_for_selector(".fault")
@@ -343,6 +345,7 @@ def test_a_run_that_is_not_there_is_one_sentence(browser, server):
 def test_without_the_token_a_browser_gets_nothing(browser, server):
     context = browser.new_context()
     page = context.new_page()
+    page.set_default_timeout(WAIT_MS)
     assert page.goto(f"http://127.0.0.1:{server.port}/?at=sweep").status == 403
     assert page.locator("table").count() == 0
     context.close()
@@ -350,6 +353,8 @@ def test_without_the_token_a_browser_gets_nothing(browser, server):
 
 def test_everything_can_be_reached_by_the_keyboard(look):
     page = look.at("?at=sweep", RUNS_SHOWN)
+    for late in (".heat svg rect", ".possible svg"):  # with their own links and regions
+        page.wait_for_selector(late)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to content"
     seen = set()
@@ -366,7 +371,7 @@ def test_a_sweep_is_shown_beside_what_was_possible(look):
     part = page.locator("section[aria-label='What was possible']")
     expect(part).to_contain_text("of what was possible with that many bits")
     expect(part.locator(".chart-legend").first).to_contain_text("no memory exceeds")
-    assert part.locator(".possible svg [data-mark=dot] *").count() > 0  # the cells
+    expect(part.locator(".possible svg [data-mark=dot] *").first).to_be_attached()  # the cells
     part.get_by_text("The same as a table").click()
     expect(part.locator("tbody tr").first).to_be_visible()
 
@@ -374,7 +379,7 @@ def test_a_sweep_is_shown_beside_what_was_possible(look):
 def test_every_measure_leads_to_its_definition_and_back(look):
     page = look.at("?at=cohort", RUNS_SHOWN)
     links = page.locator("section[aria-label=Runs] thead a.term, dl.figures a.term")
-    assert links.count() >= 8
+    expect(links.nth(7)).to_be_attached()
     for address in [link.get_attribute("href") for link in links.all()]:
         assert GLOSSARY[parse_qs(urlsplit(address).query)["terms"][0]]
     page.get_by_role("link", name="What peak demand means").first.click()

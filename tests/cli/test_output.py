@@ -11,6 +11,7 @@ import pytest
 
 from eirkit.cli.command import Output
 from eirkit.show.document import Document
+from tests import warm
 from tests.processes import completed, running
 
 
@@ -41,7 +42,8 @@ sys.stderr.writelines([{text!r}, "\\n"])
 @pytest.mark.parametrize("end", ["raise ValueError(TEXT)", "class Plain: pass", "raise SystemExit(TEXT)"])
 def test_what_a_plug_in_prints_or_raises_steers_no_terminal(tmp_path, end):
     (tmp_path / "mine.py").write_text(f"TEXT = {STEERING!r}\n" + HOSTILE_FILE.format(text=STEERING, end=end), "utf-8")
-    done = completed([*EIRKIT, "eir", "count", f"{tmp_path}/mine.py:Plain"], encoding="utf-8")
+    command = [warm.programs() / "eirkit", "eir", "count", f"{tmp_path}/mine.py:Plain"]
+    done = completed(command, encoding="utf-8")
     assert done.returncode != 0
     assert not STEERS.search(done.stdout + done.stderr)
     assert "gnp.exe" in done.stdout + done.stderr
@@ -57,7 +59,7 @@ def test_what_a_plug_in_prints_or_raises_steers_no_terminal(tmp_path, end):
     ],
 )
 def test_a_hostile_word_in_an_error_steers_no_terminal(tmp_path, words):
-    done = completed([*EIRKIT, *words], cwd=tmp_path, encoding="utf-8")
+    done = completed([warm.programs() / "eirkit", *words], cwd=tmp_path, encoding="utf-8")
     assert done.returncode == 2
     assert not STEERS.search(done.stdout + done.stderr)
 

@@ -11,9 +11,9 @@ import pytest
 
 from eirkit.cli.vestige.analyze import CorpusProgress, _in_vain
 from eirkit.cli.vestige.show import _break_line
+from tests import warm
 from tests.processes import completed
 
-EIRKIT = str(Path(sys.executable).with_name("eirkit"))
 ACCESSES = [
     ("a.py", 100, ""), ("b.py", 50, ""), ("g.py", 200, ""), ("", 210, "g.py"),
     ("c.py", 30, ""), ("", 40, "d.py"), ("g.py", 210, ""),
@@ -37,7 +37,7 @@ BY_HAND = {
 
 def call(*arguments: object) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
-    return completed([EIRKIT, "vestige", *map(str, arguments)], env=environment)
+    return completed([warm.programs() / "eirkit", "vestige", *map(str, arguments)], env=environment)
 
 
 def answer(*arguments: object) -> dict:
@@ -112,6 +112,8 @@ def test_a_break_says_what_each_number_counts():
     )
     in_part = {**cost, "live_files": 2, "never_reread_files": 0}
     assert _break_line(in_part).endswith(", 950 never read again")
+    silent = _break_line({**cost, "never_reread_tokens": 0, "unknown_tokens": 950})
+    assert ", 1 file not read again; unknown for 950 tokens" in silent
     unknown = _break_line({**cost, "unknown_tokens": 800})
     assert "; at least 2,900 tokens of that dropped: " in unknown
     assert unknown.endswith("; unknown for 800 tokens")

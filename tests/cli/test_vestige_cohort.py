@@ -3,21 +3,18 @@
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from eirkit.logs.synthetic.planted_corpus import PlantedCorpus
+from tests import warm
 from tests.processes import completed
 from tests.vestige.planted import analysed_corpus
-
-EIRKIT = str(Path(sys.executable).with_name("eirkit"))
 
 
 def call(*arguments: object) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
-    command = [EIRKIT, "vestige", "cohort", *map(str, arguments)]
+    command = [warm.programs() / "eirkit", "vestige", "cohort", *map(str, arguments)]
     return completed(command, env=environment)
 
 

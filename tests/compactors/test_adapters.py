@@ -17,9 +17,8 @@ from eirkit.compactors.benchmark import CompactionBenchmark, run_benchmark
 from eirkit.compactors.compactor import TokenBudget
 from eirkit.compactors.records import read_runs
 from eirkit.compactors.trial import CompactorChoice, open_seat
-from eirkit.logs.compaction.context import ContextCall, ContextMessage
+from eirkit.logs.compaction.context import ContextCall, ContextMessage, LineCounter
 from eirkit.logs.compaction.cuts import ContextCut, CutPlan
-from eirkit.logs.compaction.sized_lines import LineCounter
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.tokens import exact_counter
 from tests.compactors import by_hand

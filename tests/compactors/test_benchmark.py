@@ -52,6 +52,11 @@ class Boasts(Compactor):
     def usage(self):
         return CompactorUsage(calls="many")
 
+class Both(Boasts):
+    """Raises, and says that it used something that is no number."""
+    def compact(self, messages, budget):
+        raise KeyError("no such thing")
+
 class Hangs(Compactor):
     """Hangs."""
     def compact(self, messages, budget):
@@ -149,6 +154,7 @@ def test_a_compactor_that_fails_costs_itself_alone(logs, tmp_path):
     wrong = {
         "Raises": "raised",
         "Boasts": "invalid",
+        "Both": "raised",
         "Hangs": "too late",
         "Dies": "raised",
         "Strings": "invalid",
@@ -166,8 +172,9 @@ def test_a_compactor_that_fails_costs_itself_alone(logs, tmp_path):
     for row in record.rows:  # what a failure used is counted, and is unknown where nobody could say it
         if row.compactor in ("bad.py:Raises", "bad.py:Strings"):
             assert (row.calls, row.input_tokens, row.output_tokens, row.cost_usd) == (1, 100, 10, 0.5)
-        if row.compactor in ("bad.py:Hangs", "bad.py:Dies"):
+        if row.compactor in ("bad.py:Hangs", "bad.py:Dies", "bad.py:Boasts", "bad.py:Both"):
             assert (row.calls, row.cost_usd) == (0, None)
+    assert "no such thing" in found["bad.py:Both"].reason
     (times,) = read_records(tmp_path / "with" / TIMES, TIMES_SCHEMA)
     assert times["seconds"]["bad.py:Raises"] >= 0.01 * len(record.cuts)
     assert times["seconds"]["bad.py:Hangs"] >= SECONDS

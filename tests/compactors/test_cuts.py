@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from eirkit.compactors.benchmark import planned_cuts
+from eirkit.compactors.built_in import BestLines
 from eirkit.compactors.compactor import TokenBudget
-from eirkit.compactors.selections import BestLines
 from eirkit.logs.actions.touches import interpret
-from eirkit.logs.compaction.context import ContextMessage, context_before, fault_of
-from eirkit.logs.compaction.cuts import CutPlan
-from eirkit.logs.compaction.outcome import best_kept, judge
-from eirkit.logs.compaction.sized_lines import MESSAGE_TOKENS, LineCounter, key_of
+from eirkit.logs.compaction.context import MESSAGE_TOKENS, ContextMessage, LineCounter, context_before, fault_of, key_of
+from eirkit.logs.compaction.cuts import CutPlan, best_kept, judge
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.synthetic.validation import GOAL, known_cases
 from eirkit.logs.tokens import exact_counter

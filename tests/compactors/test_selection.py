@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eirkit.compactors.built_in import BestLines
 from eirkit.compactors.compactor import TokenBudget
-from eirkit.compactors.selections import BestLines
-from eirkit.logs.compaction.context import ContextMessage
-from eirkit.logs.compaction.cuts import ContextCut, NeededLine
-from eirkit.logs.compaction.outcome import best_kept, judge
+from eirkit.logs.compaction.context import ContextMessage, LineCounter, known_lines
+from eirkit.logs.compaction.cuts import ContextCut, NeededLine, best_kept, judge
 from eirkit.logs.compaction.selection import RandomKeeping, best_selection, random_selection
-from eirkit.logs.compaction.sized_lines import LineCounter, known_lines
 from eirkit.logs.tokens import exact_counter
 
 SIZES = st.lists(st.integers(0, 12), max_size=9)

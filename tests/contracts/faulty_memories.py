@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
+import sqlite3
 import time
 from collections import Counter
+from contextlib import closing
 from itertools import islice
-from pathlib import Path
 
 from eirkit.agents.memory import Item
 
@@ -102,20 +101,19 @@ class NewestTwenty(Sound):
 class OtherUsers(Sound):
     """One table for all users: a file where they work, so that processes share it too."""
 
-    table = Path("everyone.json")
+    def ask(self, statement: str, *values: str) -> list[tuple[str, str]]:
+        with closing(sqlite3.connect("everyone.db", timeout=20, isolation_level=None)) as table:
+            table.execute("CREATE TABLE IF NOT EXISTS kept (label PRIMARY KEY, text)")
+            return table.execute(statement, values).fetchall()
 
     def load(self) -> None:
-        self.kept = json.loads(self.table.read_text("utf-8")) if self.table.exists() else {}
+        self.kept = dict(self.ask("SELECT label, text FROM kept ORDER BY rowid"))
 
     def reset(self, scope: str) -> None:
-        self.load()
+        pass
 
     def write(self, item: Item) -> None:
-        self.load()
-        super().write(item)
-        new = self.table.with_suffix(f".{os.getpid()}")
-        new.write_text(json.dumps(self.kept), "utf-8")
-        new.replace(self.table)  # at once: another process may be reading
+        self.ask("INSERT OR REPLACE INTO kept VALUES (?, ?)", item.label, item.text)
 
     def search(self, query: str, limit: int) -> list[str]:
         self.load()
@@ -124,6 +122,9 @@ class OtherUsers(Sound):
     def read(self, label: str) -> str | None:
         self.load()
         return super().read(label)
+
+    def forget(self, label: str) -> None:
+        self.ask("DELETE FROM kept WHERE label = ?", label)
 
 
 class PrefixMatches(Sound):

@@ -33,15 +33,18 @@ values = st.recursive(
 )
 
 
-def samples_of(names: list[str], folder: Path) -> list[Path]:
-    return [path for name in names for path in write_sample(name, folder / name)]
+@pytest.fixture(scope="module")
+def samples_of(tmp_path_factory):
+    """The samples of every format, which no test changes."""
+    folder = tmp_path_factory.mktemp("samples")
+    return {name: write_sample(name, folder / name) for name in NAMES}
 
 
 @every_format
-def test_a_format_conforms(name, tmp_path):
+def test_a_format_conforms(name, tmp_path, samples_of):
     (tmp_path / "own").mkdir()
     samples = write_sample(name, tmp_path / "own")
-    others = samples_of([other for other in NAMES if other != name], tmp_path / "others")
+    others = [path for other in NAMES if other != name for path in samples_of[other]]
     result = check_format(name, samples, folder=tmp_path / "own", others=others)
     assert len(result.held) == 8
     assert all(isinstance(item, Recording) and item.format == name for item in _runs(name, samples))
@@ -71,8 +74,9 @@ def log(tmp_path):
     return path
 
 
-def test_a_users_own_format_conforms(log, tmp_path):
-    result = check_format(f"{EXAMPLE}:StepLog", [log], others=samples_of(NAMES, tmp_path / "others"))
+def test_a_users_own_format_conforms(log, samples_of):
+    others = [path for name in NAMES for path in samples_of[name]]
+    result = check_format(f"{EXAMPLE}:StepLog", [log], others=others)
     assert len(result.held) == 8
     assert result.notes == (f"{len(STEPS)} cuts of 1 logs",), "a small sample is cut at every byte"
 
@@ -116,9 +120,9 @@ class Loose:
         (Loose, "it yielded a dict; yield Recording or Skipped"),
     ],
 )
-def test_what_is_wrong_is_named(kind, reason, log, tmp_path):
+def test_what_is_wrong_is_named(kind, reason, log, samples_of):
     with pytest.raises(AssertionError, match=reason):
-        check_format(kind, [log], others=samples_of(NAMES, tmp_path / "others"))
+        check_format(kind, [log], others=[path for name in NAMES for path in samples_of[name]])
 
 
 def test_a_suite_without_a_sample_says_what_it_needs():

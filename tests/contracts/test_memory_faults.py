@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 
 import pytest
 
@@ -59,6 +60,21 @@ def test_a_sound_memory_holds_everything(kind):
     assert len(found.held) == 18
     assert any("a restart was not tested" in note for note in found.notes)
     assert "many records: 64 written, 24 sought, 0 not found" in found.notes
+
+
+def test_an_interrupt_ends_the_suite_where_systems_are_reused():
+    tried = []
+
+    class Interrupted(Sound):
+        async def search(self, query: str, limit: int) -> list[str]:  # type: ignore[override]
+            tried.append(query)
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(60)
+            return []
+
+    with pytest.raises(KeyboardInterrupt):
+        check_memory(Interrupted, seconds=20, records=64, reuse=True)
+    assert len(tried) == 1
 
 
 def test_what_is_not_begun_in_time_is_named_and_not_said_to_hold():

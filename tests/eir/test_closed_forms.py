@@ -40,6 +40,7 @@ from tests.eir.processes import (
 
 ALPHABETS = (2, 3, 4)
 WINDOWS = (0, 1, 2, 3, 4)
+LARGEST_HERE = 64  # histories of one window; larger ones are left to `make test-slow`
 PREFIXES_TIMES_FUTURES = 100_000  # what one Algorithm 1 case may cost; larger ones are left to refinement
 
 
@@ -66,8 +67,13 @@ def formula(model: Model, t: int, n: int) -> int:
     return stepwise_sum(len(model.operator.inputs), n, model.reach, model.fan_in, t)
 
 
-@pytest.mark.parametrize("q", ALPHABETS)
-@pytest.mark.parametrize("m", WINDOWS)
+@pytest.mark.parametrize(
+    ("m", "q"),
+    [
+        pytest.param(m, q, marks=[pytest.mark.slow] if q**m > LARGEST_HERE else [])
+        for m, q in product(WINDOWS, ALPHABETS)
+    ],
+)
 def test_every_prefix_of_inputs_by_algorithm_one(q: int, m: int) -> None:
     compared = set()
     for family, model, t, n in prefix_cases(q, m):
@@ -128,7 +134,12 @@ def test_stepwise_sum_by_dictionaries(q: int, reach: int, fan_in: int) -> None:
 
 @pytest.mark.parametrize(
     ("q", "reach"),
-    [*product((2, 3, 4, 6), (1, 2, 3, 4)), (2, 5), (2, 6), (12, 2), pytest.param(3, 5, marks=pytest.mark.slow)],
+    [
+        *product((2, 3, 4), (1, 2, 3, 4)),
+        *product((6,), (1, 2, 3)),
+        *((2, 5), (2, 6), (12, 2)),
+        *(pytest.param(q, reach, marks=pytest.mark.slow) for q, reach in ((3, 5), (6, 4))),
+    ],
 )
 def test_stepwise_sum_at_every_cut_fan_in_and_horizon(q: int, reach: int) -> None:
     for fan_in in range(1, reach + 2):

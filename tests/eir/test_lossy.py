@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -113,32 +114,31 @@ def score(contract: FiniteContract, frontier: Frontier, states: int) -> float:
     )
 
 
-def enclose(seeds: range) -> None:
-    compared = 0
+def violations(seeds: range) -> Iterator[tuple[object, ...]]:
+    """Yield where a frontier or an encoder differs from the best of all encoders, or a bound does not enclose it."""
     for seed in seeds:
         contract = draw(seed)
         exact, bounded = Frontier(contract), Frontier(contract, exact_atoms=NOTHING)
         for states in range(1, min(4, len(contract.rows)) + 1):
             best, whole = best_of_all(contract, states)
             point, interval = exact.point(states), bounded.point(states)
-            assert point.lower == pytest.approx(best, abs=EQUAL), (seed, states)
-            assert point.exact
-            assert interval.lower - EQUAL <= best <= interval.upper + EQUAL, (seed, states, interval, best)
-            assert point.run == pytest.approx(whole, abs=EQUAL), (seed, states)
+            if not point.exact or (point.lower, point.run) != pytest.approx((best, whole), abs=EQUAL):
+                yield "exact", seed, states, point, best, whole
+            if not interval.lower - EQUAL <= best <= interval.upper + EQUAL:
+                yield "interval", seed, states, interval, best
             for frontier in (exact, bounded):
-                promised = frontier.point(states).lower
-                assert score(contract, frontier, states) == pytest.approx(promised, abs=EQUAL), (seed, states)
-            compared += 1
-    assert compared >= len(seeds)
+                promised, earned = frontier.point(states).lower, score(contract, frontier, states)
+                if earned != pytest.approx(promised, abs=EQUAL):
+                    yield "encoder", seed, states, earned, promised
 
 
 def test_no_encoder_of_a_random_contract_leaves_the_bounds() -> None:
-    enclose(range(200))
+    assert list(violations(range(200))) == []
 
 
 @pytest.mark.slow
 def test_no_encoder_of_many_random_contracts_leaves_the_bounds() -> None:
-    enclose(range(200, 200 + RANDOM_CONTRACTS))
+    assert list(violations(range(200, 200 + RANDOM_CONTRACTS))) == []
 
 
 @pytest.mark.parametrize("error", [0.0, 0.05, 0.2, 0.5])

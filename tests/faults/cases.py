@@ -31,9 +31,10 @@ from urllib.parse import urlsplit
 import pyarrow
 import pyarrow.parquet
 
-from tests.faults.custody import GONE_SECONDS, MARK, SECRET, UNWANTED, marked
+from tests.faults.custody import GONE_SECONDS, MARK, SECRET, UNWANTED, left_after
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as
 from tests.processes import completed, running
+from tests.timing import slowness
 
 HERE = Path(__file__).parent
 PRICES = '[prices]\n"openai/any" = { input = 1000, output = 1000, as_of = 2026-01-01 }\n'
@@ -44,6 +45,7 @@ STEERING = "\x1b]52;c;ZXZpbA==\x07 \u202egnp.exe\u202c"
 STEERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 HANGING_SECONDS = 180.0  # for a sweep whose memory may hang: nine calls of at most eight seconds
 FOREVER = 600.0
+SOON_SECONDS = 10.0  # on a quiet machine, for what once took minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +91,7 @@ class Bench:
                 code = None
                 process.kill()
                 process.wait()
-            end = time.monotonic() + GONE_SECONDS
-            while (left := marked(mark)) and time.monotonic() < end:
-                time.sleep(0.02)
+            left = left_after(mark, GONE_SECONDS)
         for pid in left:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -279,10 +279,11 @@ def frozen_agents(bench: Bench) -> str:
         for messages in stalling_request():
             threading.Thread(target=suppressed, args=(post, port, messages), daemon=True).start()
             time.sleep(2)
+        another = [{"role": "system", "content": "Another."}, {"role": "user", "content": "Hello."}]
         try:
-            post(port, [{"role": "system", "content": "Another."}, {"role": "user", "content": "Hello."}], seconds=10)
+            post(port, another, seconds=SOON_SECONDS * slowness())
         except TimeoutError:
-            return "another agent's request was not answered within 10 s"
+            return f"another agent's request was not answered within {SOON_SECONDS:g} s of a quiet machine"
     return ""
 
 
@@ -298,9 +299,9 @@ def dead_interrupt(bench: Bench) -> str:
             time.sleep(2)
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(10)
+            process.wait(SOON_SECONDS * slowness())
         except subprocess.TimeoutExpired:
-            return "alive 10 s after Ctrl-C"
+            return f"alive {SOON_SECONDS:g} s, of a quiet machine, after Ctrl-C"
     return ""
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.agents.answers import find_answer
+from eirkit.agents.answers import find_answer, is_taken_back
 from eirkit.agents.conditions import Cache
 from eirkit.agents.driver import drive
 from eirkit.agents.managed import ManagedSession
@@ -38,6 +38,7 @@ STATED = [
     '{"answer": 1234}',
     '```json\n{"t": 7, "value": "1,234"}\n```',
     'Here it is: {"answer": [1234]}. Anything else?',
+    'Here it is: {"sum": {"value": 11234}, "answer": 1234}',
     '{"A_07": 1234}',
     '"1234"',
     "`1234`",
@@ -79,6 +80,7 @@ OPEN = [
     "The answer is 42.\nThe answer is 43.",
     '{"t": 8, "answer": 42}',
     '{"answer": 1, "value": 2}',
+    '{"t": 7, "answer": 42}\n{"t": 7, "answer": 43}',
     "\\boxed{x+1}",
     "\\boxed{1} \\boxed{2}",
     "7 42",
@@ -135,6 +137,41 @@ def test_anything_else_is_no_answer(text):
 )
 def test_the_width_of_an_answer_decides_what_a_comma_separates(text, values):
     assert read(text, width=2) == values
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "Actually, ANSWER 7 0017",
+        "So in the end ANSWER 7 0017",
+        "Wait, no. The answer is 0017.",
+        "On second thought, the answer should be 0017.",
+        "Sorry, I meant 0017.",
+        "Hmm, A_07 = 0017.",
+        "I misread the input. So it is 0017.",
+        "Let me recompute: 5 + 12 = 17. Final answer: 0017",
+        "Please disregard the above.",
+        "That is wrong, it is 17.",
+    ],
+)
+def test_an_answer_that_the_rest_of_the_reply_replaces_is_none(rest):
+    assert is_taken_back(f"ANSWER 7 1234\n{rest}", 7, (1234,))
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "",
+        "I added 1000 and 234.",
+        "The sum is 11234, which modulo 10000 is 1234.",
+        "Let me check: 1000 + 234 = 1234. The answer is 1234.",
+        "Actually easy: ANSWER 7 1234",
+        "Wait for the next step.",
+        "Sorry for the delay of 3 steps.",
+    ],
+)
+def test_an_answer_that_the_rest_of_the_reply_explains_stands(rest):
+    assert not is_taken_back(f"That was wrong: 17.\nANSWER 7 1234\n{rest}", 7, (1234,))
 
 
 @given(st.integers(0, 9999), st.integers(1, 64), st.sampled_from(["{:,}", "{:04d}", "{}"]))

@@ -57,6 +57,31 @@ def test_what_the_system_raises_comes_home_with_its_words():
         asyncio.run(broken())
 
 
+class Slow(KeyValue):
+    """Refuses one record at once, and takes a while over the others."""
+
+    async def write(self, item: Item) -> None:
+        if item.label == "A_1":
+            raise ValueError("not this one")
+        await asyncio.sleep(0.2)
+        await super().write(item)
+
+
+def test_no_writer_goes_on_after_a_write_of_several_has_failed():
+    async def together() -> list[str]:
+        memory = bridged(f"{__name__}:Slow")
+        await memory.setup()
+        try:
+            await memory.reset("x")
+            with pytest.raises(PluginError, match="not this one"):
+                await memory.write_together([Item(f"A_{n}", f"A_{n} = 5") for n in (1, 2, 3)])
+            return sorted(await memory.contents())
+        finally:
+            await memory.teardown()
+
+    assert asyncio.run(together()) == ["A_2 = 5", "A_3 = 5"]
+
+
 async def write_until_it_fails(memory: ProcessMemory) -> None:
     """The memory ends with the process that keeps it, a moment later."""
     for _ in range(60_000):

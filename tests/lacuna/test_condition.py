@@ -23,7 +23,7 @@ from eirkit.agents.managed import SUMMARY_PROMPT, ManagedOptions, ManagedSession
 from eirkit.agents.memory import MemoryCall
 from eirkit.agents.model import Reply
 from eirkit.agents.protocol import Drop, Note, Read, Search, Write
-from eirkit.agents.recognition import records_in
+from eirkit.agents.wording import records_in
 from eirkit.errors import SpecError
 from eirkit.tasks.task import TaskSpec, show_record
 from tests.lacuna.sessions import CONTEXT_TOKENS, managed, play, public, retention, script, task_of

@@ -15,6 +15,7 @@ from eirkit.agents.models.reader import make_reader
 from eirkit.agents.telemetry import Trace
 from eirkit.cli import main
 from eirkit.errors import SpecError, UsageError
+from eirkit.findings.instructions import standing_at_answers
 from eirkit.runs.cells import Access
 from eirkit.runs.conversations import judge_told, told_session
 from eirkit.runs.store import scan_runs
@@ -22,7 +23,6 @@ from eirkit.runs.suite import read_suite
 from eirkit.tasks.conversations import ToldWorld
 from eirkit.tasks.generation import find_workload, generate_many, prepare
 from eirkit.tasks.words.floor import floor_bits
-from eirkit.tasks.words.instructions import standing_at_answers
 from eirkit.tasks.words.truth import answers
 
 WHOLE = Access("whole", None)

@@ -239,6 +239,8 @@ def test_the_commands_run_report_and_show_labelled_conversations(file, tmp_path,
     page = tmp_path / "page.html"
     eirkit(capsys, "report", out, "--out", str(page))
     assert "Labelled evidence in what was shown" in page.read_text("utf-8")
+    assert "3 questions over 3 conversations" in page.read_text("utf-8")
+    assert "world" not in shown, "these are no generated worlds"
     assert eirkit(capsys, "show", out)
 
 

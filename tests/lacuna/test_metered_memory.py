@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from eirkit.agents.driver import consult
 from eirkit.agents.memory import Item, MemoryCall, MemoryUsage, memories
-from eirkit.agents.memory_calls import consult
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.stores.embeddings import embed_ngrams

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
 
@@ -77,15 +78,17 @@ def test_the_bound_is_the_best_of_all_policies(spec: TaskSpec, recovery: Recover
         assert bound.retrievals == pytest.approx(best_of_all(spec, h, recovery, each=True), abs=1e-9)
 
 
-def compare(name: str, queries: str, recovery: Recovery, tasks: int) -> None:
+def violations(name: str, queries: str, recovery: Recovery, tasks: int) -> Iterator[tuple[object, ...]]:
+    """Yield policies that miss less than the bound allows, and known ones that do not meet it."""
     spec = TaskSpec(name, queries=queries)
     online = [policy for policy in policies.names() if policy not in ("belady", "unbounded")]
     for row in sweep(spec, range(tasks), online, (12, 8, 4), recovery=recovery):
-        assert row.online_miss_rate is not None
         error = 5 * row.miss_rate_sd / math.sqrt(row.seeds) + 1e-9  # five standard errors; the means are independent
-        assert row.miss_rate >= row.online_miss_rate - error, (row.policy, row.h)
-        if (name, row.policy, recovery) in {("stepwise-sum", "fifo", "off"), ("store-recall", "fixed", "off")}:
-            assert abs(row.miss_rate - row.online_miss_rate) <= max(0.002, error)
+        bound, meets = row.online_miss_rate, {("stepwise-sum", "fifo", "off"), ("store-recall", "fixed", "off")}
+        if bound is None or row.miss_rate < bound - error:
+            yield "below the bound", row.policy, row.h, row.miss_rate, bound
+        elif (name, row.policy, recovery) in meets and row.miss_rate > bound + max(0.002, error):
+            yield "above the bound", row.policy, row.h, row.miss_rate, bound
 
 
 LAWS = [(name, "uniform") for name in workloads.names()] + [("full-lookup", "zipf"), ("full-lookup", "zipf-shuffled")]
@@ -94,13 +97,13 @@ LAWS = [(name, "uniform") for name in workloads.names()] + [("full-lookup", "zip
 @pytest.mark.parametrize("recovery", ["off", "direct"])
 @pytest.mark.parametrize(("name", "queries"), LAWS)
 def test_no_simulated_policy_misses_less(name: str, queries: str, recovery: Recovery) -> None:
-    compare(name, queries, recovery, 400)
+    assert list(violations(name, queries, recovery, 400)) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "queries"), LAWS)
 def test_no_simulated_policy_misses_less_over_many_tasks(name: str, queries: str) -> None:
-    compare(name, queries, "off", 100_000)
+    assert list(violations(name, queries, "off", 100_000)) == []
 
 
 def test_the_known_values_of_stepwise_sum() -> None:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from eirkit.agents.recognition import recognise, records_in
-from eirkit.agents.wording import read_wording
+from eirkit.agents.wording import read_wording, recognise, records_in
 
 # {a} and {b} are labels, {x} and {y} their values.
 ONE = [

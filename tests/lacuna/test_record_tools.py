@@ -8,7 +8,7 @@ import json
 import pytest
 
 from eirkit.agents.model import Message, ModelOptions, Request, Tool, ToolCall
-from eirkit.agents.models.record_tools import use_record_tools
+from eirkit.agents.models.memory_tools import use_record_tools
 from eirkit.agents.models.scripted import make_scripted
 from eirkit.errors import ModelError
 

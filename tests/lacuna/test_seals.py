@@ -12,7 +12,7 @@ from eirkit.cli import run as run_command_line
 from eirkit.errors import InputFileError
 from eirkit.records import read_document
 from eirkit.runs.manifest import FILE, SCHEMA, read_manifest
-from eirkit.runs.results import Results
+from eirkit.runs.runner import Results
 from eirkit.runs.store import RUNS, decode_run, scan_runs
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import recorded_suite, resume_sweep, start_sweep

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from eirkit.findings.instructions import StandingRule, judge, kept, standing_at_answers
 from eirkit.tasks.words.conversation import read_back, tell
-from eirkit.tasks.words.instructions import StandingRule, judge, kept, standing_at_answers
 from eirkit.tasks.words.language import load_language
 from eirkit.tasks.words.world import INSTRUCTIONS, PRESETS, generate_worlds
 

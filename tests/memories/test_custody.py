@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from eirkit.agents.driver import call_with_timeout
 from eirkit.agents.memory import Item
-from eirkit.agents.memory_calls import call_with_timeout
 from eirkit.agents.stores.child_process import ProcessMemory, variables_without_secrets
 from eirkit.agents.stores.memory_adapter import adapt
 from eirkit.errors import PluginError, StoreError
 from eirkit.testing import check_memory
+from tests import warm
 from tests.faults import custody, hostile
 from tests.faults.custody import HERE, MCP, SEEDS, Trial, Verdict, perform
 from tests.lacuna.running import eirkit
@@ -46,7 +47,8 @@ def tried(memory: str, folder: Path, workers: int = 0) -> Verdict:
 
 def watched(trial: Trial, folder: Path) -> Verdict:
     """Perform a trial with patience: what is not ended lives for ever; `make test-faults` counts the seconds."""
-    return perform(trial, f"{os.getpid()}-{time.monotonic_ns()}", folder, PATIENCE_SECONDS)
+    program = custody.EIRKIT if trial.end != "none" else (str(warm.programs() / "eirkit"),)
+    return perform(trial, f"{os.getpid()}-{time.monotonic_ns()}", folder, PATIENCE_SECONDS, program)
 
 
 def test_every_hostile_system_is_tried_here():
@@ -117,7 +119,7 @@ def test_objects_of_this_program_keep_their_time_limits_and_their_exits_to_thems
             (hostile.Quits, "search", ("A_1", 5)),
         ):
             memory = adapt(kind())
-            await call_with_timeout(60, "setup", memory.setup)
+            await call_with_timeout(PATIENCE_SECONDS, "setup", memory.setup)
             try:
                 await call_with_timeout(0.5, verb, getattr(memory, verb), *arguments)
             except (PluginError, StoreError) as error:

@@ -246,6 +246,18 @@ def test_an_archive_is_what_was_written(archive, capsys):
     assert {one["@id"] for one in described["distribution"]} == {"rows.csv", "runs/runs.jsonl"}
 
 
+def test_an_archive_of_another_shape_is_refused_in_one_line(archive, capsys):
+    whole = read_document(archive / ARCHIVE, SCHEMA)
+    for damage in ({"files": [1]}, {"settings": None}, {"settings": {"models": 3}}):
+        document = {key: value for key, value in {**whole, **damage}.items() if key not in ("crc32", "schema")}
+        write_document(archive / ARCHIVE, SCHEMA, document, sealed=True)
+        capsys.readouterr()
+        assert run(["reproduce", "--verify", str(archive), "--plugins"]) == 2
+        said = capsys.readouterr()
+        assert (said.out, said.err.count("\n")) == ("", 1)
+        assert said.err.endswith("restore the folder\n")
+
+
 def test_no_code_of_an_archive_is_run_unasked(archive, models, capsys):
     """The file that its models name is another one by now, and leaves a mark if it is run."""
     path = Path(models[0].partition(":")[0])

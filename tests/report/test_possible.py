@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from eirkit.errors import UsageError
 from eirkit.findings.floor import held_by_store
 from eirkit.runs.store import RUNS, scan_runs
+from eirkit.show.runs.accuracy import pressure_section
+from eirkit.show.runs.demand import curve_of
 from eirkit.show.runs.folder import read_sweep
 from eirkit.show.runs.page import page_of
 from eirkit.show.runs.possible import OUTSIDE, TOLD, possible_chart, possible_in, possible_section, sentences
+from eirkit.tasks.task import TaskSpec
 from tests.report.folders import command
 
 RECORD = math.log2(10**4)
@@ -131,3 +135,19 @@ def test_the_frontier_of_the_chart_lies_above_what_keeping_records_reaches(folde
         assert all(low <= high + 1e-12 for low, high in zip(kept.y, upper.y, strict=True))
         assert list(upper.y) == sorted(upper.y)
         assert floor.x[0] == pytest.approx(8 * RECORD)
+
+
+def test_a_page_does_not_wait_for_a_count_that_takes_minutes(tmp_path):
+    """Stepwise Top-k with 64 values in a window took over 150 s; the section then says that pressure is m/h."""
+    with pytest.raises(UsageError, match="a window of 64 values takes long to count; `eirkit eir curve stepwise-topk"):
+        curve_of(TaskSpec("stepwise-topk", n=256, m=32))
+    wide = ("lacuna", "run", "stepwise-max", "--n", 64, "--m", 32, "--h", "8,16", "--seeds", "0:2")
+    command(*wide, "--model", "reference/calculator", "--no-control", "--out", tmp_path / "wide", "--json")
+    section = pressure_section(read_sweep(tmp_path / "wide"))
+    assert "so pressure is m/h here" in section.words[0]
+    assert section.items[0].x.title.startswith("m/h")
+
+
+def test_the_section_on_pressure_says_that_it_is_by_eir(folders):
+    section = pressure_section(read_sweep(folders["policies"]))
+    assert section.words[0] == "Pressure is EIR over capacity, at its peak, here."

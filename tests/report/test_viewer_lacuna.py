@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from eirkit.agents.model import Message, Request, prompt_hash
 from eirkit.errors import InputFileError
-from eirkit.findings.causes import Verdict
-from eirkit.findings.spread import spread_of
+from eirkit.findings.causes import Verdict, spread_of
 from eirkit.records import read_document
 from eirkit.runs import store
 from eirkit.runs.store import RUNS, read_events, scan_runs

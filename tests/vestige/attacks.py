@@ -62,10 +62,13 @@ def modules(package: str) -> Iterator[ModuleType]:
 def patterns_of(found: Sequence[ModuleType]) -> Iterator[FoundPattern]:
     """Yield every regular expression that some modules write down, without methods if its text is made at run time."""
     for module in found:
-        tree = ast.parse(Path(module.__file__ or "").read_text("utf-8"))
-        uses = _uses(tree)
-        named = {id(node.value): node.targets[0] for node in ast.walk(tree) if isinstance(node, ast.Assign)}
-        for node in ast.walk(tree):
+        text = Path(module.__file__ or "").read_text("utf-8")
+        if not re.search(r"\bre\s*\.", text):
+            continue
+        nodes = list(ast.walk(ast.parse(text)))
+        uses = _uses(nodes)
+        named = {id(node.value): node.targets[0] for node in nodes if isinstance(node, ast.Assign)}
+        for node in nodes:
             if (method := _method(node)) is None:
                 continue
             assert isinstance(node, ast.Call)
@@ -102,13 +105,11 @@ def _evaluated(node: ast.Call, module: ModuleType) -> re.Pattern[Any] | None:
     return re.compile(*values)
 
 
-def _uses(tree: ast.Module) -> dict[str, frozenset[str]]:
+def _uses(nodes: Sequence[ast.AST]) -> dict[str, frozenset[str]]:
     """Return the methods that are called on each name of a module; any other use counts as a search."""
-    called = {
-        id(node.value): node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in _CALLS
-    }
+    called = {id(node.value): node.attr for node in nodes if isinstance(node, ast.Attribute) and node.attr in _CALLS}
     uses: dict[str, set[str]] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             uses.setdefault(node.id, set()).add(called.get(id(node), "finditer"))
     return {name: frozenset(found) for name, found in uses.items()}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, break_cuts, dropped_states
-from eirkit.logs.audits.lines import names_file
 from eirkit.logs.trajectory import Break, FileRead, FileWrite, KeptContext, LoggedUsage, RecordedTurn, Trajectory, Turn
+from eirkit.logs.viewer_output import names_file
 from tests.vestige.runs import of_turns
 
 

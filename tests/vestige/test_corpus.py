@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import os
+import shutil
+import tarfile
 import tracemalloc
 import warnings
 import zipfile
@@ -145,6 +149,28 @@ def test_an_archive_in_an_archive_is_named(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "out.zip", "w") as archive:
         archive.write(tmp_path / "in.zip", "in.zip")
     assert reasons(tmp_path / "out.zip") == {"out.zip:in.zip": "is an archive in an archive; unpack the outer one"}
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_the_logs_in_a_tar_are_not_read_as_one(mode: str, tmp_path: Path) -> None:
+    name = "logs.tar.gz" if mode == "w:gz" else "logs.tar"
+    with tarfile.open(tmp_path / name, mode) as archive:
+        for one in ("a.jsonl", "b.jsonl"):
+            write(tmp_path / "logs" / one, run(one))
+            archive.add(tmp_path / "logs" / one, one)
+    shutil.rmtree(tmp_path / "logs")
+    why = "is packed as tar, which is not read; unpack it or use zip"
+    assert reasons(tmp_path / name) == {name: why}
+    assert list(reasons(tmp_path).values()) == [why]
+
+
+def test_a_log_in_a_compression_that_is_not_read_is_named(tmp_path: Path) -> None:
+    for name, packed in (("a.jsonl.xz", lzma.compress(run("a"))), ("a.jsonl.bz2", bz2.compress(run("a")))):
+        write(tmp_path / name, packed)
+    write(tmp_path / "weights.xz", lzma.compress(b"no log"))
+    assert sorted(reasons(tmp_path).values()) == [
+        f"is packed as {name}, which is not read; unpack it or use zip" for name in ("bzip2", "xz")
+    ]
 
 
 @pytest.mark.parametrize("name", [name for name in FILES_BESIDE if name not in ("goose", "lacuna")])

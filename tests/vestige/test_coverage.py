@@ -51,9 +51,45 @@ def test_a_command_that_is_not_followed_to_its_end_is_not_understood(name: str) 
     calls = [Call("bash", {"command": one}, "x\n") for one in ("cat a.py", CUT[name], "cat b.py && true")]
     recording = Recording("r", "t", "made", "made", tuple(RecordedTurn(calls=(call,)) for call in calls))
     trajectory = interpret(recording, len)
-    assert trajectory.cut_short == (("bash", 1),)
-    assert coverage_of(recording, trajectory.cut_short) == (ToolCoverage("bash", 3, 2),)
+    assert trajectory.unclear_calls == (("bash", 1),)
+    assert coverage_of(recording, trajectory.unclear_calls) == (ToolCoverage("bash", 3, 2),)
     assert [read.path for turn in trajectory.turns[::2] for read in turn.reads] == ["a.py", "b.py"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat [ab].py",
+        "cat $(ls *.py)",
+        "find . -name '*.py' | xargs cat",
+        "find . -name '*.py' -exec sed -i s/a/b/ {} +",
+        "find . -name '*.txt' -delete",
+        "grep -rl x . | xargs sed -i s/x/y/",
+        "for f in *.py; do sed -i s/a/b/ $f; done",
+        'ls *.py | while read f; do cat "$f"; done',
+        "cp -r old new",
+        "tar xf packed.tar",
+        "split -l 5 a.txt",
+        'echo x > "$TARGET"',
+    ],
+)
+def test_a_command_on_files_that_the_log_does_not_name_is_not_understood(command: str) -> None:
+    calls = [Call("bash", {"command": one}, "x\n") for one in (command, "ls *.py", "grep -c x *.py", "rm -f *.pyc")]
+    recording = Recording("r", "t", "made", "made", tuple(RecordedTurn(calls=(call,)) for call in calls))
+    assert interpret(recording, len).unclear_calls == (("bash", 1),)
+
+
+def test_names_that_the_run_has_met_are_known() -> None:
+    met = Call("bash", {"command": "cat a.py b.py"}, "x\ny\n")
+    commands = (
+        "cat *.py",
+        "for f in *.py; do sed -i s/a/b/ $f; done",
+        'f=$(mktemp); echo x > "$f"',
+        "cat *.py > /dev/null",
+    )
+    calls = [met, *(Call("bash", {"command": one}, "x\ny\n") for one in commands)]
+    recording = Recording("r", "t", "made", "made", tuple(RecordedTurn(calls=(call,)) for call in calls))
+    assert interpret(recording, len).unclear_calls == ()
 
 
 def logged(folder: Path, tools: dict[str, str]) -> Path:

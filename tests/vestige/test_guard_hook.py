@@ -21,9 +21,8 @@ from eirkit.errors import InputFileError
 from eirkit.live import hook
 from eirkit.live.hook import HookEvent, Sessions, guard_folder, keep_newest, respond
 from eirkit.live.installing import AGENTS, Installer
-from eirkit.live.restoring import MOST_BYTES, restored_text
 from eirkit.live.trial import ARMS, DRAWS, arm_at, begin_trial, draw_arm, end_trial, read_draws
-from eirkit.live.working_set import WorkingFile, WorkingSet, joined
+from eirkit.live.working_set import MOST_BYTES, WorkingFile, WorkingSet, joined, restored_text
 from eirkit.logs.trajectory import FileRead, Lines
 from tests.processes import completed, running
 from tests.vestige.week_home import RULE, ClaudeSession, source_text

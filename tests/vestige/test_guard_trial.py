@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 
 from eirkit.cli import ROOT
 from eirkit.errors import UsageError
-from eirkit.live.effects import TrialUnit, effects
+from eirkit.live.effects import TrialUnit, calibrate, effects, simulated_trial
 from eirkit.live.hook import guard_folder
 from eirkit.live.outcomes import MOST_TURNS, QUIET_SECONDS, measure
 from eirkit.live.trial import ARMS, arm_at, begin_trial, draw_arm, read_draws
-from eirkit.live.trial_simulation import calibrate, simulated_trial
 from tests.vestige.week_home import ClaudeSession, source_text
 
 AT = 1_794_000_000.0

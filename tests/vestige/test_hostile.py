@@ -10,7 +10,6 @@ import random
 import re
 import sqlite3
 import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
@@ -23,12 +22,12 @@ import zstandard
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.sources.documents import ReadLimits, Skipped
 from eirkit.logs.trajectory import formats
+from tests import warm
 from tests.fuzz_formats import damage, fuzz, until_cases
 from tests.processes import completed
 from tests.timing import UNITS_IN_A_SECOND, cost
 from tests.vestige.formats.samples import run_paths, sample_files, write_sample
 
-EIRKIT = str(Path(sys.executable).with_name("eirkit"))
 LONGEST = (
     30 * UNITS_IN_A_SECOND
 )  # for a hole of ten gigabytes, which takes a thousandth of it when it is given up early
@@ -39,7 +38,16 @@ SOUND = b'{"run_id": "r", "goal_files": ["a.py"], "turns": [{"reads": [{"path": 
 
 
 def analyze(*paths: Path, out: Path, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    command = [EIRKIT, "vestige", "analyze", *map(str, paths), "--out", str(out), "--json", *options]
+    command = [
+        warm.programs() / "eirkit",
+        "vestige",
+        "analyze",
+        *map(str, paths),
+        "--out",
+        str(out),
+        "--json",
+        *options,
+    ]
     return completed(command)
 
 

@@ -224,6 +224,18 @@ def test_a_home_without_agents(home: Path, tmp_path: Path, monkeypatch: pytest.M
         assert f"{tmp_path / 'empty' / folder} (not there)" in said
 
 
+@pytest.mark.parametrize("bad", ['"12"', "-3", "[5]", "1e30"])
+def test_a_response_without_numbers_of_tokens_is_named_and_not_counted_as_none(home: Path, bad: str) -> None:
+    whole = week()["total"]
+    for log in (home / ".claude" / "projects").rglob("*.jsonl"):
+        # of the largest prompt, in the session and in its resumed copy
+        log.write_text(log.read_text().replace('"cache_read_input_tokens": 4000', f'"cache_read_input_tokens": {bad}'))
+    found = week()
+    assert found["total"]["responses"] == whole["responses"] - 1
+    said = {one["reason"] for one in found["skipped"] if "tokens" in one["reason"]}
+    assert said == {"1 response without valid numbers of tokens, which are unknown"}
+
+
 @pytest.mark.parametrize("until", ["2026-11-30", "2026-12-31"])  # logs in the stretch before, and none even there
 def test_older_logs_are_named_with_their_time_and_how_to_include_them(home: Path, until: str) -> None:
     done = CliRunner().invoke(ROOT, ["week", "--until", until, "--since", "3d"], catch_exceptions=False)

@@ -6,10 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.logs.shell import windows_lines
-from eirkit.logs.shell.windows_lines import is_windows
+from eirkit.logs.shell import powershell_commands
+from eirkit.logs.shell.powershell_commands import is_windows
 
-SIGNS = (windows_lines._CMDLET, windows_lines._PLACE, windows_lines._DOS, windows_lines._FILE_CLASS)
+SIGNS = (
+    powershell_commands._CMDLET,
+    powershell_commands._PLACE,
+    powershell_commands._DOS,
+    powershell_commands._FILE_CLASS,
+)
 PARTS = [
     *("get-content", "Set-Content", "CLEAR-CONTENT", "select-string", "out-file", "out-null", "Tee-Object", "new-item"),
     *("get-childitem", "test-path", "push-location", "invoke-webrequest", "ConvertFrom-Json", "write-host", "my-item"),

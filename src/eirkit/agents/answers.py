@@ -20,7 +20,8 @@ _OWN, _OTHER = "\ue000", "\ue001"  # stand for labels, so that their digits are 
 _LABEL = re.compile(r"\b(?:A_?\{?|step[ _]?#?)0*([0-9]{1,6})\}?(?![0-9])", re.ASCII | re.IGNORECASE)
 _FENCE = re.compile(r"```[a-z]*\n?|\\[\[\]()]|\\(?:text(?:bf)?|math(?:bf|rm))\b|[*`$]", re.ASCII | re.IGNORECASE)
 _TAG = re.compile(r"<(/?)(?:final_?)?answer>", re.ASCII | re.IGNORECASE)
-_OBJECT = re.compile(r"\{[^{}]*\}")
+_DECODER = json.JSONDecoder()
+_MOST_OBJECTS = 200  # of one reply
 _BOXED = re.compile(r"\\boxed ?\{([^{}]*)\}")
 _OWN_RECORD = re.compile(rf"{_OWN}[ \t\"']*(?:=|:|is\b|->|\u2192)([^\n]*)")
 # The command after other words on its line.
@@ -38,10 +39,16 @@ _FOUND = re.compile(
 )
 _TAKES_BACK = re.compile(
     r"\b(?:(?:that|this|it)(?: is|['\u2019]s| was)(?: wrong| incorrect| not right| a mistake)"
-    r"|(?:that|this|it) should (?:be|have been)|i (?:was wrong|made an? (?:mistake|error))"
-    r"|my mistake|correction|corrected|oops)\b",
+    r"|(?:that|this|it) should (?:be|have been)|i (?:was wrong|made an? (?:mistake|error)|meant|misread|miscounted)"
+    r"|my mistake|correction|corrected|oops|on second thoughts?|wait,? no|no,? wait)\b",
     re.IGNORECASE,
 )
+_WITHDRAWS = re.compile(r"\b(?:scratch|disregard|ignore) (?:that|this|the above|my (?:last )?answer)\b", re.IGNORECASE)
+# Words that a check of the answer has as well, so that they take it back only before another answer.
+_THINKS_AGAIN = re.compile(
+    r"\b(?:actually|wait|hmm|sorry|instead|let me|re-?(?:check|calculat|comput)\w*)\b", re.IGNORECASE
+)
+_COMMAND_LINE = re.compile(r"^[ \t>*`_#\-]*ANSWER\b[^\n]*", re.ASCII | re.IGNORECASE | re.MULTILINE)
 _DOUBT = re.compile(r"\b(?:not|cannot|unable|unknown|missing|unsure|maybe|perhaps|if|or|either)\b|n't\b", re.IGNORECASE)
 # A value is followed by nothing, by a remark in parentheses, or by words that contain no further number.
 _VALUES = re.compile(
@@ -86,11 +93,17 @@ def find_answer(text: str, t: int, width: int) -> Payload | None:
 
 
 def is_taken_back(text: str, t: int, values: Payload) -> bool:
-    """True if words after the answer of step t call it wrong, and give another number."""
-    rest = text[text.rfind("ANSWER") :]
-    if not _TAKES_BACK.search(rest):
+    """True if words after the answer of step t withdraw it, or call it wrong and give another number."""
+    lines = list(_COMMAND_LINE.finditer(text, max(0, len(text) - LONGEST_ANSWER)))
+    rest = text[lines[-1].end() :] if lines else ""
+    if not rest.strip():
         return False
-    return not {t, *values}.issuperset(_numbers(_LABEL.sub("", rest)))
+    if _TAKES_BACK.search(rest) and not {t, *values}.issuperset(_numbers(_LABEL.sub("", rest))):
+        return True
+    again = set(_in_line(rest, t, len(values))) if "ANSWER" in rest else set()
+    if _THINKS_AGAIN.search(rest):
+        again.add(find_answer(rest, t, len(values)))
+    return bool(again - {None, values}) or _WITHDRAWS.search(rest) is not None
 
 
 def readings(digits: str) -> tuple[Payload, Payload]:
@@ -112,14 +125,18 @@ def values_in(text: str, width: int) -> Payload | None:
 
 
 def _in_json(text: str, t: int, width: int) -> Iterator[Payload | None]:
-    for source in (text.strip(), *_OBJECT.findall(text)):
+    """Yield the values of each JSON object in a text; what is inside an object is a part of it."""
+    at = text.find("{")
+    for _ in range(_MOST_OBJECTS):
+        if at < 0:
+            return
         try:
-            document = json.loads(source)
+            document, end = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
-            continue
-        if isinstance(document, dict):
+            end = at + 1
+        else:
             yield from _in_object(document, t, width)
-            return  # the whole text was one object; those inside it are its parts
+        at = text.find("{", end)
 
 
 def _in_object(document: Mapping[str, Any], t: int, width: int) -> Iterator[Payload | None]:

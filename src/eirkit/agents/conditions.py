@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from eirkit.agents.memory import MemoryCall
 from eirkit.agents.protocol import Action, Drop, Note, Search, Write, printable
-from eirkit.agents.recognition import Recognition, Values, recognise
-from eirkit.agents.wording import read_wording
+from eirkit.agents.wording import Recognition, Values, read_wording, recognise
 from eirkit.errors import SpecError
 from eirkit.tasks.policy import Retention
 from eirkit.tasks.task import Payload, TaskSpec, show_record

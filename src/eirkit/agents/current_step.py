@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from eirkit.agents.conditions import RefusedAction
-from eirkit.agents.recognition import Recognition, Values
 from eirkit.agents.session import Decision
+from eirkit.agents.wording import Recognition, Values
 from eirkit.errors import TooLargeError
 from eirkit.tasks.recovery import RecoveryBudget, plan_recovery
 from eirkit.tasks.task import Payload

@@ -31,8 +31,8 @@ from eirkit.agents.protocol import (
     silence,
     tools,
 )
-from eirkit.agents.recognition import recognise
 from eirkit.agents.session import ActionTaken, Ending, Injector, Outcome, Session, inject_nothing
+from eirkit.agents.wording import recognise
 from eirkit.errors import SpecError
 from eirkit.tasks.task import Payload, show_record
 from eirkit.tasks.view import Budgets, PublicTask, Visible

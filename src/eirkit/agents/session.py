@@ -135,7 +135,7 @@ class Session(ABC):
         """Return the last answer of a reply, unless the reply goes on to call it wrong and to give another value."""
         if reply.calls or len(reply.text) < SHORT or not is_taken_back(spoken_part(reply), answer.t, answer.values):
             return answer
-        return Fault("malformed", "another value follows the answer; write one ANSWER line", "ANSWER")
+        return Fault("malformed", "what follows takes the answer back; write one ANSWER line", "ANSWER")
 
     def stated(self, reply: Reply, t: int) -> Answer | None:
         """Return the answer that a reply without a usable command states for step t in other words, if there is one."""

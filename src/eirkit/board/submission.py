@@ -16,6 +16,7 @@ from typing import Any
 from eirkit.agents.stores.memory_factory import TIMEOUT
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path
+from eirkit.folders import clear_unfinished, filled_folder
 from eirkit.registry import records_read, refuse_untrusted
 from eirkit.runs.cells import Cell
 from eirkit.runs.manifest import FILE, Manifest, read_manifest
@@ -76,35 +77,36 @@ def make_submission(folder: Path, out: Path, name: str) -> dict[str, Any]:
         suite = recorded_suite(folder)
     _refuse(folder, out, name, suite)
     sources = {path: _source(folder, manifest, path) for path in manifest.sources}
-    out.mkdir(parents=True, exist_ok=True)
-    copy_sweep(folder, out / OWN)
-    for place, path in enumerate(manifest.sources):
-        (out / SOURCES).mkdir(exist_ok=True)
-        shutil.copyfile(sources[path], out / SOURCES / f"{place}-{Path(path).name}")
-    if missing := references_missing(suite):
-        if costly := [cell for cell, _ in missing.plan() if not is_free(cell)]:
-            shutil.rmtree(out)
-            raise UsageError(
-                f"{folder} lacks the rows null and sham, and {costly[0].model} costs money; run the sweep with "
-                f"--memory …,{NULL},{SHAM} and submit that folder"
-            )
-        start_sweep(missing, out / CONTROLS, control=False)
-        for written in (out / CONTROLS).iterdir():
-            if written.name not in (FILE, RUNS, events_path(out / CONTROLS).name):
-                written.unlink()
-    document = {
-        "name": name,
-        **{key: getattr(manifest, key) for key in VERSIONS},
-        "seeds": show_seeds(sorted({seed for _, seeds in suite.plan() for seed in seeds})),
-        "scores": claimed_scores(read_parts(out)),
-    }
-    write_list(out, DOCUMENT, SCHEMA, document)
+    missing = references_missing(suite)
+    if missing and (costly := [cell for cell, _ in missing.plan() if not is_free(cell)]):
+        raise UsageError(
+            f"{folder} lacks the rows null and sham, and {costly[0].model} costs money; run the sweep with "
+            f"--memory …,{NULL},{SHAM} and submit that folder"
+        )
+    with filled_folder(out, DOCUMENT) as made:
+        copy_sweep(folder, made / OWN)
+        for place, path in enumerate(manifest.sources):
+            (made / SOURCES).mkdir(exist_ok=True)
+            shutil.copyfile(sources[path], made / SOURCES / f"{place}-{Path(path).name}")
+        if missing:
+            start_sweep(missing, made / CONTROLS, control=False)
+            for written in (made / CONTROLS).iterdir():
+                if written.name not in (FILE, RUNS, events_path(made / CONTROLS).name):
+                    written.unlink()
+        document = {
+            "name": name,
+            **{key: getattr(manifest, key) for key in VERSIONS},
+            "seeds": show_seeds(sorted({seed for _, seeds in suite.plan() for seed in seeds})),
+            "scores": claimed_scores(read_parts(made)),
+        }
+        write_list(made, DOCUMENT, SCHEMA, document)
     return document
 
 
 def _refuse(folder: Path, out: Path, name: str, suite: Suite) -> None:
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UsageError(f"the name of a submission has 1 to {LONGEST_NAME} printable characters; give another --name")
+    clear_unfinished(out, DOCUMENT, (OWN, CONTROLS, SOURCES))
     if not is_unused_folder(out) or out.resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{out} is not empty or lies in {folder}; choose a new folder for --out")
     if not suite.texts:

@@ -23,8 +23,7 @@ from urllib.request import urlopen
 from eirkit.agents.model import Reply
 from eirkit.bridges.episode import UNKNOWN_USAGE, Episode, score_of
 from eirkit.bridges.external_runs import OVER, ClientSessions, ExternalRuns, open_external_runs, shown_in
-from eirkit.bridges.http_server import AccessGuard, HttpAccess, introduction, mcp_application, serve_http
-from eirkit.bridges.mcp_server import make_server
+from eirkit.bridges.mcp_server import AccessGuard, HttpAccess, introduction, make_server, mcp_application, serve_http
 from eirkit.errors import InputFileError, UsageError
 from eirkit.runs.attempt import Failure
 from eirkit.runs.suite import read_suite

@@ -18,7 +18,7 @@ from eirkit.show.exports import write_page
 from eirkit.show.folders import pages
 from eirkit.show.table import Column, Table
 from eirkit.show.terminal import spark
-from eirkit.tasks.measures import SIMULATION_MEASURES
+from eirkit.tasks.simulation.table import SIMULATION_MEASURES
 
 EIR_PRESSURE = SIMULATION_MEASURES["eir_pressure"]
 

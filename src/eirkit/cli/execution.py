@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from eirkit.cli.command import option, options
-from eirkit.engine.engine_factory import ENGINES, make_engine
 from eirkit.engine.interface import PieceLimits
+from eirkit.engine.ray_tasks import ENGINES, make_engine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

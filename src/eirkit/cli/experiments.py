@@ -19,7 +19,7 @@ from eirkit.experiments.leaks import audit as run_audit
 from eirkit.experiments.probe import FAN_INS, ProbeExperiment, ProbePlan, ProbeRow
 from eirkit.findings.measures import CAUSE_MEASURES, PROBE_MEASURES, RUN_MEASURES
 from eirkit.runs.capability import THRESHOLD, WINDOWS, CapabilityCell, CapabilityExperiment, Control
-from eirkit.runs.results import Results
+from eirkit.runs.runner import Results
 from eirkit.show.document import Document, Section
 from eirkit.show.table import Cell, Column, Table, counted
 from eirkit.tasks.policy import policies

@@ -20,8 +20,7 @@ from eirkit.bridges.external_runs import (
     resume_external_runs,
     summary_of,
 )
-from eirkit.bridges.http_server import HttpAccess, serve_many_clients, serve_one_client
-from eirkit.bridges.mcp_server import require_mcp
+from eirkit.bridges.mcp_server import HttpAccess, require_mcp, serve_many_clients, serve_one_client
 from eirkit.cli.command import OUTPUT, Show, document_options, option, say
 from eirkit.cli.lacuna_run import fresh_folder
 from eirkit.cli.options import workload_command

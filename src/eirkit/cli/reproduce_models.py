@@ -35,6 +35,7 @@ from eirkit.runs.estimate import assumptions, by_model, read_recorded
 from eirkit.runs.journal import read_journal
 from eirkit.runs.values import show_seeds
 from eirkit.show.document import Document, Section
+from eirkit.show.folders import records_of
 from eirkit.show.table import counted
 
 MOST_PROBLEMS = 20  # that are printed; --json has them all
@@ -173,7 +174,8 @@ def settings_of(setting: Setting, asked: AskedModels | None, studies: Sequence[S
 
 def show_verification(folder: Path, plugins: bool, show: Show) -> int:
     """Check an archive, show what was found, and return the exit code."""
-    found = verify_archive(folder, find_study, plugins=plugins)
+    with records_of(folder, plugins=plugins):
+        found = verify_archive(folder, find_study, plugins=plugins)
     checked = (
         f"{counted(found.files, 'file')}, {counted(found.runs, 'run')} scored again "
         f"({found.replayed} of them played again from their replies), {counted(found.rows, 'figure')} derived again"

@@ -29,7 +29,7 @@ from eirkit.experiments.rescue import Contrast, Rescue
 from eirkit.findings.measures import ARM_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
 from eirkit.runs.capability import NO_CONTROL, CapabilityCell
 from eirkit.runs.cells import Truth
-from eirkit.runs.results import Results
+from eirkit.runs.runner import Results
 from eirkit.show.document import Document, Section
 from eirkit.show.table import Cell, Column, Table, counted, points
 from eirkit.tasks.generation import find_workload, units_of

@@ -28,8 +28,8 @@ from eirkit.runs.cells import CellPlan
 from eirkit.runs.estimate import CellEstimate, RecordedRuns, assumptions, by_model, estimate_plan, read_recorded
 from eirkit.runs.journal import Journal, read_journal
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA
-from eirkit.runs.results import Results
 from eirkit.runs.runner import Progress as Sweep
+from eirkit.runs.runner import Results
 from eirkit.runs.sweep import open_plan, write_result
 from eirkit.show.document import Document, Listing, Section
 from eirkit.show.runs.command_line import evidence_command
@@ -307,7 +307,8 @@ def spending_remarks(spending: Mapping[str, Any] | None) -> Iterator[str]:
     if spending["in_flight_usd"]:
         yield f"in flight at a kill: up to ${spending['in_flight_usd']:,.4f}, counted as spent"
     if spending["unconfirmed_usd"]:
-        yield f"calls without a usable reply: up to ${spending['unconfirmed_usd']:,.4f}, counted as spent"
+        most = f"${spending['unconfirmed_usd']:,.4f}"
+        yield f"calls without a usable reply or count of tokens: up to {most}, counted as spent"
     if spending["over_usd"]:
         calls, over = counted(spending["over_calls"], "call"), f"${spending['over_usd']:,.4f}"
         yield f"billed above the declared maximum of {calls}: {over}; check --max-tokens and the prices"

@@ -27,10 +27,9 @@ from eirkit.findings.measures import RUN_MEASURES
 from eirkit.show.document import Document, Section
 from eirkit.show.table import Cell, Column, Table, share
 from eirkit.tasks.generation import prepare
-from eirkit.tasks.measures import SIMULATION_MEASURES
 from eirkit.tasks.policy import find_policy, policies
 from eirkit.tasks.simulation.plain import Recovery
-from eirkit.tasks.simulation.table import CEILING, FLOOR, PolicyRow, first_failures, sweep
+from eirkit.tasks.simulation.table import CEILING, FLOOR, SIMULATION_MEASURES, PolicyRow, first_failures, sweep
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workloads import DISTRIBUTIONS
 

@@ -29,8 +29,8 @@ from eirkit.errors import EirkitError, MissingExtraError, SpendCapReached, Usage
 from eirkit.limits import RECORD_SECONDS, limited, time_limit
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.compaction import COMPACTIONS, COMPACTIONS_SCHEMA, MANIFEST, MANIFEST_SCHEMA
+from eirkit.logs.compaction.context import LineCounter
 from eirkit.logs.compaction.cuts import ContextCut, CutPlan, cuts_of
-from eirkit.logs.compaction.sized_lines import LineCounter
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.demand.gold_patches import GoldPatches, Patch, open_gold_patches
 from eirkit.logs.demand.graph import goal_of, session_goal

@@ -18,8 +18,8 @@ from eirkit.logs.compaction.context import ContextMessage, split_opening
 from eirkit.registry import Registry, call
 
 if TYPE_CHECKING:  # much to import for two annotations; `eirkit doctor` wants the names alone
+    from eirkit.logs.compaction.context import LineCounter
     from eirkit.logs.compaction.cuts import ContextCut
-    from eirkit.logs.compaction.sized_lines import LineCounter
 
 
 @dataclass(frozen=True, slots=True)

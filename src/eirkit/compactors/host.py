@@ -16,8 +16,7 @@ from eirkit.agents.stores.keeper import SOCKETS, LineSocket, adopt_orphans
 from eirkit.compactors.compactor import Compactor, TokenBudget, find_compactor, make_compactor
 from eirkit.errors import ContractError
 from eirkit.limits import limit_memory
-from eirkit.logs.compaction.context import ContextMessage, fault_of
-from eirkit.logs.compaction.sized_lines import LineCounter
+from eirkit.logs.compaction.context import ContextMessage, LineCounter, fault_of
 from eirkit.logs.tokens import exact_counter
 from eirkit.registry import relocate
 

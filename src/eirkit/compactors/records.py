@@ -15,9 +15,8 @@ from typing import Any
 
 from eirkit.compactors.trial import TriedCompaction
 from eirkit.logs.compaction import COMPACTIONS, COMPACTIONS_SCHEMA
-from eirkit.logs.compaction.cuts import ContextCut, CutPlan
-from eirkit.logs.compaction.outcome import best_kept
-from eirkit.logs.compaction.sized_lines import MESSAGE_TOKENS
+from eirkit.logs.compaction.context import MESSAGE_TOKENS
+from eirkit.logs.compaction.cuts import ContextCut, CutPlan, best_kept
 from eirkit.logs.trajectory import Recording
 from eirkit.records import read_records
 

@@ -13,8 +13,7 @@ from eirkit.agents.serving.ledger import exact_sum
 from eirkit.agents.serving.metered import make_metered
 from eirkit.compactors.compactor import Compactor, CompactorUsage, TokenBudget, compactors, without_opening
 from eirkit.errors import InputFileError, UsageError
-from eirkit.logs.compaction.context import ContextMessage, split_opening, texts_of
-from eirkit.logs.compaction.sized_lines import MESSAGE_TOKENS
+from eirkit.logs.compaction.context import MESSAGE_TOKENS, ContextMessage, split_opening, texts_of
 
 MakeModel = Callable[[str, ModelOptions], Model]
 PROMPT = """\

@@ -50,10 +50,8 @@ from eirkit.errors import (
     UsageError,
 )
 from eirkit.limits import time_limit
-from eirkit.logs.compaction.context import ContextMessage
-from eirkit.logs.compaction.cuts import ContextCut
-from eirkit.logs.compaction.outcome import CompactorOutcome, failed, judge
-from eirkit.logs.compaction.sized_lines import LineCounter
+from eirkit.logs.compaction.context import ContextMessage, LineCounter
+from eirkit.logs.compaction.cuts import CompactorOutcome, ContextCut, failed, judge
 from eirkit.registry import call, locate
 
 LIMIT_SECONDS = 60.0  # for one compaction
@@ -173,6 +171,7 @@ class ProcessSeat:
         if self._endpoint is not None:
             self._endpoint.clear()
         found: Mapping[str, Any] | None = None
+        wrong: ContractError | None = None
         try:
             found = self._runner.run(self._answer(cut, budget))
         except (TimeoutError, StoreError):
@@ -181,7 +180,11 @@ class ProcessSeat:
             raise
         finally:
             seconds = perf_counter() - self._began if found is None else found["seconds"]
-            self.effort = CompactionEffort(seconds, self._used(found))
+            try:
+                used = self._used(found)
+            except ContractError as error:  # what the compactor itself did wrong is told first
+                used, wrong = CompactorUsage(cost_usd=None), error
+            self.effort = CompactionEffort(seconds, used)
             if self._endpoint is not None and isinstance(self._endpoint.failure, SpendCapReached):
                 raise self._endpoint.failure
         self._deaths = 0
@@ -189,6 +192,8 @@ class ProcessSeat:
             raise PluginError("compactor", self.choice.label, "compact", *found["raised"])
         if "fault" in found:
             raise ContractError(found["fault"])
+        if wrong is not None:
+            raise wrong
         return [ContextMessage.from_json(one) for one in found["messages"]]
 
     def _used(self, found: Mapping[str, Any] | None) -> CompactorUsage:

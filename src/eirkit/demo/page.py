@@ -39,7 +39,7 @@ from eirkit.show.runs.page import next_control, next_rescue, rebuilding_section,
 from eirkit.show.runs.possible import possible_section
 from eirkit.show.table import Column, Table, counted, number, share
 from eirkit.tasks.generation import prepare
-from eirkit.tasks.measures import SIMULATION_MEASURES
+from eirkit.tasks.simulation.table import SIMULATION_MEASURES
 from eirkit.tasks.task import TaskSpec
 
 TITLE = "Three questions about memory, answered"

@@ -17,8 +17,7 @@ from eirkit.agents.telemetry import Trace
 from eirkit.errors import SpecError
 from eirkit.findings.statistics import mean
 from eirkit.runs.cells import Access, Cell, CellPlan, RecoveryProbe
-from eirkit.runs.results import Results, counted_losses
-from eirkit.runs.runner import Runner, runner_or_temporary
+from eirkit.runs.runner import Results, Runner, counted_losses, runner_or_temporary
 from eirkit.runs.values import read_seeds, show_seeds
 from eirkit.tasks.cones import cone_of
 from eirkit.tasks.generation import generate_many, graph_of

@@ -13,7 +13,7 @@ from eirkit.experiments.probe import ProbeExperiment
 from eirkit.experiments.rescue import Contrast, Rescue, measure_rescue
 from eirkit.runs.capability import GATE, CapabilityCell, CapabilityExperiment, measure_gates, models_to_control
 from eirkit.runs.cells import CellPlan
-from eirkit.runs.results import Results
+from eirkit.runs.runner import Results
 from eirkit.runs.values import read_seeds, show_seeds
 
 

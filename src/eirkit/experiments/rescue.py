@@ -27,8 +27,7 @@ from eirkit.runs.cells import (
     unrecovered_in,
 )
 from eirkit.runs.conversations import WordInjection
-from eirkit.runs.results import Results
-from eirkit.runs.runner import Runner, runner_or_temporary
+from eirkit.runs.runner import Results, Runner, runner_or_temporary
 from eirkit.tasks.conversations import ToldWorld
 from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.task import TaskInstance

@@ -13,9 +13,9 @@ from typing import Literal
 
 from eirkit.agents.model import Reply
 from eirkit.agents.protocol import Fault, read_reply
-from eirkit.agents.recognition import records_in
 from eirkit.agents.session import ActionTaken, Decision
 from eirkit.agents.telemetry import Exchange
+from eirkit.agents.wording import records_in
 from eirkit.findings.causes import Verdict
 from eirkit.tasks.simulation.plain import Recovery, simulate
 from eirkit.tasks.task import Payload, TaskInstance

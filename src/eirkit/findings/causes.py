@@ -1,9 +1,11 @@
-"""Assigns a cause to each wrong step and scores a run.
+"""Assigns a cause to each wrong step, scores a run, and follows how errors spread from step to step.
 
 Causes are tested in this order: no answer → not answered, malformed or truncated, unless the agent declined because an
 input was lost; an input was lost, or returned wrong and used → state supply; an input was never answered, or the
 operator on its own earlier, wrong answers gives what it submitted → cascade; it is not known whether an input was
-at hand → undetermined; else → computation. Every wrong step has one cause and a more specific `kind`.
+at hand → undetermined; else → computation. Every wrong step has one cause and a more specific `kind`. Any cause but
+`cascade` is an origin, so an error is traced back through cascades to its origins, and forward through the cascades
+that refer to it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any, Literal, get_args
 from eirkit.agents.session import ActionTaken, Decision
 from eirkit.facts import fact
 from eirkit.tasks.task import Payload, Step, TaskInstance, read_record
-from eirkit.tasks.workload import Workload
+from eirkit.tasks.workload import Graph, Workload
 
 _RECOVERY = ("READ ", "RECOMPUTE ")
 
@@ -43,6 +45,7 @@ _OWN_CAUSE: dict[str, Cause] = {"unanswered": "not_answered", "unreached": "not_
 # Faults of an answer that is not there; an answer with any other fault is there and cannot be read.
 _SILENT = ("unanswered", "declined", "empty", "refused", "filtered")
 _NONE: frozenset[int] = frozenset()
+CASCADE: Cause = "cascade"
 
 
 @fact
@@ -315,3 +318,48 @@ def _fetched(actions: Iterable[ActionTaken]) -> dict[int, list[tuple[int, Payloa
     for action in done:
         found.setdefault(action.t, []).append(read_record(action.detail))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The origins and consequences of one wrong step; empty for a correct step."""
+
+    origins: tuple[int, ...]  # wrong steps at which it began
+    path: tuple[tuple[int, int], ...]  # edges from an earlier wrong step to the one that used it
+    spoilt: tuple[int, ...]  # later steps that are wrong because of it
+
+
+def spread_of(graph: Graph, verdicts: Mapping[int, Verdict], t: int) -> Spread:
+    """Return the origins of a step's error, the path from them, and the later errors that it caused."""
+    if not _is_wrong(verdicts, t):
+        return Spread((), (), ())
+    origins, edges, waiting, seen = set(), set(), [t], {t}
+    while waiting:
+        at = waiting.pop()
+        before = _wrong_sources(graph, verdicts, at)
+        if not before:
+            origins.add(at)
+        edges |= {(source, at) for source in before}
+        waiting += [source for source in before if source not in seen]
+        seen |= set(before)
+    return Spread(tuple(sorted(origins)), tuple(sorted(edges)), _spoilt(graph, verdicts, t))
+
+
+def _spoilt(graph: Graph, verdicts: Mapping[int, Verdict], t: int) -> tuple[int, ...]:
+    found = {t}
+    for later in range(t + 1, len(graph) + 1):
+        if not found.isdisjoint(_wrong_sources(graph, verdicts, later)):
+            found.add(later)
+    return tuple(sorted(found - {t}))
+
+
+def _wrong_sources(graph: Graph, verdicts: Mapping[int, Verdict], t: int) -> list[int]:
+    """Return the wrong answers that caused a cascade error; empty for any other cause."""
+    verdict = verdicts.get(t)
+    if verdict is None or verdict.cause != CASCADE:
+        return []
+    return [source for source in graph[t - 1] if _is_wrong(verdicts, source)]
+
+
+def _is_wrong(verdicts: Mapping[int, Verdict], t: int) -> bool:
+    return t in verdicts and not verdicts[t].correct

@@ -20,7 +20,7 @@ from eirkit.agents.conversing import COMPACTION, MEMORY
 from eirkit.agents.memory import LONGEST_PASSAGE
 from eirkit.agents.telemetry import Trace
 from eirkit.findings.causes import Cause, Kind, Verdict
-from eirkit.findings.standing import instruction_record
+from eirkit.findings.instructions import instruction_record
 from eirkit.tasks.conversations import Asked, ToldTask, ToldWorld, canonical_answer, unspell
 from eirkit.tasks.words.language import Listener, show_answer
 from eirkit.tasks.words.reading import (

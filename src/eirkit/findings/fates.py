@@ -13,9 +13,9 @@ from typing import Any, Literal, get_args
 
 from eirkit.agents.conditions import named_steps
 from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, MemoryUsage
-from eirkit.agents.recognition import Recognition, Values, recognise
 from eirkit.agents.session import Decision
 from eirkit.agents.telemetry import Consultation
+from eirkit.agents.wording import Recognition, Values, recognise
 from eirkit.findings.causes import Verdict
 from eirkit.tasks.task import Payload, read_record
 

@@ -10,14 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from eirkit.agents.recognition import recognise
 from eirkit.agents.session import ActionTaken, Decision
 from eirkit.agents.telemetry import Consultation
-from eirkit.agents.wording import read_wording
-from eirkit.findings.causes import RunScore, Verdict
+from eirkit.agents.wording import read_wording, recognise
+from eirkit.findings.causes import RunScore, Spread, Verdict, spread_of
 from eirkit.findings.fates import RETURNED, Fate, Lookups
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
-from eirkit.findings.spread import Spread, spread_of
 from eirkit.findings.word_measures import WORD_FATES
 from eirkit.measures import Measure
 from eirkit.tasks.generation import graph_of

@@ -1,4 +1,4 @@
-"""Compares the arms of a trial by the randomness of its own draws: effects, exact intervals and the power there is.
+"""Compares the arms of a trial by the randomness of its own draws, and simulates trials with known effects.
 
 Of two arms, the compactions of the third are set aside. In what is left of a block the two arms could as well have been
 exchanged, whatever happened in other blocks: no two compactions of a block belong to one session. So under the
@@ -9,20 +9,26 @@ quantiles of the means over all subsets of blocks (Hartigan's typical values).
 Nothing is assumed about the distribution of outcomes or their dependence within a session. If an arm also changes what
 happens after later compactions, or changes some outcomes more than others, the interval holds for the mean effect, but
 no longer exactly. docs/design/guard-trial.md says why.
+
+Each simulated compaction has its outcomes under all arms; which one is seen is drawn as in a real trial. Sessions have
+one to many compactions in projects of unequal size. In dependent histories a session shares its pace, and an arm also
+changes what happens after the next compaction. The truth is the mean effect over the compactions of that trial, with
+earlier arms as they were drawn.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.live.trial import Arm
+from eirkit.live.trial import ARMS, PLANNED, Arm, arm_at
 from eirkit.seeds import words
 
 Values = NDArray[np.float64]
@@ -34,6 +40,15 @@ FEWEST = 10  # values other than the most frequent one, without which nothing is
 _SHRINKS = 2.0  # compactions of all projects that are added to the mean of each
 _ROUNDING = 1e-9  # of values; equal ones must not differ by how they were computed
 _NORMAL = NormalDist()
+Kind = Literal["none", "constant", "varying"]
+
+KINDS: tuple[Kind, ...] = ("none", "constant", "varying")
+TRIALS = 1_000
+_SIMULATED_SUBSETS = 999  # with the observed signs, a round number
+_PROJECT_SHARES = (0.5, 0.25, 0.15, 0.1)  # shares of sessions
+_ENDS = 0.35  # the probability that a session ends before its next compaction
+_CARRIED: dict[Arm, float] = {"restore": -0.15, "sham": 0.0, "nothing": 0.3}  # on the logarithm of the next pace
+_SHIFT = np.array([-400.0, -1_500.0, -2.0, -0.3, -0.05])  # of every compaction, in the order of the measures
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +184,93 @@ def _subsets(blocks: int, seed: int, most: int) -> Values:
     drawn = words([seed], most * wide, "guard", "subsets").reshape(most, wide)
     bits = np.unpackbits(drawn.astype("<u8").view(np.uint8), axis=1, bitorder="little")
     return bits[:, :blocks].astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedCoverage:
+    """What simulated trials of one kind gave for one measure."""
+
+    kind: Kind
+    is_dependent: bool
+    measure: str
+    trials: int  # in which the effect could be estimated
+    covered: int  # by the interval
+    decided: int  # in which p was at most 0.05
+    expected: float  # of these, by the power that each trial states for the true effect
+
+
+@dataclass(frozen=True, slots=True)
+class _Simulated:
+    units: list[TrialUnit]
+    truth: Values
+
+
+def calibrate(
+    measures: tuple[str, ...], trials: int = TRIALS, compactions: int = PLANNED, seed: int = 0
+) -> Iterator[SimulatedCoverage]:
+    """Yield the calibration of every measure under each kind of effect and history."""
+    for kind in KINDS:
+        for is_dependent in (False, True):
+            counts = np.zeros((4, len(measures)))
+            for trial in range(trials):
+                made = simulated_trial(kind, is_dependent=is_dependent, compactions=compactions, seed=seed + trial)
+                counts += _judged(made, seed + trial)
+            for name, (told, covered, decided, expected) in zip(measures, counts.T, strict=True):
+                yield SimulatedCoverage(
+                    kind, is_dependent, name, int(told), int(covered), int(decided), float(expected)
+                )
+
+
+def _judged(made: _Simulated, seed: int) -> Values:
+    found = effects(made.units, "restore", "nothing", seed=seed, subsets=_SIMULATED_SUBSETS)
+    counts = np.zeros((4, len(found)))
+    for place, (one, truth) in enumerate(zip(found, made.truth, strict=True)):
+        if one.estimate is not None and one.p is not None:
+            is_in = (one.low is None or one.low <= truth) and (one.high is None or truth <= one.high)
+            counts[:, place] = (1, is_in, one.p <= 0.05, one.power(float(truth)) or 0.0)
+    return counts
+
+
+def simulated_trial(kind: Kind, *, is_dependent: bool, compactions: int, seed: int) -> _Simulated:
+    """Return one trial with what is seen of it, and its true effects."""
+    random = np.random.Generator(np.random.Philox(key=seed))
+    paces = random.normal(0.0, 0.4, len(_PROJECT_SHARES))
+    places: Counter[tuple[int, int]] = Counter()
+    units: list[TrialUnit] = []
+    differences = []
+    while len(units) < compactions:
+        project = int(random.choice(len(_PROJECT_SHARES), p=_PROJECT_SHARES))
+        own = paces[project] + (random.normal(0.0, 0.6) if is_dependent else 0.0)
+        carried = 0.0
+        for ordinal in range(int(random.geometric(_ENDS))):
+            place = places[project, ordinal]
+            places[project, ordinal] += 1
+            arm = arm_at(seed, str(project), ordinal, place)
+            plain = _outcomes(random, float(np.exp(own + carried)))
+            helped = _helped(random, plain, kind)
+            seen = {"restore": helped, "sham": plain, "nothing": plain}[arm]
+            units.append(TrialUnit((str(project), ordinal, place // len(ARMS)), arm, tuple(map(float, seen))))
+            differences.append(helped - plain)
+            carried = _CARRIED[arm] if is_dependent else 0.0
+    return _Simulated(units[:compactions], np.mean(differences[:compactions], axis=0))
+
+
+def _outcomes(random: np.random.Generator, pace: float) -> Values:
+    """Return tokens read again, tokens and turns to the next edit, failed edits, broken instructions."""
+    turns = 1 + random.poisson(6 * pace * random.gamma(2.0, 0.5))
+    again = random.poisson(2 * pace) * random.lognormal(6.0, 0.9)
+    rules = random.binomial(3, min(0.5, 0.06 * pace))
+    return np.array([again, turns * random.lognormal(6.5, 0.6), turns, random.poisson(0.5 * pace), rules], dtype=float)
+
+
+def _helped(random: np.random.Generator, plain: Values, kind: Kind) -> Values:
+    """Return the outcomes with what was restored: the same, shifted alike, or thinned by chance."""
+    if kind == "none":
+        return plain
+    if kind == "constant":
+        shifted: Values = plain + _SHIFT
+        return shifted
+    again, tokens, turns, failed, broken = plain
+    left = 1 + random.binomial(int(turns) - 1, 0.6)
+    thinned = (random.binomial(int(failed), 0.5), random.binomial(int(broken), 0.5))
+    return np.array([again * random.beta(3.0, 2.0), tokens * left / turns, left, *thinned], dtype=float)

@@ -22,12 +22,12 @@ from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.actions.touches import interpret
-from eirkit.logs.audits.lines import names_file, normalized_line, note_lines, share_kept
 from eirkit.logs.formats.message_rows import read_messages
 from eirkit.logs.formats.messages import content_of, text_of
 from eirkit.logs.formats.run_builder import items_of, string_of
 from eirkit.logs.tokens import Counter, estimating_counter
 from eirkit.logs.trajectory import Recording, Trajectory
+from eirkit.logs.viewer_output import names_file, normalized_line, note_lines, share_kept
 
 Message = Mapping[str, Any]
 Key = tuple[str, ...]

@@ -25,9 +25,8 @@ from eirkit.errors import InputFileError, UsageError
 from eirkit.folders import files_for_owner_only, own_folder, replace_file
 from eirkit.limits import time_limit
 from eirkit.live.other_transcripts import last_snapshot, new_messages, new_rows
-from eirkit.live.restoring import RestoredText, other_files, restored_text, sham_text
 from eirkit.live.trial import Arm, draw_arm
-from eirkit.live.working_set import WorkingSet
+from eirkit.live.working_set import RestoredText, WorkingSet, other_files, restored_text, sham_text
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.formats.messages import text_of
 from eirkit.logs.formats.run_builder import mapping_of, string_of

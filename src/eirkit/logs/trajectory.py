@@ -182,7 +182,7 @@ class Trajectory:
     turns: tuple[Turn, ...]
     root: str | None  # the repository's folder, from the log or inferred
     unresolved: int = 0  # words in commands that name unknown files: globs, outputs of other commands
-    cut_short: tuple[tuple[str, int], ...] = ()  # tools, and calls of them that were not followed to their end
+    unclear_calls: tuple[tuple[str, int], ...] = ()  # by tool: calls that may have touched other files
 
 
 SHAPE, MARKED, NAMED = 1, 2, 3

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from eirkit.agents.driver import drive
+from eirkit.agents.driver import drive, usage_of
 from eirkit.agents.memory import MemoryUsage
-from eirkit.agents.memory_calls import usage_of
 from eirkit.agents.model import LENGTH, NO_USAGE, Model
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.ledger import exact_sum
@@ -189,12 +188,14 @@ def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
     """Return the usage of the model and the memory; the cost is unknown if that of any reply is."""
     replies = [exchange.reply for exchange in exchanges]
     usages = [reply.usage for reply in replies if reply.usage is not NO_USAGE]  # nothing adds nothing
+    unreported = sum([not usage.is_reported for usage in usages if usage != NO_USAGE])
     return {
         "calls": len(exchanges),
         "cache_hits": sum([usage.from_cache for usage in usages]),
         "input_tokens": sum([usage.input_tokens for usage in usages]),
         "output_tokens": sum([usage.output_tokens for usage in usages]),
         "cached_tokens": sum([usage.cached_tokens for usage in usages]),
+        **({"unreported_calls": unreported} if unreported else {}),
         "reasoning_tokens": sum([usage.reasoning_tokens for usage in usages]),
         "reasked": sum([entry.action == "REASK" for entry in trace.log if isinstance(entry, ActionTaken)]),
         "truncated_replies": sum([reply.finish == LENGTH for reply in replies]),

@@ -21,8 +21,7 @@ from eirkit.findings.statistics import Interval, deviation, mean
 from eirkit.runs import cells as runs
 from eirkit.runs.budget import is_scripted
 from eirkit.runs.cells import CellPlan, Planned
-from eirkit.runs.results import Results, counted_losses
-from eirkit.runs.runner import Runner, runner_or_temporary
+from eirkit.runs.runner import Results, Runner, counted_losses, runner_or_temporary
 from eirkit.runs.values import read_seeds, show_seeds
 from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec, without_seed

@@ -19,8 +19,7 @@ from eirkit.records import read_document, write_document
 from eirkit.runs.capability import GATE, STANDING, measure_gates, wants_control
 from eirkit.runs.cells import Cell, CellPlan
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA, describe_plan
-from eirkit.runs.results import NOT_RUN
-from eirkit.runs.runner import Progress, Runner
+from eirkit.runs.runner import NOT_RUN, Progress, Runner
 from eirkit.runs.store import RUNS, SUMMARY, is_unused_folder, read_failures, scan_runs
 from eirkit.runs.suite import Suite
 

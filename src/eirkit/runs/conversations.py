@@ -27,7 +27,7 @@ from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.findings.causes import Verdict
 from eirkit.findings.conversations import judge_conversation, word_record
 from eirkit.findings.labelled import judge_labelled
-from eirkit.findings.server_compaction import server_record
+from eirkit.findings.word_totals import server_record
 from eirkit.runs.cells import NATIVE, Access, Arm, Intervention, RescueArm
 from eirkit.tasks.conversations import ToldTask, ToldWorld
 from eirkit.tasks.labelled import LabelledTalk

@@ -9,9 +9,9 @@ from typing import Any
 
 from eirkit.agents.driver import drive, wait_for
 from eirkit.agents.model import Reply, Request
-from eirkit.agents.recognition import records_in
 from eirkit.agents.session import ControlledSession
 from eirkit.agents.telemetry import Trace
+from eirkit.agents.wording import records_in
 from eirkit.errors import UsageError
 from eirkit.findings.causes import RunScore, Verdict, judge, score
 from eirkit.tasks.generation import graph_of, prepare

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.driver import wait_for
+from eirkit.agents.driver import lacking_in, wait_for
 from eirkit.agents.memories import PLUGINS
 from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, MemoryResult, MemoryUsage
-from eirkit.agents.memory_calls import lacking_in
 from eirkit.agents.model import Model, Reply, Request, ToolCall, Usage, close_model
 from eirkit.agents.serving.model_factory import make_model, split_model
 from eirkit.agents.serving.scrubber import Scrubber

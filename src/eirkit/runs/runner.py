@@ -1,4 +1,4 @@
-"""Runs plans into a folder: skips finished runs, schedules the rest, and stores each run completely or not at all.
+"""Runs plans into a folder: skips finished runs, schedules the rest, stores each completely or not at all; `Results`.
 
 Reference agents answer immediately and run in the order of the plan. Other models have as many concurrent runs as
 connections. Free models may run on the workers of an engine. Only this process writes.
@@ -7,6 +7,7 @@ connections. Free models may run on the workers of an engine. Only this process 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -21,14 +22,15 @@ from eirkit.agents.driver import wait_for
 from eirkit.agents.model import Model, canonical
 from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.scrubber import Scrubber
+from eirkit.agents.telemetry import Trace, trace_of
 from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, SpendCapReached
-from eirkit.runs.attempt import CellContext, Failure
+from eirkit.findings.causes import RunScore, read_score
+from eirkit.runs.attempt import CellContext, Failure, cause_of
 from eirkit.runs.budget import Budget, ModelPool, is_scripted
-from eirkit.runs.cells import Cell, RunPlan, Unrecovered, unrecovered_in
+from eirkit.runs.cells import Cell, Planned, RunPlan, Unrecovered, unrecovered_in
 from eirkit.runs.manifest import SystemMessages
-from eirkit.runs.results import Results
-from eirkit.runs.store import FinishedRun, RunStore
+from eirkit.runs.store import RUNS, FinishedRun, RunStore, read_events, read_failures, scan_runs
 from eirkit.runs.workers import (
     Admission,
     CellBatch,
@@ -38,6 +40,9 @@ from eirkit.runs.workers import (
     run_concurrently,
     run_on_engine,
 )
+
+PLUG_INS = ("memory", "model", "policy", "workload", "harness")  # kinds of failures that name the code that raised
+NOT_RUN = "not run: pending, or skipped after other runs failed; run the command again to finish"
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,3 +306,50 @@ class Execution:
         spent = self.runner.budget.ledger.spent_usd
         counts = (self._runs, len(self.plan), self._cells, len(self._left), self._failed, self._steps)
         self.runner.observe(Progress(*counts, spent))
+
+
+class Results:
+    """The runs that are in a folder so far; every lookup reads new records first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._records: dict[str, Mapping[str, Any]] = {}  # by run
+        self._end = 0  # bytes read so far
+
+    def record(self, cell: Cell, seed: int) -> Mapping[str, Any] | None:
+        """Return the record of a run; None if it has not finished."""
+        run = cell.run_id(seed)
+        if run not in self._records:
+            self._read_on()
+        return self._records.get(run)
+
+    def score(self, cell: Cell, seed: int) -> RunScore | None:
+        record = self.record(cell, seed)
+        return None if record is None else read_score(record["score"])
+
+    def trace(self, cell: Cell, seed: int) -> Trace | None:
+        """Return the decisions and actions of a run; None if it has not finished."""
+        record = self.record(cell, seed)
+        return None if record is None else trace_of(read_events(self.folder, record["events"]), record["ending"])
+
+    def losses(self, planned: Iterable[Planned]) -> dict[tuple[str, int], str]:
+        """Return why runs have not finished, by cell and seed, in the order of the plan."""
+        missing = [(cell, seed) for cell, seeds in planned for seed in seeds if self.record(cell, seed) is None]
+        last = {failure["run"]: _words(failure) for failure in read_failures(self.folder)} if missing else {}
+        return {(cell.id, seed): last.get(cell.run_id(seed), NOT_RUN) for cell, seed in missing}
+
+    def _read_on(self) -> None:
+        if not (self.folder / RUNS).exists():
+            return
+        for record, end in scan_runs(self.folder / RUNS, self._end, len(self._records)):
+            self._records[record["run"]], self._end = record, end
+
+
+def counted_losses(losses: Iterable[str]) -> dict[str, int]:
+    """Return the number of runs lost for each reason."""
+    return dict(Counter(losses))
+
+
+def _words(failure: Mapping[str, Any]) -> str:
+    said, kind = cause_of(str(failure["message"])), failure["kind"]
+    return f"{kind} failed: {said}; fix it and run again" if kind in PLUG_INS else said

@@ -33,7 +33,7 @@ from eirkit.logs.measures import (
 )
 from eirkit.measures import POOLED, UNITS, Glossary, Measure, MeasureGroup
 from eirkit.show.table import markdown_text
-from eirkit.tasks.measures import SIMULATION_MEASURES
+from eirkit.tasks.simulation.table import SIMULATION_MEASURES
 
 GLOSSARY = Glossary(
     (

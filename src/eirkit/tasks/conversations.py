@@ -19,9 +19,8 @@ from typing import Any
 from eirkit.eir.demand import StepBound
 from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.tasks.task import Payload, Step, TaskInstance, TaskSpec
-from eirkit.tasks.words.ceiling import asked_values
 from eirkit.tasks.words.conversation import Told, tell_many
-from eirkit.tasks.words.floor import floor_bits
+from eirkit.tasks.words.floor import asked_values, floor_bits
 from eirkit.tasks.words.language import Language, load_language, show_answer
 from eirkit.tasks.words.reading import Heard, hear_passages, show_turn
 from eirkit.tasks.words.truth import Knowledge, answers

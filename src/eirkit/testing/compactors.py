@@ -8,10 +8,15 @@ from dataclasses import dataclass
 
 from eirkit.compactors.compactor import Compactor, Informed, TokenBudget, find_compactor, make_compactor
 from eirkit.compactors.host import checked
-from eirkit.logs.compaction.context import ContextCall, ContextMessage, split_opening
-from eirkit.logs.compaction.cuts import ContextCut, NeededLine
-from eirkit.logs.compaction.outcome import best_kept, judge
-from eirkit.logs.compaction.sized_lines import LineCounter, identifies, known_lines
+from eirkit.logs.compaction.context import (
+    ContextCall,
+    ContextMessage,
+    LineCounter,
+    identifies,
+    known_lines,
+    split_opening,
+)
+from eirkit.logs.compaction.cuts import ContextCut, NeededLine, best_kept, judge
 from eirkit.logs.tokens import estimating_counter
 from eirkit.testing.conformance import Conformance, try_all
 

@@ -8,9 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from eirkit.agents.driver import wait_for
+from eirkit.agents.driver import call_with_timeout, usage_of, wait_for
 from eirkit.agents.memory import Item, MemorySystem, missing_verbs
-from eirkit.agents.memory_calls import call_with_timeout, usage_of
 from eirkit.errors import UsageError
 from eirkit.testing.conformance import Conformance, Requirement, try_all
 from eirkit.testing.memory_faults import FAULTS, Fault, restarts
@@ -57,7 +56,11 @@ def check_memory(
         raise UsageError(f"records is {records}; give 1 or more")
     limits = SuiteLimits(seconds, records)
     if reuse:
-        with ThreadPoolExecutor(1) as elsewhere:  # an event loop may be running here, as in a notebook
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return _check_reused(system, limits, limit)  # here, so that Ctrl-C ends it
+        with ThreadPoolExecutor(1) as elsewhere:  # as in a notebook
             return elsewhere.submit(_check_reused, system, limits, limit).result()
     return try_all(system, [_waiting(requirement, limits, wait_for) for requirement in REQUIREMENTS], limit)
 

@@ -8,8 +8,8 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from eirkit.agents.driver import call_with_timeout, read_stored
 from eirkit.agents.memory import Item, MemorySystem, MemoryWrapper, can_forget, can_reopen, missing_verbs
-from eirkit.agents.memory_calls import call_with_timeout, read_stored
 from eirkit.agents.memory_values import check_passages
 from eirkit.agents.models.scripted import Extractor
 from eirkit.agents.stores.child_process import ProcessMemory
@@ -102,7 +102,10 @@ class OpenedMemory:
         if isinstance(plugin, ProcessMemory):
             await call_with_timeout(self.seconds, "write", plugin.write_together, items)
         else:
-            await asyncio.gather(*(self.write(item, flush=False) for item in items))
+            writers = (self.write(item, flush=False) for item in items)
+            done = await asyncio.gather(*writers, return_exceptions=True)  # no writer goes on after this call
+            for failed in (one for one in done if isinstance(one, BaseException)):
+                raise failed
         await self.flush()
 
     async def flush(self) -> None:

@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("openai", reason="the extra `openai` is not installed")
 
 from eirkit.agents.model import Message, ModelOptions, Request, Tool, ToolCall
+from eirkit.agents.serving.chat_completion import causes
 from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.agents.serving.reply_cache import ReplyCache
-from eirkit.agents.serving.server_failure import causes
 from eirkit.errors import ModelError, UnknownNameError, UsageError
 from tests.lacuna.servers import BROKEN, GOOD, HOSTILE_TEXT, Answer, ModelServer, as_json, calls, document, fails, says
 from tests.lacuna.test_metered import Stopwatch

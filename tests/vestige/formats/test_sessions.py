@@ -15,11 +15,12 @@ from eirkit.logs.trajectory import KeptContext, Lines, LoggedUsage, Recording
 from eirkit.show.folders import page_for
 from eirkit.show.logs.coverage import sub_agents_section
 from eirkit.show.table import Table
+from tests import warm
 from tests.processes import completed
 from tests.vestige.formats.logs import as_lines, only_run, read_with
 from tests.vestige.formats.samples import sample_files, write_sample
 from tests.vestige.formats.test_codex import META, item, line, said
-from tests.vestige.test_hostile import EIRKIT, analyze
+from tests.vestige.test_hostile import analyze
 
 
 def session(name: str, folder: Path, file: str = "") -> Recording:
@@ -404,5 +405,5 @@ def test_files_printed_together_are_an_unknown_split_and_never_a_silent_half(tmp
     log = as_lines(tmp_path / "rollout-1.jsonl", lines)
     assert json.loads(analyze(log, out=tmp_path / "out").stdout)["undivided_reads"] == 2
     assert read_table(tmp_path / "out", "runs").to_pylist()[0]["undivided_reads"] == 2
-    told = completed([EIRKIT, "vestige", "analyze", str(log), "--out", str(tmp_path / "again")])
+    told = completed([warm.programs() / "eirkit", "vestige", "analyze", str(log), "--out", str(tmp_path / "again")])
     assert "unknown split" in told.stdout

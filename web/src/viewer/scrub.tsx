@@ -1,11 +1,12 @@
 // Moving through time: a slider, and the arrow keys wherever the focus is.
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import type { Cell } from "./api";
 import { go } from "./address";
 
 export function Scrubber({ name, title, mark, at, last, marks }: { name: string; title: string; mark: string; at: number; last: number; marks: number[] }) {
   const move = (to: number) => go({ [name]: String(Math.min(last, Math.max(1, to))) }, "replace");
-  useEffect(() => {
+  // Before the step is shown: a key that is pressed as soon as it is seen must not start from the one before.
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
       const to = target(event.key, at, last, marks);

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 from eirkit.agents.memories.in_process import mentions, usage_of_texts
 from eirkit.agents.memory import AS_DOCUMENTED, Item, MemorySystem, MemoryUsage, Profile, Requirements, memories
+from eirkit.agents.stores.embeddings import chroma_embedding
 from eirkit.agents.stores.memory_adapter import VendorWarnings, WorkerThread
-from eirkit.agents.stores.served_embedding import chroma_embedding
 from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
 from eirkit.errors import UnknownNameError
 from eirkit.registry import load_object

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from eirkit.agents.memory import STORE_ONLY, Item, MemorySystem, MemoryUsage, Profile, Requirements, memories
+from eirkit.agents.stores.embeddings import embed
 from eirkit.agents.stores.letta_server import Postgres
 from eirkit.agents.stores.memory_adapter import WorkerThread
-from eirkit.agents.stores.served_embedding import embed
 from eirkit.agents.stores.temporary_directory import StoreDirectory
 from eirkit.errors import UsageError
 

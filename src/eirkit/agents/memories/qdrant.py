@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from uuid import NAMESPACE_URL, uuid5
 
 from eirkit.agents.memory import STORE_ONLY, Item, MemorySystem, MemoryUsage, Profile, Requirements, memories
+from eirkit.agents.stores.embeddings import embed
 from eirkit.agents.stores.memory_adapter import VendorWarnings, WorkerThread
-from eirkit.agents.stores.served_embedding import embed
 from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
 from eirkit.errors import UsageError
 

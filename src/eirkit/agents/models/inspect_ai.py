@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from eirkit.agents.model import Message, ModelOptions, Reply, Request, ToolCall, Usage, models, read_finish
+from eirkit.agents.serving.chat_completion import model_error, refusal
 from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.agents.serving.server_failure import model_error, refusal
 from eirkit.errors import UsageError
 from eirkit.packages import load_vendor, require_vendor
 

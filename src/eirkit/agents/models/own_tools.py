@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any
 
 from eirkit.agents.model import Request, ToolCall
-from eirkit.agents.models.record_tools import records_by_label
+from eirkit.agents.models.memory_tools import records_by_label
 from eirkit.agents.models.word_notes import NotedStatement, StatementReader, lines_that_fit, room_of, user_messages
 from eirkit.agents.models.word_tools import ArchiveUser, people_named, replaces
 from eirkit.tasks.words.reading import Heard, hear_passages, plain_sentence, show_note, show_turn

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from eirkit.agents.conversing import PASSAGE, PASSAGE_END, SUMMARY_RULES
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage
-from eirkit.agents.models.file_tools import FILES, keep_statements
+from eirkit.agents.models.memory_tools import FILES, keep_statements
 from eirkit.agents.models.own_tools import OWN_TOOLS, manage_statements
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.models.word_notes import StatementReader, answer_system, room_of, sum_up

@@ -15,10 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage, models
-from eirkit.agents.models.file_tools import FILES, keep_records
+from eirkit.agents.models.memory_tools import FILES, keep_records, use_record_tools
 from eirkit.agents.models.own_tools import OWN_TOOLS, manage_records
 from eirkit.agents.models.reader import make_quoter, make_reader
-from eirkit.agents.models.record_tools import use_record_tools
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.models.system_requests import Answer, GraphFact, graph_answer, headed, tagged
 from eirkit.agents.serving.model_factory import refuse_settings

@@ -28,14 +28,17 @@ from eirkit.agents.serving.batches import (
 )
 from eirkit.agents.serving.chat_completion import (
     COMPLETION,
+    BodyTooLarge,
+    Refusal,
     fold_system,
+    model_error,
     read_completion,
     read_document,
+    refusal,
     request_body,
 )
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.agents.serving.server_failure import BodyTooLarge, Refusal, model_error, refusal
 from eirkit.errors import ModelError, UnknownNameError, UsageError
 from eirkit.packages import load_vendor, require_vendor
 

@@ -1,4 +1,4 @@
-"""Embeds texts as unit vectors, offline: hashed n-grams, MiniLM in NumPy, or a user's function.
+"""Embeds texts as unit vectors, offline (hashed n-grams, MiniLM in NumPy, a user's function), or asks the endpoint.
 
 It needs neither torch nor a network. Vectors have 384 dimensions and are equal on every machine to the precision of
 32-bit floats; `tests/lacuna/test_embeddings.py` compares them with reference vectors.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.request import Request, urlopen
 from zlib import crc32
 
 import numpy as np
@@ -153,3 +154,42 @@ def normalise(vectors: Vectors) -> Vectors:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Vectors = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
     return unit
+
+
+def embed(endpoint: str, texts: Sequence[str]) -> list[list[float]]:
+    """Return the embedding of each text.
+
+    Args:
+        endpoint: base URL of the OpenAI-compatible server of this run, on loopback.
+    """
+    body = json.dumps({"model": "eirkit", "input": list(texts)}).encode()
+    asked = Request(f"{endpoint}/embeddings", body, {"Content-Type": "application/json"})
+    with urlopen(asked) as answer:
+        found: list[dict[str, Any]] = json.load(answer)["data"]
+    return [[float(value) for value in one["embedding"]] for one in found]
+
+
+def chroma_embedding(endpoint: str) -> Any:
+    """Return a function for Chroma, which would otherwise download the weights of its own."""
+    import numpy as np
+    from chromadb import EmbeddingFunction
+
+    class Served(EmbeddingFunction):  # type: ignore[misc]
+        def __init__(self) -> None:
+            pass
+
+        def __call__(self, input: Sequence[str]) -> list[Any]:
+            return [np.array(one, dtype=np.float32) for one in embed(endpoint, input)]
+
+        @staticmethod
+        def name() -> str:
+            return "eirkit"
+
+        def get_config(self) -> dict[str, Any]:
+            return {}
+
+        @staticmethod
+        def build_from_config(config: dict[str, Any]) -> Any:
+            return Served()
+
+    return Served()

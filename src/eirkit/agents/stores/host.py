@@ -41,7 +41,10 @@ class Host:
         if verb == "write":
             return await self.call(verb, Item(*arguments))
         if verb == "write_together":
-            await asyncio.gather(*(self.call("write", Item(*one)) for one in arguments))
+            writers = (self.call("write", Item(*one)) for one in arguments)
+            done = await asyncio.gather(*writers, return_exceptions=True)  # no writer goes on after the answer
+            for failed in (one for one in done if isinstance(one, BaseException)):
+                raise failed
             return None
         if verb == "observe":
             messages, *rest = arguments

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.driver import wait_for
+from eirkit.agents.driver import MEMORY_SECONDS, call_with_timeout, label_of, wait_for
 from eirkit.agents.memory import (
     Item,
     MemorySystem,
@@ -28,7 +28,6 @@ from eirkit.agents.memory import (
     profile_of,
     requirements_of,
 )
-from eirkit.agents.memory_calls import MEMORY_SECONDS, call_with_timeout, label_of
 from eirkit.agents.model import USUAL_TOKENS, Model, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.agents.stores import embeddings as minilm

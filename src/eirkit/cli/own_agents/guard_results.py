@@ -12,11 +12,10 @@ import click
 
 from eirkit.cli.command import Show, command, document_options, option
 from eirkit.errors import UsageError
-from eirkit.live.effects import POWER, Effect, TrialUnit, effects
+from eirkit.live.effects import POWER, TRIALS, Effect, SimulatedCoverage, TrialUnit, calibrate, effects
 from eirkit.live.hook import guard_folder
 from eirkit.live.outcomes import MOST_TURNS, CompactionOutcome, Measured, measure
 from eirkit.live.trial import ARMS, PLANNED, Arm, DrawnCompaction, read_draws
-from eirkit.live.trial_simulation import TRIALS, SimulatedCoverage, calibrate
 from eirkit.logs.cohorts.finding import holm
 from eirkit.logs.measures import LOG_MEASURES, TRIAL_MEASURES
 from eirkit.measures import Measure

@@ -18,8 +18,7 @@ from eirkit.errors import UsageError
 from eirkit.folders import own_folder
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.week.facts import LogPlace
-from eirkit.logs.week.homes import agent_homes, logs_at
-from eirkit.logs.week.kept import collect
+from eirkit.logs.week.log_files import agent_homes, collect, logs_at
 from eirkit.logs.week.totals import Stretch, WeekQuestion, sum_up
 from eirkit.show.html import render
 from eirkit.show.logs.week import price_dates, pricing, week_document

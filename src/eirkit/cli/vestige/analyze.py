@@ -14,8 +14,8 @@ import click
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options_with, option, say
 from eirkit.cli.execution import LiveLine, engine_options, is_watched
-from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.interface import Engine
+from eirkit.engine.ray_tasks import make_engine
 from eirkit.errors import UnknownNameError
 from eirkit.folders import files_below
 from eirkit.logs.audits.occupancy import read_windows
@@ -339,8 +339,10 @@ def _break_lines(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     if breaks["unmeasured"] == total:
         return
     for one in (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks[one.id]):
-        least = "at least " if breaks["unknown_tokens"] and one.id in BOUNDED else ""
-        yield one.label, f"{least}{counted(breaks[one.id], 'token')}: {one.meaning}"
+        is_bound, found = breaks["unknown_tokens"] and one.id in BOUNDED, counted(breaks[one.id], "token")
+        if is_bound:
+            found = f"at least {found}" if breaks[one.id] else "unknown"
+        yield one.label, f"{found}: {one.meaning}"
 
 
 def _largest(runs: list[dict[str, Any]]) -> Table:

@@ -84,7 +84,7 @@ def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
         for number, (turn, touches, tokens) in enumerate(zip(recording.turns, touched, sizes, strict=True), 1)
     ]
     root = state.roots[0] if state.roots else None
-    return Trajectory(recording, tuple(turns), root, state.unresolved, tuple(state.cut_short.items()))
+    return Trajectory(recording, tuple(turns), root, state.unresolved, tuple(state.unclear_calls.items()))
 
 
 def initial_state(recording: Recording, count: Callable[[str], int] = len) -> ShellState:
@@ -112,8 +112,8 @@ def touches_of(call: Call, state: ShellState) -> Touches:
             state.folder = _folder(folder, state)
         shown = "" if call.failed and call.output.startswith(_UNDECODED) else call.output
         touches = shell_touches(command, shown, _exit_code(call), state)
-        if state.effort.is_cut:
-            state.cut_short[call.tool] += 1
+        if state.effort.is_cut or state.is_unnamed:
+            state.unclear_calls[call.tool] += 1
     # A Python program cannot change the shell's directory, nor can a command whose shell ends with it.
     if not state.keeps_folder or call.tool in PYTHONS:
         state.folder = began
@@ -232,12 +232,13 @@ class ToolCoverage:
     understood: int
 
 
-def coverage_of(recording: Recording, cut_short: Iterable[tuple[str, int]] = ()) -> tuple[ToolCoverage, ...]:
+def coverage_of(recording: Recording, unclear_calls: Iterable[tuple[str, int]] = ()) -> tuple[ToolCoverage, ...]:
     """Return the calls of each tool, the most frequent first; rejected replies made none.
 
     Args:
         recording: the run as its log records it.
-        cut_short: tools with the number of calls whose commands were not followed to their end.
+        unclear_calls: tools with the number of calls whose commands were not followed to their end, or touched files
+            that the log does not name.
     """
     is_known = recording.domain == "entities"  # every call of a tool over entities names what it touches
     turns = [turn for turn in recording.turns if turn.calls and not turn.rejected]
@@ -250,7 +251,7 @@ def coverage_of(recording: Recording, cut_short: Iterable[tuple[str, int]] = ())
             if is_known or turn.touches is not None or command_of(call) is not None or is_understood(call.tool)
         ]
     )
-    understood.subtract(dict(cut_short))
+    understood.subtract(dict(unclear_calls))
     return tuple(ToolCoverage(tool, count, understood[tool]) for tool, count in calls.most_common())
 
 

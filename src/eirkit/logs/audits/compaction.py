@@ -16,7 +16,10 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 from typing import Literal
 
-from eirkit.logs.audits.lines import (
+from eirkit.logs.demand.costs import read_tokens
+from eirkit.logs.tokens import Counter
+from eirkit.logs.trajectory import Break, FileRead, Trajectory, Turn
+from eirkit.logs.viewer_output import (
     is_distinctive,
     names_file,
     note_lines,
@@ -24,9 +27,6 @@ from eirkit.logs.audits.lines import (
     shown_lines,
     text_lines,
 )
-from eirkit.logs.demand.costs import read_tokens
-from eirkit.logs.tokens import Counter
-from eirkit.logs.trajectory import Break, FileRead, Trajectory, Turn
 
 Fate = Literal["reread", "overwritten", "never"]
 # `summary`: the text that replaced the context is all that is known; `none`: not even that.

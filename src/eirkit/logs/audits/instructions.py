@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Literal
 
-from eirkit.logs.audits.lines import normalized_line
 from eirkit.logs.trajectory import Call, RecordedTurn, Trajectory, Turn
+from eirkit.logs.viewer_output import normalized_line
 
 InstructionKind = Literal["rule", "decision", "todo"]
 Survival = Literal["verbatim", "substance", "gone", "unknown"]

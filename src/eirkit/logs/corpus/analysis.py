@@ -108,7 +108,7 @@ def analyze(trajectory: Trajectory, patch: Patch | None, options: AnalysisOption
     hidden = hidden_lines(trajectory, old_lines(goal.patch, goal.paths))
     check_time()
     dropped = dropped_states(trajectory, _live_at_breaks(goal, measured), count)
-    tools = coverage_of(trajectory.recording, trajectory.cut_short)
+    tools = coverage_of(trajectory.recording, trajectory.unclear_calls)
     check_time()
     tables = {
         **graph_tables(measured, goal, options.visibility),

@@ -49,6 +49,8 @@ for _format, _signs in SIGNS.items():
             _OTHER_SIGNS.append((_sign, _format))
 _KEYS = frozenset(_BY_KEY)
 LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".zip")
+_PACKED = {b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"7z\xbc\xaf'\x1c": "7z", b"Rar!\x1a\x07": "rar"}
+_TAR = slice(257, 262), b"ustar"  # where a tar has its mark
 GIVEN_UP = 10_000  # damaged parts before the first run after which a document is given up
 OWN_NAMES = frozenset({FILE, *(f"{name}.parquet" for name in TABLES)})  # files of an analysis
 # Files that scaffolds and evaluations write beside their runs; none of them is a run.
@@ -265,7 +267,10 @@ class _Reading:
         """Yield the runs of a document, or why there are none; other files are passed over unless given explicitly."""
         try:
             name = known or self.format_of(document, is_given)
-            if name is not None:
+            packed, inner = _packed_as(document)
+            if packed and (name or is_given or inner.lower().endswith(LOG_ENDINGS)):
+                yield Skipped(document.source, f"is packed as {packed}, which is not read; unpack it or use zip")
+            elif name is not None:
                 yield from _runs(document, name, self.reader(name), tally)
             elif document.is_archive and not within:
                 for member in unclaimed_members(document, self.claims):
@@ -297,6 +302,20 @@ class _Reading:
 
     def _certainties(self, names: Iterable[str], document: StoredDocument) -> dict[str, int]:
         return {name: int(call("format", self.reader(name).recognises, document)) for name in names}
+
+
+def _packed_as(document: StoredDocument) -> tuple[str | None, str]:
+    """Return an archive or compression that is not read, and the name of the first file inside.
+
+    The lines inside a tar would look like those of one log.
+    """
+    head = document.head
+    place, mark = _TAR
+    if head[place] == mark:
+        first = head[1024:] if head[156:157] in (b"x", b"g") else head  # behind what PAX says of the file
+        return "tar", first[:100].partition(b"\0")[0].decode(errors="replace")
+    packed = next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)
+    return packed, document.name.rpartition(".")[0]
 
 
 def _runs(

@@ -282,8 +282,13 @@ def number_of(value: object) -> float | None:
 
 def count_of(value: object) -> int:
     """Return a number of tokens; 0 for anything else."""
+    return whole_number(value) or 0
+
+
+def whole_number(value: object) -> int | None:
+    """Return a number that is not negative, rounded down; None for anything else."""
     number = number_of(value)
-    return int(number) if number is not None and number >= 0 else 0
+    return int(number) if number is not None and number >= 0 else None
 
 
 def seconds_of(value: object) -> float | None:

@@ -16,8 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from eirkit.errors import SpecError, TooLargeError
 from eirkit.logs.inference.design import Codes, Columns, Design, Floats, as_binary, as_codes, as_matrix, standardise
 from eirkit.logs.inference.logistic import assemble
-from eirkit.logs.inference.newton import Ascent, LikelihoodPoint, climb, direction, invert
-from eirkit.logs.inference.results import Excluded, Fit, cluster_weights, join_notes, missing, percentile_term
+from eirkit.logs.inference.results import (
+    Ascent,
+    Excluded,
+    Fit,
+    LikelihoodPoint,
+    climb,
+    cluster_weights,
+    direction,
+    invert,
+    join_notes,
+    missing,
+    percentile_term,
+)
 from eirkit.packages import compiled, has_compiler
 
 Kernel = Callable[[Floats, Floats, Codes, Codes, Floats, Floats, Floats], float]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.logs.inference.design import Codes, Floats
-from eirkit.logs.inference.newton import LikelihoodPoint
+from eirkit.logs.inference.results import LikelihoodPoint
 
 NODES = 15
 _MODE_STEPS = 60

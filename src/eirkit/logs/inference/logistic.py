@@ -23,12 +23,15 @@ from eirkit.logs.inference.design import (
     as_matrix,
     standardise,
 )
-from eirkit.logs.inference.newton import Ascent, LikelihoodPoint, climb, direction
 from eirkit.logs.inference.results import (
+    Ascent,
     Excluded,
     Fit,
+    LikelihoodPoint,
     Term,
+    climb,
     cluster_robust,
+    direction,
     few_clusters_note,
     join_notes,
     missing,

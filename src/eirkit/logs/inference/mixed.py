@@ -37,8 +37,18 @@ from eirkit.logs.inference.integration import (
     sample,
 )
 from eirkit.logs.inference.logistic import assemble, maximise
-from eirkit.logs.inference.newton import Ascent, LikelihoodPoint, climb, invert
-from eirkit.logs.inference.results import LEVEL, Fit, Term, join_notes, missing, wald
+from eirkit.logs.inference.results import (
+    LEVEL,
+    Ascent,
+    Fit,
+    LikelihoodPoint,
+    Term,
+    climb,
+    invert,
+    join_notes,
+    missing,
+    wald,
+)
 
 GROUP_SD = "group sd"
 INTERCEPT_SCALE, SLOPE_SCALE, SD_SCALE, SD_FREEDOM = 5.0, 2.5, 2.5, 3.0

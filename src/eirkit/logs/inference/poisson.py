@@ -26,8 +26,18 @@ from eirkit.logs.inference.design import (
     standardise,
 )
 from eirkit.logs.inference.logistic import assemble
-from eirkit.logs.inference.newton import Ascent, LikelihoodPoint, climb, direction
-from eirkit.logs.inference.results import Excluded, Fit, cluster_robust, few_clusters_note, join_notes, missing
+from eirkit.logs.inference.results import (
+    Ascent,
+    Excluded,
+    Fit,
+    LikelihoodPoint,
+    climb,
+    cluster_robust,
+    direction,
+    few_clusters_note,
+    join_notes,
+    missing,
+)
 
 _ON_THE_FENCE = 1e-6  # relative rounding in a direction that proves separation
 Rows = NDArray[np.intp]

@@ -90,7 +90,7 @@ def _pairs(walk: Walk, options: ParsedOptions, word: str, goal: str, into: bool)
         ):
             yield path, to
         else:
-            walk.state.unresolved += 1
+            walk.state.leave_unnamed()
 
 
 def _links(walk: Walk, word: str, goal: str, into: bool) -> Iterator[tuple[str, str]]:
@@ -169,7 +169,7 @@ def _unpack(walk: Walk, call: Invocation, names: list[str], folder: str | None) 
     """Record extracted files, if nothing else is printed among their names."""
     files = [name for name in names if name and not name.endswith("/")]
     if not files or not all(_NAME.fullmatch(name) for name in files):
-        walk.state.unresolved += 1
+        walk.state.leave_unnamed()
         return
     walk.write(call, [f"{folder}/{name}" for name in files] if folder else files, "whole")
 
@@ -188,7 +188,7 @@ def unpack(walk: Walk, call: Invocation) -> Flow:
     if options.has("-l", "-p", "-t", "-v", "-Z"):
         return OTHER
     names = [name.rstrip() for name in _UNZIPPED.findall(walk.output)]
-    walk.state.unresolved += not names
+    walk.state.leave_unnamed(not names)
     walk.write(call, names, "whole")
     return OTHER
 
@@ -210,7 +210,7 @@ def compress(walk: Walk, call: Invocation) -> Flow:
 
 def split(walk: Walk, call: Invocation) -> Flow:
     """`split` and `csplit` create an unknown number of files."""
-    walk.state.unresolved += 1
+    walk.state.leave_unnamed()
     return OTHER
 
 

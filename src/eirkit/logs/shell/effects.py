@@ -12,13 +12,12 @@ from eirkit.facts import replace
 from eirkit.logs.shell.git_commands import git
 from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.outputs import reads_of
-from eirkit.logs.shell.powershell_commands import POWERSHELL
+from eirkit.logs.shell.powershell_commands import POWERSHELL, as_shell, is_windows
 from eirkit.logs.shell.run_commands import RUNNERS
 from eirkit.logs.shell.search_commands import SEARCHERS
 from eirkit.logs.shell.state import Flow, ShellState
 from eirkit.logs.shell.view_commands import VIEWERS
 from eirkit.logs.shell.walk import NOT_FOUND, Invocation, ShellWrite, Walk
-from eirkit.logs.shell.windows_lines import as_shell, is_windows
 from eirkit.logs.shell.words import UNKNOWN
 from eirkit.logs.shell.write_commands import CHANGERS
 from eirkit.logs.trajectory import FileWrite, Touches
@@ -69,6 +68,7 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
     if output.startswith(_NOTES[0]) or _NOTES[1] in output:
         output = _SCAFFOLD_NOTE.sub("", output)
     state.effort.begin(len(command) + len(output))
+    state.is_unnamed = False
     walk = Walk(state, COMMANDS, output, exit_code)
     folder = state.folder
     has_drive = folder[1:2] == ":"
@@ -79,6 +79,8 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
         line = as_shell(command, on_windows=True) if state.on_windows else command
         walk.run(parse(line, state.effort))
     shown = NOT_FOUND.sub("", output) if walk.missing else output
+    if any(flow.is_unnamed for flow in walk.shown) and not shown.isspace() and shown:
+        state.is_unnamed = True
     reads = tuple(reads_of(walk.shown, shown, state)) if walk.shown else ()
     writes = tuple(done.write for done in _completed_writes(walk, output, exit_code)) if walk.written else ()
     # Reads are recorded last: a file that this call created and showed did not exist before.

@@ -215,7 +215,7 @@ def _steps(back: re.Match[str]) -> int:
 def _take_back(walk: Walk, call: Invocation) -> None:
     """Record that the last commit is undone, if the run made it and its files are known."""
     files = walk.state.committed.pop() if walk.state.committed else ()
-    walk.state.unresolved += not files
+    walk.state.leave_unnamed(not files)
     for path in files:
         walk.write_path(call, path, restored=True)
         walk.cleaned[path] = None
@@ -226,7 +226,7 @@ def _revert(walk: Walk, call: Invocation) -> Flow:
     if split_options(call.arguments, "m").operands == ["HEAD"]:
         _take_back(walk, call)
     else:
-        walk.state.unresolved += 1
+        walk.state.leave_unnamed()
     return OTHER
 
 

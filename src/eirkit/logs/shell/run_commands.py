@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from eirkit.facts import replace
 from eirkit.logs.shell.grammar import parse
+from eirkit.logs.shell.powershell_commands import as_shell
 from eirkit.logs.shell.python_programs import effects_of
 from eirkit.logs.shell.python_values import GLOB, ProgramEffects, ProgramWrite
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.logs.shell.syntax import Node
 from eirkit.logs.shell.walk import Handler, Invocation, Walk
-from eirkit.logs.shell.windows_lines import as_shell
 from eirkit.logs.shell.words import UNKNOWN, Glob
 from eirkit.logs.trajectory import WriteKind
 

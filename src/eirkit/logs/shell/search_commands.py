@@ -140,7 +140,7 @@ def find(walk: Walk, call: Invocation) -> Flow:
             command = inner[: ends[0] if ends else len(inner)]
             return _on_each(walk, command, "{}", names or (UNKNOWN,), NOTHING)
     if "-delete" in words:
-        walk.state.unresolved += not names
+        walk.state.leave_unnamed(not names)
         walk.write(call, names, "delete")
         return OTHER
     return Flow("other", listed=names)

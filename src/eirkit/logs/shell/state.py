@@ -82,9 +82,10 @@ class ShellState:
     open_file: str | None = None  # file that is open in a windowed viewer
     on_windows: bool = False  # a line of PowerShell or cmd was seen
     unresolved: int = 0  # words that name files which cannot be determined
+    is_unnamed: bool = False  # the present call wrote or showed files whose names the log does not tell
     effort: Effort = field(default_factory=Effort)
     programs: dict[int, None] = field(default_factory=dict)  # programs that were paid for, by their hash
-    cut_short: Tally[str] = field(default_factory=Tally)  # calls that were not followed to their end, by tool
+    unclear_calls: Tally[str] = field(default_factory=Tally)  # by tool: calls that may have touched other files
     listings: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=_MOST_LISTINGS))
     _outputs: list[tuple[str, str]] = field(default_factory=list)
     met: dict[str, None] = field(default_factory=dict)  # files that calls named, extended when a glob is matched
@@ -137,6 +138,11 @@ class ShellState:
         if path.startswith(("/dev/", "/proc/")):
             return None
         return path
+
+    def leave_unnamed(self, is_so: bool = True) -> None:
+        """Note that it is not known which files the present call touched."""
+        self.unresolved += is_so
+        self.is_unnamed = self.is_unnamed or is_so
 
     def resolve_all(self, words: Iterable[str], folder: str | None = None) -> list[str]:
         """Return the paths that words name, with globs matched against the files met so far."""
@@ -256,6 +262,7 @@ class Flow:
     listed: tuple[str, ...] = ()  # files whose names it prints, where they are known without output
     on_windows: bool = False  # names in it have backslashes, and drives
     revisions: tuple[str, ...] = ()  # of a search: what precedes the names, with a colon
+    is_unnamed: bool = False  # it has the content of files whose names are not known
 
     @property
     def shows_files(self) -> bool:
@@ -273,6 +280,7 @@ class Flow:
 
 NOTHING = Flow("none")
 OTHER = Flow("other")
+UNNAMED = Flow("other", is_unnamed=True)
 
 
 def window(flow: Flow, first: int, last: int | None) -> Flow:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 
 from eirkit.facts import replace
-from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, last_lines, merged, window
+from eirkit.logs.shell.state import NOTHING, OTHER, UNNAMED, Flow, chosen, last_lines, merged, window
 from eirkit.logs.shell.walk import Handler, Invocation, ShellWrite, Walk
-from eirkit.logs.shell.words import Glob, split_options
+from eirkit.logs.shell.words import Glob, is_unknown, split_options
 from eirkit.logs.trajectory import FileWrite
 
 _LONGEST_SCRIPT = 4000  # characters of a script that are parsed
@@ -67,7 +67,7 @@ def contents(walk: Walk, operands: list[str], stdin: Flow) -> Flow:
     if not named:
         return stdin
     files = walk.paths(named)
-    flow = Flow("files", files=files) if files else OTHER
+    flow = Flow("files", files=files) if files else UNNAMED if any(map(is_unknown, named)) else OTHER
     if len(named) == len(operands) or stdin.kind == "none":
         return flow
     return merged([stdin, flow] if operands[0] == "-" else [flow, stdin])

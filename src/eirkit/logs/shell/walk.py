@@ -13,7 +13,7 @@ from eirkit.facts import fact, replace
 from eirkit.limits import check_time
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, ShellState, chosen, files_complained_of, merged
 from eirkit.logs.shell.syntax import EMPTY, FED, Chain, Command, Group, Loop, Node, Pipeline, Redirect
-from eirkit.logs.shell.words import UNKNOWN, Glob, assigned, expand, expand_text
+from eirkit.logs.shell.words import UNKNOWN, Glob, assigned, expand, expand_text, is_unknown
 from eirkit.logs.trajectory import FileWrite, WriteKind
 
 _MOST_STEPS = 2000  # most commands interpreted in one call
@@ -179,6 +179,8 @@ class Walk:
         """Record that a command writes the files that words name."""
         for word in words:
             paths = self.state.resolve_all([word], self.folder)
+            if not paths and is_unknown(word):
+                self.state.is_unnamed = True
             for path in paths:
                 change = FileWrite(path, kind, content=content, added=added)
                 self.record(ShellWrite(change, call.step, call.name, word, firm, line))
@@ -353,11 +355,11 @@ class Walk:
         self.held.pop(loop.variable, None)
         for word in expand(loop.words, self.variables) or [UNKNOWN]:
             names = self.state.match(word, self.folder) if isinstance(word, Glob) else [word]
-            for name in names:
+            for name in names or [UNKNOWN]:
                 self.rounds += 1  # an iteration may contain no command
                 if not self._may_go_on(1):
                     return
-                self.variables[loop.variable] = self.word_for(name) if isinstance(word, Glob) else name
+                self.variables[loop.variable] = self.word_for(name) if names and isinstance(word, Glob) else name
                 self.run(loop.body, stdin)
 
     def word_for(self, path: str) -> str:

@@ -109,6 +109,11 @@ class Glob(str):
     __slots__ = ()
 
 
+def is_unknown(word: str) -> bool:
+    """Return whether it is not known which files a word names; those that `mktemp` made matter to nobody."""
+    return isinstance(word, Glob) or (UNKNOWN in word and not word.startswith(f"/tmp/{UNKNOWN}"))
+
+
 def open_word(text: str) -> Word:
     """Return the word of an unquoted text."""
     return (WordPiece("open", text),) if _SPECIAL.search(text) else text

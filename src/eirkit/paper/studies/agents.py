@@ -18,8 +18,7 @@ from eirkit.findings.statistics import mean
 from eirkit.paper.studies.comparison import THREE, stand_in
 from eirkit.paper.study import Setting, StudyRow
 from eirkit.runs.cells import Access, Cell, CellPlan, Planned
-from eirkit.runs.results import Results
-from eirkit.runs.runner import Runner, runner_or_temporary
+from eirkit.runs.runner import Results, Runner, runner_or_temporary
 from eirkit.tasks.generation import generate_many, graph_of, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec
 

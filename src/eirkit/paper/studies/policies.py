@@ -13,11 +13,10 @@ from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.show.document import Axis, Chart, Figure, Series
 from eirkit.show.table import Table
 from eirkit.tasks.generation import prepare
-from eirkit.tasks.measures import SIMULATION_MEASURES
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.simulation.batch import count_misses
 from eirkit.tasks.simulation.plain import first_failure
-from eirkit.tasks.simulation.table import batches, gap_closed, miss_rates
+from eirkit.tasks.simulation.table import SIMULATION_MEASURES, batches, gap_closed, miss_rates
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workload import best_online, hindsight
 

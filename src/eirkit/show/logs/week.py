@@ -14,7 +14,7 @@ from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES,
 from eirkit.logs.week.responses import Response
 from eirkit.logs.week.totals import Money, Pricing
 from eirkit.show.document import Axis, Chart, Document, Section, Series
-from eirkit.show.logs.sentences import advice_lines, advice_rows
+from eirkit.show.logs.sentences import CENT, advice_lines, advice_rows
 from eirkit.show.table import Cell, Column, Table, counted, listed, share
 
 NAMES = {"claude-code": "Claude Code", "codex": "Codex", "gemini-cli": "Gemini CLI", "opencode": "opencode"}
@@ -178,9 +178,10 @@ def _figures(
         "instructions_dropped": "instructions dropped",
         "instructions_broken": "… and then broken",
     }
-    yield from ((label, _figure(now, key), _figure(before, key)) for key, label in labels.items())
-    if now["unknown_tokens"] or before["unknown_tokens"]:
-        yield "needed, unknown if dropped", f"{now['unknown_tokens']:,}", f"{before['unknown_tokens']:,}"
+    for key, label in labels.items():
+        yield label, _figure(now, key), _figure(before, key)
+        if key == "dropped_tokens" and (now["unknown_tokens"] or before["unknown_tokens"]):
+            yield "… or not, unknown", f"{now['unknown_tokens']:,}", f"{before['unknown_tokens']:,}"
 
 
 def _figure(total: Mapping[str, Any], key: str) -> str:
@@ -192,7 +193,7 @@ def _figure(total: Mapping[str, Any], key: str) -> str:
         return f"at least {total[key]:,}"
     if key == "repeat_tokens" and total["read_tokens"]:
         return f"{total[key]:,} ({share(total[key] / total['read_tokens'])})"
-    if key == "reread_tokens" and total["reread_usd"]:
+    if key == "reread_tokens" and (total["reread_usd"] or 0) >= CENT:
         return f"{total[key]:,} (at least ${total['reread_usd']:,.2f})"
     return f"{total[key]:,}"
 

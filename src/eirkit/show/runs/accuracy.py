@@ -17,7 +17,7 @@ from eirkit.show.runs.answers import error_share
 from eirkit.show.runs.demand import eir_pressures
 from eirkit.show.runs.folder import Coordinates, RunFacts, SweepFolder, linked
 from eirkit.show.table import Column, Table, counted, share
-from eirkit.tasks.measures import SIMULATION_MEASURES
+from eirkit.tasks.simulation.table import SIMULATION_MEASURES
 
 Row = Mapping[str, Any]
 MOST_CELLS = 200  # in a table; a page is for reading
@@ -154,7 +154,8 @@ def pressure_section(sweep: SweepFolder) -> Section | None:
     shown = dict(sorted(groups.items())[:MOST_LINES])
     series = tuple(_line_over_pressure(name, group, under, intervals) for name, group in shown.items())
     measure = SIMULATION_MEASURES["eir_pressure"] if is_known else RUN_MEASURES["pressure"]
-    words = [] if is_known else ["EIR is not known for every task of this sweep, so pressure is m/h here."]
+    by_window = "EIR is unknown or slow to count for a task of this sweep, so pressure is m/h here."
+    words = ["Pressure is EIR over capacity, at its peak, here." if is_known else by_window]
     if len(groups) > len(shown):
         words.append(f"The first {len(shown)} of {len(groups)} lines, by name.")
     axes = Axis(f"{measure.label}: {measure.meaning}"), Axis.of(ACCURACY)

@@ -16,7 +16,7 @@ from eirkit.show.folders import foreign
 from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.table import Column, Table
 from eirkit.tasks.generation import generate, graph_of, prepare
-from eirkit.tasks.measures import SIMULATION_MEASURES
+from eirkit.tasks.simulation.table import SIMULATION_MEASURES
 from eirkit.tasks.task import TaskSpec
 
 Row = Mapping[str, Any]
@@ -24,6 +24,7 @@ MOST_TASKS = 6  # curves on a page
 MOST_COUNTED = 24  # tasks whose EIR is counted for the axis of a chart
 PARTS = 8  # of a curve that is long to count: so many cuts and the last
 QUICK_STEPS, QUICK_VALUES = 64, 16  # steps, and values in a window, of a graph that is counted whole in a second
+MOST_VALUES = 24  # in a window: so many take a second, eight more over a minute
 
 
 def demand_section(sweep: SweepFolder) -> Section | None:
@@ -37,7 +38,7 @@ def demand_section(sweep: SweepFolder) -> Section | None:
 
 
 def eir_pressures(sweep: SweepFolder) -> dict[str, float]:
-    """Return the EIR pressure of each cell at its peak; a cell whose EIR is not known or slow to count is left out."""
+    """Return the EIR pressure of each cell at its peak; a cell whose EIR is unknown or slow to count is left out."""
     found: dict[str, float] = {}
     seed = sweep.seeds[0] if sweep.seeds else 0
     tasks = {replace(sweep.tasks[row["cell"]], seed=seed) for row in sweep.rows if row["cell"] in sweep.tasks}
@@ -71,7 +72,7 @@ def section_of(capacities: Mapping[TaskSpec, set[int]], *, plugins: bool = False
         try:
             curve = curve_of(spec)
         except UsageError as error:
-            unknown.append(f"EIR of {spec.workload} is not known: {error}")
+            unknown.append(f"EIR of {spec.workload} is not shown: {error}")
             continue
         panels.append(demand_chart(spec, curve, sorted(held, reverse=True)))
         lines += _lines(spec, curve, sorted(held, reverse=True))
@@ -88,9 +89,19 @@ def section_of(capacities: Mapping[TaskSpec, set[int]], *, plugins: bool = False
 
 @lru_cache(maxsize=64)
 def curve_of(spec: TaskSpec) -> DemandCurve:
-    """Return the EIR after each step, or only after some steps if counting all would be slow."""
+    """Return the EIR after each step, or only after some steps if counting all would be slow.
+
+    Raises:
+        UsageError: it is not known, or counting it would keep a page waiting.
+    """
     workload = prepare(spec)
-    quick = spec.n <= QUICK_STEPS and spec.m * workload.width(spec) <= QUICK_VALUES
+    values = spec.m * workload.width(spec)
+    if not workload.closed_form and values > MOST_VALUES:
+        raise UsageError(
+            f"a window of {values} values takes long to count; `eirkit eir curve {spec.workload} --n {spec.n} "
+            f"--m {spec.m} --cuts {spec.n // 2}` counts a cut"
+        )
+    quick = spec.n <= QUICK_STEPS and values <= QUICK_VALUES
     whole = workload.closed_form or quick
     cuts = None if whole else sorted({*range(0, spec.n + 1, max(1, spec.n // PARTS)), spec.n})
     return workload.demand(spec, graph_of(generate(spec)), cuts)

@@ -17,6 +17,8 @@ from eirkit.findings.word_measures import (
 from eirkit.findings.word_totals import ALL, INSTRUCTION
 from eirkit.show.document import Headline, Section
 from eirkit.show.table import Column, Table, counted, in_viewer, share
+from eirkit.tasks.generation import units_of
+from eirkit.tasks.workload import Units
 
 Row = Mapping[str, Any]
 SIDE_BY_SIDE = 5  # conditions in one table of abilities
@@ -26,16 +28,24 @@ INSTRUCTIONS = "instructions"  # the workload that is about them
 CHECKS = f"{INSTRUCTION}: followed, of all checks of standing instructions; these are no questions and not in {ALL}."
 _BROKEN = ("dropped", "ignored", "overridden", "came_back")
 EACH_FATE = 1  # examples of each fate and memory
-POOLED = "right answers over all questions asked, all worlds together"
-MEANS = "Means over worlds; of characters returned, over questions."
-INTERVAL = "95% interval: the wider of the exact one over questions and the t interval over worlds"
+POOLED = "right answers over all questions asked, all tasks together"
+MEANS = "Means over tasks; of characters returned, over questions."
+INTERVAL = "95% interval: the wider of the exact one over questions and the t interval over tasks"
 
 
 def word_tables(rows: Sequence[Row]) -> Iterator[Table]:
     """Yield the tables of the scored rows: accuracy, abilities, fates, and what was stored."""
     scored = [row for row in rows if "words" in row]
-    if not scored:
-        return
+    tell = _units(scored).tell
+    yield from (table.reworded(tell) for table in (_tables(scored) if scored else ()))
+
+
+def _units(rows: Sequence[Row]) -> Units:
+    """Return what conversations are called: worlds are generated, files of others hold conversations."""
+    return units_of([row["workload"] for row in rows])
+
+
+def _tables(scored: Sequence[Row]) -> Iterator[Table]:
     names = _names(scored)
     if (about := _followed(scored)) is not None:
         yield _instructions(scored, names)
@@ -91,7 +101,7 @@ def _evidence(rows: Sequence[Row], names: Sequence[str]) -> Table:
 def _accuracy(rows: Sequence[Row], names: Sequence[str]) -> Table:
     columns = (
         Column("condition", "condition", role="name"),
-        Column("worlds", "worlds"),
+        Column("worlds", "tasks"),
         Column.of(WORD_MEASURES["asked"], meaning=""),
         Column("accuracy", RUN_MEASURES["accuracy"].label, 3, meaning=POOLED),
         Column("low", "from", 3, meaning=INTERVAL),
@@ -187,13 +197,11 @@ def word_headline(rows: Sequence[Row]) -> Headline:
     if (kept := _followed(scored)) is not None:
         figure, name = max(kept, key=lambda one: one[0])
         caption = f"of the checks of standing instructions found them followed ({name})"
-    said = []
+    said, unit = [], _units(scored).task
     for name, row, one in zip(names, scored, every, strict=True):
         fates = sorted(((n, fate) for fate, n in row["words"]["fates"].items() if n), reverse=True)
         why = ", ".join(f"{WORD_FATES[fate].label} {n}" for n, fate in fates[:3])
-        right = (
-            f"{share(one['accuracy'])} of {one['asked']:,} questions over {counted(row['words']['worlds'], 'world')}"
-        )
+        right = f"{share(one['accuracy'])} of {one['asked']:,} questions over {counted(row['words']['worlds'], unit)}"
         said.append(f"{name}: {right} ({share(one['low'])} to {share(one['high'])}){f'; wrong: {why}' if why else ''}.")
     if kept is not None:
         said = [*_instruction_lines(scored, names), *said]

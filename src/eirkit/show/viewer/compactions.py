@@ -17,8 +17,7 @@ from eirkit.compactors.records import CompactionRow, CutFacts, RunRecord, marked
 from eirkit.errors import InputFileError
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.compaction import MANIFEST, MANIFEST_SCHEMA
-from eirkit.logs.compaction.context import ContextMessage, context_before, split_opening, texts_of
-from eirkit.logs.compaction.sized_lines import key_of
+from eirkit.logs.compaction.context import ContextMessage, context_before, key_of, split_opening, texts_of
 from eirkit.logs.measures import COMPACTOR_MEASURES
 from eirkit.logs.tokens import estimating_counter
 from eirkit.records import read_document

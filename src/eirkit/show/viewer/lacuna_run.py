@@ -15,11 +15,10 @@ from eirkit.agents.session import Decision
 from eirkit.agents.telemetry import Trace, trace_of
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import EirkitError
-from eirkit.findings.causes import RunScore, Verdict, judge, read_cause, read_score, score
+from eirkit.findings.causes import RunScore, Verdict, judge, read_cause, read_score, score, spread_of
 from eirkit.findings.conversations import Seen, recorded_verdicts
 from eirkit.findings.fates import recorded_consultations
 from eirkit.findings.measures import FATE_MEASURES, KIND_MEASURES
-from eirkit.findings.spread import spread_of
 from eirkit.findings.told_why import told_card
 from eirkit.findings.why import StepExplainer, WhyCard, way_measure
 from eirkit.findings.word_measures import WORD_FATES

@@ -1,4 +1,4 @@
-"""Compares policies over many seeds: one row of miss rates for each policy and capacity.
+"""Compares policies over many seeds: one row of miss rates for each policy and capacity, and the measures in it.
 
 Rates are means over seeds of the per-task rate. Memory does not grow with the number of seeds: tasks are drawn in
 chunks, and only a tally of their counts is kept.
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import SpecError, UsageError
+from eirkit.measures import Measure, MeasureGroup
 from eirkit.packages import hint_if_slow
 from eirkit.tasks.generation import BATCH, prepare
 from eirkit.tasks.policy import find_policy
@@ -28,6 +29,50 @@ from eirkit.tasks.workload import OnlineBest, best_online, hindsight
 FLOOR, CEILING = "fifo", "belady"  # the two ends of `gap_closed`
 _CHUNK_REFERENCES = 1 << 22  # references drawn together
 _LONGEST_DEMAND = 4096  # steps; beyond it EIR takes longer than the simulation
+SIMULATION_MEASURES = MeasureGroup(
+    "simulation",
+    "Simulated policies",
+    (
+        Measure(
+            "reference_miss_rate",
+            "reference miss rate",
+            "required answers that are not in context",
+            "share",
+            "references",
+            better="less",
+        ),
+        Measure("hit_rate", "hit rate", "required answers that are in context", "share", "references", better="more"),
+        Measure("miss_regret", "miss regret", "missed references beyond those of Belady's policy", better="less"),
+        Measure(
+            "gap_closed",
+            "gap closed",
+            "how much of the distance in miss rate from FIFO to Belady a policy covers",
+            "share",
+            "the gap between FIFO and Belady",
+            better="more",
+        ),
+        Measure(
+            "online_miss_rate",
+            "best online",
+            "the smallest expected miss rate of any policy that does not know the references in advance",
+            "share",
+            "steps with references",
+            better="less",
+            pooled="none",
+        ),
+        Measure(
+            "hindsight",
+            "hindsight",
+            "how much of the distance in miss rate from FIFO to Belady only knowledge of the future can cover",
+            "share",
+            "the gap between FIFO and Belady",
+            pooled="none",
+        ),
+        Measure(
+            "eir_pressure", "EIR pressure", "bits that must survive over bits that fit, at the peak", pooled="none"
+        ),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,16 @@
-"""Standing instructions of the user, checked by program on every answer: kept, dropped, ignored or overridden."""
+"""Standing instructions of the user, checked by program on each answer: kept, dropped, ignored or overridden."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from eirkit.agents.conversing import without_marker
+from eirkit.agents.telemetry import Trace
+from eirkit.tasks.conversations import ToldWorld
 from eirkit.tasks.words.truth import statements_of
 from eirkit.tasks.words.world import INSTRUCTIONS, USER, World
 
@@ -14,6 +18,9 @@ from eirkit.tasks.words.world import INSTRUCTIONS, USER, World
 # overridden: it does as an instruction says that was replaced or withdrawn. Otherwise it follows none, and the one in
 # force was in sight (ignored), was not (dropped), or nobody knows what was in sight (unknown).
 Verdict = Literal["kept", "overridden", "ignored", "dropped", "unknown"]
+# Of instructions in force: checks, and how they ended. Of withdrawn ones: checks, and how many were followed still.
+COUNTS = ("asked", "kept", "overridden", "ignored", "dropped", "withdrawn", "came_back")
+UNKNOWN = "unknown"  # not kept, and nobody can tell whether it was shown
 
 
 class StandingRule(NamedTuple):
@@ -71,3 +78,24 @@ def standing_at_answers(world: World) -> Iterator[tuple[InstructionState, ...]]:
             for attribute, told in sorted(rules.items())
         )
         yield from (now for _ in session.questions)
+
+
+def instruction_record(task: ToldWorld, trace: Trace) -> dict[str, int]:
+    """Return how each standing instruction fared at each answer of a run."""
+    counts = Counter(dict.fromkeys(COUNTS, 0))
+    standing = list(standing_at_answers(task.world))
+    for exchange in trace.exchanges:
+        if not exchange.t:
+            continue  # a summary
+        said = without_marker(exchange.reply.text)
+        # What a server compacted nobody can read, so why an instruction was not kept is then unknown.
+        seen = None if exchange.is_compacted else "\n".join(message.content for message in exchange.request.messages)
+        for state in standing[exchange.t - 1]:
+            verdict = judge(state, said, seen)
+            if state.current is None:
+                counts["withdrawn"] += 1
+                counts["came_back"] += verdict == "overridden"
+            else:
+                counts["asked"] += 1
+                counts[verdict] += 1
+    return dict(counts)

@@ -1,7 +1,8 @@
-"""Keeps the facts of logs between two looks, so that only logs that changed are read again.
+"""Where the coding agents of this machine keep their logs, which of these changed, and the facts stored about them.
 
-One SQLite file below the user's own folder, which nobody else may read: it holds names of files and sentences of
-prompts. Without it, or if it is damaged, everything is read again and nothing is lost.
+Facts are kept between two looks, so that only logs that changed are read again: in one SQLite file below the user's own
+folder, which nobody else may read, as it holds names of files and sentences of prompts. Without it, or if it is
+damaged, everything is read again and nothing is lost.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.interface import LostPiece
-from eirkit.folders import files_for_owner_only
-from eirkit.logs.sources.documents import Skipped
+from eirkit.engine.ray_tasks import make_engine
+from eirkit.errors import UsageError
+from eirkit.folders import files_below, files_for_owner_only
+from eirkit.logs.corpus.reader import CorpusReader
+from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument
 from eirkit.logs.week.facts import (
     ContextLoss,
     FileReading,
@@ -30,9 +33,9 @@ from eirkit.logs.week.facts import (
     LogPlace,
     read_log,
 )
-from eirkit.logs.week.responses import Response
+from eirkit.logs.week.responses import METERS, Response
 
-LAYOUT = 2  # of the stored facts; another number makes all of them obsolete
+LAYOUT = 3  # of the stored facts; another number makes all of them obsolete
 PARALLEL_BYTES = 16 << 20  # of new logs, from which starting workers saves more than it costs
 _FAST = 1  # the level of compression
 _ROWS: dict[str, type] = {
@@ -172,3 +175,59 @@ def _decoded(stored: bytes) -> LogFacts | None:
         return LogFacts(agent=value["agent"], windows=value["windows"], **rows)
     except (zlib.error, ValueError, KeyError, TypeError):
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentHome:
+    """The folder of one agent's logs."""
+
+    agent: str  # the name of its format
+    folder: Path
+    begins: str  # of the names of logs
+    ends: tuple[str, ...]
+
+    def logs(self) -> Iterator[LogPlace]:
+        """Yield its logs."""
+        for path in files_below(self.folder):
+            if path.name.startswith(self.begins) and path.name.endswith(self.ends):
+                yield LogPlace(path, self.folder, self.agent)
+
+
+def agent_homes(home: Path, environment: Mapping[str, str]) -> list[AgentHome]:
+    """Return the folders of logs below a home folder, or where the environment says; not all of them need exist."""
+    lines = (".jsonl",)
+    claude = _folders(environment, "CLAUDE_CONFIG_DIR", home / ".claude", home / ".config" / "claude")
+    (codex, *_) = _folders(environment, "CODEX_HOME", home / ".codex")
+    (data, *_) = _folders(environment, "XDG_DATA_HOME", home / ".local" / "share")
+    return [
+        *(AgentHome("claude-code", folder / "projects", "", lines) for folder in claude),
+        AgentHome("codex", codex / "sessions", "rollout-", lines),
+        AgentHome("codex", codex / "archived_sessions", "rollout-", lines),
+        AgentHome("gemini-cli", home / ".gemini" / "tmp", "session-", (".json", *lines)),
+        AgentHome("opencode", data / "opencode", "opencode", (".db",)),
+    ]
+
+
+def _folders(environment: Mapping[str, str], name: str, *usual: Path) -> list[Path]:
+    given = environment.get(name, "")
+    return [Path(given)] if given else list(usual)
+
+
+def logs_at(paths: Iterable[Path]) -> Iterator[LogPlace | str]:
+    """Yield the logs at some paths whose responses are counted, and the names of others' formats.
+
+    Raises:
+        UsageError: a path does not exist.
+    """
+    reader = CorpusReader(outcomes=None, format=None, limits=ReadLimits())
+    for root in paths:
+        if not root.exists():
+            raise UsageError(f"{root} does not exist; give a folder of logs, or use `eirkit week` without one")
+        for document in reader.documents(root):
+            if not isinstance(document, StoredDocument) or not isinstance(document.path, Path):
+                continue
+            name = reader.format_of(document, root)
+            if name is not None and name in METERS:
+                yield LogPlace(document.path, root, name)
+            elif name is not None:
+                yield name

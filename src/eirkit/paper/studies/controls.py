@@ -1,10 +1,12 @@
-"""Study of the full-information control: accuracy with no missing inputs, with and without a calculator."""
+"""Studies of controls: the audit of seven channels with planted leaks, and accuracy where no input is missing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eirkit.paper.published import values_of
+from eirkit.experiments.audit import CHANNELS, Audit
+from eirkit.experiments.leaks import audit
+from eirkit.paper.published import value_of, values_of
 from eirkit.paper.studies.agents import (
     CODES,
     StudyAgent,
@@ -17,22 +19,73 @@ from eirkit.paper.studies.agents import (
     seeds_of,
     study_plan,
 )
-from eirkit.paper.studies.comparison import sectioned
+from eirkit.paper.studies.comparison import exact, listed, sectioned
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.capability import CapabilityCell, Control, measure_capability
 from eirkit.runs.runner import runner_or_temporary
 from eirkit.tasks.task import TaskSpec
 
+INSTANCES = 100
+PLANTED_INSTANCES = 5
+CHANNEL_ROWS = {
+    "payload-width": "Payload width",
+    "identifiers": "Identifier set",
+    "occupancy": "Occupancy",
+    "ordering": "Ordering",
+    "serialization": "JSON determinism",
+    "message-length": "Message length at saturation",
+    "reset-isolation": "Reset isolation",
+}
+PLACE = "tab:smuggling-audit"
+PUBLISHED_CHECKS = {channel: int(value_of(PLACE, row, "Checks")) for channel, row in CHANNEL_ROWS.items()}
+CHECKS = (
+    "The published instances are not known, so numbers of checks are shown side by side and not judged. Judged are the "
+    "findings, and whether a leak planted in a channel is found there."
+)
 SEEDS = 18
 WORKLOADS = ("stepwise-sum", "store-recall", "running-max", "stepwise-max", "stepwise-topk")
 COLUMNS = ("Stepwise Sum", "Store–Recall", "Running Max.", "Stepwise Max.", "Stepwise Top-k")
 # Model → accuracy on those workloads, h = m, mean over m in {4, 8, 16} and three seeds.
-TABLE = {model: values_of("tab:capability", row, *COLUMNS) for model, row in CODES.items()}
+PUBLISHED_SHARES = {model: values_of("tab:capability", row, *COLUMNS) for model, row in CODES.items()}
 COMPUTES = "the published figure is what that model can compute unaided; the calculator computes everything"
 SLOPPY = (
     "Unaided figures are traits of the published models. Independent of the model is that every cell is perfect with a "
     "calculator, which is judged with an agent that makes mistakes (`reference/sloppy`)."
 )
+
+
+def channel_audit(setting: Setting) -> Findings:
+    """Compare the findings of the audit; the sizes of instances are our own."""
+    found = audit(INSTANCES)
+    planted = {channel: _findings(audit(PLANTED_INSTANCES, channel), channel) for channel in CHANNELS}
+    rows = [
+        exact(f"{name}: findings", value_of(PLACE, CHANNEL_ROWS[name], "Findings"), findings, digits=0)
+        for name, findings in ((row.channel, row.findings) for row in found.rows)
+    ]
+    caught = sum(findings > 0 for findings in planted.values())
+    lines = [
+        {
+            "channel": row.channel,
+            "published checks": PUBLISHED_CHECKS[row.channel],
+            "our checks": row.checks,
+            "found when planted": planted[row.channel],
+        }
+        for row in found.rows
+    ]
+    total = int(value_of(PLACE, "Total", "Checks"))
+    totals = {"channel": "total", "published checks": total, "our checks": found.checks}
+    relations = (
+        f"Ours: once for each of {found.value_slots} displayed value slots, {found.saturated} decisions with h records "
+        f"shown, and five times for each of {found.decisions} decisions."
+    )
+    checks = listed("checks", "Checks, and what a planted leak gives", [*lines, totals])
+    rows.append(exact("channels in which a planted leak is found", len(CHANNELS), caught, digits=0))
+    sections = {f"Findings, {INSTANCES} instances": rows}
+    return Findings(sectioned(sections), (checks,), words=(CHECKS, relations))
+
+
+def _findings(found: Audit, channel: str) -> int:
+    return next(row.findings for row in found.rows if row.channel == channel)
 
 
 def capability(setting: Setting) -> Findings:
@@ -62,7 +115,7 @@ def capability(setting: Setting) -> Findings:
 def _unaided(
     agent: StudyAgent, threes: Sequence[dict[str, CapabilityCell]], seeds: Sequence[int]
 ) -> Iterator[StudyRow]:
-    for model, published in TABLE.items():
+    for model, published in PUBLISHED_SHARES.items():
         for name, accuracy in zip(WORKLOADS, published, strict=True):
             ours = of_groups([cells[name].accuracy for cells in threes], seeds)
             yield row_of(agent, name, accuracy, ours, model, COMPUTES)
