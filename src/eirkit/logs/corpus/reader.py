@@ -54,23 +54,11 @@ _TAR = slice(257, 262), b"ustar"  # where a tar has its mark
 GIVEN_UP = 10_000  # damaged parts before the first run after which a document is given up
 OWN_NAMES = frozenset({FILE, *(f"{name}.parquet" for name in TABLES)})  # files of an analysis
 # Files that scaffolds and evaluations write beside their runs; none of them is a run.
-COMPANIONS = frozenset(
-    {
-        "all_preds.json",
-        "all_preds.jsonl",
-        "args.json",
-        "config.json",
-        "metadata.json",
-        "package.json",
-        "predictions.json",
-        "predictions.jsonl",
-        "preds.json",
-        "preds.jsonl",
-        "report.json",
-        "results.json",
-        "settings.json",
-    }
-)
+_COMPANION_NAMES = """
+all_preds.json all_preds.jsonl args.json config.json metadata.json package.json predictions.json
+predictions.jsonl preds.json preds.jsonl report.json results.json settings.json
+"""
+COMPANIONS = frozenset(_COMPANION_NAMES.split())
 
 
 def read_corpus(
