@@ -25,7 +25,7 @@ from eirkit.logs.corpus.outcomes import (
     read_outcomes,
 )
 from eirkit.logs.formats import BEGINNINGS, FILES_BESIDE, NAMING, SIGNS
-from eirkit.logs.sources.databases import MAGIC
+from eirkit.logs.sources.databases import MAGIC, damage_of
 from eirkit.logs.sources.documents import HEAD_BYTES, NAMED, ReadLimits, Skipped, StoredDocument
 from eirkit.logs.sources.folders import find_documents, unclaimed_members
 from eirkit.logs.sources.json_parser import shows_an_object
@@ -265,6 +265,8 @@ class _Reading:
                     yield from self.read(member, is_given=False, within=True)
             elif within and document.head.startswith(MAGIC):
                 yield Skipped(document.source, "is a database inside an archive; unpack the archive")
+            elif document.head.startswith(MAGIC) and (damage := damage_of(document)):
+                yield Skipped(document.source, _without_source(damage, document.source))
             elif is_given or document.name.lower().endswith(LOG_ENDINGS):
                 yield from _explain(document)
         except (MissingExtraError, PluginError):
