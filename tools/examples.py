@@ -47,6 +47,19 @@ COMMANDS = {
 }
 
 
+def write_metered(path: Path) -> Path:
+    """Write the session with tokens beside each reply, as agents log them, so that its week has something to count."""
+    lines = [json.loads(line) for line in SESSION.read_text("utf-8").splitlines()]
+    replies = [line["message"] for line in lines if line["type"] == "assistant"]
+    for number, message in enumerate(replies):
+        read = 9_000 * (number % 9)
+        usage = {"input_tokens": 40, "cache_read_input_tokens": read, "cache_creation_input_tokens": 9_000}
+        message.update(id=f"m{number}", model="claude-sonnet-4-5", usage={**usage, "output_tokens": 300})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return path
+
+
 def make_folders(root: Path) -> None:
     """Make the example folders with the commands that a user would type."""
     for name, words in COMMANDS.items():

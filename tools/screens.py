@@ -1,7 +1,8 @@
 """Takes pictures of every kind of page at the widths of a phone, a window and a wide screen, in light and in dark.
 
-`python tools/screens.py OUT` writes all of them; `--docs` writes the few that docs/images keeps. It needs Chromium
-(EIRKIT_BROWSER names it) and playwright, as `make test-browser` installs them.
+`python -m tools.screens OUT` writes all of them; `--docs` writes those that docs/images keeps: a few, and of each page
+a sheet with all six. It needs Chromium (EIRKIT_BROWSER names it) and playwright, as `make test-browser` installs them.
+The front page of the site and its board are among them after `make docs`.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shutil
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
-from tools.examples import SESSION, make_folders, write_copy
+from tools.examples import SESSION, make_folders, write_copy, write_metered
 
 from eirkit.cli import run
 from eirkit.runs.store import RUNS, scan_runs
@@ -26,6 +29,8 @@ HEIGHT = 860  # pixels of a window
 # What docs/images keeps: pages in which each width and each theme occurs.
 KEPT = (("words", 1440, "light"), ("rescue", 1000, "dark"), ("turn", 1000, "light"), ("step", 420, "dark"),
         ("report", 420, "light"), ("board", 1440, "dark"))  # fmt: skip
+SITE = ROOT / "site"  # as `make docs` writes it
+SHARE, BETWEEN, COLOURS = 0.5, 16, 32  # of a sheet: the size of its pictures, pixels between them, and its colours
 
 
 def make_pages(root: Path) -> dict[str, str]:
@@ -40,8 +45,9 @@ def make_pages(root: Path) -> dict[str, str]:
         "compact": ("vestige", "compact", SESSION, "--compactor", "keep-last", "--budget", "400", "--at", "every:6",
                     "--out", root / "compact"),
         "compact-page": ("report", root / "compact", "--out", root / "compact.html"),
-        "week": ("vestige", "week", SESSION, "--until", "2026-03-03", "--format", "html",
-                 "--output", root / "week.html"),
+        "week": ("vestige", "week", write_metered(root / "logs" / "metered.jsonl"), "--until", "2026-03-03",
+                 "--format", "html", "--output", root / "week.html"),
+        "compare": ("compare", words, words, "--out", root / "compare.html"),
         "rescue-page": ("report", rescue, "--out", root / "rescue-report.html"),
     }  # fmt: skip
     for name, given in commands.items():
@@ -63,7 +69,29 @@ def make_pages(root: Path) -> dict[str, str]:
         "board": (root / "board" / "index.html").as_uri(),
         "entry": next((root / "board" / "entries").glob("*.html")).as_uri(),
         **pages,
+        **{name: path.as_uri() for name, path in _of_site().items() if path.is_file()},
     }
+
+
+def _of_site() -> dict[str, Path]:
+    return {"front": SITE / "docs" / "index.html", "board-of-studies": SITE / "board" / "index.html"}
+
+
+def write_sheet(pictures: list[Path], path: Path) -> None:
+    """Write the pictures of a page beside each other, with a row for each theme."""
+    opened = [Image.open(one).convert("RGB") for one in pictures]
+    reduced = [
+        one.resize((int(SHARE * one.width), int(SHARE * one.height)), Image.Resampling.LANCZOS) for one in opened
+    ]
+    rows = [reduced[place : place + len(WIDTHS)] for place in range(0, len(reduced), len(WIDTHS))]
+    width = sum(one.width + BETWEEN for one in rows[0])
+    sheet = Image.new("RGB", (width, sum(row[0].height + BETWEEN for row in rows)), "grey")
+    for number, row in enumerate(rows):
+        left = 0
+        for one in row:
+            sheet.paste(one, (left, number * (one.height + BETWEEN)))
+            left += one.width + BETWEEN
+    sheet.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def _runs(folder: Path) -> list[str]:
@@ -75,12 +103,25 @@ def take(page: Page, address: str, path: Path) -> int:
     page.goto("about:blank")
     page.goto(address)
     page.wait_for_load_state("networkidle")
-    page.wait_for_selector("main *")
+    page.wait_for_selector("main *, article *")
     page.screenshot(path=str(path))
     # Few colours: a page of text needs no more, and a repository keeps every picture for ever.
     few = Image.open(path).convert("RGB").quantize(64, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
     return int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+
+
+def picture_in(folder: Path, name: str, width: int, theme: str) -> Path:
+    return folder / f"screen-{name}-{width}-{theme}.png"
+
+
+def keep(taken: Path, pages: Iterable[str], out: Path) -> None:
+    """Copy the pictures that pages of the documentation show, and write a sheet of each page."""
+    for named in KEPT:
+        shutil.copyfile(picture_in(taken, *named), picture_in(out, *named))
+    for name in pages:
+        pictures = [picture_in(taken, name, width, theme) for theme in THEMES for width in WIDTHS]
+        write_sheet(pictures, out / f"sheet-{name}.png")
 
 
 def main(arguments: list[str]) -> int:
@@ -94,6 +135,8 @@ def main(arguments: list[str]) -> int:
     wide = []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         pages = make_pages(Path(folder))
+        taken = Path(folder) / "pictures" if docs else out
+        taken.mkdir(exist_ok=True)
         chromium = os.environ.get("EIRKIT_BROWSER", "/usr/bin/chromium")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         for width in WIDTHS:
@@ -103,12 +146,12 @@ def main(arguments: list[str]) -> int:
                 )
                 page = context.new_page()
                 for name, address in pages.items():
-                    if docs and (name, width, theme) not in KEPT:
-                        continue
-                    over = take(page, address, out / f"screen-{name}-{width}-{theme}.png")
+                    over = take(page, address, picture_in(taken, name, width, theme))
                     wide += [f"{name} at {width} pixels: {over} too wide"] if over > 0 else []
                 context.close()
         browser.close()
+        if docs:
+            keep(taken, pages, out)
     print("\n".join([f"{len(pages)} pages, pictures in {out}", *wide]))
     return bool(wide)
 

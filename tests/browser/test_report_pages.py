@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
+from tools.examples import write_metered
 
 from eirkit.cli import run
 from tests.browser.conftest import WAIT_MS, Looking
@@ -19,7 +20,7 @@ IMAGES = os.environ.get("EIRKIT_IMAGES", "")
 
 @pytest.fixture(scope="session")
 def reports(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> dict[str, Path]:
-    """The pages of a demonstration, a sweep, an analysis, a hostile log and a comparison."""
+    """The pages of a demonstration, a sweep, an analysis, a hostile log, and of every other command that writes one."""
     root = tmp_path_factory.mktemp("reports")
     assert run(["demo", "--out", str(root / "demo"), "--json"]) == 0
     made = {"demo": root / "demo" / "report.html"}
@@ -28,9 +29,19 @@ def reports(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> dict[str,
     for name, where in {"sweep": folder / "sweep", "cohort": folder / "cohort", "hostile": root / "hostile"}.items():
         made[name] = root / f"{name}.html"
         assert run(["report", str(where), "--out", str(made[name]), "--json"]) == 0
-    made["comparison"] = root / "comparison.html"
-    assert run(["compare", *[str(folder / "sweep")] * 2, "--out", str(made["comparison"]), "--json"]) == 0
-    return made
+    others: dict[str, tuple[object, ...]] = {
+        "comparison": ("compare", folder / "sweep", folder / "sweep", "--out", root / "comparison.html"),
+        "choice": ("choose", folder / "sweep", "--out", root / "choice.html"),
+        "compaction": ("report", folder / "compactors", "--out", root / "compaction.html"),
+        "week": ("vestige", "week", write_metered(root / "metered" / "a.jsonl"), "--until", "2026-03-03",
+                 "--format", "html", "--output", root / "week.html"),
+        "submission": ("submit", folder / "told", "--out", root / "submission"),
+        "board": ("board", root / "submission", "--out", root / "board"),
+    }  # fmt: skip
+    for words in others.values():
+        assert run([str(word) for word in words]) == 0, words
+    made |= {name: root / f"{name}.html" for name in ("comparison", "choice", "compaction", "week")}
+    return {**made, "board": root / "board" / "index.html", "entry": next((root / "board" / "entries").iterdir())}
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -53,7 +64,10 @@ def _note(found: Looking, url: str) -> None:
         found.complaints.append(f"asked for {url}")
 
 
-@pytest.mark.parametrize("name", ["demo", "sweep", "cohort", "hostile", "comparison"])
+PAGES = ("demo", "sweep", "cohort", "hostile", "comparison", "choice", "compaction", "week", "board", "entry")
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_a_report_is_drawn_and_reachable(reports: dict[str, Path], open_page: Looking, name: str) -> None:
     page = open_page.page
     page.goto(reports[name].as_uri())

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import shutil
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,8 +16,10 @@ from eirkit.errors import UsageError
 from eirkit.show.document import Axis, Chart, Figure, Headline, Page, Section, Series
 from eirkit.show.drawing import METADATA, MOST_NUMBERS, draw, named_places, power, save, shades_of
 from eirkit.show.exports import FIGURES, TABLES, WIDTHS, write_figures, write_tables
+from eirkit.show.latex import latex_float
 from eirkit.show.runs.page import page_of
 from eirkit.show.table import Column, Table, one_line
+from tests.processes import completed
 
 NAMES = ("a name of some length", "b", "$x_1$ & more")
 CHARTS = {
@@ -85,9 +88,39 @@ def test_marks_at_the_ends_of_an_axis_are_drawn_whole():
 
 def test_a_table_for_a_paper_has_a_caption_and_a_label():
     table = Table("by_h", "Accuracy & h", (Column("a", "a"),), ({"a": 1},), "95% intervals.")
-    lines = table.latex_float().splitlines()
+    lines = latex_float(table).splitlines()
     assert lines[3:5] == [r"\caption{Accuracy \& h. 95\% intervals.}", r"\label{tab:by-h}"]
     assert (lines[0], lines[1], lines[-1]) == (r"% wants \usepackage{booktabs}", r"\begin{table}", r"\end{table}")
+
+
+def wide_tables():
+    """Tables that are too wide in every way: long texts, paths and hashes, many columns, long headings."""
+    said = "What restoring missed records does, measured over all worlds, and why nothing else can be concluded from it"
+    texts = tuple({"a": "reference/calculator", "b": f"{said} {n}", "c": "0f" * 32, "d": n / 7} for n in range(3))
+    yield Table("texts", said, tuple(Column(key, f"{key} {said[:30]}") for key in "abcd"), texts)
+    many = [Column(f"k{n}", f"returned with another value {n}", percent=True) for n in range(20)]
+    rows = tuple({"w": "stepwise-sum", "h": h, **{one.key: 1.0 for one in many}} for h in (2, 4, 8))
+    yield Table("many", "Many & more", (Column("w", "workload"), Column("h", "h"), *many), rows)
+
+
+def test_a_table_that_is_too_wide_is_divided_with_what_names_its_rows():
+    _, many = wide_tables()
+    text = latex_float(many)
+    parts = text.count(r"\begin{tabular}{")
+    assert parts > 1
+    assert text.count("stepwise-sum") == parts * len(many.rows)
+    assert [text.count(rf"stepwise-sum & {h} &") for h in (2, 4, 8)] == [parts] * 3
+    assert text.count(r"100.0\%") == 20 * len(many.rows)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX")
+def test_wide_tables_fit_papers_of_one_and_of_two_columns(tmp_path):
+    floats = "\n".join(latex_float(one) for one in wide_tables())
+    for columns in ("onecolumn", "twocolumn"):
+        start = rf"\documentclass[{columns}]{{article}}\usepackage{{booktabs}}\begin{{document}}"
+        (tmp_path / "a.tex").write_text("\n".join([start, floats, r"\end{document}"]))
+        done = completed(["pdflatex", "-halt-on-error", "a.tex"], cwd=tmp_path)
+        assert (done.returncode, "Overfull" in done.stdout) == (0, False), done.stdout
 
 
 def test_an_unknown_ending_is_refused(tmp_path):

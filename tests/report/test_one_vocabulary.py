@@ -138,7 +138,7 @@ def test_csv_has_identifiers_and_latex_has_labels(root, name, tmp_path):
     (line,) = csv.DictReader(io.StringIO((tmp_path / "causes-by-cell.csv").read_text("utf-8")))
     assert {cause: float(line[cause]) for cause in CAUSES} == pytest.approx(expected, abs=ROUNDING)
     write_tables(page, tmp_path, "latex")
-    text = (tmp_path / "causes-by-cell.tex").read_text("utf-8")
+    text = (tmp_path / "causes-by-cell.tex").read_text("utf-8").replace(r" \\ ", " ")  # headings of several lines
     for one in CAUSE_MEASURES:
         assert one.label in text
         assert f"{expected[one.id]:.1%}".translate(str.maketrans(LATEX)) in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -76,12 +77,18 @@ def summary(tracks: Sequence[Track], checked: Sequence[Checked]) -> Iterator[str
 
 def _drawn(checked: Sequence[Checked]) -> str:
     """Return which seed chose the runs that were run again."""
-    seeds = sorted({one.rerun_seed for one in checked if one.made_anew})
-    return f" (--rerun-seed {seeds[0]})" if len(seeds) == 1 else ""
+    return f" (drawn with seed {seed})" if (seed := _seed_of(checked)) is not None else ""
+
+
+def _seed_of(checked: Sequence[Checked]) -> int | None:
+    seeds = {one.rerun_seed for one in checked if one.made_anew}
+    return seeds.pop() if len(seeds) == 1 else None
 
 
 def _how(checked: Sequence[Checked]) -> Iterator[str]:
-    yield "`eirkit board FOLDERS --out site` builds this page again and refuses what does not hold."
+    seed = _seed_of(checked)
+    again = "" if seed is None else f" --rerun-seed {seed}"
+    yield f"`eirkit board FOLDERS --out site{again}` builds this page again and refuses what does not hold."
     yield (
         "Checked: files and checksums, versions, settings and tasks, every prompt, answer, verdict and score from the "
         "recorded replies and passages, one run for each planned seed, and null and sham rows on the same tasks. "
@@ -106,7 +113,7 @@ def _track_section(track: Track) -> Section:
 def _chart(track: Track) -> Chart:
     names = tuple(entry.name for entry in track.entries)
     measure = measure_of("accuracy")
-    found = [entry.accuracy for entry in track.entries]
+    found, axis = [entry.accuracy for entry in track.entries], Axis.of(measure)
     series = Series(
         measure.label,
         "points",
@@ -123,7 +130,7 @@ def _chart(track: Track) -> Chart:
         f"Accuracy on {track.title}",
         f"{told}.",
         Axis("entry", "category"),
-        Axis.of(measure),
+        replace(axis, title=track.units.tell(axis.title)),
         (series,),
     )
 

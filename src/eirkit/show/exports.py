@@ -11,6 +11,7 @@ from eirkit.show.colours import coloured
 from eirkit.show.document import Chart, Figure, Page
 from eirkit.show.drawing import save
 from eirkit.show.html import render
+from eirkit.show.latex import latex_float
 from eirkit.show.table import Table
 
 FigureForm = Literal["svg", "png", "pdf", "csv"]
@@ -19,7 +20,7 @@ WIDTHS: dict[FigureWidth, float] = {"column": 3.3, "page": 6.8}  # inches, of us
 TableForm = Literal["latex", "markdown", "csv"]
 FIGURES: tuple[FigureForm, ...] = ("svg", "png", "pdf", "csv")
 _TABLES: dict[TableForm, tuple[str, Callable[[Table], str]]] = {
-    "latex": (".tex", lambda table: table.latex_float() + "\n"),
+    "latex": (".tex", lambda table: latex_float(table) + "\n"),
     "markdown": (".md", lambda table: f"**{table.title}**\n\n{table.markdown()}\n"),
     "csv": (".csv", Table.csv),
 }

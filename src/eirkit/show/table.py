@@ -61,10 +61,6 @@ LATEX = {
     "×": r"$\times$", "−": "$-$", "<": "$<$", ">": "$>$",
 }  # fmt: skip
 DIGITS: Mapping[Unit, int] = {"milliseconds": 2, "dollars": 4, "bits": 0, "tokens": 0, "amount": 0, "bytes": 0}
-LETTERS_OF_COLUMN, LETTERS_BETWEEN = (
-    52,
-    3,
-)  # of small print in 3.3 inches, and the room that the space of a column takes
 MARKDOWN = {**{mark: f"\\{mark}" for mark in "\\|`*_[]~"}, "<": "&lt;"}
 _ENTITY = re.compile(r"&(?=#?\w+;)")  # elsewhere an ampersand is itself
 
@@ -182,31 +178,16 @@ class Table:
         escaped = [head, rule, *body]
         return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
 
-    def latex_float(self) -> str:
-        """Return the LaTeX table with a caption and a label, ready to be included in a paper."""
-        said = ". ".join(one_line(text).translate(_LATEX).rstrip(".") for text in (self.title, self.note) if text)
-        # What does not fit a column of a usual paper spans both; in a paper with one column the star changes nothing.
-        widths = [max(map(len, cells)) for cells in zip(*self.lines(), strict=True)]
-        kind = "table*" if sum(widths) + LETTERS_BETWEEN * len(widths) > LETTERS_OF_COLUMN else "table"
-        lines = (
-            r"% wants \usepackage{booktabs}",
-            rf"\begin{{{kind}}}",
-            r"\centering\small",
-            rf"\caption{{{said}.}}",
-            rf"\label{{tab:{_label(self.id)}}}",
-        )
-        return "\n".join([*lines, self.latex(), rf"\end{{{kind}}}"])
-
     def latex(self) -> str:
         """Return a LaTeX table in the style of booktabs."""
         form = "".join("r" if self.is_numeric(column) else "l" for column in self.columns)
         head = [column.title for column in self.columns]
-        body = [" & ".join(one_line(cell).translate(_LATEX) for cell in line) + r" \\" for line in self.lines()]
+        body = [" & ".join(map(latex_text, line)) + r" \\" for line in self.lines()]
         return "\n".join(
             [
                 rf"\begin{{tabular}}{{{form}}}",
                 r"\toprule",
-                " & ".join(one_line(title).translate(_LATEX) for title in head) + r" \\",
+                " & ".join(map(latex_text, head)) + r" \\",
                 r"\midrule",
                 *body,
                 r"\bottomrule",
@@ -220,15 +201,15 @@ def in_viewer(**where: Cell) -> str:
     return f"view:{urlencode({key: str(value) for key, value in where.items()}, errors='replace')}"
 
 
-def _label(text: str) -> str:
-    """Return a text as the label of a LaTeX float: letters, digits and hyphens."""
-    return "".join(letter if letter.isascii() and (letter.isalnum() or letter == "-") else "-" for letter in text)
-
-
 def one_line(text: str) -> str:
     """Return a text on one line, without unprintable characters."""
     spaced = "".join(mark if mark.isprintable() else " " for mark in text)
     return " ".join(spaced.split())
+
+
+def latex_text(text: str) -> str:
+    """Return a text escaped for LaTeX, on one line."""
+    return one_line(text).translate(_LATEX)
 
 
 def markdown_text(text: str) -> str:

@@ -339,8 +339,10 @@ def _break_lines(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     if breaks["unmeasured"] == total:
         return
     for one in (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks[one.id]):
-        least = "at least " if breaks["unknown_tokens"] and one.id in BOUNDED else ""
-        yield one.label, f"{least}{counted(breaks[one.id], 'token')}: {one.meaning}"
+        is_bound, found = breaks["unknown_tokens"] and one.id in BOUNDED, counted(breaks[one.id], "token")
+        if is_bound:
+            found = f"at least {found}" if breaks[one.id] else "unknown"
+        yield one.label, f"{found}: {one.meaning}"
 
 
 def _largest(runs: list[dict[str, Any]]) -> Table:

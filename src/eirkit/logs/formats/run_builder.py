@@ -282,8 +282,13 @@ def number_of(value: object) -> float | None:
 
 def count_of(value: object) -> int:
     """Return a number of tokens; 0 for anything else."""
+    return whole_number(value) or 0
+
+
+def whole_number(value: object) -> int | None:
+    """Return a number that is not negative, rounded down; None for anything else."""
     number = number_of(value)
-    return int(number) if number is not None and number >= 0 else 0
+    return int(number) if number is not None and number >= 0 else None
 
 
 def seconds_of(value: object) -> float | None:
@@ -315,9 +320,11 @@ def read_one_run(
         yield content
         return
     try:
-        yield make(content, document)
+        made = make(content, document)
     except InputFileError as error:
-        yield skipped(document, error)
+        made = skipped(document, error)
+    del content  # before the run is measured
+    yield made
 
 
 def is_own_file(path: Folder, folder: Folder) -> bool:

@@ -45,7 +45,9 @@ def _of_agent(name: str, run: RunFacts) -> float | None:
 
 
 def _agent_tokens(run: RunFacts) -> float | None:
-    return float(run.usage["input_tokens"] + run.usage["output_tokens"]) if "input_tokens" in run.usage else None
+    if "input_tokens" not in run.usage or run.usage.get("unreported_calls"):
+        return None
+    return float(run.usage["input_tokens"] + run.usage["output_tokens"])
 
 
 FIGURES: Mapping[str, Figure] = {
