@@ -21,9 +21,10 @@ from eirkit.runs.conversations import judge_told, told_session
 from eirkit.runs.store import scan_runs
 from eirkit.runs.suite import read_suite
 from eirkit.tasks.conversations import ToldWorld
-from eirkit.tasks.generation import find_workload, generate_many, prepare
+from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.words.floor import floor_bits
 from eirkit.tasks.words.truth import answers
+from eirkit.tasks.workload import find_workload
 
 WHOLE = Access("whole", None)
 SHORT = "instructions+sessions=5+questions=6+probes=2"
