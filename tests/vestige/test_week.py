@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -16,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from eirkit.cli import ROOT
-from eirkit.cli.own_agents.week import STORE, stretch_of
+from eirkit.cli.vestige.week import STORE, stretch_of
 from eirkit.errors import UsageError
 from eirkit.folders import own_folder
 from eirkit.logs.week.totals import Stretch, WeekTotals
@@ -188,6 +189,18 @@ def test_a_database_made_to_be_slow_is_named_and_costs_no_other_log(home: Path, 
     assert cost(lambda: found.append(week())) < 20 * UNITS_IN_A_SECOND
     assert found[0]["total"] == whole["total"]
     assert any(one["source"].startswith("opencode-x.db") for one in found[0]["skipped"])
+
+
+def test_a_damaged_database_is_named_where_nothing_else_is_logged(home: Path) -> None:
+    shutil.rmtree(home)
+    (folder := home / ".local" / "share" / "opencode").mkdir(parents=True)
+    with closing(sqlite3.connect(folder / "whole.db")) as connection:
+        connection.executescript("CREATE TABLE session(id, directory); CREATE TABLE message(id, session_id, data);")
+    (folder / "opencode.db").write_bytes((folder / "whole.db").read_bytes()[:4096])
+    (folder / "whole.db").unlink()
+    said = " ".join(CliRunner().invoke(ROOT, ["week"], catch_exceptions=False).stdout.split())
+    assert "No response with its tokens is logged" in said
+    assert "Not read: opencode.db: cannot be read as a database" in said
 
 
 def test_a_name_may_be_any_bytes(home: Path) -> None:

@@ -340,9 +340,11 @@ def read_one_run(
         yield content
         return
     try:
-        yield make(content, document)
+        made = make(content, document)
     except InputFileError as error:
-        yield skipped(document, error)
+        made = skipped(document, error)
+    del content  # before the run is measured
+    yield made
 
 
 def is_own_file(path: Folder, folder: Folder) -> bool:

@@ -73,7 +73,7 @@ def week_document(data: Mapping[str, Any], zone: tzinfo | None, command: str) ->
         then = "eirkit week -h"
         if data["newest"] is not None and data["newest"] < data["since"]:
             then = f"{command} --since {_day(data['newest'], zone)}"
-        return Document("week", title, (said, *_looked(data), *_missed(data, zone)), data, next=then)
+        return Document("week", title, (said, *_looked(data), *_unread(data), *_missed(data, zone)), data, next=then)
     sections = [
         *_advice(data),
         Section("", (), (_spent(data), _lost(data), _days(data), _shares(data))),
@@ -260,6 +260,10 @@ def _notes(data: Mapping[str, Any]) -> Iterator[str]:
         tokens = data["total"]["unpriced_tokens"]
         yield f"No price is known for {tokens:,} tokens of {names}: add them with --prices FILE (docs/models.md)."
     yield from _looked(data)
+    yield from _unread(data)
+
+
+def _unread(data: Mapping[str, Any]) -> Iterator[str]:
     for one in data["skipped"][:3]:
         yield f"Not read: {one['source']}: {one['reason']}"
     if len(data["skipped"]) > 3:
