@@ -168,40 +168,6 @@ found = [[one for one in map(text, results) if one][:5] for results in asyncio.r
 held = [open(os.path.join(at, one)).read() for at, _, files in os.walk(folder + "/memories") for one in files]
 print(json.dumps([[text.rstrip("\\n") for text in held], found]))
 """,
-    "letta": """
-import subprocess
-from ast import literal_eval
-from letta_client import Letta
-from eirkit.agents.memories.letta import BLOCKS, CONTEXT_TOKENS
-from eirkit.agents.memories.mcp_client import CONSULT
-start = [sys.executable, "-m", "eirkit.agents.stores.letta_server", "--port", "0", "--with-parent"]
-with subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-    where = json.loads(server.stdout.readline())
-    client = Letta(base_url=where["url"], api_key=where["password"], timeout=600)
-    embedding = {"embedding_endpoint_type": "openai", "embedding_endpoint": url, "embedding_model": "any",
-                 "embedding_dim": 384}
-    model = {"model": "any", "model_endpoint_type": "openai", "model_endpoint": url,
-             "context_window": CONTEXT_TOKENS, "parallel_tool_calls": True}
-    archive = client.archives.create(name="by-hand", embedding_config=embedding)
-    agent = client.agents.create(
-        llm_config=model, embedding_config=embedding, tools=["archival_memory_insert", "archival_memory_search"],
-        memory_blocks=[{"label": label, "value": value} for label, value in BLOCKS.items()],
-        include_base_tool_rules=False)
-    client.agents.archives.attach(archive.id, agent_id=agent.id)
-    def say(messages, at):
-        today = {"role": "system", "content": f"Today is {at}."}
-        said = client.agents.messages.create(agent.id, messages=[today, *messages])
-        client.agents.messages.reset(agent.id, add_default_initial_messages=False)
-        returned = [one.tool_return for one in said.messages if one.message_type == "tool_return_message"]
-        return [one for one in returned if one.startswith("[")]
-    for messages, at in sessions:
-        say(messages, at)
-    asked = [say([{"role": "user", "content": CONSULT + "\\n\\nQuestion: " + q}], at) for q, at in questions]
-    found = [list(dict.fromkeys(one["content"] for text in said for one in literal_eval(text)))[:5] for said in asked]
-    passages = client.agents.passages.list(agent.id, limit=1000)
-    print(json.dumps([[one.text for one in passages], found]))
-    server.stdin.close()
-""",
 }
 QUIET = {
     "OPENAI_API_KEY": "none",

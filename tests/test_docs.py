@@ -102,7 +102,8 @@ def environment(is_cold: bool) -> dict[str, str]:
     places = [*([] if is_cold else [warm.programs()]), Path(sys.executable).parent, os.environ["PATH"]]
     path = os.pathsep.join(map(str, places))
     kept = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
-    return {**kept, "PATH": path, "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
+    memories = {} if is_cold else {warm.MEMORIES: str(warm.programs() / "python")}
+    return {**kept, **memories, "PATH": path, "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
 
 
 # One interpreter for the Python of a page: a block in, a traceback or nothing out.

@@ -11,6 +11,7 @@ from inspect import signature
 import pytest
 
 from eirkit.facts import as_slots, as_struct, fact
+from eirkit.facts import replace as changed
 from eirkit.tasks.policy import Record
 
 pytest.importorskip("msgspec", reason="comes with the extra `fast`; without it only one way is left")
@@ -66,6 +67,13 @@ def test_it_is_made_as_any_dataclass_is(quick, given):
     assert hash(one) == hash(quick(*positional, **named))
     assert replace(one, a=9).a == 9
     assert one.double == 2 * plain.a
+
+
+def test_one_with_another_value_is_made_as_dataclasses_do_it():
+    one = Struct(1, (2,), "x")
+    assert changed(one, a=9, c=None) == replace(one, a=9, c=None) == Struct(9, (2,))
+    with pytest.raises(TypeError):
+        changed(one, d=1)
 
 
 @both

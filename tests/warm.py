@@ -29,8 +29,11 @@ if os.environ.get("PYTHONWARNINGS") or os.isatty(1) or os.isatty(2) or not {warm
 import json, signal, socket
 server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 server.connect({place!r})
-request = {{"command": [name, *sys.argv[1:]], "folder": os.getcwd(), "environment": dict(os.environ)}}
-socket.send_fds(server, [json.dumps(request).encode()], [0, 1, 2])
+passed = [int(word) for word in os.environ.get("EIRKIT_BRIDGE", "").split()]  # to the process of a memory system
+request = {{"command": [name, *sys.argv[1:]], "folder": os.getcwd(), "environment": dict(os.environ), "passed": passed}}
+socket.send_fds(server, [json.dumps(request).encode()], [0, 1, 2, *passed])
+for one in passed:
+    os.close(one)
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda number, _: server.send(str(int(number)).encode()))
 code = int(server.recv(16) or 255)
@@ -45,6 +48,8 @@ PYTHON = """(
     sys.argv[1:4:2] == ["-W", "-c"] or "".join(sys.argv[1:2]).endswith(".py")
     or sys.argv[1:2] == ["-m"] and sys.argv[2].split(".")[0] in ("pytest", "eirkit")
 )"""
+
+MEMORIES = "EIRKIT_WARM_PYTHON"  # names a `python` that forks of the server start memory systems with
 
 
 @cache

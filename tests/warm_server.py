@@ -8,6 +8,7 @@ is its exit status. It is killed if the one who asked leaves, and the server end
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import json
 import os
@@ -25,7 +26,9 @@ from pathlib import Path
 from typing import Any
 
 LONGEST = 1 << 20  # bytes of a request
-STREAMS = 3
+STREAMS = 5  # at most: stdin, stdout, stderr, and the two connections of a memory system
+BIN = str(Path(sys.executable).parent)
+ABOVE = 200  # any descriptor that a command may be given
 
 
 def main(place: str) -> None:
@@ -103,7 +106,10 @@ def _carry_out(request: dict[str, Any], streams: list[int]) -> None:
 def _become(request: dict[str, Any], streams: list[int]) -> None:
     """Run a command here, as the interpreter would if it had been started for it."""
     os.setsid()
-    for number, stream in enumerate(streams):
+    moved = [fcntl.fcntl(stream, fcntl.F_DUPFD, ABOVE) for stream in streams]
+    for stream in streams:
+        os.close(stream)
+    for number, stream in zip((0, 1, 2, *request["passed"]), moved, strict=True):
         os.dup2(stream, number)
         os.close(stream)
     # The old ones believe that they write to what the server's stream was.
@@ -114,13 +120,17 @@ def _become(request: dict[str, Any], streams: list[int]) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.executable = os.environ.get("EIRKIT_WARM_PYTHON", sys.executable)
     program, *arguments = request["command"]
     if program == "eirkit":
         sys.argv = ["eirkit", *arguments]
-        sys.path[0] = str(Path(sys.executable).parent)
+        sys.path[0] = BIN
         import_module("eirkit.cli").main()
         return
     sys.path[0] = ""
+    if program == "pytest" or arguments[:2] == ["-m", "pytest"]:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "anyio"]:
+            del sys.modules[name]  # it has a plug-in, so pytest wants to import it itself and would warn
     if program == "pytest":
         sys.argv = ["pytest", *arguments]
         sys.exit(import_module("pytest").main(arguments))

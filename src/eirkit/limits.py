@@ -74,6 +74,7 @@ def limited(items: Iterable[Value], seconds: float, what: str) -> Iterator[Value
             except StopIteration:
                 return
         yield item
+        del item  # it may be large, and the next one need not wait for its memory
 
 
 def _watch(end: float) -> tuple[int, float] | None:

@@ -88,6 +88,7 @@ def here(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.P
     """A folder with a memory system; of all plug-ins ours alone is loaded, since the others' imports take a second."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_PLUGINS", "eirkit_pytest")
+    monkeypatch.setenv(warm.MEMORIES, str(warm.programs() / "python"))
     (pytester.path / "mine.py").write_text(MEMORY)
     return pytester
 

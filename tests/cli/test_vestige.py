@@ -112,6 +112,8 @@ def test_a_break_says_what_each_number_counts():
     )
     in_part = {**cost, "live_files": 2, "never_reread_files": 0}
     assert _break_line(in_part).endswith(", 950 never read again")
+    silent = _break_line({**cost, "never_reread_tokens": 0, "unknown_tokens": 950})
+    assert ", 1 file not read again; unknown for 950 tokens" in silent
     unknown = _break_line({**cost, "unknown_tokens": 800})
     assert "; at least 2,900 tokens of that dropped: " in unknown
     assert unknown.endswith("; unknown for 800 tokens")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from eirkit.agents.model import Message, Reply, Request, ToolCall, read_reply_record, reply_record
+from eirkit.agents.model import UNREPORTED, Message, Reply, Request, ToolCall, read_reply_record, reply_record
 from eirkit.agents.serving.chat_completion import read_body, read_completion, request_body
+from eirkit.agents.serving.native_servers import GeminiServer, MessagesServer, ResponsesServer
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import ModelError
 from eirkit.records import encode
@@ -97,11 +99,33 @@ def completion(**more):
         ({"prompt_tokens": 10**12, "completion_tokens": 10}, (0, 0, 0)),
         ({"prompt_tokens": 100, "completion_tokens": -10}, (0, 0, 0)),
         ({"prompt_tokens": 1.5, "completion_tokens": None, "total_tokens": 2}, (0, 0, 0)),
+        ({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": "160"}, (0, 0, 0)),
+        ({"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": -1}}, (0, 0, 0)),
+        ({"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": None}, (100, 10, 0)),
     ],
 )
 def test_tokens_that_are_billed_beyond_the_completion_are_output(usage, found):
     usage = read_completion(completion(usage=usage), Scrubber()).usage
     assert (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens) == found
+
+
+NATIVE = {
+    ResponsesServer: ("input_tokens", "output_tokens"),
+    MessagesServer: ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+    GeminiServer: ("prompt_token_count", "candidates_token_count", "thoughts_token_count"),
+}
+
+
+@pytest.mark.parametrize("bad", ["12", -3, 1.5, math.inf, math.nan, True, [5], 10**12])
+def test_a_number_of_tokens_that_is_none_makes_all_of_them_unknown(bad):
+    """Counted as 0, it would make a reply cheaper than it was."""
+    for server, names in NATIVE.items():
+        stated = dict.fromkeys(names, 7)
+        assert server._usage(stated).is_reported, server
+        for name in names:
+            assert server._usage({**stated, name: bad}) == UNREPORTED, (server, name)
+    part = {"type": "compaction", "input_tokens": bad, "output_tokens": 7}
+    assert MessagesServer._usage({"input_tokens": 7, "output_tokens": 7, "iterations": [part]}) == UNREPORTED
 
 
 def test_the_first_choice_is_the_one_with_index_0():

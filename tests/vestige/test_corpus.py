@@ -8,11 +8,13 @@ import json
 import lzma
 import os
 import shutil
+import sqlite3
 import tarfile
 import tracemalloc
 import warnings
 import zipfile
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -162,6 +164,15 @@ def test_the_logs_in_a_tar_are_not_read_as_one(mode: str, tmp_path: Path) -> Non
     why = "is packed as tar, which is not read; unpack it or use zip"
     assert reasons(tmp_path / name) == {name: why}
     assert list(reasons(tmp_path).values()) == [why]
+
+
+def test_a_database_that_is_damaged_is_named_and_another_is_passed_over(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as database:
+        database.executescript("".join(f"CREATE TABLE t{number}(x);" for number in range(100)))
+    write(tmp_path / "cut.db", (tmp_path / "other.db").read_bytes()[:4096])
+    (found,) = reasons(tmp_path).items()
+    assert found[0].endswith("cut.db")
+    assert found[1].startswith("cannot be read as a database (")
 
 
 def test_a_log_in_a_compression_that_is_not_read_is_named(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from eirkit.logs.actions.touches import interpret
-from eirkit.logs.corpus.reader import CorpusReader, possible_formats, read_corpus
-from eirkit.logs.formats import FILES_BESIDE, PLUGINS
+from eirkit.logs.corpus.reader import CorpusReader, naming_formats, possible_formats, read_corpus
+from eirkit.logs.formats import FILES_BESIDE, NAMING, PLUGINS
 from eirkit.logs.sources.documents import LogDocument, ReadLimits, Skipped, StoredDocument, open_document
 from eirkit.logs.sources.folders import find_documents
 from eirkit.logs.trajectory import MARKED, NAMED, SHAPE, FolderFormat, Recording, formats
@@ -152,6 +152,9 @@ def test_signs_never_leave_out_a_format_that_would_recognise_a_log_or_claim_a_fi
     assert len(left_out) > len(documents) * len(PLUGINS) / 2  # most formats are not asked about most logs
     by_source = {one.source: one for one in documents}
     assert not [pair for pair in left_out if readers[pair[0]].recognises(by_source[pair[1]])]
+    named = [(name, one) for one in documents for name, reader in readers.items() if reader.recognises(one) >= NAMED]
+    assert {name for name, _ in named} == set(NAMING)  # no other can be as sure, so these are asked first
+    assert all(naming_formats([name], one) for name, one in named)
     assert {name for name, one in readers.items() if isinstance(one, FolderFormat)} == set(FILES_BESIDE)
     for top, folders, files in os.walk(tmp_path):
         folder, names = Path(top), [*folders, *files]
@@ -161,7 +164,9 @@ def test_signs_never_leave_out_a_format_that_would_recognise_a_log_or_claim_a_fi
 
 
 def test_a_format_of_another_package_is_asked_about_every_log(tmp_path: Path) -> None:
-    assert possible_formats(["of-another-package"], open_document(as_json(tmp_path / "a.json", {})))
+    document = open_document(as_json(tmp_path / "a.json", {}))
+    assert possible_formats(["of-another-package"], document)
+    assert naming_formats(["of-another-package"], document)
 
 
 def test_a_log_whose_first_record_is_longer_than_its_head_is_shown_to_every_format(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -16,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from eirkit.cli import ROOT
-from eirkit.cli.own_agents.week import STORE, stretch_of
+from eirkit.cli.vestige.week import STORE, stretch_of
 from eirkit.errors import UsageError
 from eirkit.folders import own_folder
 from eirkit.logs.week.totals import Stretch, WeekTotals
@@ -190,6 +191,18 @@ def test_a_database_made_to_be_slow_is_named_and_costs_no_other_log(home: Path, 
     assert any(one["source"].startswith("opencode-x.db") for one in found[0]["skipped"])
 
 
+def test_a_damaged_database_is_named_where_nothing_else_is_logged(home: Path) -> None:
+    shutil.rmtree(home)
+    (folder := home / ".local" / "share" / "opencode").mkdir(parents=True)
+    with closing(sqlite3.connect(folder / "whole.db")) as connection:
+        connection.executescript("CREATE TABLE session(id, directory); CREATE TABLE message(id, session_id, data);")
+    (folder / "opencode.db").write_bytes((folder / "whole.db").read_bytes()[:4096])
+    (folder / "whole.db").unlink()
+    said = " ".join(CliRunner().invoke(ROOT, ["week"], catch_exceptions=False).stdout.split())
+    assert "No response with its tokens is logged" in said
+    assert "Not read: opencode.db: cannot be read as a database" in said
+
+
 def test_a_name_may_be_any_bytes(home: Path) -> None:
     whole = week()
     folder = home / ".claude" / "projects" / "-work-shop"
@@ -222,6 +235,18 @@ def test_a_home_without_agents(home: Path, tmp_path: Path, monkeypatch: pytest.M
     assert "No logs of Claude Code, Codex, Gemini CLI or opencode were read." in said
     for folder in (".claude/projects", ".config/claude/projects", ".codex/sessions", ".gemini/tmp"):
         assert f"{tmp_path / 'empty' / folder} (not there)" in said
+
+
+@pytest.mark.parametrize("bad", ['"12"', "-3", "[5]", "1e30"])
+def test_a_response_without_numbers_of_tokens_is_named_and_not_counted_as_none(home: Path, bad: str) -> None:
+    whole = week()["total"]
+    for log in (home / ".claude" / "projects").rglob("*.jsonl"):
+        # of the largest prompt, in the session and in its resumed copy
+        log.write_text(log.read_text().replace('"cache_read_input_tokens": 4000', f'"cache_read_input_tokens": {bad}'))
+    found = week()
+    assert found["total"]["responses"] == whole["responses"] - 1
+    said = {one["reason"] for one in found["skipped"] if "tokens" in one["reason"]}
+    assert said == {"1 response without valid numbers of tokens, which are unknown"}
 
 
 @pytest.mark.parametrize("until", ["2026-11-30", "2026-12-31"])  # logs in the stretch before, and none even there

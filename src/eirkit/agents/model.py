@@ -65,7 +65,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and cost of one reply. Tokens as the provider counts them; 0 if it does not report them."""
+    """Tokens and cost of one reply. Tokens as the provider counts them; all 0 if it does not report them."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -73,6 +73,11 @@ class Usage:
     cost_usd: float | None = 0.0  # None: the price is unknown; 0 for a reply from our own cache
     from_cache: bool = False
     reasoning_tokens: int = 0  # part of output_tokens that the provider counts as reasoning
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether the tokens are known: no prompt has none."""
+        return self.input_tokens + self.output_tokens > 0
 
     def __add__(self, other: Usage) -> Usage:
         """Return the usage of two calls that gave one reply; the cost is unknown if one of theirs is."""
@@ -87,6 +92,7 @@ class Usage:
         )
 
 
+UNREPORTED = Usage(cost_usd=None)  # of a reply whose server states no tokens, or something else in their place
 NO_USAGE = Usage()  # of every reply that costs nothing, such as those of reference agents
 STOP, LENGTH, FILTER, REFUSAL, TOOLS = "stop", "length", "content-filter", "refusal", "tool-calls"
 # Why a reply ended, in the words of the chat-completions, Responses, Messages and Gemini APIs and of their imitations.

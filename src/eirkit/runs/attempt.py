@@ -188,12 +188,14 @@ def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
     """Return the usage of the model and the memory; the cost is unknown if that of any reply is."""
     replies = [exchange.reply for exchange in exchanges]
     usages = [reply.usage for reply in replies if reply.usage is not NO_USAGE]  # nothing adds nothing
+    unreported = sum([not usage.is_reported for usage in usages if usage != NO_USAGE])
     return {
         "calls": len(exchanges),
         "cache_hits": sum([usage.from_cache for usage in usages]),
         "input_tokens": sum([usage.input_tokens for usage in usages]),
         "output_tokens": sum([usage.output_tokens for usage in usages]),
         "cached_tokens": sum([usage.cached_tokens for usage in usages]),
+        **({"unreported_calls": unreported} if unreported else {}),
         "reasoning_tokens": sum([usage.reasoning_tokens for usage in usages]),
         "reasked": sum([entry.action == "REASK" for entry in trace.log if isinstance(entry, ActionTaken)]),
         "truncated_replies": sum([reply.finish == LENGTH for reply in replies]),

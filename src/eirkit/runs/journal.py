@@ -159,7 +159,8 @@ def _read_end(found: Journal, record: Mapping[str, Any]) -> None:
     hold, attempt, by = found.holds.pop(record["call"])
     usd, unconfirmed = Decimal(record["usd"]), Decimal(record.get("unconfirmed_usd", 0))
     found.spending.settle(hold, usd, unconfirmed)
-    if "input_tokens" in record:
+    is_reported = bool(record.get("input_tokens", 0) + record.get("output_tokens", 0))
+    if is_reported:
         sizes = found.spending.sizes.setdefault(hold.model, CallSizes())
         sizes.add(hold.chars, record["input_tokens"], record["output_tokens"])
     if attempt is None:
@@ -169,10 +170,13 @@ def _read_end(found: Journal, record: Mapping[str, Any]) -> None:
     own.uncertain_usd += unconfirmed
     if by == AGENT and "input_tokens" in record:
         own.usage["calls"] += 1
+        for name in _COUNTS:
+            own.usage[name] += record[name]
+        if not is_reported:
+            return  # of which estimates can learn nothing
         model = found.models.setdefault(hold.model, ModelCalls())
         model.calls, model.chars = model.calls + 1, model.chars + hold.chars
         for name in _COUNTS:
-            own.usage[name] += record[name]
             setattr(model, name, getattr(model, name) + record[name])
 
 

@@ -35,7 +35,7 @@ FEWEST_ANSWERS = 8  # with fewer answers, a constant answer is not suspect
 _SUMS = ("writes", "searches", "confused", "flooded", "model_calls", "input_tokens", "output_tokens")
 _IN_WORDS = ("scratch", "scratch-lru", "compaction")  # records are recognised in texts of the agent
 _COUNTS = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated_replies", "reasked")
-_USAGE = (*_COUNTS, "memory_calls")
+_USAGE = (*_COUNTS, "unreported_calls", "memory_calls")
 
 
 @dataclass(frozen=True, slots=True)

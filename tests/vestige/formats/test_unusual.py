@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -159,3 +160,32 @@ def test_a_session_resumed_in_another_file_is_another_run_with_the_same_beginnin
     first, second = runs_in(tmp_path)
     assert told_by(first) == (READS, WRITES)
     assert told_by(second) == ([*READS, "src/c.py"], WRITES)
+
+
+def appended(shape: str) -> bytes:
+    """Return two sessions in one file, as `>>` and `cat` put them there, with ids of their own."""
+    first, second = (Unusual(("Go",) * place + USUAL, name=name) for place, name in ((0, "s1"), (20, "s2")))
+    ((_, one),), ((_, other),) = SHAPES[shape](first).items(), SHAPES[shape](second).items()
+    # The sample of Claude Code counts its lines in every session anew.
+    return one + re.sub(rb'(?<="uuid": ")|(?<="parentUuid": ")', b"second-", other)
+
+
+@pytest.mark.parametrize("shape", ["claude-code", "stream-json"])
+def test_sessions_that_were_appended_to_one_file_are_a_run_each(shape: str, tmp_path: Path) -> None:
+    (tmp_path / "all.jsonl").write_bytes(appended(shape))
+    runs = runs_in(tmp_path)
+    assert [run.run_id for run in runs] == ["s1", "s2"]
+    assert [told_by(run) for run in runs] == [(READS, WRITES)] * 2
+
+
+def test_threads_that_were_appended_to_one_file_are_a_run_each(tmp_path: Path) -> None:
+    def thread(name: str, file: str) -> list[dict[str, object]]:
+        shown = {"type": "command_execution", "command": f"cat {file}", "aggregated_output": "x = 1\n", "exit_code": 0}
+        return [
+            {"type": "thread.started", "thread_id": name},
+            {"type": "item.completed", "item": {"id": "item_0", **shown}},
+        ]
+
+    lines = [*thread("t1", "a.py"), *thread("t2", "b.py"), *thread("t1", "c.py")]
+    as_lines(tmp_path / "all.jsonl", lines)
+    assert [(run.run_id, told_by(run)[0]) for run in runs_in(tmp_path)] == [("t1", ["a.py", "c.py"]), ("t2", ["b.py"])]

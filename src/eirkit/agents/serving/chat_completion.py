@@ -8,13 +8,13 @@ SDK has changed its HTTP package; the error has a remedy and no secrets.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import Any, TypeGuard
+from typing import Any
 
-from eirkit.agents.model import REFUSAL, Message, Reply, Request, Tool, ToolCall, Usage, read_finish
+from eirkit.agents.model import REFUSAL, UNREPORTED, Message, Reply, Request, Tool, ToolCall, Usage, read_finish
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import ModelError
 
@@ -198,29 +198,41 @@ def _usage(stated: Any) -> Usage:
     Some servers leave reasoning out of the tokens of the completion, which they bill all the same: what the total has
     beyond prompt and completion is output too.
     """
-    if not states_counts(stated, "prompt_tokens", "completion_tokens"):
-        return Usage(cost_usd=None)
-    inputs, outputs = count_of(stated, "prompt_tokens"), count_of(stated, "completion_tokens")
-    cached = count_of(stated.get("prompt_tokens_details"), "cached_tokens")
-    reasoning = count_of(stated.get("completion_tokens_details"), "reasoning_tokens")
-    total = count_of(stated, "total_tokens") or inputs + outputs + (reasoning if reasoning > outputs else 0)
+    counts = counts_of(
+        stated,
+        ("prompt_tokens", "completion_tokens"),
+        ("total_tokens", "prompt_tokens_details.cached_tokens", "completion_tokens_details.reasoning_tokens"),
+    )
+    if counts is None:
+        return UNREPORTED
+    inputs, outputs, total, cached, reasoning = counts
+    total = total or inputs + outputs + (reasoning if reasoning > outputs else 0)
     outputs = max(outputs, total - inputs)
     return Usage(inputs, outputs, min(cached, inputs), cost_usd=None, reasoning_tokens=min(reasoning, outputs))
 
 
-def states_counts(stated: Any, *names: str) -> bool:
-    """Return whether these numbers of tokens are stated; if one is missing or invalid, what was billed is unknown."""
-    return isinstance(stated, Mapping) and all(_is_count(stated.get(name)) for name in names)
+def counts_of(stated: Any, needed: Sequence[str], more: Sequence[str]) -> list[int] | None:
+    """Return stated numbers of tokens; None, which is unknown, if one of them is no such number.
+
+    Args:
+        stated: what a server says; None if it says nothing.
+        needed: names of numbers that must be there.
+        more: names, with a dot inside another object, of numbers that are 0 if they are not there.
+    """
+    if not isinstance(stated, Mapping):
+        return None
+    found = [_count(stated.get(name)) for name in needed]
+    for name in more:
+        outer, _, inner = name.rpartition(".")
+        part = stated.get(outer) if outer else stated
+        value = part.get(inner) if isinstance(part, Mapping) else part
+        found.append(0 if value is None else _count(value))
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else None
 
 
-def count_of(stated: Any, name: str) -> int:
-    """Return a stated number of tokens; 0 if it is missing or invalid."""
-    value = stated.get(name) if isinstance(stated, dict) else None
-    return value if _is_count(value) else 0
-
-
-def _is_count(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else None
 
 
 class BodyTooLarge(Exception):  # noqa: N818 - raised inside the SDK's stream and turned into a ModelError here

@@ -287,7 +287,7 @@ class Ledger:
             usage: of the reply, if there was one.
         """
         self.spending.settle(hold, usd, unconfirmed_usd)
-        if usage is not None:
+        if usage is not None and usage.is_reported:
             sizes = self.spending.sizes.setdefault(hold.model, CallSizes())
             sizes.add(hold.chars, usage.input_tokens, usage.output_tokens)
         self._in_flight -= 1

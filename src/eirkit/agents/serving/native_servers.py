@@ -10,9 +10,21 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import requires
 from typing import Any
 
-from eirkit.agents.model import FILTER, LENGTH, REFUSAL, STOP, TOOLS, Message, Reply, Request, ToolCall, Usage
+from eirkit.agents.model import (
+    FILTER,
+    LENGTH,
+    REFUSAL,
+    STOP,
+    TOOLS,
+    UNREPORTED,
+    Message,
+    Reply,
+    Request,
+    ToolCall,
+    Usage,
+)
 from eirkit.agents.serving.batches import POLL_SECONDS, Body, Texts, anthropic_batch, google_batch
-from eirkit.agents.serving.chat_completion import clean, count_of, finish_of, malformed, read_arguments, states_counts
+from eirkit.agents.serving.chat_completion import clean, counts_of, finish_of, malformed, read_arguments
 from eirkit.agents.serving.chat_server import ChatServer, bound_body
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import ModelError, UsageError
@@ -111,12 +123,12 @@ class ResponsesServer(ChatServer):
 
     @staticmethod
     def _usage(stated: Any) -> Usage:
-        if not states_counts(stated, "input_tokens", "output_tokens"):
-            return Usage(cost_usd=None)
-        inputs, outputs = count_of(stated, "input_tokens"), count_of(stated, "output_tokens")
-        cached = min(inputs, count_of(stated.get("input_tokens_details"), "cached_tokens"))
-        reasoning = min(outputs, count_of(stated.get("output_tokens_details"), "reasoning_tokens"))
-        return Usage(inputs, outputs, cached, cost_usd=None, reasoning_tokens=reasoning)
+        details = ("input_tokens_details.cached_tokens", "output_tokens_details.reasoning_tokens")
+        counts = counts_of(stated, ("input_tokens", "output_tokens"), details)
+        if counts is None:
+            return UNREPORTED
+        inputs, outputs, cached, reasoning = counts
+        return Usage(inputs, outputs, min(inputs, cached), cost_usd=None, reasoning_tokens=min(outputs, reasoning))
 
 
 class MessagesServer(ChatServer):
@@ -187,15 +199,16 @@ class MessagesServer(ChatServer):
     @staticmethod
     def _usage(stated: Any) -> Usage:
         """Return the token counts; unlike Anthropic's, our input tokens include those of the prompt cache."""
-        if not states_counts(stated, "input_tokens", "output_tokens"):
-            return Usage(cost_usd=None)
-        cached, outputs = count_of(stated, "cache_read_input_tokens"), count_of(stated, "output_tokens")
-        inputs = count_of(stated, "input_tokens") + cached + count_of(stated, "cache_creation_input_tokens")
-        reasoning = min(outputs, count_of(stated.get("output_tokens_details"), "thinking_tokens"))
-        own = Usage(inputs, outputs, cached, cost_usd=None, reasoning_tokens=reasoning)
+        optional = ("cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens_details.thinking_tokens")
+        counts = counts_of(stated, ("input_tokens", "output_tokens"), optional)
+        if counts is None:
+            return UNREPORTED
+        fresh, outputs, cached, stored, reasoning = counts
+        own = Usage(fresh + cached + stored, outputs, cached, cost_usd=None, reasoning_tokens=min(outputs, reasoning))
         # Compactions are billed, and not part of the totals beside them.
         compactions = (one for one in _objects(stated, "iterations") if one.get("type") == "compaction")
-        return sum(map(MessagesServer._usage, compactions), own)
+        parts = [own, *map(MessagesServer._usage, compactions)]
+        return UNREPORTED if UNREPORTED in parts else sum(parts[1:], own)
 
 
 class GeminiServer(ChatServer):
@@ -298,9 +311,9 @@ class GeminiServer(ChatServer):
     @staticmethod
     def _usage(stated: Any) -> Usage:
         """Return the token counts; unlike Gemini's, our output tokens include those of thoughts, which are billed."""
-        if not states_counts(stated, "prompt_token_count"):
-            return Usage(cost_usd=None)
-        inputs, thoughts = count_of(stated, "prompt_token_count"), count_of(stated, "thoughts_token_count")
-        cached = min(inputs, count_of(stated, "cached_content_token_count"))
-        outputs = count_of(stated, "candidates_token_count") + thoughts
-        return Usage(inputs, outputs, cached, cost_usd=None, reasoning_tokens=thoughts)
+        optional = ("candidates_token_count", "thoughts_token_count", "cached_content_token_count")
+        counts = counts_of(stated, ("prompt_token_count",), optional)
+        if counts is None:
+            return UNREPORTED
+        inputs, written, thoughts, cached = counts
+        return Usage(inputs, written + thoughts, min(inputs, cached), cost_usd=None, reasoning_tokens=thoughts)

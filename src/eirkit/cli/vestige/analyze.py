@@ -28,17 +28,21 @@ from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.logs.sources.remote import Location, Remote, as_location
 from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, Section, facts
-from eirkit.show.logs.coverage import coverage_facts, coverage_warnings, is_silent, split_facts, sub_agent_facts
 from eirkit.show.logs.sentences import (
     SIGNATURES,
     advice_lines,
     advice_rows,
     break_columns,
     break_counts,
+    coverage_facts,
+    coverage_warnings,
     goal_is_known,
     goal_runs,
     instruction_words,
+    is_silent,
     later_runs,
+    split_facts,
+    sub_agent_facts,
 )
 from eirkit.show.showing import FORMS
 from eirkit.show.table import Cell, Column, Table, counted
@@ -339,8 +343,10 @@ def _break_lines(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     if breaks["unmeasured"] == total:
         return
     for one in (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks[one.id]):
-        least = "at least " if breaks["unknown_tokens"] and one.id in BOUNDED else ""
-        yield one.label, f"{least}{counted(breaks[one.id], 'token')}: {one.meaning}"
+        is_bound, found = breaks["unknown_tokens"] and one.id in BOUNDED, counted(breaks[one.id], "token")
+        if is_bound:
+            found = f"at least {found}" if breaks[one.id] else "unknown"
+        yield one.label, f"{found}: {one.meaning}"
 
 
 def _largest(runs: list[dict[str, Any]]) -> Table:

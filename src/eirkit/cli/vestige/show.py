@@ -227,7 +227,9 @@ def _fates(cost: Mapping[str, Any]) -> Iterator[str]:
         yield f"{number(again)} read again in {counted(cost['reread_files'], 'file')}, {showed}"
     if cost["overwritten_files"]:
         yield f"{number(blind)} edited without rereading in {counted(cost['overwritten_files'], 'file')}"
-    if never or cost["never_reread_files"]:
+    if never:
         # Of a file that is read again in part, the rest is among these tokens.
         whole = f" ({counted(cost['never_reread_files'], 'file')} not at all)" if cost["never_reread_files"] else ""
         yield f"{number(never)} never read again{whole}"
+    elif cost["never_reread_files"]:
+        yield f"{counted(cost['never_reread_files'], 'file')} not read again"

@@ -130,8 +130,6 @@ def edit_not_applied(command: str | None, output: str) -> bool:
     """Return whether a tool reports that an edit could not be applied; `command` is set for shell calls only."""
     if command is None:
         return _NOT_APPLIED.search(output[:_NOTICE]) is not None
-    if "patch" not in command and "apply" not in command:
-        return False
     tail = output[-_TAIL:]
     if not ("patch" in tail or "FAILED" in tail or "Failed to find" in tail):  # each pattern below has one of these
         return False
@@ -231,14 +229,16 @@ class _Watch:
         self._standing = False  # it was the last test, and only deletions have followed it
 
     def turn(self, turn: Turn) -> None:
-        given = [(call, _shell_command(call)) for call in turn.recorded.calls] if turn.recorded.calls else ()
-        for call, command in given:
+        tests: list[tuple[Call, str]] = []
+        for call in turn.recorded.calls:
+            command = _shell_command(call)
             self._call(turn, call, command)
+            if command is not None and _may_run_tests(command):
+                tests.append((call, command))
         for write in turn.writes:
             self._write(turn, write)
-        for call, command in given:
-            if command is not None:
-                self._test(turn, call, command)
+        for call, command in tests:
+            self._test(turn, call, command)
 
     def end(self, recording: Recording) -> None:
         if self._standing and self._failed_test is not None and _was_submitted(recording):
@@ -246,7 +246,8 @@ class _Watch:
             self.found.append(Anomaly(len(recording.turns), "submit_after_failed_test", earlier, command, output))
 
     def _call(self, turn: Turn, call: Call, command: str | None) -> None:
-        if edit_not_applied(command, call.output):
+        may_patch = command is None or "patch" in command or "apply" in command
+        if may_patch and edit_not_applied(command, call.output):
             self.found.append(Anomaly(turn.number, "edit_failure", None, *_excerpts(call)))
         if call.tool in _SILENT:
             return

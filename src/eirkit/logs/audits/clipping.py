@@ -142,7 +142,7 @@ def _hidden_characters(call: Call, marks: Iterable[ClipMark]) -> int | None:
 def _judged(
     path: str, changed: Mapping[int, str], views: Sequence[tuple[int, FileRead, _Shown]]
 ) -> Iterator[HiddenLine]:
-    wanted = {number: _squeezed(text) for number, text in changed.items()}
+    wanted = dict(zip(changed, _squeezed(changed.values()), strict=True))
     shown = [view for _, _, view in views]
     unsure = _unsure(wanted, shown)
     for number, text in sorted(wanted.items()):
@@ -175,13 +175,13 @@ class _Shown:
     """
 
     def __init__(self, read: FileRead, turn: Turn) -> None:
-        self.numbered = {number: _squeezed(text) for number, text in (read.lines or {}).items()}
+        self.numbered = dict(zip(read.lines, _squeezed(read.lines.values()), strict=True)) if read.lines else {}
         content = read.content
         if content is None and read.lines is None:
             content = "\n".join(call.output for call in turn.recorded.calls if not read.clipped or cuts(call))
             content = _PRINTED_NUMBER.sub("", content)
         unnumbered = read.lines is None or read.clipped
-        self.plain = tuple(map(_squeezed, (content or "").splitlines())) if unnumbered else ()
+        self.plain = tuple(_squeezed((content or "").splitlines())) if unnumbered else ()
         self._texts = frozenset(self.plain)
 
     def shows(self, number: int, text: str) -> bool:
@@ -212,5 +212,6 @@ def _picks(read: FileRead) -> bool:
     return read.requested is not None and read.requested.first > read.requested.last
 
 
-def _squeezed(line: str) -> str:
-    return " ".join(line.split())
+def _squeezed(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines with one blank between words, and none around them; without a loop in Python."""
+    return map(" ".join, map(str.split, lines))

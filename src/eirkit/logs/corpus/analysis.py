@@ -200,6 +200,7 @@ def measured(
     patch_of = lru_cache(maxsize=_PATCHES)(_no_patch if gold is None else gold.get)
     for item in items:
         yield item if isinstance(item, Skipped) else measured_or_skipped(item, patch_of(item.task_id), options, count)
+        del item
 
 
 def measured_or_skipped(

@@ -24,8 +24,8 @@ from eirkit.logs.corpus.outcomes import (
     outcomes_within,
     read_outcomes,
 )
-from eirkit.logs.formats import BEGINNINGS, FILES_BESIDE, SIGNS
-from eirkit.logs.sources.databases import MAGIC
+from eirkit.logs.formats import BEGINNINGS, FILES_BESIDE, NAMING, SIGNS
+from eirkit.logs.sources.databases import MAGIC, damage_of
 from eirkit.logs.sources.documents import HEAD_BYTES, NAMED, ReadLimits, Skipped, StoredDocument
 from eirkit.logs.sources.folders import find_documents, unclaimed_members
 from eirkit.logs.sources.json_parser import shows_an_object
@@ -33,6 +33,7 @@ from eirkit.logs.sources.members import Folder
 from eirkit.logs.sources.remote import Location, Remote
 from eirkit.logs.sources.streams import as_label
 from eirkit.logs.tables import FILE, is_analysis
+from eirkit.logs.trajectory import NAMED as SUREST
 from eirkit.logs.trajectory import FolderFormat, Format, Recording, formats
 from eirkit.registry import call
 
@@ -53,23 +54,11 @@ _TAR = slice(257, 262), b"ustar"  # where a tar has its mark
 GIVEN_UP = 10_000  # damaged parts before the first run after which a document is given up
 OWN_NAMES = frozenset({FILE, *(f"{name}.parquet" for name in TABLES)})  # files of an analysis
 # Files that scaffolds and evaluations write beside their runs; none of them is a run.
-COMPANIONS = frozenset(
-    {
-        "all_preds.json",
-        "all_preds.jsonl",
-        "args.json",
-        "config.json",
-        "metadata.json",
-        "package.json",
-        "predictions.json",
-        "predictions.jsonl",
-        "preds.json",
-        "preds.jsonl",
-        "report.json",
-        "results.json",
-        "settings.json",
-    }
-)
+_COMPANION_NAMES = """
+all_preds.json all_preds.jsonl args.json config.json metadata.json package.json predictions.json
+predictions.jsonl preds.json preds.jsonl report.json results.json settings.json
+"""
+COMPANIONS = frozenset(_COMPANION_NAMES.split())
 
 
 def read_corpus(
@@ -95,6 +84,7 @@ def read_corpus(
         for document in reader.documents(path):
             for item in [document] if isinstance(document, Skipped) else reader.read(document, path):
                 yield item if isinstance(item, Skipped) else names.rename(item)
+                del item  # so that the memory of a run is used again for the next
 
 
 class CorpusReader:
@@ -127,6 +117,7 @@ class CorpusReader:
         results = self._results.setdefault(root, _Results(self._given, _beside(root)))
         for item in self._reading.read(document, is_given=not root.is_dir(), known=format, tally=tally):
             yield item if isinstance(item, Skipped) else results.join(item, document)
+            del item
 
     def damaged_results(self, paths: Sequence[Location]) -> Iterator[Skipped]:
         """Yield what could not be read in files of results that are not documents of the corpus."""
@@ -274,6 +265,8 @@ class _Reading:
                     yield from self.read(member, is_given=False, within=True)
             elif within and document.head.startswith(MAGIC):
                 yield Skipped(document.source, "is a database inside an archive; unpack the archive")
+            elif document.head.startswith(MAGIC) and (damage := damage_of(document)):
+                yield Skipped(document.source, _without_source(damage, document.source))
             elif is_given or document.name.lower().endswith(LOG_ENDINGS):
                 yield from _explain(document)
         except (MissingExtraError, PluginError):
@@ -288,13 +281,17 @@ class _Reading:
         if self.forced and not document.is_archive:
             is_log = is_given or (document.name.lower().endswith(LOG_ENDINGS) and not _is_companion(document))
             return self.forced if is_log else None
-        asked = possible_formats(self.names, document)
-        sure = {name: int(call("format", self.reader(name).recognises, document)) for name in asked}
+        sure = self._certainties(naming_formats(self.names, document), document)
+        if max(sure.values(), default=0) < SUREST:
+            sure = self._certainties(possible_formats(self.names, document), document)
         most = max(sure.values(), default=0)
         best = [name for name, certainty in sure.items() if certainty == most]
         if most and len(best) > 1:
             raise InputFileError(f"looks like {' and like '.join(best)}; choose one with --log-format")
         return best[0] if most else None
+
+    def _certainties(self, names: Iterable[str], document: StoredDocument) -> dict[str, int]:
+        return {name: int(call("format", self.reader(name).recognises, document)) for name in names}
 
 
 def _packed_as(document: StoredDocument) -> tuple[str | None, str]:
@@ -321,6 +318,7 @@ def _runs(
             tally.add(isinstance(item, Recording))
             if isinstance(item, Recording) or tally.skipped <= NAMED:
                 yield item
+            del item
             if section is None and tally.is_hopeless:
                 break
     except (EirkitError, MemoryError):
@@ -373,6 +371,15 @@ def _is_companion(document: StoredDocument) -> bool:
 
 def _without_source(reason: str, source: str) -> str:
     return reason.removeprefix(source).lstrip(": ")
+
+
+def naming_formats(names: Iterable[str], document: StoredDocument) -> list[str]:
+    """Return those formats that may be as sure of a document as any can be."""
+    return [
+        name
+        for name in names
+        if name not in SIGNS or (name in NAMING and any(_has(document, sign) for sign in NAMING[name]))
+    ]
 
 
 def possible_formats(names: Iterable[str], document: StoredDocument) -> list[str]:

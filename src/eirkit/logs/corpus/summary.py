@@ -101,8 +101,8 @@ class CorpusAdvice:
         for row in _rows(analysis, "breaks", ("cut", "kind", "dropped_tokens", "reread_tokens")):
             if row["dropped_tokens"] >= LEAST_TOKENS:
                 found = {"kind": "compaction", **run, "turn": row["cut"], "subject": row["kind"]}
-                self._compactions.append({**found, "tokens": row["dropped_tokens"], "count": row["reread_tokens"]})
-        self._compactions = _largest(self._compactions)
+                cost = {"tokens": row["dropped_tokens"], "count": row["reread_tokens"]}
+                self._compactions = _largest([*self._compactions, {**found, **cost}])
         for row in _rows(analysis, "instructions", ("cut", "text", "survival", "broken_turn", "broken_by")):
             self.instructions[row["survival"]] += 1
             if row["broken_turn"] is not None:
@@ -114,8 +114,7 @@ class CorpusAdvice:
             hidden = (row["hidden_characters"] or 0) // _CHARACTERS_OF_A_TOKEN
             if row["paths"] and not row["later_viewed"] and hidden >= LEAST_TOKENS:
                 found = {"kind": "clip", **run, "turn": row["turn"], "subject": ", ".join(row["paths"])}
-                self._clips.append({**found, "tokens": hidden})
-        self._clips = _largest(self._clips)
+                self._clips = _largest([*self._clips, {**found, "tokens": hidden}])
 
     def as_json(self, repeated: Sequence[RepeatedFile]) -> list[dict[str, Any]]:
         """Return what to act on: broken rules first, then the rest by tokens, and clipped views last."""
@@ -216,7 +215,9 @@ class AnalysisSummary:
         if run.parent_run:
             sums = {"runs": 1, **{name: getattr(run, name) for name in _ROLLED_UP}}
             self._sub_agents.setdefault(run.parent_run, Tally()).update(sums)
-        self._largest[run.unit] = nlargest(LISTED, [*self._largest.get(run.unit, ()), run], key=_rank)
+        largest = self._largest.setdefault(run.unit, [])
+        if len(largest) < LISTED or _rank(run) > _rank(largest[-1]):
+            self._largest[run.unit] = nlargest(LISTED, [*largest, run], key=_rank)
         self._add_breaks(analysis)
         self._advice.add(analysis)
 

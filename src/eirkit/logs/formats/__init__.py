@@ -4,8 +4,8 @@ A format without signs, such as one of another package, is asked about every log
 """
 
 _ZIP, _PARQUET, _DATABASE = (b"PK\x03\x04", b"PK\x05\x06"), b"PAR1", b"SQLite format 3\0"
-_AIDER = b"# aider chat started at "
-BEGINNINGS = frozenset({*_ZIP, _PARQUET, _DATABASE, _AIDER})  # the signs that a file begins with
+_AIDER, _LACUNA = b"# aider chat started at ", b'{"schema":"run/1","run":'
+BEGINNINGS = frozenset({*_ZIP, _PARQUET, _DATABASE, _AIDER, _LACUNA})  # the signs that a file begins with
 
 PLUGINS = {
     "aider": "eirkit.logs.formats.sessions.aider",
@@ -66,7 +66,7 @@ SIGNS: dict[str, tuple[bytes | str, ...]] = {
         b'"profile.bind"',
         *(b'"TurnBegin"', b'"StepBegin"', b'"ToolCall"', b'"ToolResult"', b'"ContentPart"', b'"StatusUpdate"'),
     ),
-    "lacuna": (b'{"schema":"run/1","run":',),
+    "lacuna": (_LACUNA,),
     "langfuse": (b'"parentObservationId"', b'"parent_observation_id"'),
     "langsmith": (b'"dotted_order"',),
     "message-rows": (_PARQUET, b'"trajectory"', b'"messages"', b'"conversations"'),
@@ -82,6 +82,17 @@ SIGNS: dict[str, tuple[bytes | str, ...]] = {
     "tau-bench": (b'"traj"',),
     "tau2-bench": (b'"num_trials"', b'"simulations"'),
     "trae-agent": (b'"llm_interactions"',),
+}
+# The formats that can be as sure as `NAMED`, with the signs that their logs then have. They are asked first, because no
+# other can be as sure; to look for all signs takes longer.
+NAMING: dict[str, tuple[bytes | str, ...]] = {
+    "aider": SIGNS["aider"],
+    "atif": (b'"schema_version"',),
+    "copilot-cli": (b'"copilot-agent"',),
+    "harbor": SIGNS["harbor"],
+    "lacuna": SIGNS["lacuna"],
+    "mini-swe-agent": SIGNS["mini-swe-agent"],
+    "otlp": (b'"resource',),
 }
 # The formats whose runs consist of several files: what the name of one of these files contains.
 FILES_BESIDE: dict[str, tuple[str, ...]] = {

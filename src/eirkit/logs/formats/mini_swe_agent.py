@@ -175,11 +175,11 @@ def _call(tool: str, arguments: Mapping[str, Any], text: str, extra: object) -> 
 
 def _observation(text: str) -> tuple[str, int | None, bool]:
     """Return a command's output, its exit code, and whether it was stopped."""
+    if text.startswith(_SUCCESS) and text.endswith("</output>"):  # the common case
+        return text[len(_SUCCESS) + text.startswith("\n", len(_SUCCESS)) : -len("</output>")], 0, False
     if (told := _told_in_json(text)) is not None:
         code, failed = told.get("returncode"), bool(told.get("exception_info"))
         return _json_output(told), code if isinstance(code, int) else None, failed
-    if text.startswith(_SUCCESS) and text.endswith("</output>"):  # the common case
-        return text[len(_SUCCESS) + text.startswith("\n", len(_SUCCESS)) : -len("</output>")], 0, False
     start = 0
     if text.startswith("<exception>"):
         start = text.find("</exception>") + len("</exception>")

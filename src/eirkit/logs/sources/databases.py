@@ -74,6 +74,16 @@ def _bound(connection: sqlite3.Connection, size: int) -> None:
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, size + _SLACK_BYTES)
 
 
+def damage_of(document: LogDocument) -> str | None:
+    """Return why the tables of a database cannot be listed; None if they can, whosever it is."""
+    try:
+        with open_database(document) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except InputFileError as error:
+        return str(error)
+    return None
+
+
 def has_columns(document: LogDocument, wanted: Mapping[str, Collection[str]]) -> bool:
     """Return whether a document is a database with these columns in these tables; never raises."""
     if not document.head.startswith(MAGIC):

@@ -135,6 +135,9 @@ def _read(document: StoredDocument, place: LogPlace) -> LogFacts:
             runs.append((item, found))
         elif isinstance(found, Skipped):
             skipped.append(found)
+    if meter.unknown:
+        how_many = f"{len(meter.unknown):,} responses" if len(meter.unknown) > 1 else "1 response"
+        skipped.append(Skipped(document.source, f"{how_many} without valid numbers of tokens, which are unknown"))
     meter.project = meter.project or next((run.root for run, _ in runs if run.root), "")
     parts = [_RunFacts(run, analysis, meter.project) for run, analysis in runs]
     return LogFacts(

@@ -7,12 +7,13 @@ paid for, too. A meter takes the lines of a log while the log's reader takes the
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from eirkit.facts import fact
-from eirkit.logs.formats.run_builder import count_of, items_of, mapping_of, seconds_of, string_of
+from eirkit.logs.formats.run_builder import count_of, items_of, mapping_of, seconds_of, string_of, whole_number
 from eirkit.logs.formats.sessions.opencode import TABLES, stored_messages
 from eirkit.logs.sources.databases import MAGIC, has_columns, open_database, rows_of
 from eirkit.logs.sources.documents import LogDocument
@@ -44,21 +45,31 @@ class Response:
         return self.prompt_tokens + self.output_tokens
 
 
-class ResponseMeter:
+class ResponseMeter(ABC):
     """Collects the responses of one log; what it is given besides lines of usage is ignored."""
 
     def __init__(self) -> None:
         self.project = ""
         self.found: dict[str, Response] = {}
+        self.unknown: set[str] = set()  # responses with something else in place of a number of tokens
 
+    @abstractmethod
     def take(self, line: Line) -> None:
         """Take one line, or one message, of a log."""
-        raise NotImplementedError
 
     def responses(self) -> tuple[Response, ...]:
         """Return the responses in the order in which they came, with the session's folder where they have none."""
         ordered = sorted(self.found.values(), key=lambda one: (one.at, one.key))
         return tuple(one if one.project else replace(one, project=self.project) for one in ordered)
+
+    def counts(self, key: str, *stated: object) -> list[int] | None:
+        """Return stated numbers of tokens, 0 where there is none; None if one is no such number."""
+        found = [0 if one is None else whole_number(one) for one in stated]
+        known = [one for one in found if one is not None]
+        if len(known) == len(found):
+            return known
+        self.unknown.add(key)
+        return None
 
     def add(
         self, key: str, at: float | None, model: str, counts: tuple[int, int, int, int, int], project: str = ""
@@ -67,6 +78,7 @@ class ResponseMeter:
         before = self.found.get(key)
         if at is None or not any(counts) or (before is not None and before.output_tokens > counts[-1]):
             return
+        self.unknown.discard(key)
         self.found[key] = Response(key, before.at if before is not None else at, project, model, *counts)
 
 
@@ -82,18 +94,13 @@ class _Claude(ResponseMeter):
         usage, model = mapping_of(message.get("usage")), string_of(message.get("model"))
         if line.get("type") != "assistant" or model == "<synthetic>" or line.get("isApiErrorMessage") is True:
             return
-        written = count_of(usage.get("cache_creation_input_tokens"))
-        by_age = mapping_of(usage.get("cache_creation"))
-        hour = min(written, count_of(by_age.get("ephemeral_1h_input_tokens")))
-        counts = (
-            count_of(usage.get("input_tokens")),
-            count_of(usage.get("cache_read_input_tokens")),
-            written - hour,
-            hour,
-            count_of(usage.get("output_tokens")),
-        )
         key = string_of(message.get("id")) or string_of(line.get("uuid"))
-        self.add(key, seconds_of(line.get("timestamp")), model, counts)
+        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+        by_age = mapping_of(usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
+        if counts := self.counts(key, *map(usage.get, names), by_age):
+            fresh, read, written, output, hour = counts
+            hour = min(written, hour)
+            self.add(key, seconds_of(line.get("timestamp")), model, (fresh, read, written - hour, hour, output))
 
 
 class _Codex(ResponseMeter):
@@ -127,11 +134,13 @@ class _Codex(ResponseMeter):
         self._add(f"{self.session}/{self.total}/{last.get('input_tokens')}/{last.get('output_tokens')}", last, line)
 
     def _add(self, key: str, used: Line, line: Line) -> None:
-        prompt = count_of(used.get("input_tokens"))
-        cached = min(prompt, count_of(used.get("cached_input_tokens")))
-        written = min(prompt - cached, count_of(used.get("cache_write_input_tokens")))
-        counts = (prompt - cached - written, cached, written, 0, count_of(used.get("output_tokens")))
-        self.add(key, seconds_of(line.get("timestamp")), self.model, counts)
+        names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
+        if counts := self.counts(key, *map(used.get, names)):
+            prompt, cached, written, output = counts
+            cached = min(prompt, cached)
+            written = min(prompt - cached, written)
+            parts = (prompt - cached - written, cached, written, 0, output)
+            self.add(key, seconds_of(line.get("timestamp")), self.model, parts)
 
 
 class _Gemini(ResponseMeter):
@@ -148,12 +157,11 @@ class _Gemini(ResponseMeter):
         tokens = mapping_of(line.get("tokens"))
         if line.get("type") != "gemini" or not tokens:
             return
-        prompt, cached = count_of(tokens.get("input")), count_of(tokens.get("cached"))
-        fresh = max(0, prompt - cached) + count_of(tokens.get("tool"))
-        written = count_of(tokens.get("output")) + count_of(tokens.get("thoughts"))
         key = f"{self.session}/{string_of(line.get('id'))}"
-        counts = (fresh, min(prompt, cached), 0, 0, written)
-        self.add(key, seconds_of(line.get("timestamp")), string_of(line.get("model")), counts)
+        if counts := self.counts(key, *map(tokens.get, ("input", "cached", "tool", "output", "thoughts"))):
+            prompt, cached, tool, output, thoughts = counts
+            parts = (max(0, prompt - cached) + tool, min(prompt, cached), 0, 0, output + thoughts)
+            self.add(key, seconds_of(line.get("timestamp")), string_of(line.get("model")), parts)
 
 
 class _Opencode(ResponseMeter):
@@ -163,19 +171,12 @@ class _Opencode(ResponseMeter):
         tokens = mapping_of(line.get("tokens"))
         if line.get("role") != "assistant" or not tokens:
             return
-        cache = mapping_of(tokens.get("cache"))
-        written = count_of(tokens.get("output")) + count_of(tokens.get("reasoning"))
-        counts = (
-            count_of(tokens.get("input")),
-            count_of(cache.get("read")),
-            count_of(cache.get("write")),
-            0,
-            written,
-        )
-        at = seconds_of(mapping_of(line.get("time")).get("created"))
-        self.add(
-            string_of(line.get("id")), at, string_of(line.get("modelID")), counts, string_of(line.get("directory"))
-        )
+        cache, key = mapping_of(tokens.get("cache")), string_of(line.get("id"))
+        stated = (*map(tokens.get, ("input", "output", "reasoning")), cache.get("read"), cache.get("write"))
+        if counts := self.counts(key, *stated):
+            fresh, output, reasoning, read, written = counts
+            at, model = seconds_of(mapping_of(line.get("time")).get("created")), string_of(line.get("modelID"))
+            self.add(key, at, model, (fresh, read, written, 0, output + reasoning), string_of(line.get("directory")))
 
 
 METERS: Mapping[str, Callable[[], ResponseMeter]] = {

@@ -14,7 +14,7 @@ from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES,
 from eirkit.logs.week.responses import Response
 from eirkit.logs.week.totals import Money, Pricing
 from eirkit.show.document import Axis, Chart, Document, Section, Series
-from eirkit.show.logs.sentences import advice_lines, advice_rows
+from eirkit.show.logs.sentences import CENT, advice_lines, advice_rows
 from eirkit.show.table import Cell, Column, Table, counted, listed, share
 
 NAMES = {"claude-code": "Claude Code", "codex": "Codex", "gemini-cli": "Gemini CLI", "opencode": "opencode"}
@@ -73,7 +73,7 @@ def week_document(data: Mapping[str, Any], zone: tzinfo | None, command: str) ->
         then = "eirkit week -h"
         if data["newest"] is not None and data["newest"] < data["since"]:
             then = f"{command} --since {_day(data['newest'], zone)}"
-        return Document("week", title, (said, *_looked(data), *_missed(data, zone)), data, next=then)
+        return Document("week", title, (said, *_looked(data), *_unread(data), *_missed(data, zone)), data, next=then)
     sections = [
         *_advice(data),
         Section("", (), (_spent(data), _lost(data), _days(data), _shares(data))),
@@ -178,9 +178,10 @@ def _figures(
         "instructions_dropped": "instructions dropped",
         "instructions_broken": "… and then broken",
     }
-    yield from ((label, _figure(now, key), _figure(before, key)) for key, label in labels.items())
-    if now["unknown_tokens"] or before["unknown_tokens"]:
-        yield "needed, unknown if dropped", f"{now['unknown_tokens']:,}", f"{before['unknown_tokens']:,}"
+    for key, label in labels.items():
+        yield label, _figure(now, key), _figure(before, key)
+        if key == "dropped_tokens" and (now["unknown_tokens"] or before["unknown_tokens"]):
+            yield "… or not, unknown", f"{now['unknown_tokens']:,}", f"{before['unknown_tokens']:,}"
 
 
 def _figure(total: Mapping[str, Any], key: str) -> str:
@@ -192,7 +193,7 @@ def _figure(total: Mapping[str, Any], key: str) -> str:
         return f"at least {total[key]:,}"
     if key == "repeat_tokens" and total["read_tokens"]:
         return f"{total[key]:,} ({share(total[key] / total['read_tokens'])})"
-    if key == "reread_tokens" and total["reread_usd"]:
+    if key == "reread_tokens" and (total["reread_usd"] or 0) >= CENT:
         return f"{total[key]:,} (at least ${total['reread_usd']:,.2f})"
     return f"{total[key]:,}"
 
@@ -259,6 +260,10 @@ def _notes(data: Mapping[str, Any]) -> Iterator[str]:
         tokens = data["total"]["unpriced_tokens"]
         yield f"No price is known for {tokens:,} tokens of {names}: add them with --prices FILE (docs/models.md)."
     yield from _looked(data)
+    yield from _unread(data)
+
+
+def _unread(data: Mapping[str, Any]) -> Iterator[str]:
     for one in data["skipped"][:3]:
         yield f"Not read: {one['source']}: {one['reason']}"
     if len(data["skipped"]) > 3:

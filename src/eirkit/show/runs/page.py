@@ -116,7 +116,8 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 def spending_section(sweep: SweepFolder) -> Section | None:
     """Return the section on calls, tokens and money by model; None if no agent used tokens."""
-    if not any(row["input_tokens"] or row["output_tokens"] or row["cost_usd"] for row in sweep.rows):
+    spent = ("input_tokens", "output_tokens", "cost_usd", "unreported_calls")
+    if not any(row.get(name) for row in sweep.rows for name in spent):
         return None
     models = dict.fromkeys(row["model"] for row in sweep.rows)
     lines = tuple(_spent(model, [row for row in sweep.rows if row["model"] == model]) for model in models)
@@ -128,15 +129,19 @@ def spending_section(sweep: SweepFolder) -> Section | None:
     known = [line["cost_usd"] for line in lines]
     whole = "not known for every model" if None in known else f"${sum(known):,.2f}"
     calls = sum(line["calls"] for line in lines)
-    words = (f"{calls:,} calls, {whole}.",)
-    return Section("Money and tokens", words, (Table("spending", "What the models took", columns, lines),))
+    words = [f"{calls:,} calls, {whole}."]
+    if silent := sum(row.get("unreported_calls") or 0 for row in sweep.rows):
+        words.append(f"Of {counted(silent, 'call')} the server stated no numbers of tokens: they are not known.")
+    return Section("Money and tokens", tuple(words), (Table("spending", "What the models took", columns, lines),))
 
 
 def _spent(model: str, rows: Sequence[Row]) -> dict[str, Any]:
     names = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated_replies", "reasked")
     tried = [row for row in rows if row["calls"] is not None]
     costs = [row["cost_usd"] for row in tried]
-    sums = {name: sum(row.get(name, 0) for row in tried) for name in names}
+    sums: dict[str, int | None] = {name: sum(row.get(name, 0) for row in tried) for name in names}
+    if any(row.get("unreported_calls") for row in tried):
+        sums |= dict.fromkeys(("input_tokens", "output_tokens", "reasoning_tokens"))
     runs = sum(row["scored"] for row in rows)
     return {"model": model, "runs": runs, **sums, "cost_usd": None if None in costs else sum(costs)}
 

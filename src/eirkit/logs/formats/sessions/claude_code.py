@@ -47,7 +47,7 @@ class ClaudeCode:
         return 0 if first is None else MARKED
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
-        """Yield the session, then its sub-agents."""
+        """Yield the session, then its sub-agents; of sessions that were appended to one file, each in turn."""
         entries: list[Entry] = []
         prompts = ClaudePrompts()
 
@@ -56,8 +56,11 @@ class ClaudeCode:
             prompts.take(entry)
 
         yield from take_lines(document, take)
-        by_agent = _by_agent(_without_repeats(entries), _agent_of_file(document))
-        found = [_recording(document, agent, own, prompts) for agent, own in by_agent.items()]
+        found = [
+            _recording(document, agent, own, prompts, is_first=not place)
+            for place, session in enumerate(_by_session(_without_repeats(entries)))
+            for agent, own in _by_agent(session, _agent_of_file(document)).items()
+        ]
         yield from [item for item in found if isinstance(item, Recording)] or found[:1]
 
 
@@ -88,6 +91,26 @@ def _without_repeats(entries: Iterable[Entry]) -> list[Entry]:
     return kept
 
 
+def _by_session(entries: Iterable[Entry]) -> Sequence[list[Entry]]:
+    """Divide lines into sessions: a line belongs to that of its parent, else to that of its name.
+
+    A session that was resumed has another name and goes on from lines of the first.
+    """
+    sessions: list[list[Entry]] = []
+    of_line: dict[str, int] = {}
+    of_name: dict[str, int] = {}
+    for entry in entries:
+        parent = string_of(entry.get("parentUuid")) or string_of(entry.get("logicalParentUuid"))
+        name = string_of(entry.get("sessionId"))
+        place = of_line.get(parent, of_name.get(name, len(sessions) if name or not sessions else len(sessions) - 1))
+        if place == len(sessions):
+            sessions.append([])
+        sessions[place].append(entry)
+        of_line[string_of(entry.get("uuid"))] = place
+        of_name.setdefault(name, place)
+    return sessions or [[]]
+
+
 def _agent_of_file(document: LogDocument) -> str:
     stem = document.name.removesuffix(".jsonl")
     return stem.removeprefix("agent-") if stem.startswith("agent-") else _MAIN
@@ -112,19 +135,20 @@ def _by_agent(entries: Iterable[Entry], file_agent: str) -> dict[str, list[Entry
 
 
 def _recording(
-    document: LogDocument, agent: str, entries: Sequence[Entry], prompts: ClaudePrompts
+    document: LogDocument, agent: str, entries: Sequence[Entry], prompts: ClaudePrompts, *, is_first: bool
 ) -> Recording | Skipped:
     chosen = _main_chain(entries)
     builder = RunBuilder()
     models: list[str] = []
     _take_all(builder, chosen, models, prompts)
     session = _first(chosen, "sessionId") or document.name.removesuffix(".jsonl")
-    is_whole_file = agent in (_MAIN, _agent_of_file(document))
+    is_whole_file = is_first and agent in (_MAIN, _agent_of_file(document))
+    run_id = f"{session}/{agent}" if agent else session
     return builder.recording(
         document,
         "claude-code",
-        f"{session}/{agent}" if agent else session,
-        place="" if is_whole_file else agent,
+        run_id,
+        place="" if is_whole_file else agent if is_first else run_id,
         parent=session if agent else "",
         model=next(iter(models), ""),
         root=_first(chosen, "cwd"),

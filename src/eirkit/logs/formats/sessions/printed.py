@@ -40,26 +40,31 @@ class StreamJson:
         return MARKED if any(map(_is_start, document.first_records)) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
-        """Yield the session, then its sub-agents."""
-        start: dict[str, Any] = {}
-        builders = {"": RunBuilder()}  # by the call that started a sub-agent; "" for the session itself
-        replies: dict[str, str] = {}
+        """Yield each session with its sub-agents; streams are often appended to one file."""
+        starts: dict[str, Line] = {}
+        # By session and the call that started a sub-agent; "" for the session itself.
+        builders: dict[tuple[str, str], RunBuilder] = {}
+        replies: dict[tuple[str, str], str] = {}
 
         def take(line: Line) -> None:
-            if not start and _is_start(line):
-                start.update(line)
-            caller = string_of(line.get("parent_tool_use_id"))
-            _take_message(builders.setdefault(caller, RunBuilder()), line, replies, caller)
+            if _is_start(line):
+                starts.setdefault(string_of(line["session_id"]), line)
+            named = string_of(line.get("session_id"))
+            session = named if named in starts else next(reversed(starts), "")
+            key = session, string_of(line.get("parent_tool_use_id"))
+            _take_message(builders.setdefault(key, RunBuilder()), line, replies, key)
 
         yield from take_lines(document, take)
-        session = string_of(start.get("session_id")) or document.name
-        found = [(caller, builder) for caller, builder in builders.items() if builder.turn_count]
-        for caller, builder in found or [("", builders[""])]:
+        found = [(key, builder) for key, builder in builders.items() if builder.turn_count]
+        first = next(iter(starts), "")
+        for (session, caller), builder in found or [((first, ""), RunBuilder())]:
+            start = starts.get(session, {})
+            run_id = f"{session or document.name}/{caller}" if caller else session or document.name
             yield builder.recording(
                 document,
                 "stream-json",
-                f"{session}/{caller}" if caller else session,
-                place=caller,
+                run_id,
+                place=caller if session == first else run_id,
                 parent=session if caller else "",
                 model=string_of(start.get("model")),
                 root=string_of(start.get("cwd")),
@@ -72,7 +77,9 @@ def _is_start(line: Line) -> bool:
     return is_init and "session_id" in line and "tools" in line and "qwen_code_version" not in line
 
 
-def _take_message(builder: RunBuilder, line: Line, replies: dict[str, str], parent: str) -> None:
+def _take_message(
+    builder: RunBuilder, line: Line, replies: dict[tuple[str, str], str], parent: tuple[str, str]
+) -> None:
     message, kind = mapping_of(line.get("message")), line.get("type")
     if kind == "assistant":
         id = string_of(message.get("id")) or string_of(line.get("uuid"))
@@ -98,17 +105,22 @@ class CodexExec:
         return MARKED if any(_is_thread(line) for line in document.first_records) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
-        """Yield the thread's one run; each completed item of the agent is a turn."""
-        builder, threads = RunBuilder(), list[str]()
+        """Yield a run for each thread; each completed item of the agent is a turn."""
+        threads: dict[str, RunBuilder] = {}
+        current = RunBuilder()
 
         def take(line: Line) -> None:
+            nonlocal current
             if line.get("thread_id"):
-                threads.append(string_of(line["thread_id"]))
+                current = threads.setdefault(string_of(line["thread_id"]), RunBuilder())
             elif line.get("type") == "item.completed":
-                _take_item(builder, mapping_of(line.get("item")))
+                _take_item(current, mapping_of(line.get("item")))
 
         yield from take_lines(document, take)
-        yield builder.recording(document, "codex-exec", next(iter(threads), ""), root=_root(builder.turns()))
+        found = {thread: builder for thread, builder in threads.items() if builder.turn_count} or threads
+        for place, (thread, builder) in enumerate((found or {"": RunBuilder()}).items()):
+            root = _root(builder.turns())
+            yield builder.recording(document, "codex-exec", thread, place=thread if place else "", root=root)
 
 
 def _is_thread(line: Line) -> bool:
@@ -116,7 +128,8 @@ def _is_thread(line: Line) -> bool:
 
 
 def _take_item(builder: RunBuilder, item: Line) -> None:
-    kind, id = item.get("type"), string_of(item.get("id"))
+    # A thread that goes on counts its items anew.
+    kind, id = item.get("type"), f"{string_of(item.get('id'))}@{builder.turn_count}"
     if kind == "agent_message":
         builder.begin()
         builder.say(string_of(item.get("text")))
