@@ -30,9 +30,7 @@ from eirkit.logs.cohorts.covariates import read_base_lines
 from eirkit.logs.cohorts.finding import AnalysisPlan, Settings
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import analyze_corpus
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.demand.gold_patches import open_gold_patches
-from eirkit.logs.synthetic.planted_corpus import (
+from eirkit.logs.corpus.planted_corpus import (
     CENTRE_LINES,
     PlantedCorpus,
     PlantedEffects,
@@ -40,6 +38,8 @@ from eirkit.logs.synthetic.planted_corpus import (
     plain_lines,
     write_logs,
 )
+from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.demand.gold_patches import open_gold_patches
 from eirkit.logs.tokens import estimating_counter
 from eirkit.show.table import Column, Table
 from eirkit.show.terminal import table_lines

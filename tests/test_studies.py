@@ -23,7 +23,7 @@ from eirkit.findings.measures import CAUSE_MEASURES
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here
-from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
+from eirkit.logs.corpus.planted_corpus import PlantedCorpus, write_logs
 from eirkit.paper.page import row_tables
 from eirkit.paper.published import figures_by_id
 from eirkit.paper.studies import cascades, cones, policies, pressure, recorded, requirements

@@ -14,7 +14,7 @@ from eirkit.logs.actions.touches import interpret
 from eirkit.logs.compaction.context import MESSAGE_TOKENS, ContextMessage, LineCounter, context_before, fault_of, key_of
 from eirkit.logs.compaction.cuts import CutPlan, best_kept, judge
 from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.synthetic.validation import GOAL, known_cases
+from eirkit.logs.demand.validation import GOAL, known_cases
 from eirkit.logs.tokens import exact_counter
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, KeptContext, RecordedTurn, Recording, Touches
 from tests.compactors.planted_sessions import NEEDED, file_lines, write_sessions

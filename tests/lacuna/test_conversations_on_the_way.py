@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from eirkit.agents.conversing import SUMMARY_PROMPTS, SUMMARY_RULES, shown_context
 from eirkit.agents.driver import drive, wait_for
-from eirkit.agents.model import ModelOptions
+from eirkit.agents.model import ModelOptions, Reply
 from eirkit.agents.models.reader import make_reader
 from eirkit.agents.telemetry import Trace
 from eirkit.cli import main
 from eirkit.errors import SpecError, UsageError
-from eirkit.findings.instructions import standing_at_answers
+from eirkit.findings.instructions import instruction_record, standing_at_answers
 from eirkit.runs.cells import Access
 from eirkit.runs.conversations import judge_told, told_session
 from eirkit.runs.store import scan_runs
 from eirkit.runs.suite import read_suite
 from eirkit.tasks.conversations import ToldWorld
-from eirkit.tasks.generation import find_workload, generate_many, prepare
+from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.words.floor import floor_bits
 from eirkit.tasks.words.truth import answers
+from eirkit.tasks.workload import find_workload
 
 WHOLE = Access("whole", None)
 SHORT = "instructions+sessions=5+questions=6+probes=2"
@@ -181,3 +184,37 @@ def eirkit(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         main(list(words))
     assert not ended.value.code
     return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("reply", "fault"),
+    [
+        (Reply("ANSWER: {}"), None),
+        (Reply("<think>It was red. ANSWER: red\nANSWER: red</think>\nANSWER: {}"), None),
+        (Reply("<think>\nANSWER: {}\n"), "empty"),
+        (Reply("ANSWER: {}", finish="length"), "truncated"),  # the answer may have gone on
+        (Reply("ANSWER: {}\nbecause", finish="length"), None),
+        (Reply("ANSWER: {}", finish="content-filter"), "filtered"),
+        (Reply("I cannot say that.", finish="refusal"), "refused"),
+        (Reply("It is {}."), "malformed"),
+    ],
+)
+def test_thoughts_and_the_last_line_of_a_reply_that_was_cut_are_not_read(reply, fault):
+    (task,) = tasks("small", range(1))
+    session = told_session(WHOLE, task, prepare(task.spec))
+    session.request()
+    session.receive(Reply(reply.text.format(task.language.table["unknown"]), finish=reply.finish))
+    (decision,) = session.drain()
+    assert (decision.fault, decision.submitted is None) == (fault, fault is not None)
+
+
+def test_what_a_model_thinks_aloud_keeps_and_breaks_no_instruction():
+    (task,) = tasks(SHORT, range(1))
+    _, trace = run(task, WHOLE)
+    aloud = [
+        replace(one, reply=replace(one.reply, text=f"<think>So it must be.</think>{one.reply.text}"))
+        for one in trace.exchanges
+    ]
+    record = instruction_record(task, trace)
+    assert record["asked"] > 0
+    assert instruction_record(task, SimpleNamespace(exchanges=aloud)) == record

@@ -17,8 +17,9 @@ from eirkit.cli import main
 from eirkit.errors import EirkitError
 from eirkit.runs.cells import Access
 from eirkit.runs.conversations import judge_told, told_session
-from eirkit.tasks.generation import find_workload, generate_many, prepare
+from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.words.published import PublishedFile
+from eirkit.tasks.workload import find_workload
 
 MEMORY = Access("external", None, "bm25")
 CHAT = [("I like long walks by the sea.", "The sea is lovely."), ("My sister paints.", "What does she paint?")]

@@ -13,9 +13,9 @@ from eirkit.errors import UsageError
 from eirkit.tasks.generation import prepare
 from eirkit.tasks.policy import policies
 from eirkit.tasks.simulation.plain import Recovery
-from eirkit.tasks.simulation.table import sweep
+from eirkit.tasks.simulation.table import hindsight, sweep
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import Draw, Workload, best_online, hindsight, workloads
+from eirkit.tasks.workload import Draw, Workload, best_online, workloads
 
 SPECS = [
     TaskSpec("stepwise-sum", n=6, m=3, fan_in=2),

@@ -15,8 +15,8 @@ from eirkit.errors import UsageError
 from eirkit.runs.cells import cell_of
 from eirkit.runs.store import RUNS, scan_runs
 from eirkit.runs.suite import make_cell, read_suite
-from eirkit.show.comparison.runs import compare_sweeps
 from eirkit.show.runs.accuracy import intervals_of
+from eirkit.show.runs.comparison import compare_sweeps
 from eirkit.show.runs.folder import read_sweep
 from tests.lacuna.servers import ModelServer, answers_as
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from eirkit import count_contract
 from eirkit.errors import SpecError
-from eirkit.tasks.generation import find_workload, generate
+from eirkit.tasks.generation import generate
 from eirkit.tasks.words.conversation import tell, tell_many
 from eirkit.tasks.words.floor import Askable, WorldContract, classes, declared, floor_bits, floor_bytes, requirements
 from eirkit.tasks.words.language import load_language
@@ -37,6 +37,7 @@ from eirkit.tasks.words.world import (
     generate_world,
     generate_worlds,
 )
+from eirkit.tasks.workload import find_workload
 from tests.processes import completed
 
 ENGLISH = load_language()
@@ -356,7 +357,8 @@ def test_dials_out_of_range_are_refused(name, value):
 
 DIGEST = """
 import hashlib
-from eirkit.tasks.generation import find_workload, generate
+from eirkit.tasks.generation import generate
+from eirkit.tasks.workload import find_workload
 from eirkit.tasks.words.conversation import tell, tell_many
 from eirkit.tasks.words.floor import floor_bits
 from eirkit.tasks.words.language import load_language

@@ -16,7 +16,8 @@ from eirkit.agents.memory import MemorySystem
 from eirkit.agents.model import Message
 from eirkit.findings.word_measures import WORD_FATES
 from eirkit.tasks.conversations import ToldWorld
-from eirkit.tasks.generation import find_workload, generate_many
+from eirkit.tasks.generation import generate_many
+from eirkit.tasks.workload import find_workload
 from tests.lacuna.running import eirkit
 from tests.memories.stories import needs, opened
 

@@ -29,8 +29,7 @@ from typing import Any, NamedTuple
 
 from eirkit.agents.model import Message, ModelOptions, Request
 from eirkit.agents.models.reference import make_reference
-from eirkit.paper.figure_rows import NO_VALUE, UNNAMED
-from eirkit.paper.model_runs import UNFINISHED
+from eirkit.paper.model_runs import NO_VALUE, UNFINISHED, UNNAMED
 from eirkit.paper.published import published_models
 from eirkit.paper.verdicts import AGREES, DIFFERS, TOO_WIDE
 from eirkit.runs.journal import read_journal

@@ -17,8 +17,7 @@ from eirkit.agents.model import ModelOptions
 from eirkit.cli import run
 from eirkit.event_files import events_path
 from eirkit.paper.archive import ARCHIVE, SCHEMA, describe_file
-from eirkit.paper.figure_rows import OTHER_MODEL
-from eirkit.paper.model_runs import ModelSetting
+from eirkit.paper.model_runs import OTHER_MODEL, ModelSetting
 from eirkit.paper.published import published_figures
 from eirkit.paper.studies.architectures import EXECUTES, EXTERNAL, SYSTEM_STEPS, external
 from eirkit.paper.studies.catalogue import find_study

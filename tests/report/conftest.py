@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.demo.questions import run_chain
-from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, PlantedEffects, write_plain
+from eirkit.logs.corpus.planted_corpus import PlantedCorpus, PlantedEffects, write_plain
 from eirkit.show.runs.folder import SweepFolder
 from tests.report.folders import make_analysis
 

@@ -12,13 +12,22 @@ from hypothesis import strategies as st
 from eirkit.cli import run
 from eirkit.errors import InputFileError
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES
-from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_plain
-from eirkit.show import differences as comparison
-from eirkit.show.comparison.page import comparison_page, fates_sentence, sides_of, verdict_of
-from eirkit.show.comparison.runs import compare_sweeps, contrast_axes
-from eirkit.show.differences import COSTS, MeasuredPair, changes_between, difference_of, group_of, measure_of
-from eirkit.show.folders import compare
+from eirkit.logs.corpus.planted_corpus import PlantedCorpus, write_plain
+from eirkit.show import comparison
+from eirkit.show.comparison import (
+    COSTS,
+    MeasuredPair,
+    comparison_page,
+    difference_of,
+    fates_sentence,
+    group_of,
+    measure_of,
+    sides_of,
+    verdict_of,
+)
+from eirkit.show.folders import changes_between, compare
 from eirkit.show.html import render
+from eirkit.show.runs.comparison import compare_sweeps, contrast_axes
 from eirkit.show.runs.folder import read_sweep
 from tests.report.conftest import PLANTED
 from tests.report.folders import command, make_analysis, make_sweep

@@ -15,7 +15,7 @@ from eirkit.cli import run
 from eirkit.findings.causes import CAUSES
 from eirkit.findings.fates import FATES
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES
-from eirkit.show.comparison.page import comparison_page
+from eirkit.show.comparison import comparison_page
 from eirkit.show.exports import write_tables
 from eirkit.show.folders import compare, page_for
 from eirkit.show.glossary import GLOSSARY

@@ -18,7 +18,7 @@ from eirkit.engine.ray_tasks import make_engine
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here
-from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
+from eirkit.logs.corpus.planted_corpus import PlantedCorpus, write_logs
 from eirkit.paper.page import DOCUMENT, SCHEMA, overview, reproduction_page, write_overview, write_study
 from eirkit.paper.runner import StudyOutcome, StudyStore, deciding_files, key_of, run_studies
 from eirkit.paper.studies.catalogue import find_study, perform

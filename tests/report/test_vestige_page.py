@@ -7,7 +7,7 @@ import pytest
 
 from eirkit.demo.questions import EXAMPLE, example
 from eirkit.demo.questions import planted as planted_here
-from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_plain
+from eirkit.logs.corpus.planted_corpus import PlantedCorpus, write_plain
 from eirkit.logs.tables import read_rows
 from eirkit.show.folders import page_for
 from eirkit.show.html import render

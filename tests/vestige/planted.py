@@ -9,9 +9,9 @@ from typing import Any
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import analyze_corpus
+from eirkit.logs.corpus.planted_corpus import PlantedCorpus, plain_lines
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.demand.gold_patches import open_gold_patches
-from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, plain_lines
 from eirkit.logs.tokens import estimating_counter
 
 

@@ -19,7 +19,7 @@ from eirkit.logs.cohorts.finding import OTHER_MODELS, AnalysisPlan, Settings, ho
 from eirkit.logs.cohorts.recovery import independent_interval, newcombe_interval, risk_difference
 from eirkit.logs.cohorts.used_later import quantile_interval
 from eirkit.logs.corpus.analysis import TABLES
-from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, plain_lines
+from eirkit.logs.corpus.planted_corpus import PlantedCorpus, plain_lines
 from eirkit.logs.tables import TableWriter
 from tests.vestige.planted import analysed_corpus, analysed_lines, by_name
 

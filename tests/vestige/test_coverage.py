@@ -17,8 +17,8 @@ from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording
 from eirkit.show.logs.analysed import read_analysed
-from eirkit.show.logs.coverage import coverage_facts, coverage_section, coverage_warnings, is_silent
 from eirkit.show.logs.page import headline_of
+from eirkit.show.logs.sentences import coverage_facts, coverage_section, coverage_warnings, is_silent
 from tests.vestige.formats.logs import as_lines
 from tests.vestige.test_detection import session
 

@@ -15,7 +15,7 @@ from eirkit.errors import SpecError
 from eirkit.logs.cohorts.cohort import analyse_cohorts
 from eirkit.logs.cohorts.covariates import read_base_lines
 from eirkit.logs.cohorts.finding import AnalysisPlan, Settings
-from eirkit.logs.synthetic.planted_corpus import (
+from eirkit.logs.corpus.planted_corpus import (
     BLOCK,
     PAPER,
     PlantedCorpus,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from eirkit.logs.synthetic.validation import DISTRACTOR, SCRATCH, KnownCase, known_cases, validate
+from eirkit.logs.demand.validation import DISTRACTOR, SCRATCH, KnownCase, known_cases, validate
 from eirkit.logs.trajectory import FileWrite
 
 CASES = list(known_cases())

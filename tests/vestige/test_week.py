@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from eirkit.cli import ROOT
-from eirkit.cli.own_agents.week import STORE, stretch_of
+from eirkit.cli.vestige.week import STORE, stretch_of
 from eirkit.errors import UsageError
 from eirkit.folders import own_folder
 from eirkit.logs.week.totals import Stretch, WeekTotals

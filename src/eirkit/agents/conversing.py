@@ -13,7 +13,8 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from eirkit.agents.memory import MemoryCall, MemoryResult
-from eirkit.agents.model import LENGTH, Message, Reply, Request, ServerCompaction
+from eirkit.agents.model import Message, Reply, Request, ServerCompaction
+from eirkit.agents.protocol import set_aside, silence, spoken_part
 from eirkit.agents.session import Decision, Session
 from eirkit.tasks.conversations import spell
 from eirkit.tasks.task import Payload
@@ -190,7 +191,7 @@ class ConversationSession(Session):
 
     def receive(self, reply: Reply) -> None:
         if self._summary_due:
-            summary = reply.text.strip()[: self._room]
+            summary = set_aside(reply.text)[0].strip()[: self._room]
             self._said = [Message("user", summary)] if summary else []
             self._summary_due = False
             if not self._turns:
@@ -201,11 +202,10 @@ class ConversationSession(Session):
             if reply.carried:
                 self._carried, self._said = reply.carried, []
             return
-        text = read_answer(reply.text)
+        text = read_answer(spoken_part(reply))
         submitted: Payload | None = None if text is None else spell(self.talk.canonical(self._t, text))
-        fault = None if text is not None else "truncated" if reply.finish == LENGTH else "malformed"
-        if text is None and not reply.text.strip():
-            fault = "empty"
+        silent = silence(reply)
+        fault = None if text is not None else "malformed" if silent is None else silent.kind
         self._events.append(Decision(self._t, (), (), (), (), (), submitted, fault))
         self._passages = None
         if self._t < len(self.talk.questions):

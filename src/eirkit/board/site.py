@@ -17,7 +17,7 @@ from eirkit.findings.statistics import Interval
 from eirkit.findings.word_measures import WORD_FATES
 from eirkit.folders import replace_file
 from eirkit.measures import Measure, MeasureGroup
-from eirkit.show.differences import measure_of
+from eirkit.show.comparison import measure_of
 from eirkit.show.document import Axis, Chart, Headline, Listing, Page, Section, Series, facts
 from eirkit.show.html import render
 from eirkit.show.table import Cell, Column, Table, counted, points, share

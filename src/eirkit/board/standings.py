@@ -17,11 +17,10 @@ from eirkit.findings.ranking import Ranking, rank
 from eirkit.findings.statistics import Interval
 from eirkit.findings.word_measures import WORD_FATES
 from eirkit.show.runs.choice import details_of
-from eirkit.show.runs.figures import AXES
+from eirkit.show.runs.comparison import AXES
 from eirkit.show.runs.folder import RunFacts, SweepFolder
 from eirkit.show.table import counted
-from eirkit.tasks.generation import units_of
-from eirkit.tasks.workload import Units
+from eirkit.tasks.workload import Units, units_of
 
 Row = Mapping[str, Any]
 _SHARED_AXES = tuple(name for name in AXES if name not in ("memory", "model"))

@@ -164,10 +164,10 @@ VESTIGE = LazyGroup(
         "compact": ("eirkit.cli.vestige.compact:compact", "How much of what recorded runs needed compactors keep."),
         "query": ("eirkit.cli.vestige.cohort:run_query", "SQL over the tables of an analysis."),
         "week": (
-            "eirkit.cli.own_agents.week:vestige_week",
+            "eirkit.cli.vestige.week:vestige_week",
             "A week of agents' logs: tokens, money, rereads and losses.",
         ),
-        "guard": ("eirkit.cli.own_agents.guard:guard", "Watch a live agent and report what its context drops."),
+        "guard": ("eirkit.cli.vestige.guard:guard", "Watch a live agent and report what its context drops."),
         "formats": ("eirkit.cli.doctor:list_formats", "The log formats that can be read."),
     },
 )
@@ -192,11 +192,11 @@ GUARD = LazyGroup(
     "guard",
     help="Restore what compactions drop, inside a coding agent.",
     commands={
-        "install": ("eirkit.cli.own_agents.guard:install", "Install the guard into an agent."),
-        "uninstall": ("eirkit.cli.own_agents.guard:uninstall", "Remove the guard from an agent."),
-        "status": ("eirkit.cli.own_agents.guard:status", "Where the guard is installed, and what it failed to do."),
-        "results": ("eirkit.cli.own_agents.guard_results:results", "What a trial of the guard shows."),
-        "hook": ("eirkit.cli.own_agents.guard:hook", "Answer one event of an agent; the hooks call this."),
+        "install": ("eirkit.cli.vestige.guard:install", "Install the guard into an agent."),
+        "uninstall": ("eirkit.cli.vestige.guard:uninstall", "Remove the guard from an agent."),
+        "status": ("eirkit.cli.vestige.guard:status", "Where the guard is installed, and what it failed to do."),
+        "results": ("eirkit.cli.vestige.guard_results:results", "What a trial of the guard shows."),
+        "hook": ("eirkit.cli.vestige.guard:hook", "Answer one event of an agent; the hooks call this."),
     },
 )
 
@@ -215,7 +215,7 @@ ROOT = LazyGroup(
         "lacuna": LACUNA,
         "vestige": VESTIGE,
         "week": (
-            "eirkit.cli.own_agents.week:week",
+            "eirkit.cli.vestige.week:week",
             "What the coding agents of this machine used, cost and lost in a week.",
         ),
         "report": ("eirkit.cli.report:report", "Write one HTML page about a folder of results."),

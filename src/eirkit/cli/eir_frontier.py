@@ -16,9 +16,9 @@ from eirkit.registry import load_object
 from eirkit.show.drawing import save
 from eirkit.show.frontier import frontier_document, task_frontier_document
 from eirkit.tasks.frontier import frontier_of
-from eirkit.tasks.generation import find_workload, generate
+from eirkit.tasks.generation import generate
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import Workload, conversations, workloads
+from eirkit.tasks.workload import Workload, conversations, find_workload, workloads
 
 
 @command(example="eirkit eir frontier examples/timezone.py:timezone --capacity 1")

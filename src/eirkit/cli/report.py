@@ -14,7 +14,9 @@ import click
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options
 from eirkit.cli.options import NameList, plugins_option
 from eirkit.errors import UsageError
-from eirkit.show.comparison.page import (
+from eirkit.show.comparison import (
+    Comparison,
+    SettingChange,
     cell_table,
     change_table,
     comparison_page,
@@ -23,7 +25,6 @@ from eirkit.show.comparison.page import (
     sides_of,
     verdict_of,
 )
-from eirkit.show.differences import Comparison, SettingChange
 from eirkit.show.document import Document, Headline, Listing, Page, Section
 from eirkit.show.exports import FIGURES, TABLES, WIDTHS, FigureForm, FigureWidth, TableForm, write_page
 from eirkit.show.folders import compare as compare_folders

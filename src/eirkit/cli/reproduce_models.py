@@ -15,12 +15,12 @@ from eirkit.cli.command import Show
 from eirkit.cli.runner_options import SweepProgress, estimate_document, totals
 from eirkit.engine.interface import Engine
 from eirkit.errors import UsageError
-from eirkit.paper.figure_rows import RecordedModels
 from eirkit.paper.model_runs import (
     FOLDER,
     MODEL_SEEDS,
     ModelRuns,
     ModelSetting,
+    RecordedModels,
     foreign_models,
     model_findings,
     recorded_models,

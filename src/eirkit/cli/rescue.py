@@ -32,10 +32,9 @@ from eirkit.runs.cells import Truth
 from eirkit.runs.runner import Results
 from eirkit.show.document import Document, Section
 from eirkit.show.table import Cell, Column, Table, counted, points
-from eirkit.tasks.generation import find_workload, units_of
 from eirkit.tasks.policy import policies
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import Telling
+from eirkit.tasks.workload import Telling, find_workload, units_of
 
 
 @workload_command(

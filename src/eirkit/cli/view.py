@@ -34,7 +34,7 @@ from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.run_index import FAILURE, RunIndex, recorded_score
 from eirkit.show.viewer.server import ViewerServer, serve
 from eirkit.tasks.conversations import ToldTask
-from eirkit.tasks.generation import units_of
+from eirkit.tasks.workload import units_of
 
 
 @command(example="eirkit view out")

@@ -21,9 +21,9 @@ from eirkit.experiments.arms import RescueSetup
 from eirkit.experiments.recorded import RescueExperiment
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import Analysis, AnalysisOptions, measure
+from eirkit.logs.corpus.planted_corpus import PlantedCorpus, PlantedEffects, plain_lines
 from eirkit.logs.formats.plain import Plain
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, PlantedEffects, plain_lines
 from eirkit.logs.tokens import estimating_counter
 from eirkit.runs.budget import Budget
 from eirkit.runs.manifest import read_manifest

@@ -23,10 +23,9 @@ from eirkit.runs.cells import (
     RescueArm,
     Truth,
 )
-from eirkit.tasks.generation import find_workload
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.task import TaskSpec, without_seed
-from eirkit.tasks.workload import Telling
+from eirkit.tasks.workload import Telling, find_workload
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from eirkit import __version__
 from eirkit.agents.model import ModelOptions
 from eirkit.errors import EirkitError, InputFileError, UntrustedError
 from eirkit.paper.archive import ARCHIVE, CITATION, CROISSANT, ROWS, SCHEMA, write_derived
-from eirkit.paper.figure_rows import RecordedModels
-from eirkit.paper.model_runs import FOLDER, ModelSetting, model_findings, takes_models
+from eirkit.paper.model_runs import FOLDER, ModelSetting, RecordedModels, model_findings, takes_models
 from eirkit.paper.page import DOCUMENT, PAGE, write_overview, write_study
 from eirkit.paper.page import SCHEMA as REPRODUCTION
 from eirkit.paper.run_measures import PaperRunIndex

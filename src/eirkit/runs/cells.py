@@ -19,10 +19,9 @@ from eirkit.agents.stores.memory_factory import MODEL, RUN_MODEL, MemoryPlan, mo
 from eirkit.runs.values import UNLIMITED, show_seeds
 from eirkit.seeds import below, words
 from eirkit.tasks.conversations import read_preset
-from eirkit.tasks.generation import find_workload
 from eirkit.tasks.task import Payload, TaskInstance, TaskSpec, without_seed
 from eirkit.tasks.view import PublicStep, Record
-from eirkit.tasks.workload import Telling
+from eirkit.tasks.workload import Telling, find_workload
 
 CONTROLLED, EXTERNAL = "controlled", "external"
 READER = "scripted/reader"  # model of memory systems in conversations, by default

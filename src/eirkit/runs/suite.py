@@ -31,8 +31,8 @@ from eirkit.runs.values import (
     read_text,
     show_seeds,
 )
-from eirkit.tasks.generation import find_workload, prepare
-from eirkit.tasks.workload import Telling
+from eirkit.tasks.generation import prepare
+from eirkit.tasks.workload import Telling, find_workload
 
 MOST_RUNS = 100_000_000
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -77,7 +78,7 @@ Script = Callable[[Mapping[str, Any]], Said]
 
 
 @dataclass(slots=True)
-class LoopbackHttp:
+class LoopbackHttp(ABC):
     """An HTTP server on loopback, in a thread of its own; use it in a with statement. Subclasses define `exchange`."""
 
     _thread: threading.Thread | None = field(default=None, kw_only=True)
@@ -118,9 +119,9 @@ class LoopbackHttp:
         finally:
             writer.transport.abort()
 
+    @abstractmethod
     async def exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; return whether another one may follow on this connection."""
-        raise NotImplementedError
 
 
 async def read_request(reader: asyncio.StreamReader) -> tuple[str, dict[str, str], bytes]:

@@ -10,6 +10,6 @@ PAGES = {
     "vestige-analysis": "eirkit.show.logs.page",
 }
 COMPARERS = {
-    "lacuna-run": "eirkit.show.comparison.runs",
-    "vestige-analysis": "eirkit.show.comparison.analyses",
+    "lacuna-run": "eirkit.show.runs.comparison",
+    "vestige-analysis": "eirkit.show.logs.analysed",
 }

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.registry import Registry, records_read, references_in
-from eirkit.show.differences import Comparison
+from eirkit.show.comparison import Comparison, SettingChange
 from eirkit.show.document import Page
 
 _RESOLVED = ("workload", "policy", "memory", "condition")  # axes of a suite that are looked up when it is read
@@ -181,3 +181,26 @@ def records_of(*folders: Path, plugins: bool) -> Iterator[None]:
         where = " or ".join(map(str, folders))
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputFileError(f"{where} holds records that cannot be read ({why}); restore the folder") from error
+
+
+def changes_between(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[SettingChange, ...]:
+    """Return every setting in which two documents differ, in the order of the first document."""
+    first, second = dict(_flat(a)), dict(_flat(b))
+    names = [*first, *(name for name in second if name not in first)]
+    return tuple(
+        SettingChange(name, first.get(name), second.get(name)) for name in names if first.get(name) != second.get(name)
+    )
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the leaves of a document under names like `suite.grid.0.h`; a list of plain values is one leaf."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _flat(part, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, (list, tuple)) and any(isinstance(part, (Mapping, list)) for part in value):
+        for position, part in enumerate(value):
+            yield from _flat(part, f"{name}.{position}")
+    elif isinstance(value, (list, tuple)):
+        yield name, ", ".join(map(str, value))
+    elif value is not None:
+        yield name, str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -11,19 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.eir.demand import DemandCurve
-from eirkit.errors import ContractError, SpecError, UsageError
+from eirkit.errors import ContractError, SpecError
 from eirkit.seeds import below, words
 from eirkit.tasks.task import ASKING, Kind, Step, TaskInstance, TaskSpec, fingerprint
 from eirkit.tasks.workload import (
     Graph,
     References,
     Telling,
-    Units,
     Values,
     Workload,
     as_tuples,
-    conversations,
-    workloads,
+    find_workload,
 )
 
 BATCH = 1024  # tasks generated together when iterating, as long as they are small; the arrays then stay in cache
@@ -135,24 +133,6 @@ def prepare(spec: TaskSpec) -> Workload:
     workload = find_workload(spec.workload)
     workload.check(spec)
     return workload
-
-
-def find_workload(name: str) -> Workload:
-    """Return the workload with this name or at this `module:Name`."""
-    known = ":" in name or workloads.is_at_hand(name)
-    kind = workloads.get(name) if known or name not in conversations else conversations.get(name)
-    if not (isinstance(kind, type) and issubclass(kind, Workload)):
-        raise UsageError(f"{name} is not a workload; subclass eirkit.tasks.workload.Workload")
-    return kind()
-
-
-def units_of(names: Iterable[str]) -> Units:
-    """Return what tasks and steps of some workloads are called: their own words if all have the same.
-
-    Code beside a run is not loaded for its words.
-    """
-    found = {Units() if ":" in name else find_workload(name).units for name in names}
-    return found.pop() if len(found) == 1 else Units()
 
 
 def graph_of(task: TaskInstance) -> Graph:

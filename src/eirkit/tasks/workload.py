@@ -12,7 +12,7 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
 from pathlib import Path
@@ -374,9 +374,19 @@ def best_online(draws: Sequence[Draw | None], h: int) -> OnlineBest | None:
     return OnlineBest(missed, math.fsum(draw.fewest_missing(h) for draw in asking))
 
 
-def hindsight(fifo: float, online: float, belady: float) -> float | None:
-    """Return the share of the gap between FIFO and Belady that takes knowledge of the future; None if there is no gap.
+def find_workload(name: str) -> Workload:
+    """Return the workload with this name or at this `module:Name`."""
+    known = ":" in name or workloads.is_at_hand(name)
+    kind = workloads.get(name) if known or name not in conversations else conversations.get(name)
+    if not (isinstance(kind, type) and issubclass(kind, Workload)):
+        raise UsageError(f"{name} is not a workload; subclass eirkit.tasks.workload.Workload")
+    return kind()
 
-    FIFO and Belady are simulated, the bound is an expectation; what sampling puts outside 0 … 1 is cut off.
+
+def units_of(names: Iterable[str]) -> Units:
+    """Return what tasks and steps of some workloads are called: their own words if all have the same.
+
+    Code beside a run is not loaded for its words.
     """
-    return None if fifo <= belady else min(1.0, max(0.0, (online - belady) / (fifo - belady)))
+    found = {Units() if ":" in name else find_workload(name).units for name in names}
+    return found.pop() if len(found) == 1 else Units()

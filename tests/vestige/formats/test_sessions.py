@@ -13,7 +13,7 @@ from eirkit.logs.formats.sessions.codex_scripts import CodexScript, ScriptCall, 
 from eirkit.logs.tables import read_table
 from eirkit.logs.trajectory import KeptContext, Lines, LoggedUsage, Recording
 from eirkit.show.folders import page_for
-from eirkit.show.logs.coverage import sub_agents_section
+from eirkit.show.logs.sentences import sub_agents_section
 from eirkit.show.table import Table
 from tests import warm
 from tests.processes import completed

@@ -112,4 +112,4 @@ def stand_in(facts: Mapping[str, Any]) -> type[MemorySystem]:
 
 
 async def _unusable(*_: object) -> None:
-    raise NotImplementedError("a memory system of another process; use make_memory")
+    raise UsageError("a memory system of another process cannot be called here; make it with make_memory")

@@ -28,17 +28,21 @@ from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.logs.sources.remote import Location, Remote, as_location
 from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, Section, facts
-from eirkit.show.logs.coverage import coverage_facts, coverage_warnings, is_silent, split_facts, sub_agent_facts
 from eirkit.show.logs.sentences import (
     SIGNATURES,
     advice_lines,
     advice_rows,
     break_columns,
     break_counts,
+    coverage_facts,
+    coverage_warnings,
     goal_is_known,
     goal_runs,
     instruction_words,
+    is_silent,
     later_runs,
+    split_facts,
+    sub_agent_facts,
 )
 from eirkit.show.showing import FORMS
 from eirkit.show.table import Cell, Column, Table, counted

@@ -21,9 +21,9 @@ from eirkit.logs.formats.messages import arguments_of, shell_name, text_of
 from eirkit.logs.formats.run_builder import (
     RunBuilder,
     begins_with_info,
-    count_of,
     is_own_file,
     items_of,
+    logged_usage,
     mapping_of,
     skipped,
     string_of,
@@ -169,10 +169,8 @@ def _results(step: Step) -> list[Step]:
 def _usage(metrics: Mapping[str, Any]) -> LoggedUsage | None:
     if "prompt_tokens" not in metrics and "completion_tokens" not in metrics:
         return None
-    prompt = count_of(metrics.get("prompt_tokens"))
-    return LoggedUsage(
-        prompt, count_of(metrics.get("completion_tokens")), min(prompt, count_of(metrics.get("cached_tokens")))
-    )
+    prompt, written, cached = map(metrics.get, ("prompt_tokens", "completion_tokens", "cached_tokens"))
+    return logged_usage([prompt], [written], cached)
 
 
 _FIRST_CONTINUATION = ".cont-1.json"

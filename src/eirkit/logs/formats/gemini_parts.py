@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eirkit.logs.formats.messages import arguments_of, shell_name, text_of
-from eirkit.logs.formats.run_builder import RunBuilder, count_of, items_of, mapping_of, string_of
+from eirkit.logs.formats.run_builder import RunBuilder, items_of, logged_usage, mapping_of, string_of
 from eirkit.logs.trajectory import LoggedUsage
 
 _TRAILER = re.compile(
@@ -103,8 +103,6 @@ def call_ids(parts: object) -> Iterable[str]:
 
 def usage_of_parts(counts: Mapping[str, Any]) -> LoggedUsage | None:
     """Return the usage that a response's metadata states."""
-    given = count_of(counts.get("promptTokenCount"))
-    if not given:
-        return None
-    written = count_of(counts.get("candidatesTokenCount")) + count_of(counts.get("thoughtsTokenCount"))
-    return LoggedUsage(given, written, min(given, count_of(counts.get("cachedContentTokenCount"))))
+    written = map(counts.get, ("candidatesTokenCount", "thoughtsTokenCount"))
+    found = logged_usage([counts.get("promptTokenCount")], written, counts.get("cachedContentTokenCount"))
+    return found if found is not None and found.input_tokens else None

@@ -18,6 +18,7 @@ from eirkit.logs.formats.run_builder import (
     begins_with_info,
     count_of,
     items_of,
+    logged_usage,
     mapping_of,
     number_of,
     skipped,
@@ -139,7 +140,8 @@ def _reply(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _usage(event: Mapping[str, Any]) -> LoggedUsage | None:
     counts = mapping_of(mapping_of(event.get("output")).get("usage"))
-    if not counts:
+    names = ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write", "total_tokens", "output_tokens")
+    if not counts or logged_usage(map(counts.get, names), (), None) is None:
         return None
     fresh = count_of(counts.get("input_tokens"))
     cached = count_of(counts.get("input_tokens_cache_read"))

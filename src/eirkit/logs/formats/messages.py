@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.formats.run_builder import RunBuilder, items_of, string_of
+from eirkit.logs.formats.run_builder import RunBuilder, items_of, logged_usage, string_of
 from eirkit.logs.trajectory import Call, LoggedUsage, RecordedTurn
 
 SHELL_TOOLS = frozenset(
@@ -239,21 +239,15 @@ def usage_of(counts: object) -> LoggedUsage | None:
     if not isinstance(counts, dict):
         return None
     if "prompt_tokens" in counts or "completion_tokens" in counts:
-        total, details = _whole(counts.get("prompt_tokens")), counts.get("prompt_tokens_details")
+        details = counts.get("prompt_tokens_details")
         cached = details.get("cached_tokens") if isinstance(details, dict) else None
         cached = cached or counts.get("cache_read_tokens") or counts.get("cache_read_input_tokens")
-        return LoggedUsage(total, _whole(counts.get("completion_tokens")), min(total, _whole(cached)) if cached else 0)
+        return logged_usage([counts.get("prompt_tokens")], [counts.get("completion_tokens")], cached)
     if "input_tokens" in counts or "output_tokens" in counts:
-        cached = _whole(counts.get("cache_read_input_tokens"))
-        fresh = _whole(counts.get("input_tokens")) + _whole(counts.get("cache_creation_input_tokens"))
-        return LoggedUsage(fresh + cached, _whole(counts.get("output_tokens")), cached)
+        cached = counts.get("cache_read_input_tokens")
+        given = (counts.get("input_tokens"), counts.get("cache_creation_input_tokens"), cached)
+        return logged_usage(given, [counts.get("output_tokens")], cached)
     return None
-
-
-def _whole(value: object) -> int:
-    if type(value) is int and 0 <= value < 1 << 53:
-        return value
-    return int(value) if isinstance(value, float) and 0 <= value < 1 << 53 else 0
 
 
 def sequence_of(value: object) -> Sequence[Any]:

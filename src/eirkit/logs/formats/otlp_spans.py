@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from eirkit.facts import fact
 from eirkit.logs.formats.messages import arguments_of
-from eirkit.logs.formats.run_builder import count_of, items_of, mapping_of, number_of, string_of
+from eirkit.logs.formats.run_builder import items_of, logged_usage, mapping_of, number_of, string_of
 from eirkit.logs.trajectory import Evidence, FileRead, FileWrite, KeptContext, LoggedUsage, Touches, WriteKind
 
 AGENT = "invoke_agent"
@@ -208,10 +208,7 @@ def usage_of(span: OtlpSpan) -> LoggedUsage | None:
     outputs = next((given[name] for name in names if name in given), None)
     if inputs is None and outputs is None:
         return None
-    whole = count_of(inputs)
-    return LoggedUsage(
-        whole, count_of(outputs), min(whole, count_of(given.get("gen_ai.usage.cache_read.input_tokens")))
-    )
+    return logged_usage([inputs], [outputs], given.get("gen_ai.usage.cache_read.input_tokens"))
 
 
 def verdict_of(spans: Sequence[OtlpSpan]) -> tuple[float | None, bool | None]:

@@ -285,9 +285,29 @@ def count_of(value: object) -> int:
     return whole_number(value) or 0
 
 
+def logged_usage(given: Iterable[object], written: Iterable[object], cached: object) -> LoggedUsage | None:
+    """Return the usage of a response from stated numbers of tokens; None, which is unknown, if one is no number.
+
+    Args:
+        given: parts of the prompt, None where one is not stated.
+        written: parts of the reply.
+        cached: what of the prompt was read from a cache.
+    """
+    inputs, outputs, read = (_sum_of(parts) for parts in (given, written, (cached,)))
+    if inputs is None or outputs is None or read is None:
+        return None
+    return LoggedUsage(inputs, outputs, min(inputs, read))
+
+
+def _sum_of(stated: Iterable[object]) -> int | None:
+    found = [0 if one is None else whole_number(one) for one in stated]
+    known = [one for one in found if one is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
 def whole_number(value: object) -> int | None:
     """Return a number that is not negative, rounded down; None for anything else."""
-    number = number_of(value)
+    number = None if isinstance(value, bool) else number_of(value)
     return int(number) if number is not None and number >= 0 else None
 
 

@@ -7,6 +7,7 @@ paid for, too. A meter takes the lines of a log while the log's reader takes the
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -44,7 +45,7 @@ class Response:
         return self.prompt_tokens + self.output_tokens
 
 
-class ResponseMeter:
+class ResponseMeter(ABC):
     """Collects the responses of one log; what it is given besides lines of usage is ignored."""
 
     def __init__(self) -> None:
@@ -52,9 +53,9 @@ class ResponseMeter:
         self.found: dict[str, Response] = {}
         self.unknown: set[str] = set()  # responses with something else in place of a number of tokens
 
+    @abstractmethod
     def take(self, line: Line) -> None:
         """Take one line, or one message, of a log."""
-        raise NotImplementedError
 
     def responses(self) -> tuple[Response, ...]:
         """Return the responses in the order in which they came, with the session's folder where they have none."""

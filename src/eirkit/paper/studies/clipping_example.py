@@ -15,7 +15,7 @@ from eirkit.errors import MissingExtraError
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here
-from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
+from eirkit.logs.corpus.planted_corpus import PlantedCorpus, write_logs
 from eirkit.logs.tables import read_rows
 from eirkit.paper.studies.comparison import absent, exact, in_section
 from eirkit.paper.studies.recorded import folder_of, lacks, needed

@@ -16,9 +16,9 @@ from eirkit.tasks.generation import prepare
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.simulation.batch import count_misses
 from eirkit.tasks.simulation.plain import first_failure
-from eirkit.tasks.simulation.table import SIMULATION_MEASURES, batches, gap_closed, miss_rates
+from eirkit.tasks.simulation.table import SIMULATION_MEASURES, batches, gap_closed, hindsight, miss_rates
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import best_online, hindsight
+from eirkit.tasks.workload import best_online
 
 SEEDS = 6000
 ONLINE, HINDSIGHT = SIMULATION_MEASURES["online_miss_rate"], SIMULATION_MEASURES["hindsight"]

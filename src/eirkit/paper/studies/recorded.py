@@ -17,7 +17,7 @@ from eirkit.logs.cohorts.cohort import analyse_cohorts
 from eirkit.logs.cohorts.covariates import read_base_lines
 from eirkit.logs.cohorts.finding import AnalysisPlan
 from eirkit.logs.cohorts.size_failure import DEMAND_AS_SIZE
-from eirkit.logs.synthetic.validation import DISTRACTOR, known_cases, validate
+from eirkit.logs.demand.validation import DISTRACTOR, known_cases, validate
 from eirkit.logs.tables import is_analysis, read_analysis, read_rows
 from eirkit.paper.published import SLACK, paper_cohorts, value_of
 from eirkit.paper.studies.comparison import absent, banded, exact, in_section, listed, row_from, sectioned

@@ -11,7 +11,6 @@ from eirkit.logs.measures import COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Headline, Item, Listing, Page, Section, Series
 from eirkit.show.folders import pages, refuse_others
 from eirkit.show.logs.analysed import Analysed, read_analysed
-from eirkit.show.logs.coverage import coverage_section, coverage_warnings, is_silent, sub_agents_section
 from eirkit.show.logs.needs import (
     breaks_section,
     clipping_section,
@@ -24,11 +23,15 @@ from eirkit.show.logs.sentences import (
     GOAL_COLUMNS,
     advice_section,
     break_words,
+    coverage_section,
+    coverage_warnings,
     goal_is_known,
     goal_runs,
     is_reached,
+    is_silent,
     later_runs,
     need_sentence,
+    sub_agents_section,
 )
 from eirkit.show.table import Column, Table, counted, in_viewer, listed, number, share
 

@@ -14,14 +14,13 @@ from eirkit.findings.intervals import FEWEST_CLUSTERS
 from eirkit.findings.ranking import Ranking, rank
 from eirkit.findings.validity import doubt_of, system_remarks
 from eirkit.measures import Measure
-from eirkit.show.differences import measure_of
+from eirkit.show.comparison import measure_of
 from eirkit.show.folders import kind_of, maker_of, records_of
-from eirkit.show.runs.figures import AXES, FIGURES
+from eirkit.show.runs.comparison import AXES, FIGURES
 from eirkit.show.runs.folder import RunFacts, SweepFolder, read_sweep
 from eirkit.show.runs.next_runs import command_for
 from eirkit.show.table import counted, listed
-from eirkit.tasks.generation import units_of
-from eirkit.tasks.workload import Units
+from eirkit.tasks.workload import Units, units_of
 
 Row = Mapping[str, Any]
 FOLDER = "folder"

@@ -14,7 +14,7 @@ from eirkit.show.runs.answers import repair_of
 from eirkit.show.runs.command_line import evidence_command
 from eirkit.show.runs.folder import Evidence, read_evidence
 from eirkit.show.table import Column, Table, counted, listed, points, share
-from eirkit.tasks.generation import units_of
+from eirkit.tasks.workload import units_of
 
 Row = Mapping[str, Any]
 ARMS = tuple(one for one in ARM_MEASURES if one.id in ("control", "sham", "oracle"))

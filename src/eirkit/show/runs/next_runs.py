@@ -13,7 +13,7 @@ from eirkit.findings.ranking import MOST_TASKS
 from eirkit.runs.suite import AXES
 from eirkit.show.runs.command_line import sweep_command
 from eirkit.show.runs.folder import SweepFolder
-from eirkit.tasks.generation import find_workload
+from eirkit.tasks.workload import find_workload
 
 Row = Mapping[str, Any]
 MORE = "-more"  # added to the name of a folder

@@ -17,9 +17,9 @@ from eirkit.findings.intervals import half_width, mean_share
 from eirkit.findings.statistics import deviation
 from eirkit.measures import UNITS, Measure
 from eirkit.runs.control import CAPABILITY
-from eirkit.show.differences import measure_of
+from eirkit.show.comparison import measure_of
 from eirkit.show.document import Axis, Chart, Figure, Section, Series, anchor
-from eirkit.show.runs.figures import FIGURES
+from eirkit.show.runs.comparison import FIGURES
 from eirkit.show.runs.folder import Coordinates, Evidence, RunFacts, SweepFolder, in_order
 from eirkit.show.table import Column, Table, counted, listed
 

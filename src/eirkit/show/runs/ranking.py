@@ -9,7 +9,7 @@ from eirkit.findings.intervals import FEWEST_CLUSTERS
 from eirkit.findings.measures import MEMORY_MEASURES
 from eirkit.findings.ranking import MOST_TASKS, Lead, Ranking
 from eirkit.measures import Measure
-from eirkit.show.differences import measure_of
+from eirkit.show.comparison import measure_of
 from eirkit.show.document import Axis, Chart, Headline, Section, Series
 from eirkit.show.runs.choice import ABILITY, Choice
 from eirkit.show.table import Cell, Column, Table, counted, listed, number, points

@@ -17,8 +17,7 @@ from eirkit.findings.word_measures import (
 from eirkit.findings.word_totals import ALL, INSTRUCTION
 from eirkit.show.document import Headline, Section
 from eirkit.show.table import Column, Table, counted, in_viewer, share
-from eirkit.tasks.generation import units_of
-from eirkit.tasks.workload import Units
+from eirkit.tasks.workload import Units, units_of
 
 Row = Mapping[str, Any]
 SIDE_BY_SIDE = 5  # conditions in one table of abilities

@@ -31,9 +31,9 @@ from eirkit.show.viewer.run_index import RunIndex
 from eirkit.show.viewer.told import told_document
 from eirkit.tasks.cones import ancestors, cone_of
 from eirkit.tasks.conversations import ToldTask, ToldWorld, unspell
-from eirkit.tasks.generation import demand_of, generate, graph_of, prepare, units_of
+from eirkit.tasks.generation import demand_of, generate, graph_of, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec
-from eirkit.tasks.workload import Graph, Units
+from eirkit.tasks.workload import Graph, Units, units_of
 
 LONGEST = 5_000  # steps of a task that are shown
 _OF_DECISION = ("required", "retained", "missing", "unavailable", "restored", "submitted", "fault", "fetched")

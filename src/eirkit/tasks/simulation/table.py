@@ -24,7 +24,7 @@ from eirkit.tasks.policy import find_policy
 from eirkit.tasks.simulation.batch import Batch, Misses, count_misses
 from eirkit.tasks.simulation.plain import Recovery, first_failure, structure_of
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import OnlineBest, best_online, hindsight
+from eirkit.tasks.workload import OnlineBest, best_online
 
 FLOOR, CEILING = "fifo", "belady"  # the two ends of `gap_closed`
 _CHUNK_REFERENCES = 1 << 22  # references drawn together
@@ -264,3 +264,11 @@ def _best_online(spec: TaskSpec, h: int, recovery: Recovery) -> OnlineBest | Non
 def _demand(spec: TaskSpec) -> DemandCurve | None:
     workload = prepare(spec)
     return workload.demand(spec, ()) if workload.closed_form and spec.n <= _LONGEST_DEMAND else None
+
+
+def hindsight(fifo: float, online: float, belady: float) -> float | None:
+    """Return the share of the gap between FIFO and Belady that takes knowledge of the future; None if there is no gap.
+
+    FIFO and Belady are simulated, the bound is an expectation; what sampling puts outside 0 … 1 is cut off.
+    """
+    return None if fifo <= belady else min(1.0, max(0.0, (online - belady) / (fifo - belady)))

@@ -20,6 +20,7 @@ from eirkit.logs.formats.run_builder import (
     RunBuilder,
     count_of,
     items_of,
+    logged_usage,
     mapping_of,
     seconds_of,
     string_of,
@@ -27,7 +28,7 @@ from eirkit.logs.formats.run_builder import (
 )
 from eirkit.logs.formats.sessions.codex_scripts import CodexScript
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, formats
+from eirkit.logs.trajectory import MARKED, KeptContext, Recording, formats
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _SHELL_TOOLS = frozenset({"shell", "shell_command", "exec_command", "container.exec", "local_shell", "unified_exec"})
@@ -296,9 +297,9 @@ class _Rollout:
             return
         self.counted_total = total
         if self.builder.last_usage is None:
-            prompt = count_of(last.get("input_tokens"))
-            cached = min(prompt, count_of(last.get("cached_input_tokens")))
-            self.builder.use(LoggedUsage(prompt, count_of(last.get("output_tokens")), cached))
+            counts = map(last.get, ("input_tokens", "output_tokens", "cached_input_tokens"))
+            prompt, written, cached = counts
+            self.builder.use(logged_usage([prompt], [written], cached))
 
     def _roll_back(self, count: int) -> None:
         if 0 < count <= len(self.users_words):

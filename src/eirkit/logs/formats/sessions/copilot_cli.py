@@ -15,6 +15,7 @@ from eirkit.logs.formats.run_builder import (
     RunBuilder,
     count_of,
     items_of,
+    logged_usage,
     mapping_of,
     string_of,
     take_lines,
@@ -120,6 +121,5 @@ class _Session:
 
 
 def _usage(counts: Event) -> LoggedUsage | None:
-    given = count_of(counts.get("inputTokens"))
-    cached = min(given, count_of(counts.get("cacheReadTokens")))
-    return LoggedUsage(given, count_of(counts.get("outputTokens")), cached) if given else None
+    found = logged_usage([counts.get("inputTokens")], [counts.get("outputTokens")], counts.get("cacheReadTokens"))
+    return found if found is not None and found.input_tokens else None

@@ -14,8 +14,8 @@ from eirkit.logs.formats.gemini_parts import answer, ask, call_ids, part_texts, 
 from eirkit.logs.formats.messages import text_of
 from eirkit.logs.formats.run_builder import (
     RunBuilder,
-    count_of,
     items_of,
+    logged_usage,
     mapping_of,
     seconds_of,
     string_of,
@@ -199,6 +199,4 @@ def _output(result: object) -> str:
 def _usage(tokens: Mapping[str, Any]) -> LoggedUsage | None:
     if not tokens:
         return None
-    given = count_of(tokens.get("input"))
-    written = count_of(tokens.get("output")) + count_of(tokens.get("thoughts"))
-    return LoggedUsage(given, written, min(given, count_of(tokens.get("cached"))))
+    return logged_usage([tokens.get("input")], map(tokens.get, ("output", "thoughts")), tokens.get("cached"))

@@ -16,13 +16,14 @@ from eirkit.logs.formats.run_builder import (
     RunBuilder,
     count_of,
     is_own_file,
+    logged_usage,
     mapping_of,
     string_of,
     take_lines,
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
 from eirkit.logs.sources.members import Folder
-from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, formats
+from eirkit.logs.trajectory import MARKED, KeptContext, Recording, formats
 
 Object = Mapping[str, Any]
 
@@ -164,9 +165,9 @@ class _Wire:
             ("inputOther", "inputCacheRead", "inputCacheCreation"),
             ("input_other", "input_cache_read", "input_cache_creation"),
         )
-        parts = next(([count_of(counts.get(name)) for name in own] for own in names if own[0] in counts), None)
+        parts = next(([counts.get(name) for name in own] for own in names if own[0] in counts), None)
         if parts is not None and self.builder.turn_count:
-            self.builder.use(LoggedUsage(sum(parts), count_of(counts.get("output")), parts[1]))
+            self.builder.use(logged_usage(parts, [counts.get("output")], parts[1]))
 
     def _compact(self, record: Object) -> None:
         summary = string_of(record.get("contextSummary")) or string_of(record.get("summary"))

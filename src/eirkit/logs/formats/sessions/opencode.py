@@ -18,6 +18,7 @@ from eirkit.logs.formats.run_builder import (
     count_of,
     is_own_file,
     items_of,
+    logged_usage,
     mapping_of,
     seconds_of,
     skipped,
@@ -208,6 +209,5 @@ def _usage(tokens: Object) -> LoggedUsage | None:
     if not tokens:
         return None
     cache = mapping_of(tokens.get("cache"))
-    cached = count_of(cache.get("read"))
-    given = count_of(tokens.get("input")) + cached + count_of(cache.get("write"))
-    return LoggedUsage(given, count_of(tokens.get("output")) + count_of(tokens.get("reasoning")), cached)
+    given = (tokens.get("input"), cache.get("read"), cache.get("write"))
+    return logged_usage(given, map(tokens.get, ("output", "reasoning")), cache.get("read"))

@@ -14,9 +14,9 @@ from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import arguments_of, shell_name, take_reply, text_of
 from eirkit.logs.formats.run_builder import (
     RunBuilder,
-    count_of,
     is_own_file,
     items_of,
+    logged_usage,
     mapping_of,
     skipped,
     string_of,
@@ -199,9 +199,9 @@ def _answer_each(builder: RunBuilder, block: Object) -> None:
 
 
 def _usage(counts: Object) -> LoggedUsage | None:
-    cached = count_of(counts.get("cacheReadTokens"))
-    given = count_of(counts.get("inputTokens")) + cached + count_of(counts.get("cacheWriteTokens"))
-    return LoggedUsage(given, count_of(counts.get("outputTokens")), cached) if given else None
+    given = map(counts.get, ("inputTokens", "cacheReadTokens", "cacheWriteTokens"))
+    found = logged_usage(given, [counts.get("outputTokens")], counts.get("cacheReadTokens"))
+    return found if found is not None and found.input_tokens else None
 
 
 @formats.add("amp")
@@ -246,9 +246,9 @@ def _take_amp(builder: RunBuilder, message: Object, usage: Object) -> None:
     if message.get("role") == "assistant":
         builder.begin()
         builder.say(text_of([block for block in blocks if block.get("type") == "text"]))
-        cached = count_of(usage.get("cacheReadInputTokens"))
-        given = count_of(usage.get("inputTokens")) + cached + count_of(usage.get("cacheCreationInputTokens"))
-        builder.use(LoggedUsage(given, count_of(usage.get("outputTokens")), cached) if given else None)
+        given = map(usage.get, ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"))
+        found = logged_usage(given, [usage.get("outputTokens")], usage.get("cacheReadInputTokens"))
+        builder.use(found if found is not None and found.input_tokens else None)
         for block in blocks:
             if block.get("type") == "tool_use":
                 _ask_amp(builder, block)

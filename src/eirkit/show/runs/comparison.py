@@ -1,44 +1,110 @@
-"""Compares two `lacuna run` folders: matches their cells, pairs runs by task and seed, and warns about confounds."""
+"""Compares two `lacuna run` folders: matches their cells, pairs runs by task and seed, and warns about confounds.
+
+`FIGURES` are what runs are compared and ranked by, and `AXES` the settings on which cells differ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from eirkit.errors import InputFileError
+from eirkit.findings.causes import CAUSES, Cause
+from eirkit.findings.fates import FATES, Fate, pool_fates
 from eirkit.findings.validity import is_withheld, system_remarks
-from eirkit.show.differences import (
-    COSTS,
-    Comparison,
-    Difference,
-    MeasuredPair,
-    SettingChange,
-    changes_between,
-    difference_of,
-    group_of,
-)
-from eirkit.show.folders import comparers
+from eirkit.show.comparison import COSTS, Comparison, Difference, MeasuredPair, SettingChange, difference_of, group_of
+from eirkit.show.folders import changes_between, comparers
 from eirkit.show.runs.command_line import seeds_text
-from eirkit.show.runs.figures import AXES, FIGURES, Figure
 from eirkit.show.runs.folder import (
     TASK_AXES,
     Coordinates,
     RunFacts,
     SweepFolder,
+    condition_of,
     read_sweep,
 )
-from eirkit.tasks.generation import units_of
+from eirkit.tasks.workload import units_of
 
 Row = Mapping[str, Any]
+Figure = Callable[[RunFacts], float | None]
 Match = tuple[RunFacts, RunFacts]  # two runs of the same task
 OF_LOSS = ("state_supply", "cascade")  # reported only if neither side failed its control
 
 
 _TASK_SHAPE = ("workload", "n", "m", "lookback", "fan_in", *TASK_AXES)  # what a task is generated from
 OF_TASK = ("workload", *TASK_AXES)  # runs that differ in these share at most the graph
+
+
+def _cause(cause: Cause, run: RunFacts) -> float:
+    return run.score.error_shares[cause]
+
+
+def _fate(fate: Fate, run: RunFacts) -> float | None:
+    """Return the share of needed records with this fate; None if no record was needed."""
+    return None if run.memory is None else pool_fates([run.memory["fates"]]).of(fate)
+
+
+def _milliseconds(seconds: str, calls: str, run: RunFacts) -> float | None:
+    if run.memory is None or not run.memory[calls]:
+        return None
+    return float(1000 * run.memory[seconds] / run.memory[calls])
+
+
+def _of_memory(name: str, run: RunFacts) -> float | None:
+    found = None if run.memory is None else run.memory[name]
+    return None if found is None else float(found)
+
+
+def _memory_tokens(run: RunFacts) -> float | None:
+    return None if run.memory is None else float(run.memory["input_tokens"] + run.memory["output_tokens"])
+
+
+def _of_agent(name: str, run: RunFacts) -> float | None:
+    found = run.usage.get(name)
+    return None if found is None else float(found)
+
+
+def _agent_tokens(run: RunFacts) -> float | None:
+    if "input_tokens" not in run.usage or run.usage.get("unreported_calls"):
+        return None
+    return float(run.usage["input_tokens"] + run.usage["output_tokens"])
+
+
+FIGURES: Mapping[str, Figure] = {
+    "accuracy": lambda run: run.score.accuracy,
+    "final_accuracy": lambda run: float(run.score.final_correct),
+    "miss_rate": lambda run: run.score.miss_rate,
+    **{cause: partial(_cause, cause) for cause in CAUSES},
+    **{fate: partial(_fate, fate) for fate in FATES},
+    "write_ms": partial(_milliseconds, "write_seconds", "writes"),
+    "search_ms": partial(_milliseconds, "search_seconds", "searches"),
+    "records": partial(_of_memory, "records"),
+    "bytes": partial(_of_memory, "bytes"),
+    "model_calls": partial(_of_memory, "model_calls"),
+    "memory_tokens": _memory_tokens,
+    "memory_cost_usd": partial(_of_memory, "cost_usd"),
+    "calls": partial(_of_agent, "calls"),
+    "agent_tokens": _agent_tokens,
+    "cost_usd": partial(_of_agent, "cost_usd"),
+}
+
+
+def _of_task(name: str, row: Row) -> Any:
+    return row.get(name)
+
+
+AXES: Mapping[str, Callable[[Row], Any]] = {
+    "workload": lambda row: row["workload"],
+    "model": lambda row: row["model"],
+    "memory": condition_of,
+    **{name: itemgetter(name) for name in ("n", "m", "lookback", "fan_in", "h", "b_oracle", "b")},
+    **{name: partial(_of_task, name) for name in TASK_AXES},
+}
 
 
 def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:

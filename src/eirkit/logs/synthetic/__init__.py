@@ -1,1 +1,0 @@
-"""Synthetic corpora with known effects and dependencies, for validating the analysis."""
