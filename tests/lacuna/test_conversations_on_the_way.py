@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from eirkit.agents.models.reader import make_reader
 from eirkit.agents.telemetry import Trace
 from eirkit.cli import main
 from eirkit.errors import SpecError, UsageError
-from eirkit.findings.instructions import standing_at_answers
+from eirkit.findings.instructions import instruction_record, standing_at_answers
 from eirkit.runs.cells import Access
 from eirkit.runs.conversations import judge_told, told_session
 from eirkit.runs.store import scan_runs
@@ -204,3 +206,15 @@ def test_thoughts_and_the_last_line_of_a_reply_that_was_cut_are_not_read(reply, 
     session.receive(Reply(reply.text.format(task.language.table["unknown"]), finish=reply.finish))
     (decision,) = session.drain()
     assert (decision.fault, decision.submitted is None) == (fault, fault is not None)
+
+
+def test_what_a_model_thinks_aloud_keeps_and_breaks_no_instruction():
+    (task,) = tasks(SHORT, range(1))
+    _, trace = run(task, WHOLE)
+    aloud = [
+        replace(one, reply=replace(one.reply, text=f"<think>So it must be.</think>{one.reply.text}"))
+        for one in trace.exchanges
+    ]
+    record = instruction_record(task, trace)
+    assert record["asked"] > 0
+    assert instruction_record(task, SimpleNamespace(exchanges=aloud)) == record

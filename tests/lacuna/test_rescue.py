@@ -292,7 +292,7 @@ def test_the_profile_of_a_memory_is_named_and_shown(capsys, tmp_path):
     shown = " ".join(capsys.readouterr().out.split())
     assert "Drawer (store-only) did not return an input" in shown
     assert "Drawer (store-only): on: the drawer; off: its lock: no key" in shown
-    assert shown.endswith("--memory-set Drawer.profile=store-only --seeds 0:1 --model reference/recoverer")
+    assert shown.endswith(f"next: eirkit report {tmp_path / 'out'}")
     index = RunIndex(tmp_path / "out")
     index.refresh()
     rows = index.table().page(Query(), 0, 100)["rows"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from eirkit.agents.conversing import without_marker
+from eirkit.agents.protocol import set_aside
 from eirkit.agents.telemetry import Trace
 from eirkit.tasks.conversations import ToldWorld
 from eirkit.tasks.words.truth import statements_of
@@ -87,7 +88,7 @@ def instruction_record(task: ToldWorld, trace: Trace) -> dict[str, int]:
     for exchange in trace.exchanges:
         if not exchange.t:
             continue  # a summary
-        said = without_marker(exchange.reply.text)
+        said = without_marker(set_aside(exchange.reply.text)[0])
         # What a server compacted nobody can read, so why an instruction was not kept is then unknown.
         seen = None if exchange.is_compacted else "\n".join(message.content for message in exchange.request.messages)
         for state in standing[exchange.t - 1]:
