@@ -47,7 +47,7 @@ def make_pages(root: Path) -> dict[str, str]:
         "compact-page": ("report", root / "compact", "--out", root / "compact.html"),
         "week": ("vestige", "week", write_metered(root / "logs" / "metered.jsonl"), "--until", "2026-03-03",
                  "--format", "html", "--output", root / "week.html"),
-        "compare": ("compare", words, words, "--out", root / "compare.html"),
+        "compare": ("compare", words, shutil.copytree(words, root / "again"), "--out", root / "compare.html"),
         "rescue-page": ("report", rescue, "--out", root / "rescue-report.html"),
     }  # fmt: skip
     for name, given in commands.items():
