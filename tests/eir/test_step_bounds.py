@@ -13,8 +13,15 @@ import pytest
 
 from eirkit.eir.demand import StepBound
 from eirkit.eir.lossy import EQUAL, Frontier
-from eirkit.eir.luck import pair_tails, rate_distortion, record_tails, weighted_tails
-from eirkit.eir.step_bounds import ChainedMaximum, UniformRecords, WeightedRecords
+from eirkit.eir.step_bounds import (
+    ChainedMaximum,
+    UniformRecords,
+    WeightedRecords,
+    pair_tails,
+    rate_distortion,
+    record_tails,
+    weighted_tails,
+)
 
 RECORD_BITS = math.log2(10_000)
 STANDARD = [fraction * 16 * RECORD_BITS for fraction in np.linspace(0, 1, 33)]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from eirkit.eir.lossy import Frontier
-from eirkit.eir.luck import different_tails, record_tails
+from eirkit.eir.step_bounds import different_tails, record_tails
 from eirkit.tasks.words.floor import AskedValues, asked_values
 from eirkit.tasks.words.truth import answers
 from eirkit.tasks.words.world import PRESETS, generate_world

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from eirkit.eir.luck import Tails, different_tails
+from eirkit.eir.step_bounds import Tails, different_tails
 from eirkit.tasks.words.truth import Key, Knowledge, answers
 from eirkit.tasks.words.world import (
     ATTRIBUTES,
