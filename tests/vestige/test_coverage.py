@@ -79,6 +79,30 @@ def test_a_command_on_files_that_the_log_does_not_name_is_not_understood(command
     assert interpret(recording, len).unclear_calls == (("bash", 1),)
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Read", {"place": "a.py"}),
+        ("Read", {"file_path": ["a.py"]}),
+        ("Edit", {"place": "a.py", "old_string": "x", "new_string": "y"}),
+        ("write_file", {"content": "x"}),
+        ("str_replace_editor", {"command": "view", "place": "a.py"}),
+        ("str_replace_editor", {"command": "rename", "path": "a.py"}),
+        ("apply_patch", {"input": "*** Begin\n"}),
+        ("move_file", {"from": "a.py", "to": "b.py"}),
+    ],
+)
+def test_a_call_of_a_known_tool_that_names_no_file_is_not_understood(tool: str, arguments: dict[str, Any]) -> None:
+    calls = [
+        Call(tool, arguments, "x = 1\n"),
+        Call(tool, {}, "Error: the file is missing", failed=True),
+        Call("Read", {"file_path": "a.py"}, "x = 1\n"),
+        Call("Grep", {"pattern": "x"}, "No matches found"),
+    ]
+    recording = Recording("r", "t", "made", "made", tuple(RecordedTurn(calls=(call,)) for call in calls))
+    assert interpret(recording, len).unclear_calls == ((tool, 1),)
+
+
 def test_names_that_the_run_has_met_are_known() -> None:
     met = Call("bash", {"command": "cat a.py b.py"}, "x\ny\n")
     commands = (

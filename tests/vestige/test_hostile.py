@@ -123,10 +123,13 @@ def test_a_hostile_file_is_named_with_a_reason_and_costs_no_other(name: str, tmp
 def test_a_database_with_a_damaged_schema_is_named_and_costs_no_other_file(name: str, tmp_path: Path) -> None:
     (tmp_path / "sessions.db").write_bytes(damaged_schema())
     (tmp_path / "zz.jsonl").write_bytes(SOUND)
-    assert [getattr(item, "run_id", None) for item in read_corpus([tmp_path])] == ["r"]
+    named, run = read_corpus([tmp_path])
     (skipped,) = read_corpus([tmp_path / "sessions.db"], format=name)
-    assert isinstance(skipped, Skipped)
-    assert "restore the file" in skipped.reason
+    assert not isinstance(run, Skipped)
+    assert run.run_id == "r"
+    for one in (named, skipped):
+        assert isinstance(one, Skipped)
+        assert "restore the file" in one.reason
 
 
 @every_format

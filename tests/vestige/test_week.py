@@ -218,6 +218,7 @@ def test_the_screen_fits(home: Path) -> None:
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 75
     assert "Worth doing" in lines
+    assert lines[-1] == "next: eirkit vestige analyze ~/.claude/projects --out analysis"
 
 
 def test_the_page_is_written(home: Path, tmp_path: Path) -> None:

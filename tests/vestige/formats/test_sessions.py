@@ -18,7 +18,7 @@ from eirkit.show.table import Table
 from tests import warm
 from tests.processes import completed
 from tests.vestige.formats.logs import as_lines, only_run, read_with
-from tests.vestige.formats.samples import sample_files, write_sample
+from tests.vestige.formats.samples import langfuse, sample_files, write_sample
 from tests.vestige.formats.test_codex import META, item, line, said
 from tests.vestige.test_hostile import analyze
 
@@ -357,6 +357,12 @@ def test_exported_traces_tell_calls_results_and_usage(name: str, file: str, tmp_
     assert [(write.removed, write.added) for turn in turns for write in turn.writes] == [("x = 1", "x = 2")]
     assert run.turns[0].usage == LoggedUsage(2_000, 20, 100)
     assert [turn.text for turn in run.turns] == ["", "", "Done."]
+
+
+@pytest.mark.parametrize("bad", ["many", -1, True, [3]])
+def test_a_trace_with_counts_that_are_no_numbers_has_an_unknown_usage(bad: object, tmp_path: Path) -> None:
+    rows = [row | {"usage_details": langfuse.COUNTS | {"input": bad}} for row in langfuse.ROWS]
+    assert only_run("langfuse", as_lines(tmp_path / "rows.jsonl", rows)).turns[0].usage is None
 
 
 def test_rows_of_a_trace_are_read_in_the_order_of_their_times(tmp_path: Path) -> None:

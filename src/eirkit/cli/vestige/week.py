@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -100,11 +102,21 @@ def _answer(
         "prices": {"as_of": price_dates(known, [row["model"] for row in sums["models"]])},
         "skipped": [{"source": one.source, "reason": one.reason} for log in found.logs for one in log.skipped],
     }
-    document = week_document(data, stretch.zone, repeated("--since", since or "", "--json"))
+    roots = Counter(place.root for place in places).most_common(1)  # the folder with most of the logs
+    then = " ".join(["eirkit vestige analyze", *(_typed(root) for root, _ in roots), "--out analysis"])
+    document = week_document(data, stretch.zone, repeated("--since", since or "", "--json"), then)
     if page is not None:
         write_file(page, render(document.page()).rstrip("\n"))
         say(f"written to {page}")
     show(document)
+
+
+def _typed(folder: Path) -> str:
+    """Return a folder as one would type it: below the home folder from `~` on."""
+    try:
+        return f"~/{shlex.quote(str(folder.relative_to(Path.home())))}"
+    except ValueError:
+        return shlex.quote(str(folder))
 
 
 def stretch_of(since: str | None, until: str | None, now: Callable[[], float]) -> Stretch:

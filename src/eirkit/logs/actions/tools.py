@@ -12,6 +12,7 @@ from typing import Any
 
 from eirkit.logs.actions.view_tools import (
     NOTHING_TOUCHED,
+    PATHS,
     Tool,
     failed,
     first_of,
@@ -238,6 +239,24 @@ TOOLS: Mapping[str, Tool] = {
     **dict.fromkeys(("read_many_files", "read_multiple_files"), view_many),
     "move_file": move,
 }
+
+
+_ONE_FILE = {view, create, make_file, replace_text, edit_event, insert, change, delete}
+
+
+def is_unclear(tool: Tool, call: Call, state: ShellState) -> bool:
+    """Return whether a call that touched nothing did touch something, as far as one can tell: it did not fail.
+
+    Its arguments then have names that the table does not know, such as those of a newer version of the agent.
+    """
+    if failed(call):
+        return False
+    if tool is editor:
+        tool = _EDITOR_VERBS.get(str(call.arguments.get("command", "")), patch)
+    if tool is move:
+        return first_of(call.arguments, ("source",)) is None or first_of(call.arguments, ("destination",)) is None
+    is_unnamed = first_of(call.arguments, PATHS) is None and state.open_file is None
+    return tool is patch or (tool in _ONE_FILE and is_unnamed)
 
 
 def tool_named(name: str) -> Tool | None:

@@ -1,9 +1,9 @@
 """Turns a `Recording` into a `Trajectory`: which files each turn read and wrote, and which calls were understood.
 
 A read is a file whose content the action showed to the agent; a write is a file whose content it changed.
-`docs/design/what-an-action-touched.md` defines what counts. A call is understood if its tool is in the table of tools,
-if it is a shell command or a program, or if its tool neither shows nor changes files. A log of an agent whose tools are
-unknown must not look like a run that read nothing.
+`docs/design/what-an-action-touched.md` defines what counts. A call is understood if its tool is in the table of tools
+and its arguments name the files, if it is a shell command or a program, or if its tool neither shows nor changes
+files. A log of an agent whose tools are unknown must not look like a run that read nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from eirkit.facts import fact, replace
 from eirkit.limits import check_time
-from eirkit.logs.actions.tools import name_on_server, tool_named
+from eirkit.logs.actions.tools import is_unclear, name_on_server, tool_named
 from eirkit.logs.actions.view_tools import NOTHING_TOUCHED
 from eirkit.logs.shell.effects import remember, shell_touches
 from eirkit.logs.shell.state import ShellState
@@ -154,6 +154,8 @@ def _tool_touches(call: Call, state: ShellState) -> Touches:
     if tool is None:
         return NOTHING_TOUCHED
     touches = tool(call, state)
+    if not touches.reads and not touches.writes and is_unclear(tool, call, state):
+        state.unclear_calls[call.tool] += 1
     for write in touches.writes:
         remember(state, write)
     return touches
@@ -237,8 +239,8 @@ def coverage_of(recording: Recording, unclear_calls: Iterable[tuple[str, int]] =
 
     Args:
         recording: the run as its log records it.
-        unclear_calls: tools with the number of calls whose commands were not followed to their end, or touched files
-            that the log does not name.
+        unclear_calls: tools with the number of calls whose commands were not followed to their end, or that touched
+            files that the log, or the arguments known to the table of tools, do not name.
     """
     is_known = recording.domain == "entities"  # every call of a tool over entities names what it touches
     turns = [turn for turn in recording.turns if turn.calls and not turn.rejected]
@@ -257,7 +259,7 @@ def coverage_of(recording: Recording, unclear_calls: Iterable[tuple[str, int]] =
 
 @lru_cache(maxsize=256)  # asked about every call, and a log has few tools
 def is_understood(tool: str) -> bool:
-    """Return whether it is known what calls of a tool read and write, whatever their arguments."""
+    """Return whether it is known what calls of a tool read and write, if their arguments name it."""
     name = tool.lower()
     is_silent = name in NO_FILES or name_on_server(name) in NO_FILES or _ELSEWHERE.match(name) is not None
     return is_silent or tool_named(tool) is not None

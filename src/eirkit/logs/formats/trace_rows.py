@@ -16,9 +16,17 @@ from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import arguments_of, native_calls, text_of, usage_of
 from eirkit.logs.formats.otlp import runs_of
 from eirkit.logs.formats.otlp_spans import AGENT, TOOL, OtlpSpan, as_text, structured
-from eirkit.logs.formats.run_builder import count_of, items_of, mapping_of, objects_by_line, skipped, string_of
+from eirkit.logs.formats.run_builder import (
+    count_of,
+    items_of,
+    logged_usage,
+    mapping_of,
+    objects_by_line,
+    skipped,
+    string_of,
+)
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import MARKED, Recording, formats
+from eirkit.logs.trajectory import MARKED, LoggedUsage, Recording, formats
 
 Row = Mapping[str, Any]
 
@@ -158,17 +166,18 @@ def _langfuse_span(row: Row) -> OtlpSpan | None:
 def _langfuse_counts(counts: Row) -> dict[str, Any]:
     if "input" not in counts and "output" not in counts:
         return _counted(counts)
-    cached = sum(
-        count_of(value) for name, value in counts.items() if name.startswith("input_cache") or "cache_read" in name
-    )
     # The parts of the input are counted apart: `input` is what was neither cached nor written to the cache.
-    whole = sum(count_of(value) for name, value in counts.items() if name.startswith(("input", "cache_")))
-    names = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.usage.cache_read.input_tokens"
-    return dict(zip(names, (whole, count_of(counts.get("output")), cached), strict=True))
+    whole = [value for name, value in counts.items() if name.startswith(("input", "cache_"))]
+    read = (value for name, value in counts.items() if name.startswith("input_cache") or "cache_read" in name)
+    return _named(logged_usage(whole, [counts.get("output")], sum(map(count_of, read))))
 
 
 def _counted(counts: Row) -> dict[str, Any]:
-    usage = usage_of(dict(counts))
+    return _named(usage_of(dict(counts)))
+
+
+def _named(usage: LoggedUsage | None) -> dict[str, Any]:
+    """Return the attributes of a usage; none if it is unknown."""
     if usage is None:
         return {}
     names = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.usage.cache_read.input_tokens"

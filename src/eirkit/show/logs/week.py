@@ -59,11 +59,12 @@ def price_dates(prices: PriceList, models: Sequence[str]) -> list[str]:
     return sorted({by_name[name].as_of.isoformat() for name in found if name is not None})
 
 
-def week_document(data: Mapping[str, Any], zone: tzinfo | None, command: str) -> Document:
+def week_document(data: Mapping[str, Any], zone: tzinfo | None, command: str, then: str = "") -> Document:
     """Return the document of a week.
 
     Args:
         command: what was typed, without its `--since`.
+        then: what to run next where something was logged.
     """
     span = f"{_day(data['since'], zone)} to {_day(data['until'], zone)}"
     where = f" in {Path(data['project']).name}" if data["project"] else ""
@@ -84,7 +85,7 @@ def week_document(data: Mapping[str, Any], zone: tzinfo | None, command: str) ->
         Section("Everything by project, model and agent", (), tuple(_groups(data))),
         *(Section(one.title, (), (one,)) for one in _lists(data) if one.rows),
     )
-    return Document("week", title, tuple(_answer(data, span)), data, tuple(sections), details)
+    return Document("week", title, tuple(_answer(data, span)), data, tuple(sections), details, next=then)
 
 
 def _day(at: float, zone: tzinfo | None) -> str:
