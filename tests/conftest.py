@@ -60,6 +60,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(GARBAGE)
 
 
+def pytest_unconfigure() -> None:
+    """Give them back, or DuckDB reports each of its own objects as lost when the interpreter ends."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def nothing_left_running(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail where a process that a module's tests started is alive after them, and end it."""
