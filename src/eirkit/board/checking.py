@@ -251,13 +251,13 @@ def _made_anew(folder: Path, request: CheckRequest, anew: RunAgain) -> Iterator[
             able[is_candidate(cells[name])].append(record)
     replays = Replays(folder, request.plugins, largest_block=LARGEST_EVENTS)
     for is_own, records in able.items():
-        for record in _drawn(records, request, folder.name):
+        for one in _drawn(records, request, folder.name):
             if is_own:
-                anew.runs[record["cell"]] += 1
+                anew.runs[one["cell"]] += 1
             else:
                 anew.references += 1
-            if wrong := replays.made_anew(record):
-                yield f"run {record['run']}: {wrong}"
+            if wrong := replays.made_anew(one):
+                yield f"run {one['run']}: {wrong}"
 
 
 def _drawn(records: Sequence[Mapping[str, Any]], request: CheckRequest, part: str) -> list[Mapping[str, Any]]:
