@@ -52,6 +52,7 @@ class ContextLoss:
     live_tokens: int  # of files in the context that the run used later
     dropped_tokens: int  # of these, not carried over
     reread_tokens: int  # that reading them again showed
+    overwritten_tokens: int  # dropped ones of files that were edited without reading them again
     unknown_tokens: int  # of which the log does not say whether they stayed
     shrunk_tokens: int | None  # of the whole context, if the log says so
     measured: bool  # whether the run used a file later, so that the above is known
@@ -183,8 +184,9 @@ class _RunFacts:
                 yield FileReading(*about, path, tokens, again)
 
     def losses(self) -> Iterator[ContextLoss]:
-        names = ("cut", "kind", "live_tokens", "dropped_tokens", "reread_tokens", "unknown_tokens", "shrunk_tokens")
-        for turn, *counts in self._rows("breaks", (*names, "measured")):
+        tokens = ("live", "dropped", "reread", "overwritten", "unknown", "shrunk")
+        names = ("cut", "kind", *(f"{name}_tokens" for name in tokens), "measured")
+        for turn, *counts in self._rows("breaks", names):
             if about := self._about(turn):
                 yield ContextLoss(*about, *counts)
 

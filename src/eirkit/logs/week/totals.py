@@ -310,7 +310,7 @@ def advice(chosen: Sequence[Any]) -> list[dict[str, Any]]:
         {**_where(one), "kind": "compaction", "turn": one.turn, "subject": one.kind, "tokens": one.dropped_tokens}
         | {"count": one.reread_tokens}
         for one in _largest(chosen, ContextLoss, lambda one: one.dropped_tokens)
-        if one.dropped_tokens >= LEAST_TOKENS
+        if min(one.dropped_tokens, one.reread_tokens + one.overwritten_tokens) >= LEAST_TOKENS
     ]
     hidden = [
         {**_where(one), "kind": "clip", "turn": one.turn, "subject": one.paths, "tokens": one.tokens}

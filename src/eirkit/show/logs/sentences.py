@@ -203,8 +203,9 @@ def _words(thing: Mapping[str, Any]) -> str:
         again = f"{subject}, or a part of it, was shown again {counted(thing['count'], 'time')}{runs} though unchanged"
         return f"{again}: note what matters of it in the agent's memory file, or split it."
     if thing["kind"] == "compaction":
-        again = f"; reading them again took {counted(thing['count'], 'token')}" if thing["count"] else ""
-        return f"A {subject} dropped files that were still needed{again}: compact between tasks, or name what to keep."
+        again = f"reading them again took {counted(thing['count'], 'token')}"
+        told = again if thing["count"] else "they were edited without reading them again"
+        return f"A {subject} dropped files that later work used; {told}: compact between tasks, or name what to keep."
     if thing["kind"] == "instruction":
         lost = f"{_quoted(subject)} was lost at the compaction before turn {thing['cut']}"
         return f"{lost}, then broken ({thing['by'][:60]}): put it into the agent's instruction file."
