@@ -121,6 +121,9 @@ def test_the_runs_to_repeat_are_drawn_anew_and_the_draw_is_told(made, tmp_path, 
         assert run(["board", str(made / "all"), "--out", str(tmp_path / str(number)), "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         (seed,) = found["rerun"]["seeds"]
+        assert sorted(one["made_anew"] for one in found["tracks"][0]["entries"]) == [0, 0, 0, 1]
+        pages = [path.read_text() for path in (tmp_path / str(number) / "entries").iterdir()]
+        assert sum("none of its runs was drawn" in page for page in pages) == 3
         assert json.loads((tmp_path / str(number) / DATA).read_text())["rerun"] == found["rerun"]
         assert f"--rerun-seed {seed}" in (tmp_path / str(number) / INDEX).read_text()
         seeds.add(seed)
@@ -173,8 +176,10 @@ def test_a_system_is_submitted_and_ranked_where_it_is_not_installed(tmp_path, ca
     capsys.readouterr()
     assert run(["board", str(tmp_path / "all"), "--out", str(tmp_path / "site"), "--json"]) == 0
     (track,) = json.loads(capsys.readouterr().out)["tracks"]
-    assert (track["title"], track["entries"][0]["made_anew"]) == ("words · preset = small · 8 worlds", 1)
+    assert (track["title"], track["entries"][0]["made_anew"]) == ("words · preset = small · 8 worlds", 0)
     page = next((tmp_path / "site" / "entries").iterdir()).read_text()
+    assert "none: its memory is no script of eirkit" in page
+    assert "0 of memories and 1 of null and sham were also run again" in (tmp_path / "site" / INDEX).read_text()
     assert "of scored questions are right" in page
     assert "of scored steps, mean" not in page
 

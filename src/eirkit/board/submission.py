@@ -111,7 +111,7 @@ def _refuse(folder: Path, out: Path, name: str, suite: Suite) -> None:
         raise UsageError(f"{out} is not empty or lies in {folder}; choose a new folder for --out")
     if not suite.texts:
         raise InputFileError(f"{folder} was run with --no-texts, so nothing in it can be checked; run it with texts")
-    if not any(_is_candidate(cell) for cell, _ in suite.plan()):
+    if not any(is_candidate(cell) for cell, _ in suite.plan()):
         raise InputFileError(f"{folder} has no run of a memory system; run one with --memory, such as --memory bm25")
     sweep = read_sweep(folder)
     if sweep.scored < sweep.planned:
@@ -137,7 +137,8 @@ def _source(folder: Path, manifest: Manifest, path: str) -> Path:
     raise InputFileError(f"{path} is not the file that {folder} was run with; restore it, or run the sweep again")
 
 
-def _is_candidate(cell: Cell) -> bool:
+def is_candidate(cell: Cell) -> bool:
+    """Return whether a cell has a memory system that is no reference."""
     return cell.access.memory is not None and cell.access.memory not in REFERENCES
 
 
@@ -153,7 +154,7 @@ def twins_missing(suite: Suite, others: Sequence[Suite]) -> Iterator[tuple[Cell,
         for cell, seeds in one.plan():
             planned.setdefault(cell.id, set()).update(seeds)
     for cell, seeds in suite.plan():
-        if _is_candidate(cell):
+        if is_candidate(cell):
             given = {name: planned.get(twin(cell, name).id, set()) for name in REFERENCES}
             yield from ((cell, name) for name, found in given.items() if not found.issuperset(seeds))
 
