@@ -5,8 +5,10 @@ import os
 import re
 import shutil
 import sys
+from dataclasses import replace
 
 import pytest
+from tools import board
 from tools.board import KEPT, kept_folders
 
 from eirkit import __version__
@@ -182,6 +184,22 @@ def test_a_system_is_submitted_and_ranked_where_it_is_not_installed(tmp_path, ca
     assert "0 of memories and 1 of null and sham were also run again" in (tmp_path / "site" / INDEX).read_text()
     assert "of scored questions are right" in page
     assert "of scored steps, mean" not in page
+
+
+def test_a_kept_system_of_another_version_is_left_out_of_our_board_and_named(tmp_path, capsys, monkeypatch):
+    shutil.copytree(KEPT / "graphiti", tmp_path / "kept" / "graphiti")
+    then = read_manifest(KEPT / "graphiti")
+    short = {**then.suite, "grid": [{**grid, "seeds": "0"} for grid in then.suite["grid"]]}
+    replace(then, suite=short, eirkit="0.0.1").write(tmp_path / "kept" / "graphiti")
+    monkeypatch.setattr(board, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(board, "OWN", ("text",))
+    assert board.main([str(tmp_path / "site")]) == 0
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("left out: eirkit submit ")
+    assert "made by eirkit 0.0.1" in said
+    (track,) = json.loads((tmp_path / "site" / DATA).read_text())["tracks"]
+    assert [one["memory"] for one in track["entries"]] == ["text"]
+    assert board.main([str(tmp_path / "kept")]) == 2  # it holds other files
 
 
 OWN_WORKLOAD = """
