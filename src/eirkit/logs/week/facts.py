@@ -20,7 +20,7 @@ from eirkit.logs.corpus.reader import CorpusReader
 from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument, open_document
 from eirkit.logs.tokens import exact_counter
 from eirkit.logs.trajectory import Recording
-from eirkit.logs.week.responses import METERS, MeteredDocument, Response, take_messages
+from eirkit.logs.week.responses import METERS, MeteredDocument, Response, UnknownResponse, take_messages
 
 _CHARACTERS = 4  # of a token, by a rule of thumb
 
@@ -98,6 +98,7 @@ class LogFacts:
     hidden: tuple[HiddenText, ...] = ()
     windows: Mapping[str, int] = field(default_factory=dict)  # context windows in tokens by model
     skipped: tuple[Skipped, ...] = ()
+    unknown: tuple[UnknownResponse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +137,6 @@ def _read(document: StoredDocument, place: LogPlace) -> LogFacts:
             runs.append((item, found))
         elif isinstance(found, Skipped):
             skipped.append(found)
-    if meter.unknown:
-        how_many = f"{len(meter.unknown):,} responses" if len(meter.unknown) > 1 else "1 response"
-        skipped.append(Skipped(document.source, f"{how_many} without valid numbers of tokens, which are unknown"))
     meter.project = meter.project or next((run.root for run, _ in runs if run.root), "")
     parts = [_RunFacts(run, analysis, meter.project) for run, analysis in runs]
     return LogFacts(
@@ -150,6 +148,7 @@ def _read(document: StoredDocument, place: LogPlace) -> LogFacts:
         tuple(one for part in parts for one in part.hidden()),
         {a.run.model: a.run.window_tokens for _, a in reversed(runs) if a.run.window_tokens},
         tuple(skipped),
+        meter.unknown_responses(document.source),
     )
 
 

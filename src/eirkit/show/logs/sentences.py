@@ -99,9 +99,13 @@ def break_words(breaks: Mapping[str, Any]) -> str:
         return f"{both}: what they dropped is not measured, since no file was used."
     part = f"; not measured for {unmeasured:,} of {total:,}: no file was used" if unmeasured else ""
     unknown = breaks.get("unknown_tokens", 0)
-    least = "at least " if unknown else ""
-    rest = f"; of {unknown:,} more the logs do not show whether they stayed" if unknown else ""
-    return f"{both} dropped {least}{counted(breaks['dropped_tokens'], 'token')} still needed{rest}{part}."
+    dropped, more = counted(breaks["dropped_tokens"], "token"), "more"
+    if unknown:
+        dropped, more = (
+            (f"at least {dropped}", more) if breaks["dropped_tokens"] else ("an unknown number of tokens", "tokens")
+        )
+    rest = f"; of {unknown:,} {more} the logs do not show whether they stayed" if unknown else ""
+    return f"{both} dropped {dropped} still needed{rest}{part}."
 
 
 def break_columns(rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
