@@ -5,8 +5,10 @@ import os
 import re
 import shutil
 import sys
+from dataclasses import replace
 
 import pytest
+from tools import board
 from tools.board import KEPT, kept_folders
 
 from eirkit import __version__
@@ -184,6 +186,22 @@ def test_a_system_is_submitted_and_ranked_where_it_is_not_installed(tmp_path, ca
     assert "of scored steps, mean" not in page
 
 
+def test_a_kept_system_of_another_version_is_left_out_of_our_board_and_named(tmp_path, capsys, monkeypatch):
+    shutil.copytree(KEPT / "graphiti", tmp_path / "kept" / "graphiti")
+    then = read_manifest(KEPT / "graphiti")
+    short = {**then.suite, "grid": [{**grid, "seeds": "0"} for grid in then.suite["grid"]]}
+    replace(then, suite=short, eirkit="0.0.1").write(tmp_path / "kept" / "graphiti")
+    monkeypatch.setattr(board, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(board, "OWN", ("text",))
+    assert board.main([str(tmp_path / "site")]) == 0
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("left out: eirkit submit ")
+    assert "made by eirkit 0.0.1" in said
+    (track,) = json.loads((tmp_path / "site" / DATA).read_text())["tracks"]
+    assert [one["memory"] for one in track["entries"]] == ["text"]
+    assert board.main([str(tmp_path / "kept")]) == 2  # it holds other files
+
+
 OWN_WORKLOAD = """
 from pathlib import Path
 from eirkit.tasks.workloads import StoreRecall
@@ -212,9 +230,31 @@ def test_code_and_files_that_a_sweep_names_are_submitted_only_if_they_are_truste
     assert not (tmp_path / "ran").exists()
     assert run([*words, "--plugins"]) == 0
     assert (tmp_path / "out" / "sources" / "0-mine.py").read_text() == text
+    assert run(["board", str(tmp_path / "out"), "--out", str(tmp_path / "site"), "--plugins", "--json"]) == 0
     capsys.readouterr()
     assert run(["board", str(tmp_path / "out"), "--out", str(tmp_path / "site"), "--json"]) == 1
     assert "add --plugins" in json.loads(capsys.readouterr().out)["refused"][0]["problems"][0]
+
+
+def test_every_part_of_a_submission_finds_the_code_wherever_it_is(tmp_path, capsys, monkeypatch):
+    for name in ("work", "elsewhere"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    (tmp_path / "work" / "relative.py").write_text(OWN_WORKLOAD.format(str(tmp_path / "ran")))
+    given = {**SUITE, "workload": "relative.py:Mine", "memory": "key-value", "seeds": "0"}
+    start_sweep(read_suite(given), tmp_path / "run", control=False)
+    assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "--plugins"]) == 0
+    capsys.readouterr()
+    (tmp_path / "out").rename(tmp_path / "elsewhere" / "moved")
+    shutil.rmtree(tmp_path / "work")
+    (tmp_path / "work").mkdir()
+    for part in ("runs", "controls"):
+        words = ["report", str(tmp_path / "elsewhere" / "moved" / part), "--out", str(tmp_path / f"{part}.html")]
+        done = completed([sys.executable, "-m", "eirkit", *words, "--plugins"], cwd=tmp_path / "elsewhere")
+        assert done.returncode == 0, done.stderr
+        assert set(read_manifest(tmp_path / "elsewhere" / "moved" / part).places.values()) == {
+            "../sources/0-relative.py"
+        }
 
 
 def test_no_other_file_than_the_code_that_was_run_is_handed_on(made, tmp_path, capsys):

@@ -85,14 +85,17 @@ def make_submission(folder: Path, out: Path, name: str) -> dict[str, Any]:
         )
     with filled_folder(out, DOCUMENT) as made:
         copy_sweep(folder, made / OWN)
-        for place, path in enumerate(manifest.sources):
+        copies = {path: f"{SOURCES}/{place}-{Path(path).name}" for place, path in enumerate(manifest.sources)}
+        for path, copy in copies.items():
             (made / SOURCES).mkdir(exist_ok=True)
-            shutil.copyfile(sources[path], made / SOURCES / f"{place}-{Path(path).name}")
+            shutil.copyfile(sources[path], made / copy)
         if missing:
             start_sweep(missing, made / CONTROLS, control=False)
             for written in (made / CONTROLS).iterdir():
                 if written.name not in (FILE, RUNS, events_path(made / CONTROLS).name):
                     written.unlink()
+        for part in (OWN, CONTROLS) if copies else ():
+            _point_to_copies(made / part, copies)
         document = {
             "name": name,
             **{key: getattr(manifest, key) for key in VERSIONS},
@@ -126,6 +129,13 @@ def copy_sweep(folder: Path, to: Path) -> None:
     to.mkdir(parents=True)
     for path in (folder / FILE, folder / RUNS, events_path(folder)):
         shutil.copyfile(path, to / path.name)
+
+
+def _point_to_copies(part: Path, copies: Mapping[str, str]) -> None:
+    """Make the manifest of a part name the copies of the code, which are found wherever the submission is."""
+    if part.is_dir():
+        manifest = read_manifest(part)
+        replace(manifest, places={path: f"../{copies[path]}" for path in manifest.sources}).write(part)
 
 
 def _source(folder: Path, manifest: Manifest, path: str) -> Path:
