@@ -343,7 +343,15 @@ def test_a_constant_difference_in_words_is_followed_by_the_run_that_would_show_i
     mean = fmean(one["memory"]["bytes"] for one in bytes_held if one["access"]["memory"] == "bm25")
     assert f"bytes held {mean:,.0f};" in costs
     meanings = ranking_table(found).meanings()
-    assert "bytes held: the most bytes that the memory held in a run, mean over runs" in meanings
+    assert "bytes held: bytes that the memory holds at the end of a run, mean over runs" in meanings
+
+
+def test_a_memory_that_finds_by_labels_says_so_of_questions_in_words(tmp_path, folder):
+    how = ("--seeds", "0:1", "--model", "scripted/reader", "--no-control", "--out", tmp_path / "run", "--json")
+    command("lacuna", "run", "words", "--preset", "small", "--memory", "bm25,key-value", *how)
+    (said,) = choose([read_sweep(tmp_path / "run")]).systems
+    assert said.startswith("key-value warned: it finds records by their labels alone; questions in words name none")
+    assert choose([read_sweep(folder)]).systems == (), "other tasks ask by label"
 
 
 def test_a_refusal_sends_nobody_to_a_folder_that_is_refused_too(tmp_path, capsys):

@@ -205,8 +205,8 @@ MEMORY_MEASURES = MeasureGroup(
         Measure("write_ms", "write latency", "time of one write", "milliseconds", better="less", pooled="per_call"),
         Measure("search_ms", "search latency", "time of one search", "milliseconds", better="less", pooled="per_call"),
         Measure("slowest_ms", "slowest call", "time of the slowest call", "milliseconds", "", "less", "largest"),
-        Measure("records", "records held", "records that the memory holds at most", pooled="largest"),
-        Measure("bytes", "bytes held", "bytes that the memory holds at most", "bytes", pooled="largest"),
+        Measure("records", "records held", "records that the memory holds at the end of a run", pooled="largest"),
+        Measure("bytes", "bytes held", "bytes that the memory holds at the end of a run", "bytes", pooled="largest"),
         Measure(
             "held_bits",
             "bits held",

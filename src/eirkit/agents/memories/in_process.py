@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,22 +45,29 @@ def newest_first(texts: Iterable[str], limit: int) -> list[str]:
     return list(dict.fromkeys(reversed(list(texts))))[:limit]
 
 
+NO_LABEL = "it finds records by their labels alone; questions in words name none, so it returned nothing to them"
+
+
 @memories.add("key-value")
 class KeyValue(MemorySystem):
     """Finds the records whose labels occur in the query, in that order."""
 
     def __init__(self) -> None:
         self._kept: dict[str, str] = {}
+        self._warnings: tuple[str, ...] = ()
 
     async def reset(self, scope: str) -> None:
-        self._kept = {}
+        self._kept, self._warnings = {}, ()
 
     async def write(self, item: Item) -> None:
         self._kept.pop(item.label, None)  # a rewritten record becomes the newest
         self._kept[item.label] = item.text
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        return [self._kept[label] for label in find_labels(query) if label in self._kept][:limit]
+        labels = find_labels(query)
+        if not labels:
+            self._warnings = (NO_LABEL,)
+        return [self._kept[label] for label in labels if label in self._kept][:limit]
 
     async def read(self, label: str) -> str | None:
         return self._kept.get(label)
@@ -71,7 +79,7 @@ class KeyValue(MemorySystem):
         self._kept.pop(label, None)
 
     async def usage(self) -> MemoryUsage:
-        return usage_of_texts(self._kept.values())
+        return replace(usage_of_texts(self._kept.values()), warnings=self._warnings)
 
     async def teardown(self) -> None:
         self._kept = {}

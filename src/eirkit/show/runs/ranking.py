@@ -109,7 +109,7 @@ _BESIDE = (  # what each candidate kept, took and cost
     Column("size", "bits, needed", figures=True, meaning="bits held at the peak, and needed by any memory", priority=4),
     replace(
         Column.of(MEMORY_MEASURES["bytes"], priority=5),
-        meaning="the most bytes that the memory held in a run, mean over runs",
+        meaning=f"{MEMORY_MEASURES['bytes'].meaning}, mean over runs",
     ),
     Column.of(MEMORY_MEASURES["model_calls"], digits=1, priority=5),
     Column.of(measure_of("memory_cost_usd"), priority=6),
