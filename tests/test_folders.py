@@ -41,13 +41,13 @@ def test_what_a_killed_process_left_unfinished_is_removed_and_nothing_else(tmp_p
 
 def test_a_folder_is_filled_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     def fail() -> None:
-        with filled_folder(tmp_path / "out", "list.json") as made:
+        with filled_folder(tmp_path / "new" / "out", "list.json") as made:
             (made / "runs").mkdir()
             raise ValueError("stop")
 
     with pytest.raises(ValueError, match="stop"):
         fail()
-    assert list((tmp_path / "out").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
     with filled_folder(tmp_path / "out", "list.json") as made:
         (made / "runs").mkdir()
         (made / "list.json").touch()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests import warm
+from tests import warm, warm_server
 from tests.processes import PATIENCE_SECONDS, completed, running, wait_until
 
 REAL = Path(sys.executable).parent
@@ -23,6 +24,10 @@ COMMANDS = {
     "an exception": "python script.py",
     "an exit code": "python exits.py",
 }
+
+
+def test_the_modules_that_are_imported_beforehand_are_there():
+    assert [name for name in warm_server.ALSO if name.startswith("eirkit.") and find_spec(name) is None] == []
 
 
 def shown(command: str, programs: Path, folder: Path) -> tuple[int, str, str]:

@@ -91,6 +91,7 @@ def filled_folder(folder: Path, last: str) -> Iterator[Path]:
 
     If the block fails, nothing is left. What a process that was killed left there is removed by `clear_unfinished`.
     """
+    created = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f".{last}.{os.getpid()}{_UNFINISHED}"
     unfinished.mkdir()
@@ -100,6 +101,9 @@ def filled_folder(folder: Path, last: str) -> Iterator[Path]:
             path.rename(folder / path.name)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+        with suppress(OSError):  # not empty: the block succeeded, or somebody else has written there
+            for one in created:
+                one.rmdir()
 
 
 def clear_unfinished(folder: Path, last: str, folders: Collection[str]) -> None:

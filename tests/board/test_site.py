@@ -5,8 +5,10 @@ import os
 import re
 import shutil
 import sys
+from dataclasses import replace
 
 import pytest
+from tools import board
 from tools.board import KEPT, kept_folders
 
 from eirkit import __version__
@@ -121,6 +123,9 @@ def test_the_runs_to_repeat_are_drawn_anew_and_the_draw_is_told(made, tmp_path, 
         assert run(["board", str(made / "all"), "--out", str(tmp_path / str(number)), "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         (seed,) = found["rerun"]["seeds"]
+        assert sorted(one["made_anew"] for one in found["tracks"][0]["entries"]) == [0, 0, 0, 1]
+        pages = [path.read_text() for path in (tmp_path / str(number) / "entries").iterdir()]
+        assert sum("none of its runs was drawn" in page for page in pages) == 3
         assert json.loads((tmp_path / str(number) / DATA).read_text())["rerun"] == found["rerun"]
         assert f"--rerun-seed {seed}" in (tmp_path / str(number) / INDEX).read_text()
         seeds.add(seed)
@@ -173,10 +178,28 @@ def test_a_system_is_submitted_and_ranked_where_it_is_not_installed(tmp_path, ca
     capsys.readouterr()
     assert run(["board", str(tmp_path / "all"), "--out", str(tmp_path / "site"), "--json"]) == 0
     (track,) = json.loads(capsys.readouterr().out)["tracks"]
-    assert (track["title"], track["entries"][0]["made_anew"]) == ("words · preset = small · 8 worlds", 1)
+    assert (track["title"], track["entries"][0]["made_anew"]) == ("words · preset = small · 8 worlds", 0)
     page = next((tmp_path / "site" / "entries").iterdir()).read_text()
+    assert "none: its memory is no script of eirkit" in page
+    assert "0 of memories and 1 of null and sham were also run again" in (tmp_path / "site" / INDEX).read_text()
     assert "of scored questions are right" in page
     assert "of scored steps, mean" not in page
+
+
+def test_a_kept_system_of_another_version_is_left_out_of_our_board_and_named(tmp_path, capsys, monkeypatch):
+    shutil.copytree(KEPT / "graphiti", tmp_path / "kept" / "graphiti")
+    then = read_manifest(KEPT / "graphiti")
+    short = {**then.suite, "grid": [{**grid, "seeds": "0"} for grid in then.suite["grid"]]}
+    replace(then, suite=short, eirkit="0.0.1").write(tmp_path / "kept" / "graphiti")
+    monkeypatch.setattr(board, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(board, "OWN", ("text",))
+    assert board.main([str(tmp_path / "site")]) == 0
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("left out: eirkit submit ")
+    assert "made by eirkit 0.0.1" in said
+    (track,) = json.loads((tmp_path / "site" / DATA).read_text())["tracks"]
+    assert [one["memory"] for one in track["entries"]] == ["text"]
+    assert board.main([str(tmp_path / "kept")]) == 2  # it holds other files
 
 
 OWN_WORKLOAD = """
@@ -207,9 +230,31 @@ def test_code_and_files_that_a_sweep_names_are_submitted_only_if_they_are_truste
     assert not (tmp_path / "ran").exists()
     assert run([*words, "--plugins"]) == 0
     assert (tmp_path / "out" / "sources" / "0-mine.py").read_text() == text
+    assert run(["board", str(tmp_path / "out"), "--out", str(tmp_path / "site"), "--plugins", "--json"]) == 0
     capsys.readouterr()
     assert run(["board", str(tmp_path / "out"), "--out", str(tmp_path / "site"), "--json"]) == 1
     assert "add --plugins" in json.loads(capsys.readouterr().out)["refused"][0]["problems"][0]
+
+
+def test_every_part_of_a_submission_finds_the_code_wherever_it_is(tmp_path, capsys, monkeypatch):
+    for name in ("work", "elsewhere"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    (tmp_path / "work" / "relative.py").write_text(OWN_WORKLOAD.format(str(tmp_path / "ran")))
+    given = {**SUITE, "workload": "relative.py:Mine", "memory": "key-value", "seeds": "0"}
+    start_sweep(read_suite(given), tmp_path / "run", control=False)
+    assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "--plugins"]) == 0
+    capsys.readouterr()
+    (tmp_path / "out").rename(tmp_path / "elsewhere" / "moved")
+    shutil.rmtree(tmp_path / "work")
+    (tmp_path / "work").mkdir()
+    for part in ("runs", "controls"):
+        words = ["report", str(tmp_path / "elsewhere" / "moved" / part), "--out", str(tmp_path / f"{part}.html")]
+        done = completed([sys.executable, "-m", "eirkit", *words, "--plugins"], cwd=tmp_path / "elsewhere")
+        assert done.returncode == 0, done.stderr
+        assert set(read_manifest(tmp_path / "elsewhere" / "moved" / part).places.values()) == {
+            "../sources/0-relative.py"
+        }
 
 
 def test_no_other_file_than_the_code_that_was_run_is_handed_on(made, tmp_path, capsys):

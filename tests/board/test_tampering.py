@@ -331,7 +331,7 @@ def test_what_a_memory_says_of_itself_is_checked_by_running_it_again(submission,
 
 def test_an_honest_submission_holds(honest):
     found = check(CheckRequest(honest, rerun=2))
-    assert (found.problems, found.runs, found.made_anew) == ((), 6, 4)
+    assert (found.problems, found.runs, found.anew.runs.total(), found.anew.references) == ((), 6, 2, 2)
     assert {path.name for path in archived_files(honest, DOCUMENT)} == {FILE, RUNS, "events.jsonl.zst"}
     assert replace(found, parts=()).document["seeds"] == "0:2"
 

@@ -117,6 +117,7 @@ def test_a_break_says_what_each_number_counts():
     unknown = _break_line({**cost, "unknown_tokens": 800})
     assert "; at least 2,900 tokens of that dropped: " in unknown
     assert unknown.endswith("; unknown for 800 tokens")
+    assert "; an unknown part of that dropped" in _break_line({**cost, "unknown_tokens": 800, "dropped_tokens": 0})
     assert _break_line({**cost, "live_files": 0}) == "nothing that was still needed was in the context"
     assert "not measured" in _break_line({**cost, "live_files": 0, "measured": False})
 
@@ -130,6 +131,8 @@ def test_a_run_is_named_by_a_beginning_that_only_it_has(tmp_path):
     done = call("show", tmp_path / "out", "north")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith("begin with 'north'; name one of north-1 and north-12\n")
+    shortened = call("show", tmp_path / "out", "n…").stderr
+    assert shortened.endswith("may be meant by 'n…'; name one of north-1 and north-12\n")
     assert call("show", tmp_path / "out", "south").stdout.splitlines()[-1].endswith("out --logs PATH")
 
 

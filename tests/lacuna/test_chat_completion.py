@@ -101,7 +101,12 @@ def completion(**more):
         ({"prompt_tokens": 1.5, "completion_tokens": None, "total_tokens": 2}, (0, 0, 0)),
         ({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": "160"}, (0, 0, 0)),
         ({"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": -1}}, (0, 0, 0)),
-        ({"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": None}, (100, 10, 0)),
+        *(
+            ({"prompt_tokens": 100, "completion_tokens": 10, f"{part}_tokens_details": what}, (100, 10, 0))
+            for part in ("prompt", "completion")
+            for what in (None, [], {}, "none", 7)
+        ),
+        ({"prompt_tokens": 100.0, "completion_tokens": 10, "total_tokens": 160.0}, (100, 60, 0)),
     ],
 )
 def test_tokens_that_are_billed_beyond_the_completion_are_output(usage, found):

@@ -14,12 +14,13 @@ import pytest
 
 from eirkit.cli import run
 from eirkit.errors import InputFileError
+from eirkit.findings.intervals import FEWEST_CLUSTERS, clusters_for, mean_difference
 from eirkit.findings.ranking import POWER, rank
 from eirkit.runs.store import RUNS
 from eirkit.show.runs.choice import choice_in, choose, choose_folders
 from eirkit.show.runs.folder import read_sweep
 from eirkit.show.runs.page import page_of
-from eirkit.show.runs.ranking import answer_of, ranking_table
+from eirkit.show.runs.ranking import answer_of, cost_words, ranking_table
 from tests.report.folders import command
 
 # Quantiles of Student's t, two-sided, from published tables: (level, degrees of freedom) → t.
@@ -103,6 +104,26 @@ def test_less_can_be_better_and_equal_values_are_named_so():
     certain = rank({"a": [1.0] * 20, "b": [0.0] * 20}, range(20)).contrasts[0]
     assert 0 < certain.low < 1, "an interval without width would claim that no task can differ"
     assert certain.is_shown
+
+
+@pytest.mark.parametrize("difference", [1.0, 0.5, -0.25, 0.01])
+@pytest.mark.parametrize("level", [0.95, 1 - 0.05 / 9, 1 - 0.05 / 90])
+def test_the_tasks_wanted_of_a_constant_difference_are_the_fewest_whose_interval_excludes_zero(difference, level):
+    def excludes(tasks: int) -> bool:
+        bounds = mean_difference([difference] * tasks, range(tasks), level)
+        return bounds.low > 0 or bounds.high < 0
+
+    least = next(tasks for tasks in range(1, 2000) if excludes(tasks))
+    assert clusters_for(difference, level) == max(FEWEST_CLUSTERS, least)
+
+
+def test_a_constant_difference_that_is_not_shown_says_how_many_tasks_would_show_it():
+    few = rank({"a": [1.0] * 7, "b": [0.0] * 7}, range(7), rankings=9).contrasts[0]
+    assert not few.is_shown
+    assert (few.constant, few.wanted) == (True, 8)
+    assert rank({"a": [1.0] * 8, "b": [0.0] * 8}, range(8), rankings=9).contrasts[0].is_shown
+    same = rank({"a": [1.0] * 7, "b": [1.0] * 7}, range(7)).contrasts[0]
+    assert (same.equal, same.constant, same.wanted) == (True, False, None)
 
 
 @pytest.fixture(scope="module")
@@ -302,6 +323,35 @@ def test_a_measure_that_no_run_has_is_refused_with_others(told, capsys):
         said = capsys.readouterr().err
         assert "the runs of text, bm25 and words-add-only have no figure for used (returned and used); rank by" in said
         assert said.count("\n") == 1
+
+
+def test_a_constant_difference_in_words_is_followed_by_the_run_that_would_show_it(tmp_path, capsys):
+    how = ("--seeds", "0:8", "--model", "scripted/reader", "--no-control", "--out", tmp_path / "two", "--json")
+    command("lacuna", "run", "words", "--preset", "small", "--memory", "bm25,null", *how)
+    found = choose([read_sweep(tmp_path / "two")], abilities=["count"])
+    assert answer_of(found)[1] == (
+        "bm25 is ahead of null by +100.0 points (−6.2 to +100.0), the same in every case; "
+        "8 worlds that all have this difference would show it."
+    )
+    words = shlex.split(found.again)
+    assert words[words.index("--seeds") + 1] == "8:18", "7 of 8 worlds had such a question, so 8 need 10"
+    (costs,) = cost_words(choose([read_sweep(tmp_path / "two")]))
+    assert costs.startswith("Cost of bm25, which alone leads: mean search time "), "null returns nothing"
+    assert costs.endswith("; no model was paid for. Times depend on the load of the machine.")
+    assert "null" not in costs
+    bytes_held = [json.loads(line) for line in (tmp_path / "two" / RUNS).read_text("utf-8").splitlines()]
+    mean = fmean(one["memory"]["bytes"] for one in bytes_held if one["access"]["memory"] == "bm25")
+    assert f"bytes held {mean:,.0f};" in costs
+    meanings = ranking_table(found).meanings()
+    assert "bytes held: the most bytes that the memory held in a run, mean over runs" in meanings
+
+
+def test_a_refusal_sends_nobody_to_a_folder_that_is_refused_too(tmp_path, capsys):
+    for folder in (tmp_path / "none", tmp_path):
+        assert run(["choose", str(folder)]) == 2
+        said = capsys.readouterr().err
+        assert "`lacuna run` wrote" in said
+        assert "analyze" not in said
 
 
 def test_texts_held_are_not_said_to_be_unrecorded(told, capsys):

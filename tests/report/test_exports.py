@@ -101,10 +101,14 @@ def wide_tables():
     many = [Column(f"k{n}", f"returned with another value {n}", percent=True) for n in range(20)]
     rows = tuple({"w": "stepwise-sum", "h": h, **{one.key: 1.0 for one in many}} for h in (2, 4, 8))
     yield Table("many", "Many & more", (Column("w", "workload"), Column("h", "h"), *many), rows)
+    yield Table("word", "One word", (Column("a", "unbroken_" * 12),), ({"a": "b"},))
+    yield Table("none", "No columns", (), ({},))
+    marks = ({"a": "[1, 2]", "b": "*"}, {"a": "*[2pt]", "b": "[x]"})
+    yield Table("marks", "[Marks]*", (Column("a", "[a]"), Column("b", "*b")), marks)
 
 
 def test_a_table_that_is_too_wide_is_divided_with_what_names_its_rows():
-    _, many = wide_tables()
+    _, many, *_ = wide_tables()
     text = latex_float(many)
     parts = text.count(r"\begin{tabular}{")
     assert parts > 1
@@ -113,13 +117,21 @@ def test_a_table_that_is_too_wide_is_divided_with_what_names_its_rows():
     assert text.count(r"100.0\%") == 20 * len(many.rows)
 
 
+def test_no_cell_of_latex_begins_with_an_argument_of_the_line_before():
+    *_, marks = wide_tables()
+    for text in (marks.latex(), latex_float(marks)):
+        assert r"{[}1, 2] & {*} \\" in text
+        assert not re.search(r"^[\[*]", text, re.MULTILINE)
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX")
 def test_wide_tables_fit_papers_of_one_and_of_two_columns(tmp_path):
-    floats = "\n".join(latex_float(one) for one in wide_tables())
+    *_, none, marks = wide_tables()
+    floats = "\n".join([*map(latex_float, wide_tables()), none.latex(), marks.latex()])
     for columns in ("onecolumn", "twocolumn"):
         start = rf"\documentclass[{columns}]{{article}}\usepackage{{booktabs}}\begin{{document}}"
         (tmp_path / "a.tex").write_text("\n".join([start, floats, r"\end{document}"]))
-        done = completed(["pdflatex", "-halt-on-error", "a.tex"], cwd=tmp_path)
+        done = completed(["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "a.tex"], cwd=tmp_path)
         assert (done.returncode, "Overfull" in done.stdout) == (0, False), done.stdout
 
 

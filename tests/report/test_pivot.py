@@ -108,6 +108,24 @@ def test_progress_failures_and_evidence_are_those_of_the_chosen_cells(sweep, cap
     assert "Only cells with h = 2, 4: 8 of 12." in " ".join(capsys.readouterr().out.split())
 
 
+def test_the_rescue_of_a_memory_that_was_not_chosen_is_left_out(sweep):
+    whole = read_sweep(sweep)
+    first = {**whole.rows[0], "condition": "external", "policy": None, "panel": "native"}
+    rows = [{**first, "memory": name, "cell": name} for name in ("bm25", "text")] + [whole.rows[0]]
+    shared = {"models": MODELS, "h": first["h"], "truth": "true"}
+    managed = {"policy": "window", "managed": True, "memory_settings": {}, "panel": "native"}
+    task = {"task": {"workload": first["workload"]}}
+    rescues = [{**shared, **task, **managed, "memory": name} for name in ("bm25", "text")]
+    rescues.append({**shared, **task, "policy": "window", "managed": False})
+    evidence = [Evidence("rescue", sweep, {"settings": one}, {}) for one in rescues]
+    evidence.append(Evidence("capability", sweep, {"settings": {"tasks": [task["task"]], "models": MODELS}}, {}))
+    whole = replace(whole, rows=tuple(rows), evidence=tuple(evidence))
+    for place, name in enumerate(("bm25", "text", "controlled")):
+        found = chosen_cells(whole, read_pivot((), "", "", (f"memory={name}",)))
+        assert found.evidence == (evidence[place], evidence[-1])
+    assert chosen_cells(whole, read_pivot((), "", "", (f"h={first['h']}",))).evidence == tuple(evidence)
+
+
 def test_only_sweeps_are_laid_out(tmp_path):
     with pytest.raises(UsageError, match="is no sweep"):
         pivoted_page(_analysis(tmp_path), (), Pivot())

@@ -84,6 +84,9 @@ def test_a_share_is_of_the_runs_that_can_have_a_goal(planted):
 def test_breaks_without_a_file_are_not_measured(compactions, clears, unmeasured, said):
     breaks = {"compactions": compactions, "clears": clears, "unmeasured": unmeasured, "dropped_tokens": 10}
     assert break_words(breaks) == said
+    if unmeasured < compactions + clears:
+        vague = break_words({**breaks, "dropped_tokens": 0, "unknown_tokens": 5})
+        assert "dropped an unknown number of tokens still needed; of 5 tokens the logs do not show" in vague
 
 
 @pytest.mark.parametrize(

@@ -71,10 +71,23 @@ def test_a_command_that_is_not_followed_to_its_end_is_not_understood(name: str) 
         "tar xf packed.tar",
         "split -l 5 a.txt",
         'echo x > "$TARGET"',
+        "cat a.py $X",
+        "cat < $X",
+        "head -5 *.py",  # one file, as no name precedes the lines
+        "grep foo $X",
+        "rm $F",
+        "rm *.bak",
+        "cp a.py $D",
+        "cp $S b.py",
+        "cp *.bak old/",
+        "mv a.py $D",
+        "mv $S b.py",
     ],
 )
 def test_a_command_on_files_that_the_log_does_not_name_is_not_understood(command: str) -> None:
-    calls = [Call("bash", {"command": one}, "x\n") for one in (command, "ls *.py", "grep -c x *.py", "rm -f *.pyc")]
+    # What a build made and the run never met is nothing that it knew, so deleting that is understood.
+    understood = ("ls *.py", "grep -c x *.py", "rm -f *.pyc", "rm -rf *.egg-info/")
+    calls = [Call("bash", {"command": one}, "foo\n") for one in (command, *understood)]
     recording = Recording("r", "t", "made", "made", tuple(RecordedTurn(calls=(call,)) for call in calls))
     assert interpret(recording, len).unclear_calls == (("bash", 1),)
 
@@ -101,6 +114,23 @@ def test_a_call_of_a_known_tool_that_names_no_file_is_not_understood(tool: str, 
     ]
     recording = Recording("r", "t", "made", "made", tuple(RecordedTurn(calls=(call,)) for call in calls))
     assert interpret(recording, len).unclear_calls == ((tool, 1),)
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "read"),
+    [
+        ("head -5 src/*.py", "==> src/a.py <==\nx = 1\n\n==> src/b.py <==\ny = 2\n", ["src/a.py", "src/b.py"]),
+        ("tail -n 3 logs/*.txt", "==> logs/a.txt <==\nx\n\n==> logs/b.txt <==\ny\n", ["logs/a.txt", "logs/b.txt"]),
+        ("grep -r foo $X", "src/a.py:foo = 1\nsrc/b.py:foo = 2\n", ["src/a.py", "src/b.py"]),
+        ("rm *.bak", "rm: cannot remove '*.bak': No such file or directory\n", []),
+        ("cat *.md", "cat: '*.md': No such file or directory\n", []),
+    ],
+)
+def test_names_that_the_output_tells_are_known(command: str, output: str, read: list[str]) -> None:
+    call = Call("bash", {"command": command}, output, exit_code=int("No such" in output))
+    trajectory = interpret(Recording("r", "t", "made", "made", (RecordedTurn(calls=(call,)),)), len)
+    assert [one.path for turn in trajectory.turns for one in turn.reads] == read
+    assert trajectory.unclear_calls == ()
 
 
 def test_names_that_the_run_has_met_are_known() -> None:

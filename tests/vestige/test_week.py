@@ -246,8 +246,13 @@ def test_a_response_without_numbers_of_tokens_is_named_and_not_counted_as_none(h
         log.write_text(log.read_text().replace('"cache_read_input_tokens": 4000', f'"cache_read_input_tokens": {bad}'))
     found = week()
     assert found["total"]["responses"] == whole["responses"] - 1
-    said = {one["reason"] for one in found["skipped"] if "tokens" in one["reason"]}
-    assert said == {"1 response without valid numbers of tokens, which are unknown"}
+    assert found["total"]["unknown_responses"] == 1, "in the session and in its copy"
+    said = [one["reason"] for one in found["skipped"] if "tokens" in one["reason"]]
+    assert said == ["1 response without valid numbers of tokens, which are unknown"]
+    screen = CliRunner().invoke(ROOT, ["week", "--until", UNTIL], catch_exceptions=False).stdout
+    assert screen.startswith(f"At least {found['total']['tokens']:,} tokens in ")
+    earlier = week("--since", "2020-01-01", "--until", "2020-02-01")
+    assert not [one for one in earlier["skipped"] if "tokens" in one["reason"]], "of another time"
 
 
 @pytest.mark.parametrize("until", ["2026-11-30", "2026-12-31"])  # logs in the stretch before, and none even there
@@ -278,6 +283,7 @@ def test_what_was_dropped_is_a_bound_where_the_logs_do_not_show_all_of_it() -> N
     assert _figure({**total, "unknown_tokens": 70}, "dropped_tokens") == "at least 1,200"
     assert _figure({**total, "unmeasured": 1}, "dropped_tokens") == "at least 1,200, not measured for 1 of 3"
     assert _figure({**total, "unmeasured": 3, "dropped_tokens": 0}, "dropped_tokens") == "unknown"
+    assert _figure({**total, "unknown_tokens": 70, "dropped_tokens": 0}, "dropped_tokens") == "unknown"
 
 
 def test_a_stretch_compares_equal_weekdays() -> None:

@@ -7,6 +7,7 @@ can, and a sample of them is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -23,6 +24,7 @@ from eirkit.board.submission import (
     SOURCES,
     VERSIONS,
     claimed_scores,
+    is_candidate,
     read_parts,
     twins_missing,
 )
@@ -30,9 +32,9 @@ from eirkit.errors import InputFileError
 from eirkit.event_files import EVENTS, PLAIN_EVENTS
 from eirkit.records import read_document
 from eirkit.registry import records_read, references_in, relocate
-from eirkit.runs.cells import recorded_cell
+from eirkit.runs.cells import Cell, recorded_cell
 from eirkit.runs.manifest import FILE, Manifest, describe, read_manifest
-from eirkit.runs.replay import UNREADABLE, Replays, can_be_made_anew, check_runs
+from eirkit.runs.replay import UNREADABLE, Replays, check_runs, reason_not_made_anew
 from eirkit.runs.store import RUNS, changed_files, scan_runs
 from eirkit.runs.suite import Suite, read_suite
 from eirkit.runs.values import show_seeds
@@ -48,6 +50,18 @@ _SHORTEST_RECORD = 500  # bytes of a line of runs.jsonl
 _DERIVED = ("suite", "suite_sha256", "cells", "runs", "prompt_sha256", "rules", "sources")
 
 
+@dataclass(slots=True)
+class RunAgain:
+    """How many runs were made anew with model and memory."""
+
+    runs: Counter[str] = field(default_factory=Counter)  # of memories, by cell
+    references: int = 0  # runs of null and sham
+    why_not: dict[str, str] = field(default_factory=dict)  # by cell: why its runs cannot be made anew
+
+    def __bool__(self) -> bool:
+        return bool(self.runs or self.references)
+
+
 @dataclass(frozen=True, slots=True)
 class Checked:
     """A submission and what is wrong with it; nothing of it is shown unless it holds."""
@@ -58,7 +72,7 @@ class Checked:
     parts: tuple[SweepFolder, ...] = ()  # empty if anything is wrong
     document: Mapping[str, Any] = field(default_factory=dict)
     runs: int = 0  # played again from their replies
-    made_anew: int = 0  # run again with model and memory
+    anew: RunAgain = field(default_factory=RunAgain)
     rerun_seed: int = 0  # that chose them
 
     @property
@@ -101,7 +115,7 @@ def _checked(request: CheckRequest, name: str, document: Mapping[str, Any]) -> C
     parts = [one for one in (OWN, CONTROLS) if one == OWN or (folder / one).is_dir()]
     suites: list[Suite] = []
     read: tuple[SweepFolder, ...] = ()
-    runs = made = 0
+    runs, anew = 0, RunAgain()
     for part in parts if not problems else ():
         suite, found = _settings(folder / part, document, request.plugins)
         problems += [f"{part}/{FILE}: {one}" for one in found]
@@ -117,11 +131,10 @@ def _checked(request: CheckRequest, name: str, document: Mapping[str, Any]) -> C
         problems += [f"{DOCUMENT}: {one}" for one in _claims(read, suites, document)]
     if not problems and request.rerun:
         for part in parts:
-            count, wrong = _made_anew(folder / part, request)
-            made, problems = made + count, problems + [f"{part}/{RUNS}: {one}" for one in wrong]
+            problems += [f"{part}/{RUNS}: {one}" for one in _made_anew(folder / part, request, anew)]
     if problems:
         return Checked(folder, name, tuple(problems[:MOST_PROBLEMS]), runs=runs)
-    return Checked(folder, name, (), read, document, runs, made, request.rerun_seed)
+    return Checked(folder, name, (), read, document, runs, anew, request.rerun_seed)
 
 
 def _settings(folder: Path, document: Mapping[str, Any], plugins: bool) -> tuple[Suite | None, list[str]]:
@@ -225,16 +238,35 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def _made_anew(folder: Path, request: CheckRequest) -> tuple[int, list[str]]:
-    """Run some of the runs again whose model and memory are scripts."""
-    able = [record for record, _ in scan_runs(folder / RUNS) if can_be_made_anew(recorded_cell(record))]
-    if not able:
-        return 0, []
-    order = words([request.rerun_seed], len(able), "rerun", folder.name)[0]
-    chosen = sorted(range(len(able)), key=lambda place: (int(below(order[place], 1 << 31)), place))[: request.rerun]
+def _made_anew(folder: Path, request: CheckRequest, anew: RunAgain) -> Iterator[str]:
+    """Run some runs of memories and some of references again, where they are scripts; yield what differs."""
+    cells: dict[str, Cell] = {}
+    able: dict[bool, list[Mapping[str, Any]]] = {True: [], False: []}  # by whether they are of a memory
+    for record, _ in scan_runs(folder / RUNS):
+        if (name := record["cell"]) not in cells:
+            cells[name] = recorded_cell(record)
+            if (why := reason_not_made_anew(cells[name])) is not None:
+                anew.why_not[name] = why
+        if name not in anew.why_not and cells[name].access.memory is not None:  # rows without one are not shown
+            able[is_candidate(cells[name])].append(record)
     replays = Replays(folder, request.plugins, largest_block=LARGEST_EVENTS)
-    found = [(able[place]["run"], replays.made_anew(able[place])) for place in chosen]
-    return len(chosen), [f"run {run}: {wrong}" for run, wrong in found if wrong]
+    for is_own, records in able.items():
+        for one in _drawn(records, request, folder.name):
+            if is_own:
+                anew.runs[one["cell"]] += 1
+            else:
+                anew.references += 1
+            if wrong := replays.made_anew(one):
+                yield f"run {one['run']}: {wrong}"
+
+
+def _drawn(records: Sequence[Mapping[str, Any]], request: CheckRequest, part: str) -> list[Mapping[str, Any]]:
+    """Return the runs to run again."""
+    if not records:
+        return []
+    order = words([request.rerun_seed], len(records), "rerun", part)[0]
+    places = sorted(range(len(records)), key=lambda place: (int(below(order[place], 1 << 31)), place))
+    return [records[place] for place in places[: request.rerun]]
 
 
 def without_copies(checked: Sequence[Checked]) -> list[Checked]:

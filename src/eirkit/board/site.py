@@ -64,15 +64,33 @@ def index_page(tracks: Sequence[Track], checked: Sequence[Checked]) -> Page:
 def summary(tracks: Sequence[Track], checked: Sequence[Checked]) -> Iterator[str]:
     """Yield what the board shows, in sentences."""
     refused = sum(not one.holds for one in checked)
-    runs, anew = sum(one.runs for one in checked if one.holds), sum(one.made_anew for one in checked)
+    runs = sum(one.runs for one in checked if one.holds)
+    anew, references = _rerun(checked), sum(one.anew.references for one in checked)
     yield (
         f"{counted(len(checked) - refused, 'submission')} of {len(checked):,} hold: {counted(runs, 'run')} were played "
-        f"again from their replies, {anew:,} were also run again with model and memory{_drawn(checked)}."
+        f"again from their replies; {anew:,} of memories and {references:,} of null and sham were also run again with "
+        f"model and memory{_drawn(checked)}."
     )
     for track in tracks[:3]:
         leaders = [entry.name for entry in track.entries if entry.id in track.ranking.leaders]
         most = f"{leaders[0]}" if len(leaders) == 1 else f"{len(leaders)} entries, first by mean {leaders[0]},"
         yield f"Not shown to be surpassed on {track.title}: {most} at {share(track.entries[0].accuracy.estimate)}."
+
+
+def _rerun(checked: Sequence[Checked]) -> int:
+    """Return how many runs of memories were run again."""
+    return sum(one.anew.runs.total() for one in checked)
+
+
+def _made_anew(entry: Entry) -> int:
+    """Return how many runs of this entry were run again."""
+    return sum(entry.submission.anew.runs[row["cell"]] for row in entry.rows)
+
+
+def _told_anew(entry: Entry) -> int | str:
+    """Return how many runs of this entry were run again, or why none was."""
+    why = {entry.submission.anew.why_not.get(row["cell"]) for row in entry.rows}
+    return _made_anew(entry) or f"none: {' and '.join(sorted(filter(None, why))) or 'none of its runs was drawn'}"
 
 
 def _drawn(checked: Sequence[Checked]) -> str:
@@ -81,7 +99,7 @@ def _drawn(checked: Sequence[Checked]) -> str:
 
 
 def _seed_of(checked: Sequence[Checked]) -> int | None:
-    seeds = {one.rerun_seed for one in checked if one.made_anew}
+    seeds = {one.rerun_seed for one in checked if one.anew}
     return seeds.pop() if len(seeds) == 1 else None
 
 
@@ -276,7 +294,7 @@ def _facts(entry: Entry) -> Table:
         (f"accuracy of sham on the same {entry.units.task}s", share(fmean(entry.sham))),
         ("seeds", str(checked.document["seeds"])),
         ("runs played again from their replies", checked.runs),
-        ("runs made anew with model and memory", checked.made_anew),
+        ("its runs made anew with model and memory", _told_anew(entry)),
         *((f"SHA-256 of {name}", str(one["sha256"])) for name, one in checked.document["files"].items()),
     ]
     return facts("checked", "The submission", told)
@@ -315,8 +333,9 @@ def board_json(tracks: Sequence[Track], checked: Sequence[Checked]) -> dict[str,
             for track in tracks
         ],
         "rerun": {
-            "runs": sum(one.made_anew for one in checked),
-            "seeds": sorted({one.rerun_seed for one in checked if one.made_anew}),
+            "runs": _rerun(checked),
+            "references": sum(one.anew.references for one in checked),
+            "seeds": sorted({one.rerun_seed for one in checked if one.anew}),
         },
         "refused": [{"folder": one.folder.name, "problems": list(one.problems)} for one in checked if not one.holds],
     }
@@ -337,5 +356,5 @@ def _entry_json(entry: Entry, track: Track, place: int) -> dict[str, Any]:
         "fates": dict(entry.fates),
         "figures": dict(entry.figures),
         "runs": entry.submission.runs,
-        "made_anew": entry.submission.made_anew,
+        "made_anew": _made_anew(entry),
     }

@@ -85,14 +85,17 @@ def make_submission(folder: Path, out: Path, name: str) -> dict[str, Any]:
         )
     with filled_folder(out, DOCUMENT) as made:
         copy_sweep(folder, made / OWN)
-        for place, path in enumerate(manifest.sources):
+        copies = {path: f"{SOURCES}/{place}-{Path(path).name}" for place, path in enumerate(manifest.sources)}
+        for path, copy in copies.items():
             (made / SOURCES).mkdir(exist_ok=True)
-            shutil.copyfile(sources[path], made / SOURCES / f"{place}-{Path(path).name}")
+            shutil.copyfile(sources[path], made / copy)
         if missing:
             start_sweep(missing, made / CONTROLS, control=False)
             for written in (made / CONTROLS).iterdir():
                 if written.name not in (FILE, RUNS, events_path(made / CONTROLS).name):
                     written.unlink()
+        for part in (OWN, CONTROLS) if copies else ():
+            _point_to_copies(made / part, copies)
         document = {
             "name": name,
             **{key: getattr(manifest, key) for key in VERSIONS},
@@ -111,7 +114,7 @@ def _refuse(folder: Path, out: Path, name: str, suite: Suite) -> None:
         raise UsageError(f"{out} is not empty or lies in {folder}; choose a new folder for --out")
     if not suite.texts:
         raise InputFileError(f"{folder} was run with --no-texts, so nothing in it can be checked; run it with texts")
-    if not any(_is_candidate(cell) for cell, _ in suite.plan()):
+    if not any(is_candidate(cell) for cell, _ in suite.plan()):
         raise InputFileError(f"{folder} has no run of a memory system; run one with --memory, such as --memory bm25")
     sweep = read_sweep(folder)
     if sweep.scored < sweep.planned:
@@ -128,6 +131,13 @@ def copy_sweep(folder: Path, to: Path) -> None:
         shutil.copyfile(path, to / path.name)
 
 
+def _point_to_copies(part: Path, copies: Mapping[str, str]) -> None:
+    """Make the manifest of a part name the copies of the code, which are found wherever the submission is."""
+    if part.is_dir():
+        manifest = read_manifest(part)
+        replace(manifest, places={path: f"../{copies[path]}" for path in manifest.sources}).write(part)
+
+
 def _source(folder: Path, manifest: Manifest, path: str) -> Path:
     """Return where a file of code is that the sweep ran; no other file is handed on, whatever the manifest names."""
     refuse_untrusted(path, "a file")
@@ -137,7 +147,8 @@ def _source(folder: Path, manifest: Manifest, path: str) -> Path:
     raise InputFileError(f"{path} is not the file that {folder} was run with; restore it, or run the sweep again")
 
 
-def _is_candidate(cell: Cell) -> bool:
+def is_candidate(cell: Cell) -> bool:
+    """Return whether a cell has a memory system that is no reference."""
     return cell.access.memory is not None and cell.access.memory not in REFERENCES
 
 
@@ -153,7 +164,7 @@ def twins_missing(suite: Suite, others: Sequence[Suite]) -> Iterator[tuple[Cell,
         for cell, seeds in one.plan():
             planned.setdefault(cell.id, set()).update(seeds)
     for cell, seeds in suite.plan():
-        if _is_candidate(cell):
+        if is_candidate(cell):
             given = {name: planned.get(twin(cell, name).id, set()) for name in REFERENCES}
             yield from ((cell, name) for name, found in given.items() if not found.issuperset(seeds))
 

@@ -76,7 +76,7 @@ def submit(folder: Path, out: Path, name: str | None, plugins: bool, show: Show)
     type=click.IntRange(0),
     default=1,
     show_default=True,
-    help="Runs of each part to repeat with model and memory, where both are scripts of eirkit.",
+    help="Runs of memories, and of null and sham, to repeat in each part, where model and memory are scripts.",
 )
 @option(
     "--rerun-seed",

@@ -102,6 +102,14 @@ def mean_difference(values: Sequence[float], clusters: Sequence[Hashable], level
     return Interval(middle, middle - unseen * (1 + middle), middle + unseen * (1 - middle), level, groups)
 
 
+def clusters_for(difference: float, level: float = LEVEL) -> int:
+    """Return the fewest clusters, all with this same difference, for which `mean_difference` excludes zero.
+
+    It does where unseen · (1 + d) < d with d = |difference|, which is (1 - level) ** (1 / n) > 1 / (1 + d).
+    """
+    return max(FEWEST_CLUSTERS, math.floor(-math.log(1 - level) / math.log1p(abs(difference))) + 1)
+
+
 def _beta_interval(successes: float, n: int) -> tuple[float, float]:
     """Return the interval of Clopper and Pearson, also for successes between whole numbers."""
     tail = (1 - LEVEL) / 2

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.findings.intervals import FEWEST_CLUSTERS, LEVEL, mean_difference, student
+from eirkit.findings.intervals import FEWEST_CLUSTERS, LEVEL, clusters_for, mean_difference, student
 from eirkit.findings.statistics import ROUNDING
 
 POWER = 0.8  # with which a difference is wanted to be shown
@@ -35,6 +35,7 @@ class Lead:
     high: float | None
     equal: bool  # the same value in every case
     wanted: int | None  # tasks that would show a true difference of this size with probability 0.8; None: unknown
+    constant: bool = False  # the same difference in every case; `wanted` tasks with that difference would show it
 
     @property
     def is_shown(self) -> bool:
@@ -182,7 +183,8 @@ def _constant(
     if not share:
         return Lead(*names, middle, None, None, same, None)
     bounds = mean_difference(found, tasks, 1 - outside)
-    return Lead(*names, middle, bounds.low, bounds.high, same, None)
+    wanted = None if same else clusters_for(middle, 1 - outside)
+    return Lead(*names, middle, bounds.low, bounds.high, same, wanted, not same)
 
 
 def _wanted(difference: float, error: float, groups: int, outside: float) -> int | None:

@@ -133,13 +133,16 @@ class Replays:
         return context, generate(cell.task.with_seed(record["seed"]))
 
 
-def can_be_made_anew(cell: Cell) -> bool:
-    """Return whether model and memory are scripts of eirkit that need nothing but this process and what is here."""
+def reason_not_made_anew(cell: Cell) -> str | None:
+    """Return why runs cannot be made anew; None if model and memory are scripts that need what is here and no more."""
     memory = cell.access.memory
-    its_own = memory is None or (
-        PLUGINS.get(memory) == _ITS_OWN and reason_absent(memory, cell.access.memory_settings) is None
-    )
-    return split_model(cell.model)[0] in _SCRIPTS and its_own and ":" not in cell.model
+    if split_model(cell.model)[0] not in _SCRIPTS or ":" in cell.model:
+        return "its model is no script of eirkit"
+    if memory is None:
+        return None
+    if PLUGINS.get(memory) != _ITS_OWN:
+        return "its memory is no script of eirkit"
+    return None if reason_absent(memory, cell.access.memory_settings) is None else "its packages are not installed here"
 
 
 def check_runs(

@@ -65,24 +65,24 @@ _SCHEMA = re.compile(rb'\s*\{\s*"schema"\s*:\s*"([^"\\]*)"')
 _COMMAND = re.compile(rb'"command"\s*:\s*"([a-z-]+)"')  # in the manifest of an evidence folder, after its schema
 
 
-def kind_of(folder: Path) -> Kind:
+def kind_of(folder: Path, makers: str = "`lacuna run`, `lacuna rescue` or `vestige analyze`") -> Kind:
     """Return the kind of a result folder.
+
+    Args:
+        makers: the commands whose folders may be given, for messages.
 
     Raises:
         InputFileError: the folder holds no results that can be reported.
     """
     if not folder.is_dir():
-        raise InputFileError(f"{folder} is no folder; give one that `lacuna run` or `vestige analyze` wrote")
+        raise InputFileError(f"{folder} is no folder; give one that {makers} wrote")
     for name, kinds in MARKS.items():
         if (folder / name).is_file() and (kind := kinds.get(_schema_of(folder / name))) is not None:
             return kind
     studies = islice((folder / STUDIES_FOLDER).glob("*.json"), MOST_LOOKED_AT)
     if any(_schema_of(path) == STUDIES for path in studies):
         return "reproduction"
-    raise InputFileError(
-        f"{folder} holds no records; give a folder that `eirkit lacuna run`, `lacuna rescue` or `vestige analyze` "
-        "wrote with --out"
-    )
+    raise InputFileError(f"{folder} holds no records; give a folder that {makers} wrote with --out")
 
 
 def maker_of(folder: Path) -> str:

@@ -92,6 +92,9 @@ class _Layout:
         while first > 1 and self._fitted(tuple(range(first + 1)), size, scale) is None:
             first -= 1
         names, rest = tuple(range(first)), list(self.places)[first:]
+        if not rest:  # one column, whose words are broken
+            left = IN_PAGE - 2 * BETWEEN[1]
+            yield _Part(names, dict.fromkeys(names, left / IN_PAGE), size, BETWEEN[1], True, {})
         while rest:
             fitting = [self._fitted((*names, *rest[:count]), size, scale) for count in range(1, len(rest) + 1)]
             found = [part for part in fitting if part is not None]
@@ -119,10 +122,12 @@ class _Layout:
 
     def tabular(self, part: _Part) -> str:
         """Return the tabular of a part in the style of booktabs."""
-        form = "".join(self._form(place, part) for place in part.columns)
+        form = "".join(self._form(place, part) for place in part.columns) or "l"  # LaTeX has no table without a column
         head = [self._heading(place, part) for place in part.columns]
         body = (" & ".join(self._cell(line[place], place, part) for place in part.columns) for line in self.lines)
-        end = r"\tabularnewline" if part.columns[-1] in part.wrapped else r"\\"  # in a ragged text \\ is a new line
+        end = (
+            r"\tabularnewline" if {*part.columns[-1:]} & {*part.wrapped} else r"\\"
+        )  # in a ragged text \\ is a new line
         rows = [f"{line} {end}" for line in body]
         top = f"{' & '.join(head)} {end}"
         parts = (rf"\begin{{tabular}}{{{form}}}", r"\toprule", top, r"\midrule", *rows, r"\bottomrule")

@@ -55,10 +55,11 @@ def listed(words: Sequence[str], most: int = 6) -> str:
 Cell = float | int | str | bool | None
 Role = Literal["value", "name", "text"]
 
+# After \\ and \midrule, brackets and stars that begin a cell would be read as arguments of these.
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "±": r"$\pm$", "≥": r"$\ge$", "≤": r"$\le$",
-    "×": r"$\times$", "−": "$-$", "<": "$<$", ">": "$>$",
+    "×": r"$\times$", "−": "$-$", "<": "$<$", ">": "$>$", "[": "{[}", "*": "{*}",
 }  # fmt: skip
 DIGITS: Mapping[Unit, int] = {"milliseconds": 2, "dollars": 4, "bits": 0, "tokens": 0, "amount": 0, "bytes": 0}
 MARKDOWN = {**{mark: f"\\{mark}" for mark in "\\|`*_[]~"}, "<": "&lt;"}
@@ -180,7 +181,7 @@ class Table:
 
     def latex(self) -> str:
         """Return a LaTeX table in the style of booktabs."""
-        form = "".join("r" if self.is_numeric(column) else "l" for column in self.columns)
+        form = "".join("r" if self.is_numeric(column) else "l" for column in self.columns) or "l"
         head = [column.title for column in self.columns]
         body = [" & ".join(map(latex_text, line)) + r" \\" for line in self.lines()]
         return "\n".join(

@@ -48,7 +48,8 @@ def try_all(subject: S, requirements: Iterable[Requirement[S]], limit: float | N
             held.append(name)
             notes.extend([said] if said else [])
     if left:
-        notes.append(f"{len(left)} requirements were not tested, as {limit:,.0f} s were over: {'; '.join(left)}")
+        verb = "requirement was" if len(left) == 1 else "requirements were"
+        notes.append(f"{len(left)} {verb} not tested, as {limit:g} s were over: {'; '.join(left)}")
     if broken:
         raise AssertionError("; ".join([*_by_reason(broken), *(notes[-1:] if left else [])]))
     return Conformance(tuple(held), (), tuple(notes))

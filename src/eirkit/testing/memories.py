@@ -49,11 +49,13 @@ def check_memory(
 
     Raises:
         AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
-        UsageError: it was given neither a class nor a function that makes a system, or no records.
+        UsageError: it was given neither a class nor a function that makes a system, or no records or no time.
     """
     _refuse_what_makes_nothing(system)
     if records < 1:
         raise UsageError(f"records is {records}; give 1 or more")
+    if limit is not None and not limit > 0:
+        raise UsageError(f"limit is {limit:g} s, in which nothing would be tested; give more, or None for no limit")
     limits = SuiteLimits(seconds, records)
     if reuse:
         try:

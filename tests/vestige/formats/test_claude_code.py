@@ -145,6 +145,32 @@ def test_a_damaged_line_costs_itself_alone(tmp_path: Path) -> None:
     assert [turn.text for turn in run.turns] == ["First.", "Second."]
 
 
+@pytest.mark.parametrize(
+    ("lines", "broken"),
+    [
+        (['{"uuid": "c", "parentUuid": "a1", "type": "us', reply("a2", "c", "m2", text("two"), sessionId="s2")], None),
+        (
+            [
+                user("c", None, "So far.", isCompactSummary=True, sessionId="s2"),
+                reply("a2", "c", "m2", text("two"), sessionId="s2"),
+            ],
+            "compaction",
+        ),
+    ],
+)
+def test_a_session_is_resumed_from_a_damaged_line_and_from_a_compaction(
+    lines: list[Entry | str], broken: str | None, tmp_path: Path
+) -> None:
+    path = as_lines(tmp_path / "s1.jsonl", [user("u1", None, "Go"), reply("a1", "u1", "m1", text("one")), *lines])
+    [run] = [item for item in read_with(FORMAT, path) if isinstance(item, Recording)]
+    assert [(turn.text, turn.broken) for turn in run.turns] == [("one", None), ("two", broken)]
+
+
+def test_a_file_is_named_after_its_first_session_with_a_reply(tmp_path: Path) -> None:
+    lines = [user("u0", None, "Go", sessionId="s0"), user("u1", None, "Go"), reply("a1", "u1", "m1", text("one"))]
+    assert only_run(FORMAT, as_lines(tmp_path / "start.jsonl", lines)).source == "start.jsonl"
+
+
 def test_copied_history_is_counted_once(tmp_path: Path) -> None:
     lines = [*PARALLEL, *PARALLEL, user("u9", "a4", "Go on"), reply("a9", "u9", "m9", text("On."))]
     run = only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines))

@@ -178,14 +178,37 @@ def test_sessions_that_were_appended_to_one_file_are_a_run_each(shape: str, tmp_
     assert [told_by(run) for run in runs] == [(READS, WRITES)] * 2
 
 
-def test_threads_that_were_appended_to_one_file_are_a_run_each(tmp_path: Path) -> None:
-    def thread(name: str, file: str) -> list[dict[str, object]]:
-        shown = {"type": "command_execution", "command": f"cat {file}", "aggregated_output": "x = 1\n", "exit_code": 0}
-        return [
-            {"type": "thread.started", "thread_id": name},
-            {"type": "item.completed", "item": {"id": "item_0", **shown}},
-        ]
+def thread(name: str, file: str) -> list[dict[str, object]]:
+    shown = {"type": "command_execution", "command": f"cat {file}", "aggregated_output": "x = 1\n", "exit_code": 0}
+    return [
+        {"type": "thread.started", "thread_id": name},
+        {"type": "item.completed", "item": {"id": "item_0", **shown}},
+    ]
 
+
+def test_threads_that_were_appended_to_one_file_are_a_run_each(tmp_path: Path) -> None:
     lines = [*thread("t1", "a.py"), *thread("t2", "b.py"), *thread("t1", "c.py")]
     as_lines(tmp_path / "all.jsonl", lines)
     assert [(run.run_id, told_by(run)[0]) for run in runs_in(tmp_path)] == [("t1", ["a.py", "c.py"]), ("t2", ["b.py"])]
+
+
+def test_what_precedes_the_first_readable_start_is_a_run_too(tmp_path: Path) -> None:
+    as_lines(tmp_path / "codex.jsonl", ['{"type": "thread.sta', thread("t1", "a.py")[1], *thread("t2", "b.py")])
+    runs = [item for item in read_corpus([tmp_path]) if isinstance(item, Recording)]
+    assert [(run.run_id, told_by(run)[0]) for run in runs] == [("codex", ["a.py"]), ("t2", ["b.py"])]
+
+
+def test_sessions_whose_start_was_cut_off_keep_their_replies_and_sub_agents(tmp_path: Path) -> None:
+    def said(id: str, **more: object) -> dict[str, object]:
+        return {"type": "assistant", "message": {"id": id, "content": [{"type": "text", "text": id}]}, **more}
+
+    start = {"type": "system", "subtype": "init", "session_id": "B", "tools": ["Read"]}
+    lines = [
+        *(said("m1"), said("m2", parent_tool_use_id="c1")),
+        *(start, said("m3", session_id="B"), said("m4", session_id="A"), said("m5", session_id="B")),
+    ]
+    as_lines(tmp_path / "cut.jsonl", lines)
+    found = {run.run_id: [turn.text for turn in run.turns] for run in runs_in(tmp_path)}
+    assert found == {"cut.jsonl": ["m1"], "cut.jsonl/c1": ["m2"], "B": ["m3", "m5"], "A": ["m4"]}
+    parents = {run.run_id: run.details.get("parent_run") for run in runs_in(tmp_path)}
+    assert {run: parent for run, parent in parents.items() if parent} == {"cut.jsonl/c1": "cut.jsonl"}

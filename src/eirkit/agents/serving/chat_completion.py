@@ -217,7 +217,7 @@ def counts_of(stated: Any, needed: Sequence[str], more: Sequence[str]) -> list[i
     Args:
         stated: what a server says; None if it says nothing.
         needed: names of numbers that must be there.
-        more: names, with a dot inside another object, of numbers that are 0 if they are not there.
+        more: names, with a dot inside another object, of numbers that are 0 if they, or that object, are not there.
     """
     if not isinstance(stated, Mapping):
         return None
@@ -225,14 +225,16 @@ def counts_of(stated: Any, needed: Sequence[str], more: Sequence[str]) -> list[i
     for name in more:
         outer, _, inner = name.rpartition(".")
         part = stated.get(outer) if outer else stated
-        value = part.get(inner) if isinstance(part, Mapping) else part
+        value = part.get(inner) if isinstance(part, Mapping) else None
         found.append(0 if value is None else _count(value))
     known = [one for one in found if one is not None]
     return known if len(known) == len(found) else None
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else None
+    """Return a number of tokens, which some servers write as 15.0; None if it is none."""
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return int(value) if is_whole and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else None
 
 
 class BodyTooLarge(Exception):  # noqa: N818 - raised inside the SDK's stream and turned into a ModelError here

@@ -315,7 +315,8 @@ def _demand_lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iter
     yield label, f"{document[f'mean_peak_{other}_tokens']:,.0f} tokens on average: {meaning}"
     if options.rule != "paper":
         paper = f"{document['mean_peak_paper_tokens']:,.0f} tokens on average"
-        yield "… by the paper's rule", f"{paper}: an edit uses nothing of what it edits (--demand paper)"
+        rule = "an edit uses nothing, and without a goal the last edit is it"
+        yield "… by the paper's rule", f"{paper}: {rule} (--demand paper)"
 
 
 def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

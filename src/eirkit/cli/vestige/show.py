@@ -63,7 +63,8 @@ def _chosen(folder: Path, run_id: str | None) -> str:
         return run_id
     meant = [name for name in known if name.startswith(run_id) or may_be(run_id, name)]
     if len(meant) > 1:
-        raise UsageError(f"{len(meant)} runs of {folder} begin with {run_id!r}; {_known(meant)}")
+        how = "begin with" if all(name.startswith(run_id) for name in meant) else "may be meant by"
+        raise UsageError(f"{len(meant)} runs of {folder} {how} {run_id!r}; {_known(meant)}")
     return meant[0] if meant else run_id
 
 
@@ -210,8 +211,9 @@ def _break_line(cost: Mapping[str, Any]) -> str:
     was = "was" if cost["live_files"] == 1 else "were"
     needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} {was} still needed"
     unknown = cost.get("unknown_tokens")
-    least = "at least " if unknown else ""
-    dropped = f"{least}{counted(cost['dropped_tokens'], 'token')} of that {BREAK_MEASURES['dropped_tokens'].label}"
+    known = f"{'at least ' if unknown else ''}{counted(cost['dropped_tokens'], 'token')}"
+    part = "an unknown part" if unknown and not cost["dropped_tokens"] else known
+    dropped = f"{part} of that {BREAK_MEASURES['dropped_tokens'].label}"
     fates = ", ".join(_fates(cost))
     rest = f"; unknown for {counted(unknown, 'token')}" if unknown else ""
     return f"{needed}; {dropped}{f': {fates}' if fates else ''}{rest}"

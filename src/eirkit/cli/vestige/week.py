@@ -24,6 +24,7 @@ from eirkit.logs.week.log_files import agent_homes, collect, logs_at
 from eirkit.logs.week.totals import Stretch, WeekQuestion, sum_up
 from eirkit.show.html import render
 from eirkit.show.logs.week import price_dates, pricing, week_document
+from eirkit.show.table import counted
 
 STORE = "week.sqlite"  # below eirkit's own folder
 _DAYS = re.compile(r"(\d{1,4})d")
@@ -85,6 +86,7 @@ def _answer(
     asked = WeekQuestion(stretch, pricing(known), read_windows(windows), project)
     found = collect(places, stretch.before().since, own_folder() / STORE)
     sums = sum_up(found.logs, asked)
+    unknown = sums.pop("unknown")
     newest = max((one.at for log in found.logs for one in log.responses), default=found.newest)
     agents = {one.agent: sum(other.agent == one.agent for other in found.logs) for one in found.logs}
     data = {
@@ -100,7 +102,10 @@ def _answer(
         "new_bytes": found.new_bytes,
         **sums,
         "prices": {"as_of": price_dates(known, [row["model"] for row in sums["models"]])},
-        "skipped": [{"source": one.source, "reason": one.reason} for log in found.logs for one in log.skipped],
+        "skipped": [
+            *({"source": one.source, "reason": one.reason} for log in found.logs for one in log.skipped),
+            *({"source": source, "reason": _without_numbers(many)} for source, many in unknown.items()),
+        ],
     }
     roots = Counter(place.root for place in places).most_common(1)  # the folder with most of the logs
     then = " ".join(["eirkit vestige analyze", *(_typed(root) for root, _ in roots), "--out analysis"])
@@ -109,6 +114,10 @@ def _answer(
         write_file(page, render(document.page()).rstrip("\n"))
         say(f"written to {page}")
     show(document)
+
+
+def _without_numbers(many: int) -> str:
+    return f"{counted(many, 'response')} without valid numbers of tokens, which are unknown"
 
 
 def _typed(folder: Path) -> str:

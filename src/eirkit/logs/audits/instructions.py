@@ -23,6 +23,12 @@ MOST = 50  # instructions of one run that are followed; the first ones
 _SHORTEST, _LONGEST = 8, 300  # characters of a sentence that can be an instruction
 _IN_SUBSTANCE = 0.6  # share of an instruction's telling words that one passage must have
 _PASSAGE = 3  # sentences of a passage
+_NEGATES = re.compile(
+    r"\b(?:avoid|cannot|forb[ai]d\w{0,5}|never|no|nor|not|off[ -]limits|prohibit\w{0,3}|read-only|refrain|unchanged|"
+    r"untouched|without)\b|n['’]t\b|\bleave\b.{1,80}\balone\b",
+    re.IGNORECASE,
+)
+_NEGATED = ""  # among the words of a passage: it says what not to do
 _SENTENCE = re.compile(r"(?<=[.!?;])\s|\n")
 # What an imperative begins with: "I don't think so" and "it never returns" tell, and rule nothing.
 _BEGINS = r"(?:\A|[,:(–—-] ?|\b(?:also|and|but|no|ok|okay|please|so|then|yes|you) )"
@@ -225,7 +231,7 @@ def survivals_in(text: str, given: Sequence[Instruction]) -> list[Survival]:
             found.append("verbatim")
             continue
         passages = passages or _passages(text)
-        found.append("substance" if _in_substance(one.text, passages) else "gone")
+        found.append("substance" if _in_substance(one, passages) else "gone")
     return found
 
 
@@ -239,19 +245,28 @@ def _stayed_text(recorded: RecordedTurn, turns: Sequence[Turn]) -> str:
 
 def _passages(text: str) -> list[frozenset[str]]:
     """Return the telling words of every few consecutive sentences."""
-    words = [_telling(sentence) for sentence in _SENTENCE.split(text)]
-    words = [found for found in words if found]
+    parts = [(sentence, found) for sentence in _SENTENCE.split(text) if (found := _telling(sentence))]
+    words = [found | {_NEGATED} if _NEGATES.search(sentence) else found for sentence, found in parts]
     return [frozenset().union(*words[place : place + _PASSAGE]) for place in range(len(words))]
 
 
 def _telling(text: str) -> frozenset[str]:
-    found = (word.strip(".-").lower() for word in _WORD.findall(text))
+    found = (word.strip("./-").lower() for word in _WORD.findall(text))
     return frozenset(word for word in found if len(word) > 2 and word not in _COMMON)
 
 
-def _in_substance(text: str, passages: Sequence[frozenset[str]]) -> bool:
-    wanted = _telling(text)
-    return bool(wanted) and any(len(wanted & words) >= _IN_SUBSTANCE * len(wanted) for words in passages)
+def _in_substance(one: Instruction, passages: Sequence[frozenset[str]]) -> bool:
+    """Return whether a passage has most of the telling words, or forbids what is done with the same files.
+
+    "Edit it" does not keep "never edit it": of a sentence that forbids, the passage has to forbid something.
+    """
+    wanted, files = _telling(one.text), frozenset[str]()
+    if _NEGATES.search(one.text):
+        passages = [words for words in passages if _NEGATED in words]
+        files = _telling(" ".join(one.files))
+    return bool(wanted) and any(
+        len(wanted & words) >= _IN_SUBSTANCE * len(wanted) or (files and files <= words) for words in passages
+    )
 
 
 def broken_by(rule: Instruction, cut: int, turns: Sequence[Turn]) -> tuple[int, str] | None:

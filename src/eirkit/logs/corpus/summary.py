@@ -98,8 +98,10 @@ class CorpusAdvice:
     def add(self, analysis: Analysis) -> None:
         """Add one run."""
         run = {"run_id": analysis.run.run_id, "model": analysis.run.model}
-        for row in _rows(analysis, "breaks", ("cut", "kind", "dropped_tokens", "reread_tokens")):
-            if row["dropped_tokens"] >= LEAST_TOKENS:
+        names = ("cut", "kind", "dropped_tokens", "reread_tokens", "overwritten_tokens")
+        for row in _rows(analysis, "breaks", names):
+            # What was neither read again nor edited may have been for a task that was over: nothing to act on.
+            if min(row["dropped_tokens"], row["reread_tokens"] + row["overwritten_tokens"]) >= LEAST_TOKENS:
                 found = {"kind": "compaction", **run, "turn": row["cut"], "subject": row["kind"]}
                 cost = {"tokens": row["dropped_tokens"], "count": row["reread_tokens"]}
                 self._compactions = _largest([*self._compactions, {**found, **cost}])

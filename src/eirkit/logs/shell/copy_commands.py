@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow
 from eirkit.logs.shell.walk import Invocation, ShellWrite, Walk
-from eirkit.logs.shell.words import ParsedOptions, split_options
+from eirkit.logs.shell.words import ParsedOptions, is_unknown, split_options
 from eirkit.logs.trajectory import FileWrite
 
 _FOLDERS = frozenset({".", "..", "/", "~", "/tmp", "/root", "/home", "/opt", "/var/tmp", "/usr/local/bin"})
@@ -53,6 +53,7 @@ def _put_all(walk: Walk, call: Invocation, options: ParsedOptions) -> list[tuple
     target = given or (options.operands[-1] if options.operands else "")
     goal = walk.state.resolve(target, walk.folder) if sources else None
     if goal is None:
+        walk.state.is_unnamed = walk.state.is_unnamed or (bool(sources) and is_unknown(target, walk.output))
         return []
     into = bool(given) or len(sources) > 1 or target.endswith(("/", "/.")) or is_folder(walk, goal)
     into = into or f" -> '{target}/" in walk.output
@@ -78,7 +79,7 @@ def _note(walk: Walk, call: Invocation, write: FileWrite, word: str) -> None:
 
 def _pairs(walk: Walk, options: ParsedOptions, word: str, goal: str, into: bool) -> Iterator[tuple[str, str]]:
     """Yield each file that an operand stands for, and its destination."""
-    for path in walk.paths([word]):
+    for path in walk.touched(word):
         inside = files_below(walk, path)
         # `folder/.` means the content of the folder.
         to = _joined(goal, posixpath.basename(path)) if into and not word.endswith("/.") else goal

@@ -20,7 +20,7 @@ from eirkit.logs.shell.view_commands import VIEWERS
 from eirkit.logs.shell.walk import NOT_FOUND, Invocation, ShellWrite, Walk
 from eirkit.logs.shell.words import UNKNOWN
 from eirkit.logs.shell.write_commands import CHANGERS
-from eirkit.logs.trajectory import FileWrite, Touches
+from eirkit.logs.trajectory import FileRead, FileWrite, Touches
 
 COMMANDS: Mapping[str, Callable[[Walk, Invocation], Flow]] = {
     **VIEWERS,
@@ -79,9 +79,9 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
         line = as_shell(command, on_windows=True) if state.on_windows else command
         walk.run(parse(line, state.effort))
     shown = NOT_FOUND.sub("", output) if walk.missing else output
-    if any(flow.is_unnamed for flow in walk.shown) and not shown.isspace() and shown:
-        state.is_unnamed = True
     reads = tuple(reads_of(walk.shown, shown, state)) if walk.shown else ()
+    if shown and any(_is_unnamed(flow, shown, reads) for flow in walk.shown) and not shown.isspace():
+        state.is_unnamed = True
     writes = tuple(done.write for done in _completed_writes(walk, output, exit_code)) if walk.written else ()
     # Reads are recorded last: a file that this call created and showed did not exist before.
     for write in writes:
@@ -104,6 +104,11 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
         if exit_code == 0 and ("grep" in command or "find " in command or "rg " in command):
             state.note_listing(command, output, folder)
     return Touches(reads, writes)
+
+
+def _is_unnamed(flow: Flow, shown: str, reads: tuple[FileRead, ...]) -> bool:
+    """Return whether a stream showed files without names; a search of several files prints them."""
+    return flow.is_unnamed and flow.may_be_in(shown) and not (flow.kind == "search" and reads)
 
 
 def _clean(state: ShellState, walk: Walk, written: set[str]) -> None:

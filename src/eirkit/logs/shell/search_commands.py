@@ -16,7 +16,7 @@ from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.logs.shell.syntax import Chain, Command, Node
 from eirkit.logs.shell.walk import Invocation, Walk
-from eirkit.logs.shell.words import UNKNOWN, Glob, ParsedOptions, expand, split_options
+from eirkit.logs.shell.words import UNKNOWN, Glob, ParsedOptions, expand, is_unknown, split_options
 from eirkit.logs.viewer_output import clip_marks
 
 _LISTED_PER_COMMAND = 2000  # characters of an earlier search that are looked through in the time of a command
@@ -106,13 +106,15 @@ def _searched(
         files = walk.paths(plain)
         flow = Flow("files", files=files, chosen=True, numbering=numbering, sought=sought)  # type: ignore[arg-type]
         return flow if files else OTHER
+    is_unnamed = any(not isinstance(word, Glob) and is_unknown(word, walk.output) for word in operands)
     if nameless and not options.has("-H"):
         files = () if recursive else walk.paths(plain)
-        return Flow("files", files=files, chosen=True, sought=sought) if files else OTHER
+        flow = Flow("files", files=files, chosen=True, sought=sought) if files else OTHER
+        return replace(flow, is_unnamed=is_unnamed)
     bases = tuple(operands) if len(plain) == len(operands) else ()
     if walk.state.on_windows and "\\" in walk.output:
         return Flow("search", folder=walk.folder, on_windows=True)
-    return Flow("search", folder=walk.folder, bases=bases, sought=sought)
+    return Flow("search", folder=walk.folder, bases=bases, sought=sought, is_unnamed=is_unnamed)
 
 
 def _looks_like_file(word: str) -> bool:

@@ -320,7 +320,9 @@ def merged(flows: list[Flow]) -> Flow:
     if all(flow.kind == "text" and flow.text is not None for flow in kept):
         return Flow("text", text="".join(flow.text or "" for flow in kept))
     files = tuple(dict.fromkeys(path for flow in kept for path in flow.files))
-    return Flow("mixed", files=files, parts=tuple(kept)) if any(flow.shows_files for flow in kept) else OTHER
+    if any(flow.shows_files for flow in kept):
+        return Flow("mixed", files=files, parts=tuple(kept))
+    return UNNAMED if any(flow.is_unnamed for flow in kept) else OTHER
 
 
 _TOOLS = (

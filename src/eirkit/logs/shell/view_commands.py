@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from eirkit.facts import replace
-from eirkit.logs.shell.state import NOTHING, OTHER, UNNAMED, Flow, chosen, last_lines, merged, window
+from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, last_lines, merged, window
 from eirkit.logs.shell.walk import Handler, Invocation, ShellWrite, Walk
 from eirkit.logs.shell.words import Glob, is_unknown, split_options
 from eirkit.logs.trajectory import FileWrite
@@ -66,8 +66,10 @@ def contents(walk: Walk, operands: list[str], stdin: Flow) -> Flow:
     named = [word for word in operands if word != "-"]
     if not named:
         return stdin
-    files = walk.paths(named)
-    flow = Flow("files", files=files) if files else UNNAMED if any(map(is_unknown, named)) else OTHER
+    found = [(word, walk.paths([word])) for word in named]
+    files = tuple(path for _, paths in found for path in paths)
+    is_unnamed = any(not paths and is_unknown(word, walk.output) for word, paths in found)
+    flow = Flow("files" if files else "other", files=files, is_unnamed=is_unnamed)
     if len(named) == len(operands) or stdin.kind == "none":
         return flow
     return merged([stdin, flow] if operands[0] == "-" else [flow, stdin])
@@ -80,7 +82,8 @@ def _each(walk: Walk, flow: Flow, operands: list[str], first: int, last: int | N
     if flow.kind == "mixed":
         return chosen(flow)
     # These names resolve globs that match no known file.
-    return replace(flow, kind="files", headed=True, folder=walk.folder, first=first, last=last)
+    is_unnamed = flow.is_unnamed and "==> " not in walk.output
+    return replace(flow, kind="files", headed=True, folder=walk.folder, first=first, last=last, is_unnamed=is_unnamed)
 
 
 def cat(walk: Walk, call: Invocation) -> Flow:

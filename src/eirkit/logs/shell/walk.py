@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from eirkit.facts import fact, replace
 from eirkit.limits import check_time
-from eirkit.logs.shell.state import NOTHING, OTHER, Flow, ShellState, chosen, files_complained_of, merged
+from eirkit.logs.shell.state import NOTHING, OTHER, UNNAMED, Flow, ShellState, chosen, files_complained_of, merged
 from eirkit.logs.shell.syntax import EMPTY, FED, Chain, Command, Group, Loop, Node, Pipeline, Redirect
 from eirkit.logs.shell.words import UNKNOWN, Glob, assigned, expand, expand_text, is_unknown
 from eirkit.logs.trajectory import FileWrite, WriteKind
@@ -178,10 +178,7 @@ class Walk:
     ) -> None:
         """Record that a command writes the files that words name."""
         for word in words:
-            paths = self.state.resolve_all([word], self.folder)
-            if not paths and is_unknown(word):
-                self.state.is_unnamed = True
-            for path in paths:
+            for path in self.touched(word):
                 change = FileWrite(path, kind, content=content, added=added)
                 self.record(ShellWrite(change, call.step, call.name, word, firm, line))
 
@@ -206,6 +203,12 @@ class Walk:
     def paths(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the files that words name."""
         return tuple(self.state.resolve_all(words, self.folder))
+
+    def touched(self, word: str) -> tuple[str, ...]:
+        """Return the files that a word names, of a command that changes them; note where these are not known."""
+        paths = self.paths([word])
+        self.state.is_unnamed = self.state.is_unnamed or (not paths and is_unknown(word, self.output))
+        return paths
 
     def text_of(self, path: str) -> str | None:
         """Return a file's text if the run itself wrote it, in this call or before."""
@@ -271,8 +274,10 @@ class Walk:
                 is_string = text.startswith("\ue001")
                 stdin = Flow("text", text=f"{text[1:]}\n" if is_string else text)
             elif redirect.operator == "<":
-                paths = self.paths(expand([redirect.target], self.variables))
-                stdin = Flow("files", files=paths) if len(paths) == 1 else OTHER
+                words = expand([redirect.target], self.variables)
+                paths = self.paths(words)
+                is_unnamed = not paths and any(is_unknown(word, self.output) for word in words)
+                stdin = Flow("files", files=paths) if len(paths) == 1 else UNNAMED if is_unnamed else OTHER
         return stdin
 
     def _output(self, redirects: Sequence[Redirect], flow: Flow) -> Flow:

@@ -109,9 +109,14 @@ class Glob(str):
     __slots__ = ()
 
 
-def is_unknown(word: str) -> bool:
-    """Return whether it is not known which files a word names; those that `mktemp` made matter to nobody."""
-    return isinstance(word, Glob) or (UNKNOWN in word and not word.startswith(f"/tmp/{UNKNOWN}"))
+def is_unknown(word: str, output: str) -> bool:
+    """Return whether it is not known which files a word names; those that `mktemp` made matter to nobody.
+
+    A glob that an error in the output repeats matched no file.
+    """
+    if isinstance(word, Glob):
+        return f"'{word}'" not in output and f"{word}: No such file" not in output
+    return UNKNOWN in word and not word.startswith(f"/tmp/{UNKNOWN}")
 
 
 def open_word(text: str) -> Word:

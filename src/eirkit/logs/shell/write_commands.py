@@ -18,6 +18,7 @@ _HEADER = re.compile(
     r"(?m)^(?:\+\+\+ ([^\t\n]+)|--- ([^\t\n]+)|\*\*\* (Add|Update|Delete) File: ([^\n]+)|\*\*\* Move to: ([^\n]+))"
 )
 _RUBY_READS = re.compile(r"""\b(?:File|IO)\.(?:read|readlines|foreach)[( ]['"]([^'"#\n]{1,400})['"]""")
+_PRODUCT = re.compile(r"(?:\.(?:py[co]|o|obj|l?a|so|dylib|dll|class|gc(?:da|no)|egg-info)|(?:^|/)__pycache__)/?\Z")
 _PLIST_CHANGES = frozenset({"-replace", "-insert", "-remove", "-convert"})
 _KINDS: dict[str, WriteKind] = {"Add": "whole", "Update": "edit", "Delete": "delete"}
 
@@ -106,7 +107,8 @@ def remove(walk: Walk, call: Invocation) -> Flow:
     is_deep = options.has("-r", "-R", "--recursive")
     known = dict.fromkeys([*_files(walk), *walk.state.shown])
     for word in options.operands:
-        for path in walk.paths([word]):
+        # What was built and never met is nothing that the run knew.
+        for path in walk.paths([word]) if _PRODUCT.search(word) else walk.touched(word):
             walk.state.folders.pop(path, None)
             below = [file for file in known if file.startswith(f"{path}/")]
             for file in below:

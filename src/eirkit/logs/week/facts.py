@@ -20,7 +20,7 @@ from eirkit.logs.corpus.reader import CorpusReader
 from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument, open_document
 from eirkit.logs.tokens import exact_counter
 from eirkit.logs.trajectory import Recording
-from eirkit.logs.week.responses import METERS, MeteredDocument, Response, take_messages
+from eirkit.logs.week.responses import METERS, MeteredDocument, Response, UnknownResponse, take_messages
 
 _CHARACTERS = 4  # of a token, by a rule of thumb
 
@@ -52,6 +52,7 @@ class ContextLoss:
     live_tokens: int  # of files in the context that the run used later
     dropped_tokens: int  # of these, not carried over
     reread_tokens: int  # that reading them again showed
+    overwritten_tokens: int  # dropped ones of files that were edited without reading them again
     unknown_tokens: int  # of which the log does not say whether they stayed
     shrunk_tokens: int | None  # of the whole context, if the log says so
     measured: bool  # whether the run used a file later, so that the above is known
@@ -97,6 +98,7 @@ class LogFacts:
     hidden: tuple[HiddenText, ...] = ()
     windows: Mapping[str, int] = field(default_factory=dict)  # context windows in tokens by model
     skipped: tuple[Skipped, ...] = ()
+    unknown: tuple[UnknownResponse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +137,6 @@ def _read(document: StoredDocument, place: LogPlace) -> LogFacts:
             runs.append((item, found))
         elif isinstance(found, Skipped):
             skipped.append(found)
-    if meter.unknown:
-        how_many = f"{len(meter.unknown):,} responses" if len(meter.unknown) > 1 else "1 response"
-        skipped.append(Skipped(document.source, f"{how_many} without valid numbers of tokens, which are unknown"))
     meter.project = meter.project or next((run.root for run, _ in runs if run.root), "")
     parts = [_RunFacts(run, analysis, meter.project) for run, analysis in runs]
     return LogFacts(
@@ -149,6 +148,7 @@ def _read(document: StoredDocument, place: LogPlace) -> LogFacts:
         tuple(one for part in parts for one in part.hidden()),
         {a.run.model: a.run.window_tokens for _, a in reversed(runs) if a.run.window_tokens},
         tuple(skipped),
+        meter.unknown_responses(document.source),
     )
 
 
@@ -183,8 +183,9 @@ class _RunFacts:
                 yield FileReading(*about, path, tokens, again)
 
     def losses(self) -> Iterator[ContextLoss]:
-        names = ("cut", "kind", "live_tokens", "dropped_tokens", "reread_tokens", "unknown_tokens", "shrunk_tokens")
-        for turn, *counts in self._rows("breaks", (*names, "measured")):
+        tokens = ("live", "dropped", "reread", "overwritten", "unknown", "shrunk")
+        names = ("cut", "kind", *(f"{name}_tokens" for name in tokens), "measured")
+        for turn, *counts in self._rows("breaks", names):
             if about := self._about(turn):
                 yield ContextLoss(*about, *counts)
 

@@ -33,9 +33,9 @@ from eirkit.logs.week.facts import (
     LogPlace,
     read_log,
 )
-from eirkit.logs.week.responses import METERS, Response
+from eirkit.logs.week.responses import METERS, Response, UnknownResponse
 
-LAYOUT = 3  # of the stored facts; another number makes all of them obsolete
+LAYOUT = 4  # of the stored facts; another number makes all of them obsolete
 PARALLEL_BYTES = 16 << 20  # of new logs, from which starting workers saves more than it costs
 _FAST = 1  # the level of compression
 _ROWS: dict[str, type] = {
@@ -45,6 +45,7 @@ _ROWS: dict[str, type] = {
     "instructions": InstructionLoss,
     "hidden": HiddenText,
     "skipped": Skipped,
+    "unknown": UnknownResponse,
 }
 
 

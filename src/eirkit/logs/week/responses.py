@@ -45,13 +45,24 @@ class Response:
         return self.prompt_tokens + self.output_tokens
 
 
+@fact
+class UnknownResponse:
+    """A response with something else in place of a number of tokens."""
+
+    key: str  # equal in all copies of it
+    at: float
+    project: str
+    source: str  # the log
+
+
 class ResponseMeter(ABC):
     """Collects the responses of one log; what it is given besides lines of usage is ignored."""
 
     def __init__(self) -> None:
         self.project = ""
         self.found: dict[str, Response] = {}
-        self.unknown: set[str] = set()  # responses with something else in place of a number of tokens
+        # Of responses with something else in place of a number of tokens, the time and the folder.
+        self.unknown: dict[str, tuple[float, str]] = {}
 
     @abstractmethod
     def take(self, line: Line) -> None:
@@ -62,13 +73,19 @@ class ResponseMeter(ABC):
         ordered = sorted(self.found.values(), key=lambda one: (one.at, one.key))
         return tuple(one if one.project else replace(one, project=self.project) for one in ordered)
 
-    def counts(self, key: str, *stated: object) -> list[int] | None:
+    def unknown_responses(self, source: str) -> tuple[UnknownResponse, ...]:
+        """Return the responses of a log whose tokens are unknown, in the order in which they came."""
+        found = (UnknownResponse(key, at, own or self.project, source) for key, (at, own) in self.unknown.items())
+        return tuple(sorted(found, key=lambda one: (one.at, one.key)))
+
+    def counts(self, key: str, at: float | None, *stated: object, project: str = "") -> list[int] | None:
         """Return stated numbers of tokens, 0 where there is none; None if one is no such number."""
         found = [0 if one is None else whole_number(one) for one in stated]
         known = [one for one in found if one is not None]
         if len(known) == len(found):
             return known
-        self.unknown.add(key)
+        if at is not None:
+            self.unknown.setdefault(key, (at, project))
         return None
 
     def add(
@@ -78,7 +95,7 @@ class ResponseMeter(ABC):
         before = self.found.get(key)
         if at is None or not any(counts) or (before is not None and before.output_tokens > counts[-1]):
             return
-        self.unknown.discard(key)
+        self.unknown.pop(key, None)
         self.found[key] = Response(key, before.at if before is not None else at, project, model, *counts)
 
 
@@ -97,10 +114,11 @@ class _Claude(ResponseMeter):
         key = string_of(message.get("id")) or string_of(line.get("uuid"))
         names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
         by_age = mapping_of(usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
-        if counts := self.counts(key, *map(usage.get, names), by_age):
+        at = seconds_of(line.get("timestamp"))
+        if counts := self.counts(key, at, *map(usage.get, names), by_age):
             fresh, read, written, output, hour = counts
             hour = min(written, hour)
-            self.add(key, seconds_of(line.get("timestamp")), model, (fresh, read, written - hour, hour, output))
+            self.add(key, at, model, (fresh, read, written - hour, hour, output))
 
 
 class _Codex(ResponseMeter):
@@ -121,7 +139,7 @@ class _Codex(ResponseMeter):
             self.model = string_of(payload.get("model")) or self.model
         elif kind == "token_usage_record":  # newer versions have one for each response, and the events besides
             if not self.has_records:
-                self.found, self.has_records = {}, True
+                self.found, self.unknown, self.has_records = {}, {}, True
             self._add(string_of(payload.get("response_id")), mapping_of(payload.get("usage")), line)
         elif kind == "event_msg" and payload.get("type") == "token_count" and not self.has_records:
             self._count(mapping_of(payload.get("info")), line)
@@ -135,12 +153,13 @@ class _Codex(ResponseMeter):
 
     def _add(self, key: str, used: Line, line: Line) -> None:
         names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
-        if counts := self.counts(key, *map(used.get, names)):
+        at = seconds_of(line.get("timestamp"))
+        if counts := self.counts(key, at, *map(used.get, names)):
             prompt, cached, written, output = counts
             cached = min(prompt, cached)
             written = min(prompt - cached, written)
             parts = (prompt - cached - written, cached, written, 0, output)
-            self.add(key, seconds_of(line.get("timestamp")), self.model, parts)
+            self.add(key, at, self.model, parts)
 
 
 class _Gemini(ResponseMeter):
@@ -157,11 +176,11 @@ class _Gemini(ResponseMeter):
         tokens = mapping_of(line.get("tokens"))
         if line.get("type") != "gemini" or not tokens:
             return
-        key = f"{self.session}/{string_of(line.get('id'))}"
-        if counts := self.counts(key, *map(tokens.get, ("input", "cached", "tool", "output", "thoughts"))):
+        key, at = f"{self.session}/{string_of(line.get('id'))}", seconds_of(line.get("timestamp"))
+        if counts := self.counts(key, at, *map(tokens.get, ("input", "cached", "tool", "output", "thoughts"))):
             prompt, cached, tool, output, thoughts = counts
             parts = (max(0, prompt - cached) + tool, min(prompt, cached), 0, 0, output + thoughts)
-            self.add(key, seconds_of(line.get("timestamp")), string_of(line.get("model")), parts)
+            self.add(key, at, string_of(line.get("model")), parts)
 
 
 class _Opencode(ResponseMeter):
@@ -173,10 +192,11 @@ class _Opencode(ResponseMeter):
             return
         cache, key = mapping_of(tokens.get("cache")), string_of(line.get("id"))
         stated = (*map(tokens.get, ("input", "output", "reasoning")), cache.get("read"), cache.get("write"))
-        if counts := self.counts(key, *stated):
+        at, folder = seconds_of(mapping_of(line.get("time")).get("created")), string_of(line.get("directory"))
+        if counts := self.counts(key, at, *stated, project=folder):
             fresh, output, reasoning, read, written = counts
-            at, model = seconds_of(mapping_of(line.get("time")).get("created")), string_of(line.get("modelID"))
-            self.add(key, at, model, (fresh, read, written, 0, output + reasoning), string_of(line.get("directory")))
+            parts = (fresh, read, written, 0, output + reasoning)
+            self.add(key, at, string_of(line.get("modelID")), parts, folder)
 
 
 METERS: Mapping[str, Callable[[], ResponseMeter]] = {

@@ -16,7 +16,7 @@ from typing import Any
 from eirkit.logs.audits.occupancy import ContextWindows, window_of
 from eirkit.logs.corpus.summary import LEAST_REPEATS, LEAST_TOKENS
 from eirkit.logs.week.facts import ContextLoss, FileReading, HiddenText, InstructionLoss, LogFacts
-from eirkit.logs.week.responses import Response, unique
+from eirkit.logs.week.responses import Response, UnknownResponse, unique
 
 LISTED = 10  # files, losses and instructions of each list
 ADVICE = 5
@@ -79,6 +79,7 @@ class WeekTotals:
     """The sums of one day, project, model, agent, or of everything."""
 
     responses: int = 0
+    unknown_responses: int = 0  # besides these: the log has no valid numbers of their tokens
     fresh_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
@@ -188,6 +189,9 @@ def sum_up(logs: Sequence[LogFacts], asked: WeekQuestion) -> dict[str, Any]:
             (groups if is_now else earlier).add(one, agent, now.day(one.at), money)
         if is_now:
             chosen.append(one)
+    unknown = list(_unknown(logs, asked.project))
+    groups.total.unknown_responses = sum(now.has(one.at) for one in unknown)
+    earlier.total.unknown_responses = sum(before.has(one.at) for one in unknown)
     days = {**{day: WeekTotals() for day in now.days()}, **groups.by["day"]}
     return {
         "total": groups.total.as_json(),
@@ -200,7 +204,19 @@ def sum_up(logs: Sequence[LogFacts], asked: WeekQuestion) -> dict[str, Any]:
         "instructions": [_named(one) for one in chosen if isinstance(one, InstructionLoss)][:LISTED],
         "unpriced": _unpriced(groups.by["model"]),
         "advice": advice(chosen)[:ADVICE],
+        "unknown": dict(Tally(one.source for one in unknown if now.has(one.at))),
     }
+
+
+def _unknown(logs: Sequence[LogFacts], project: str) -> Iterator[UnknownResponse]:
+    """Yield the responses whose tokens no log tells, copies of one in several logs once."""
+    seen: set[str] = set()
+    for log in logs:  # one that grew until its numbers were invalid is known in part
+        seen.update({one.key for one in log.responses} - {one.key for one in log.unknown})
+    for one in (one for log in logs for one in log.unknown):
+        if one.key not in seen and is_within(one.project, project):
+            yield one
+        seen.add(one.key)
 
 
 def _paid(one: Response | ContextLoss) -> Response:
@@ -310,7 +326,7 @@ def advice(chosen: Sequence[Any]) -> list[dict[str, Any]]:
         {**_where(one), "kind": "compaction", "turn": one.turn, "subject": one.kind, "tokens": one.dropped_tokens}
         | {"count": one.reread_tokens}
         for one in _largest(chosen, ContextLoss, lambda one: one.dropped_tokens)
-        if one.dropped_tokens >= LEAST_TOKENS
+        if min(one.dropped_tokens, one.reread_tokens + one.overwritten_tokens) >= LEAST_TOKENS
     ]
     hidden = [
         {**_where(one), "kind": "clip", "turn": one.turn, "subject": one.paths, "tokens": one.tokens}

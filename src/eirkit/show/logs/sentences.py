@@ -99,9 +99,13 @@ def break_words(breaks: Mapping[str, Any]) -> str:
         return f"{both}: what they dropped is not measured, since no file was used."
     part = f"; not measured for {unmeasured:,} of {total:,}: no file was used" if unmeasured else ""
     unknown = breaks.get("unknown_tokens", 0)
-    least = "at least " if unknown else ""
-    rest = f"; of {unknown:,} more the logs do not show whether they stayed" if unknown else ""
-    return f"{both} dropped {least}{counted(breaks['dropped_tokens'], 'token')} still needed{rest}{part}."
+    dropped, more = counted(breaks["dropped_tokens"], "token"), "more"
+    if unknown:
+        dropped, more = (
+            (f"at least {dropped}", more) if breaks["dropped_tokens"] else ("an unknown number of tokens", "tokens")
+        )
+    rest = f"; of {unknown:,} {more} the logs do not show whether they stayed" if unknown else ""
+    return f"{both} dropped {dropped} still needed{rest}{part}."
 
 
 def break_columns(rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
@@ -203,8 +207,9 @@ def _words(thing: Mapping[str, Any]) -> str:
         again = f"{subject}, or a part of it, was shown again {counted(thing['count'], 'time')}{runs} though unchanged"
         return f"{again}: note what matters of it in the agent's memory file, or split it."
     if thing["kind"] == "compaction":
-        again = f"; reading them again took {counted(thing['count'], 'token')}" if thing["count"] else ""
-        return f"A {subject} dropped files that were still needed{again}: compact between tasks, or name what to keep."
+        again = f"reading them again took {counted(thing['count'], 'token')}"
+        told = again if thing["count"] else "they were edited without reading them again"
+        return f"A {subject} dropped files that later work used; {told}: compact between tasks, or name what to keep."
     if thing["kind"] == "instruction":
         lost = f"{_quoted(subject)} was lost at the compaction before turn {thing['cut']}"
         return f"{lost}, then broken ({thing['by'][:60]}): put it into the agent's instruction file."

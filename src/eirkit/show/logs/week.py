@@ -95,10 +95,12 @@ def _day(at: float, zone: tzinfo | None) -> str:
 def _answer(data: Mapping[str, Any], span: str) -> Iterator[str]:
     total, before = data["total"], data["before"]
     cost = "" if total["usd"] is None else f", ${total['usd']:,.2f}{_partly(total)}"
-    yield f"{total['tokens']:,} tokens in {counted(total['responses'], 'response')}{cost}, {span}."
+    least = "At least " if total["unknown_responses"] else ""
+    yield f"{least}{total['tokens']:,} tokens in {counted(total['responses'], 'response')}{cost}, {span}."
     days = counted(len(data["days"]), "day")
     if before["responses"]:
-        yield f"The {days} before had {before['tokens']:,} tokens{_money_words(before)}{_change(data)}."
+        least = "at least " if before["unknown_responses"] else ""
+        yield f"The {days} before had {least}{before['tokens']:,} tokens{_money_words(before)}{_change(data)}."
     else:
         yield f"Nothing is logged of the {days} before."
 
@@ -113,7 +115,8 @@ def _money_words(total: Mapping[str, Any]) -> str:
 
 def _change(data: Mapping[str, Any]) -> str:
     now, before = data["total"]["tokens"], data["before"]["tokens"]
-    if not before or not now:
+    is_bound = data["total"]["unknown_responses"] or data["before"]["unknown_responses"]
+    if not before or not now or is_bound:
         return ""
     return f": now {now / before:.1f} times as many tokens" if now >= 2 * before else f": now {now / before - 1:+.0%}"
 
@@ -186,12 +189,11 @@ def _figures(
 
 
 def _figure(total: Mapping[str, Any], key: str) -> str:
-    if key == "dropped_tokens" and total["unmeasured"]:
-        lost = total["compactions"] + total["clears"]
-        known = f", not measured for {total['unmeasured']:,} of {lost:,}"
-        return "unknown" if total["unmeasured"] == lost else f"at least {total[key]:,}{known}"
-    if key == "dropped_tokens" and total["unknown_tokens"]:
-        return f"at least {total[key]:,}"
+    lost = total["compactions"] + total["clears"]
+    if key == "dropped_tokens" and (total["unmeasured"] or total["unknown_tokens"]):
+        is_part = 0 < total["unmeasured"] < lost
+        part = f", not measured for {total['unmeasured']:,} of {lost:,}" if is_part else ""
+        return f"{f'at least {total[key]:,}' if total[key] else 'unknown'}{part}"
     if key == "repeat_tokens" and total["read_tokens"]:
         return f"{total[key]:,} ({share(total[key] / total['read_tokens'])})"
     if key == "reread_tokens" and (total["reread_usd"] or 0) >= CENT:

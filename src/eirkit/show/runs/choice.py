@@ -162,7 +162,7 @@ def choose_folders(
         InputFileError: a folder is not one of `lacuna run`, or nothing can be ranked.
     """
     for folder in folders:
-        if kind_of(folder) != "lacuna-run":
+        if kind_of(folder, "`lacuna run`") != "lacuna-run":
             raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give folders of `lacuna run`")
     with records_of(*folders, plugins=plugins):
         sweeps = [read_sweep(folder, plugins=plugins) for folder in dict.fromkeys(folders)]

@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from eirkit.errors import UsageError
+from eirkit.experiments.arms import RescueSetup
 from eirkit.findings.intervals import half_width, mean_share
 from eirkit.findings.statistics import deviation
 from eirkit.measures import UNITS, Measure
@@ -20,7 +21,7 @@ from eirkit.runs.control import CAPABILITY
 from eirkit.show.comparison import measure_of
 from eirkit.show.document import Axis, Chart, Figure, Section, Series, anchor
 from eirkit.show.runs.comparison import FIGURES
-from eirkit.show.runs.folder import Coordinates, Evidence, RunFacts, SweepFolder, in_order
+from eirkit.show.runs.folder import Coordinates, Evidence, RunFacts, SweepFolder, condition_of, in_order
 from eirkit.show.table import Column, Table, counted, listed
 
 Row = Mapping[str, Any]
@@ -89,7 +90,7 @@ def chosen_cells(sweep: SweepFolder, pivot: Pivot) -> SweepFolder:
         excluded=tuple(one for one in sweep.excluded if one[:2] in asked),
         scored=sum(row["scored"] for row in rows),
         planned=sum(row["seeds"] * row.get("repeats", 1) for row in rows),
-        evidence=tuple(one for one in sweep.evidence if _concerns(one, rows)),
+        evidence=tuple(one for one in sweep.evidence if _concerns(one, rows, pivot.only)),
     )
 
 
@@ -107,9 +108,17 @@ def _failures_of(rows: Sequence[Row], groups: Sequence[Row]) -> Iterator[Row]:
     yield from (one for one in groups if one["condition"] == CAPABILITY and (one["model"], one["workload"]) in asked)
 
 
-def _concerns(found: Evidence, rows: Sequence[Row]) -> bool:
-    """Return whether an experiment was made with the model, the workload and, where it has one, the h of a cell."""
+def _concerns(found: Evidence, rows: Sequence[Row], only: Mapping[str, frozenset[str]]) -> bool:
+    """Return whether an experiment was made with the model, the workload and, where it has one, the h of a cell.
+
+    If memories are chosen, the one of a rescue, or its condition and policy, must be among them; probes have none.
+    """
     asked = found.manifest["settings"]
+    if "memory" in only and found.command == "rescue":
+        access = RescueSetup.read(asked).access
+        row = {name: getattr(access, name) for name in ("condition", "policy", "memory", "panel")}
+        if condition_of(row) not in only["memory"]:
+            return False
     workloads = {task["workload"] for task in (asked["tasks"] if "tasks" in asked else [asked["task"]])}
     return any(
         row["model"] in asked["models"] and row["workload"] in workloads and asked.get("h", row["h"]) == row["h"]

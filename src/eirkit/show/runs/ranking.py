@@ -70,8 +70,12 @@ def _separation(choice: Choice) -> Iterator[str]:
         told = f"more than {MOST_TASKS:,}" if wanted > MOST_TASKS else f"about {wanted:,}"
         lead = _difference(choice.measure, contrast)
         alone = "" if len(ranking.leaders) == len(ranking.standings) else " in a run of the leaders alone"
-        shown = f"{told} {tasks} would show such a difference{alone} with probability 0.8"
-        yield f"{first} is ahead of {second} by {lead}; {shown}."
+        if contrast.constant:
+            shown = f"{told.removeprefix('about ')} {tasks} that all have this difference would show it{alone}"
+            yield f"{first} is ahead of {second} by {lead}, the same in every case; {shown}."
+        else:
+            shown = f"{told} {tasks} would show such a difference{alone} with probability 0.8"
+            yield f"{first} is ahead of {second} by {lead}; {shown}."
 
 
 def _named(measure: Measure) -> str:
@@ -103,7 +107,10 @@ _BESIDE = (  # what each candidate kept, took and cost
     ),
     Column.of(MEMORY_MEASURES["search_ms"], priority=3),
     Column("size", "bits, needed", figures=True, meaning="bits held at the peak, and needed by any memory", priority=4),
-    Column.of(MEMORY_MEASURES["bytes"], priority=5),
+    replace(
+        Column.of(MEMORY_MEASURES["bytes"], priority=5),
+        meaning="the most bytes that the memory held in a run, mean over runs",
+    ),
     Column.of(MEMORY_MEASURES["model_calls"], digits=1, priority=5),
     Column.of(measure_of("memory_cost_usd"), priority=6),
     Column.of(measure_of("cost_usd"), priority=6),
@@ -188,7 +195,7 @@ def _best(ranking: Ranking) -> str:
 
 
 MOST_PAIRS = 6  # named in a sentence
-_CHEAP = {"search_ms": ("lowest mean search time", "{:,.2f} ms"), "bytes": ("fewest bytes held", "{:,.0f}")}
+_MONEY, _TIME = "money", "mean search time"
 
 
 def cost_words(choice: Choice) -> tuple[str, ...]:
@@ -206,27 +213,38 @@ def _pairs(choice: Choice) -> Iterator[str]:
 
 
 def _cheapest(choice: Choice) -> Iterator[str]:
-    """Yield who costs least; who does not say is left out and named."""
-    details, parts = choice.details, []
+    """Yield what the leader costs, or who costs least of those that are not told apart from it.
+
+    The others are left out: what returns nothing is cheap, but nobody would choose it. Who does not say is named.
+    """
+    leaders, costs, parts = choice.ranking.leaders, tuple(_costs(choice)), []
+    alone = len(leaders) == 1
+    for least, what, form, values in costs:
+        known = {name: value for name in leaders if (value := values[name]) is not None}
+        if known:
+            lowest = form.format(min(known.values()))
+            first = [name for name, value in known.items() if form.format(value) == lowest]  # who look the same
+            silent = [name for name in leaders if name not in known]
+            unknown = f", unknown of {listed(silent)}" if silent else ""
+            parts.append(f"{what} {lowest}" if alone else f"{least} {what}, {listed(first)} ({lowest}){unknown}")
+    if parts:
+        head = f"Cost of {leaders[0]}, which alone leads" if alone else f"Cheapest of {listed(leaders)}, not told apart"
+        unpaid = "" if any(what == _MONEY for _, what, _, _ in costs) else "; no model was paid for"
+        load = " Times depend on the load of the machine." if any(_TIME in part for part in parts) else ""
+        yield f"{head}: {'; '.join(parts)}{unpaid}.{load}"
+
+
+def _costs(choice: Choice) -> Iterator[tuple[str, str, str, Mapping[str, float | None]]]:
+    """Yield each kind of cost: what the least of it is called, its name, how a figure is written, and the figures."""
+    details = choice.details
     money = {name: (one["cost_usd"] or 0.0) + (one["memory_cost_usd"] or 0.0) for name, one in details.items()}
     if any(money.values()):
-        parts.append(f"least money, {_least(money, '${:,.4f} a run')}")
+        yield "least", _MONEY, "${:,.4f} a run", money
     calls = {name: one["model_calls"] or 0.0 for name, one in details.items()}
     if any(calls.values()):
-        parts.append(f"fewest model calls of its own, {_least(calls, '{:,.0f} a run')}")
-    for key, (what, form) in _CHEAP.items():
-        known = {name: value for name, one in details.items() if (value := one[key]) is not None}
-        if known:
-            silent = [name for name in details if name not in known]
-            parts.append(f"{what}, {_least(known, form)}" + (f", unknown of {listed(silent)}" if silent else ""))
-    if parts:
-        yield f"Cheapest: {'; '.join(parts)}{'' if any(money.values()) else '; no model was paid for'}."
-
-
-def _least(values: Mapping[str, float], form: str) -> str:
-    """Return who has the least, all who look the same as printed, with the figure."""
-    least = form.format(min(values.values()))
-    return f"{listed([name for name, value in values.items() if form.format(value) == least])} ({least})"
+        yield "fewest", "model calls of its own", "{:,.0f} a run", calls
+    yield "lowest", _TIME, "{:,.2f} ms", {name: one["search_ms"] for name, one in details.items()}
+    yield "fewest", "bytes held", "{:,.0f}", {name: one["bytes"] for name, one in details.items()}
 
 
 def ranking_chart(choice: Choice) -> Chart:

@@ -56,9 +56,11 @@ class ClaudeCode:
             prompts.take(entry)
 
         yield from take_lines(document, take)
+        sessions = _by_session(_without_repeats(entries))
+        first = next((place for place, session in enumerate(sessions) if _reply_ids(session)), 0)
         found = [
-            _recording(document, agent, own, prompts, is_first=not place)
-            for place, session in enumerate(_by_session(_without_repeats(entries)))
+            _recording(document, agent, own, prompts, is_first=place == first)
+            for place, session in enumerate(sessions)
             for agent, own in _by_agent(session, _agent_of_file(document)).items()
         ]
         yield from [item for item in found if isinstance(item, Recording)] or found[:1]
@@ -91,18 +93,22 @@ def _without_repeats(entries: Iterable[Entry]) -> list[Entry]:
     return kept
 
 
-def _by_session(entries: Iterable[Entry]) -> Sequence[list[Entry]]:
+def _by_session(entries: Sequence[Entry]) -> Sequence[list[Entry]]:
     """Divide lines into sessions: a line belongs to that of its parent, else to that of its name.
 
-    A session that was resumed has another name and goes on from lines of the first.
+    A session that was resumed has another name and goes on from lines of the first: also from one that is damaged, and
+    from a compaction, whose lines may name no parent.
     """
     sessions: list[list[Entry]] = []
+    known = {string_of(entry.get("uuid")) for entry in entries}
     of_line: dict[str, int] = {}
     of_name: dict[str, int] = {}
     for entry in entries:
         parent = string_of(entry.get("parentUuid")) or string_of(entry.get("logicalParentUuid"))
         name = string_of(entry.get("sessionId"))
-        place = of_line.get(parent, of_name.get(name, len(sessions) if name or not sessions else len(sessions) - 1))
+        goes_on = parent not in known if parent else entry.get("isCompactSummary") is True or _is_boundary(entry)
+        is_new = not sessions or (bool(name) and not goes_on)
+        place = of_line.get(parent, of_name.get(name, len(sessions) if is_new else len(sessions) - 1))
         if place == len(sessions):
             sessions.append([])
         sessions[place].append(entry)

@@ -45,27 +45,29 @@ class StreamJson:
         # By session and the call that started a sub-agent; "" for the session itself.
         builders: dict[tuple[str, str], RunBuilder] = {}
         replies: dict[tuple[str, str], str] = {}
+        session = ""
 
         def take(line: Line) -> None:
+            nonlocal session
+            # Where the head of a file is cut, a session has a name but no start.
+            session = string_of(line.get("session_id")) or session
             if _is_start(line):
-                starts.setdefault(string_of(line["session_id"]), line)
-            named = string_of(line.get("session_id"))
-            session = named if named in starts else next(reversed(starts), "")
+                starts.setdefault(session, line)
             key = session, string_of(line.get("parent_tool_use_id"))
             _take_message(builders.setdefault(key, RunBuilder()), line, replies, key)
 
         yield from take_lines(document, take)
         found = [(key, builder) for key, builder in builders.items() if builder.turn_count]
-        first = next(iter(starts), "")
-        for (session, caller), builder in found or [((first, ""), RunBuilder())]:
-            start = starts.get(session, {})
-            run_id = f"{session or document.name}/{caller}" if caller else session or document.name
+        first = found[0][0][0] if found else next(iter(starts), "")
+        for (named, caller), builder in found or [((first, ""), RunBuilder())]:
+            start, own = starts.get(named, {}), named or document.name
+            run_id = f"{own}/{caller}" if caller else own
             yield builder.recording(
                 document,
                 "stream-json",
                 run_id,
-                place=caller if session == first else run_id,
-                parent=session if caller else "",
+                place=caller if named == first else run_id,
+                parent=own if caller else "",
                 model=string_of(start.get("model")),
                 root=string_of(start.get("cwd")),
                 agent_version=string_of(start.get("claude_code_version")),
@@ -106,8 +108,8 @@ class CodexExec:
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield a run for each thread; each completed item of the agent is a turn."""
-        threads: dict[str, RunBuilder] = {}
         current = RunBuilder()
+        threads = {"": current}  # the line that names the first thread may be damaged
 
         def take(line: Line) -> None:
             nonlocal current
@@ -117,8 +119,9 @@ class CodexExec:
                 _take_item(current, mapping_of(line.get("item")))
 
         yield from take_lines(document, take)
-        found = {thread: builder for thread, builder in threads.items() if builder.turn_count} or threads
-        for place, (thread, builder) in enumerate((found or {"": RunBuilder()}).items()):
+        found = {thread: builder for thread, builder in threads.items() if builder.turn_count}
+        named = {thread: builder for thread, builder in threads.items() if thread}
+        for place, (thread, builder) in enumerate((found or named or threads).items()):
             root = _root(builder.turns())
             yield builder.recording(document, "codex-exec", thread, place=thread if place else "", root=root)
 
