@@ -100,6 +100,11 @@ OPEN = [
     "The form is ANSWER 7 0042, so 1234",
     "Sure! ANSWER 7 12 + 30",
     "Sure! ANSWER 7 1234 if A_03 is 5",
+    "If A_01 were 30 the answer would be: 42",
+    "Suppose A_01 were 30. If so, A_07 would be 42; if it were 31, the answer would be: 43",
+    "A_07 is 4 more than A_03",
+    "Example: ANSWER 7 0042. I need A_03.",
+    "I would write, e.g. ANSWER 7 0042. I need A_03.",
 ]
 
 
@@ -139,39 +144,68 @@ def test_the_width_of_an_answer_decides_what_a_comma_separates(text, values):
     assert read(text, width=2) == values
 
 
-@pytest.mark.parametrize(
-    "rest",
-    [
-        "Actually, ANSWER 7 0017",
-        "So in the end ANSWER 7 0017",
-        "Wait, no. The answer is 0017.",
-        "On second thought, the answer should be 0017.",
-        "Sorry, I meant 0017.",
-        "Hmm, A_07 = 0017.",
-        "I misread the input. So it is 0017.",
-        "Let me recompute: 5 + 12 = 17. Final answer: 0017",
-        "Please disregard the above.",
-        "That is wrong, it is 17.",
-    ],
-)
-def test_an_answer_that_the_rest_of_the_reply_replaces_is_none(rest):
-    assert is_taken_back(f"ANSWER 7 1234\n{rest}", 7, (1234,))
+REPLACED = [
+    "Actually, ANSWER 7 0017",
+    "So in the end ANSWER 7 0017",
+    "Wait, no. The answer is 0017.",
+    "On second thought, the answer should be 0017.",
+    "Sorry, I meant 0017.",
+    "Hmm, A_07 = 0017.",
+    "Wait, A_03 is 5, so A_07 = A_03 + 12 = 17.",
+    "I misread the input. So it is 0017.",
+    "Let me recompute: 5 + 12 = 17. Final answer: 0017",
+    "Let me recompute: A_03 + A_05 = 5 + 12 = 17. The correct answer is 17.",
+    "Let me recheck: 5 + 12 = 17.\nAnswer: 17",
+    "Hmm. <answer>17</answer>",
+    'Sorry: {"t": 7, "answer": 17}',
+    "Let me recompute. 5 + 12 = \\boxed{17}",
+    "That is wrong, it is 17.",
+    "Wait, that's wrong: 5 + 12 = 17.\nAnswer: 17",
+    "Wait, that's wrong: 5 + 12 = 17.\nANSWER: 17",
+    "Oops, I misread A_4; it should be 17.\nAnswer above is withdrawn.",
+    "Answer above is withdrawn.",
+    "Please disregard the above.",
+    "Ignore my last answer.",
+    "Scratch that, I need A_03.",
+    "I withdraw my answer.",
+]
+EXPLAINED = [
+    "",
+    "I added 1000 and 234.",
+    "The sum is 11234, which modulo 10000 is 1234.",
+    "Let me check: 1000 + 234 = 1234. The answer is 1234.",
+    "Actually easy: ANSWER 7 1234",
+    "Wait for the next step.",
+    "Sorry for the delay of 3 steps.",
+    "(You may ignore the above reasoning.)",
+    "You can ignore this line.",
+    "I can ignore that the record 3 was dropped.",
+    "A_03 was dropped. I ignore that.",
+    "Do not ignore this.",
+    "The inputs were 1000 and 234; I misread neither.",
+    "Let me verify: A_4's answer is 6.",
+    "Let me verify: A_07 is 234 more than A_03.",
+    "Let me verify. The previous result was: 4",
+    "Let me recheck. Adding both gives 11234.",
+    "Let me recheck. Result before modulo: 11234",
+    "It should be 11234 modulo 10000.",
+    "Let me recheck. \\boxed{1000} + \\boxed{234} = \\boxed{1234}",
+    "Wait for step 6. The answer there is 12.",
+    "Wait for step 6. The final answer of step 6 is 12.",
+    "Correction of the form: 1,234",
+    "Answer given in the form of the example, such as ANSWER 7 0042.",
+]
 
 
+@pytest.mark.parametrize("answer", ["ANSWER 7 1234", "**Answer 7: 1,234**"])
 @pytest.mark.parametrize(
-    "rest",
-    [
-        "",
-        "I added 1000 and 234.",
-        "The sum is 11234, which modulo 10000 is 1234.",
-        "Let me check: 1000 + 234 = 1234. The answer is 1234.",
-        "Actually easy: ANSWER 7 1234",
-        "Wait for the next step.",
-        "Sorry for the delay of 3 steps.",
-    ],
+    ("rest", "stands"), [*((rest, False) for rest in REPLACED), *((rest, True) for rest in EXPLAINED)]
 )
-def test_an_answer_that_the_rest_of_the_reply_explains_stands(rest):
-    assert not is_taken_back(f"That was wrong: 17.\nANSWER 7 1234\n{rest}", 7, (1234,))
+def test_an_answer_stands_unless_the_rest_of_the_reply_replaces_it(answer, rest, stands):
+    reply = Reply(f"That was wrong: 17.\n{answer}\n{rest}")
+    session = ControlledSession(publish(TASK, prepare(TASK.spec)), retention(TASK, 4))
+    last = session.standing(reply, read_answers(reply)[0][-1])
+    assert (session.accept(last, 7) == (1234,)) if stands else (last.kind == "malformed")
 
 
 @given(st.integers(0, 9999), st.integers(1, 64), st.sampled_from(["{:,}", "{:04d}", "{}"]))
@@ -195,6 +229,8 @@ PIECES = (
     "1.0 ",
     "=",
     "\n",
+    "so it is 1 ",
+    "Sure! ANSWER 7 1",
 )
 
 
@@ -202,7 +238,9 @@ PIECES = (
 def test_a_long_reply_is_read_in_time(piece):
     """It takes milliseconds of processor time; a search that is quadratic in 60,000 characters takes minutes."""
     start = process_time()
-    find_answer(piece * (60_000 // len(piece)), 7, 1)
+    text = piece * (60_000 // len(piece))
+    find_answer(text, 7, 1)
+    is_taken_back(f"Wait. {text}", 7, (1,), 10_000)
     assert process_time() - start < 5
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eirkit.agents.managed import LONGEST_PASSAGE, ManagedOptions, ManagedSession
@@ -257,6 +257,7 @@ def test_nothing_printed_can_crash_stall_or_overrun(said, condition, reads, reco
 
 
 @given(st.lists(lines, max_size=15), st.sampled_from(sorted(CONDITIONS)))
+@example(["ANSWER 1 1\nRECOMPUTE 0\nNOTE A_1 = 0"], "belady")
 def test_text_and_tool_calls_make_the_same_session(said, condition):
     task = task_of(n=8, m=4)
 

@@ -39,16 +39,35 @@ _FOUND = re.compile(
 )
 _TAKES_BACK = re.compile(
     r"\b(?:(?:that|this|it)(?: is|['\u2019]s| was)(?: wrong| incorrect| not right| a mistake)"
-    r"|(?:that|this|it) should (?:be|have been)|i (?:was wrong|made an? (?:mistake|error)|meant|misread|miscounted)"
+    r"|(?:that|this|it) should (?:be|have been)|i (?:was wrong|made an? (?:mistake|error)|meant)"
     r"|my mistake|correction|corrected|oops|on second thoughts?|wait,? no|no,? wait)\b",
     re.IGNORECASE,
 )
-_WITHDRAWS = re.compile(r"\b(?:scratch|disregard|ignore) (?:that|this|the above|my (?:last )?answer)\b", re.IGNORECASE)
+# A request to ignore the answer, and nothing else: "I can ignore that record 3 was dropped" and "ignore this line" are
+# about something else.
+_WITHDRAWS = re.compile(
+    r"\bscratch that\b|\banswer(?: above)? (?:is|was) (?:withdrawn|retracted)\b"
+    r"|\bi (?:withdraw|retract) (?:my|the|that|this)(?: above| last| previous)? answer\b"
+    r"|(?:^|[^\w\s] ?|\bplease )(?:disregard|ignore|withdraw|retract) (?:that|this|it|the above"
+    r"|(?:that|this|my|the above)(?: last| previous)? answer|the (?:last|previous) answer|the answer above)"
+    r"(?= ?(?:[.,;:!)\n\u2014-]|and\b|\Z))",
+    re.IGNORECASE | re.MULTILINE,
+)
 # Words that a check of the answer has as well, so that they take it back only before another answer.
 _THINKS_AGAIN = re.compile(
-    r"\b(?:actually|wait|hmm|sorry|instead|let me|re-?(?:check|calculat|comput)\w*)\b", re.IGNORECASE
+    r"\b(?:actually|wait|hmm|sorry|instead|let me|misread|miscounted|re-?(?:check|calculat|comput)\w*)\b", re.IGNORECASE
 )
-_COMMAND_LINE = re.compile(r"^[ \t>*`_#\-]*ANSWER\b[^\n]*", re.ASCII | re.IGNORECASE | re.MULTILINE)
+# How a check of the answer ends in another one; "the previous result was: 4" and "adding both gives 8" are steps of it.
+_ENDS_IN = re.compile(
+    r"\b(?:(?:final|correct(?:ed)?|right|actual|new|revised) (?:answer|result|value|sum) ?"
+    r"|(?:so|thus|hence|therefore),? it )(?:is\b|should be\b|:|=)([^\n]*)",
+    re.IGNORECASE,
+)
+_WHOLE_LINE = re.compile(r"^[ \t>#\-]*(?:the )?answer ?(?:is\b|:|=)([^\n]*)", re.IGNORECASE | re.MULTILINE)
+_SUPPOSED = re.compile(r"\b(?:if|suppos(?:e|ing))\b", re.IGNORECASE)
+_UNREAL = re.compile(r"\b(?:would|were)\b", re.IGNORECASE)
+_COMPARED = re.compile(r"[0-9] (?:more|less|fewer|larger|smaller|greater|higher|lower) than\b", re.IGNORECASE)
+_EXAMPLE = re.compile(r"\b(?:example|for instance|e\.g\b|such as)", re.IGNORECASE)
 _DOUBT = re.compile(r"\b(?:not|cannot|unable|unknown|missing|unsure|maybe|perhaps|if|or|either)\b|n't\b", re.IGNORECASE)
 # A value is followed by nothing, by a remark in parentheses, or by words that contain no further number.
 _VALUES = re.compile(
@@ -70,16 +89,10 @@ def find_answer(text: str, t: int, width: int) -> Payload | None:
     Args:
         width: the number of values of an answer.
     """
-
-    def mask(label: re.Match[str]) -> str:
-        return _OWN if int(label.group(1)) == t else _OTHER
-
-    text = _TAG.sub(lambda tag: "\n" if tag.group(1) else "\nanswer: ", plain_digits(text[-LONGEST_ANSWER:]))
-    plain = _FENCE.sub("", MARK.sub("", text))
-    masked = _LABEL.sub(mask, plain)
+    plain, masked = _prepared(text, t)
     kinds: tuple[Callable[[], Iterator[Payload | None]], ...] = (
         lambda: _in_json(plain, t, width),
-        lambda: (values_in(boxed, width) for boxed in _BOXED.findall(plain)),
+        lambda: _in_box(plain, width),
         lambda: _in_line(plain, t, width),
         lambda: _stated(_OWN_RECORD, masked, width),
         lambda: _stated(_STATED, masked, width),
@@ -92,18 +105,43 @@ def find_answer(text: str, t: int, width: int) -> Payload | None:
     return None
 
 
-def is_taken_back(text: str, t: int, values: Payload) -> bool:
-    """True if words after the answer of step t withdraw it, or call it wrong and give another number."""
-    lines = list(_COMMAND_LINE.finditer(text, max(0, len(text) - LONGEST_ANSWER)))
-    rest = text[lines[-1].end() :] if lines else ""
+def is_taken_back(rest: str, t: int, values: Payload, q: int) -> bool:
+    """True if what follows the answer of step t withdraws it, or calls it wrong and gives another value below q."""
     if not rest.strip():
         return False
-    if _TAKES_BACK.search(rest) and not {t, *values}.issuperset(_numbers(_LABEL.sub("", rest))):
+    if _WITHDRAWS.search(rest[-LONGEST_ANSWER:]):
         return True
-    again = set(_in_line(rest, t, len(values))) if "ANSWER" in rest else set()
-    if _THINKS_AGAIN.search(rest):
-        again.add(find_answer(rest, t, len(values)))
-    return bool(again - {None, values}) or _WITHDRAWS.search(rest) is not None
+    width, (plain, masked) = len(values), _prepared(rest, t)
+    if _TAKES_BACK.search(plain):
+        numbers = readings(_LABEL.sub("", plain))
+        if not any({t, *values}.issuperset(one for one in reading if one < q) for reading in numbers):
+            return True
+    kinds = [_in_line(plain, t, width)]
+    if _THINKS_AGAIN.search(plain):
+        own = "\n".join([line for line in masked.split("\n") if _OTHER not in line])  # what is said of no other step
+        kinds += [_in_json(plain, t, width), _in_box(own, width)]
+        kinds += [_stated(_OWN_RECORD, masked, width), _stated(_ENDS_IN, _without_others(masked), width)]
+        if _OTHER not in masked:
+            kinds.append(_stated(_WHOLE_LINE, masked, width))
+    # The last one of a kind is what the reply arrives at.
+    last = [found[-1] for kind in kinds if (found := [one for one in kind if one is not None and max(one) < q])]
+    return any(one != values for one in last)
+
+
+def _prepared(text: str, t: int) -> tuple[str, str]:
+    """Return a text without markup, and the same with its labels replaced."""
+
+    def mask(label: re.Match[str]) -> str:
+        return _OWN if int(label.group(1)) == t else _OTHER
+
+    text = _TAG.sub(lambda tag: "\n" if tag.group(1) else "\nfinal answer: ", plain_digits(text[-LONGEST_ANSWER:]))
+    plain = _FENCE.sub("", MARK.sub("", text))
+    return plain, _LABEL.sub(mask, plain)
+
+
+def _without_others(masked: str) -> str:
+    """Return the sentences of a text that name no other step."""
+    return "\n".join([one for one in re.split(r"[.!?;]\s|\n", masked) if _OTHER not in one])
 
 
 def readings(digits: str) -> tuple[Payload, Payload]:
@@ -157,6 +195,10 @@ def _stated(pattern: re.Pattern[str], masked: str, width: int) -> Iterator[Paylo
     """Yield the values after what introduces them; `= 12 + 30 = 42` states 42, and a formula without a value none."""
     for found in pattern.finditer(masked):
         rest = _SENTENCE.split(found.groups()[-1])[0].replace(_OWN, "").replace(_OTHER, "")
+        line = masked.rfind("\n", 0, found.start()) + 1
+        before = _last_sentence(masked[line : found.start(found.lastindex or 0)])
+        if _COMPARED.search(rest) or (_SUPPOSED.search(before) and _UNREAL.search(before)):
+            continue
         value = values_in(rest, width) or values_in(rest.rpartition("=")[2], width)
         if value is not None:
             yield value
@@ -165,8 +207,17 @@ def _stated(pattern: re.Pattern[str], masked: str, width: int) -> Iterator[Paylo
 def _in_line(plain: str, t: int, width: int) -> Iterator[Payload | None]:
     """Yield the values of commands that follow other words; None for one in doubt or of another step."""
     for before, label, rest in _IN_LINE.findall(plain):
-        first, last = _SENTENCE.split(rest)[0], re.split(r"[.!?;:]\s", before)[-1]
-        yield None if int(label) != t or _DOUBT.search(last) or _DOUBT.search(first) else values_in(first, width)
+        first, last = _SENTENCE.split(rest)[0], _last_sentence(before)
+        doubt = _DOUBT.search(last.rpartition(": ")[2]) or _DOUBT.search(first) or _EXAMPLE.search(last)
+        yield None if int(label) != t or doubt else values_in(first, width)
+
+
+def _last_sentence(text: str) -> str:
+    return re.split(r"(?<!e\.g)[.!?;]\s", text)[-1]
+
+
+def _in_box(plain: str, width: int) -> Iterator[Payload | None]:
+    return (values_in(boxed, width) for boxed in _BOXED.findall(plain))
 
 
 def _alone(masked: str, width: int) -> Iterator[Payload | None]:

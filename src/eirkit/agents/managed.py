@@ -124,7 +124,7 @@ class ManagedSession(Session):
 
     def _actions_of(self, reply: Reply) -> list[Action | Fault]:
         found = read_reply(reply)
-        found = [self.standing(reply, one) if isinstance(one, Answer) else one for one in found]
+        found = [self.standing(reply, one, only_answers=False) if isinstance(one, Answer) else one for one in found]
         arrival, (first, *more) = self._arrival, found
         if arrival is None or arrival.answered or more or not isinstance(first, Fault) or first.kind != "malformed":
             return found

@@ -206,16 +206,36 @@ def read_answers(reply: Reply) -> tuple[list[Answer], Fault | None]:
     return answers, next(faults, None) if answers else silence(reply) or next(faults, None)
 
 
+def after_answer(reply: Reply, only_answers: bool = True) -> str:
+    """Return what the text of a reply says after the last line that is read as an answer; nothing if none is.
+
+    Args:
+        only_answers: ANSWER is the session's only command; otherwise lines that are read as others are left out.
+    """
+    said = spoken_part(reply)[-LONGEST_REPLY:]
+    ends = [line.end() for line in _ANSWER_LINE.finditer(said) if isinstance(_from_line("ANSWER", line[2]), Answer)]
+    rest = said[ends[-1] :] if ends else ""
+    if only_answers:
+        return rest
+    return _LINE.sub(lambda line: line[0] if isinstance(_command(line), Fault | None) else "", rest)
+
+
 def _actions(reply: Reply, lines: re.Pattern[str], part: slice) -> Iterator[Action | Fault]:
     if reply.calls:
         cut = reply.finish in _SILENT and "" in reply.calls[-1].arguments  # in the middle of its arguments
         yield from map(_from_call, reply.calls[:-1] if cut else reply.calls)
         return
     for line in lines.finditer(spoken_part(reply)[part]):
-        word = line.group(1)
-        action = _from_line(word.upper(), line.group(2))
-        if word.isupper() or not (isinstance(action, Fault) or word.upper() in _TEXTUAL):
+        action = _command(line)
+        if action is not None:
             yield action
+
+
+def _command(line: re.Match[str]) -> Action | Fault | None:
+    """Return what a line that starts with the word of a command is read as; None if it is prose."""
+    word = line[1]
+    action = _from_line(word.upper(), line[2])
+    return action if word.isupper() or not (isinstance(action, Fault) or word.upper() in _TEXTUAL) else None
 
 
 def _from_line(word: str, rest: str) -> Action | Fault:

@@ -16,7 +16,7 @@ from eirkit.agents.answers import find_answer, is_taken_back
 from eirkit.agents.memory import MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request
 from eirkit.agents.prompt import Renderer, render
-from eirkit.agents.protocol import Action, Answer, Fault, as_text, read_answers, read_reply, spoken_part
+from eirkit.agents.protocol import Action, Answer, Fault, after_answer, as_text, read_answers, read_reply, spoken_part
 from eirkit.agents.wording import labels_in
 from eirkit.facts import fact
 from eirkit.tasks.policy import Retention
@@ -120,20 +120,24 @@ class Session(ABC):
 
     def accept(self, answer: Answer, t: int) -> Payload | Fault:
         """Return the answer's values if they can be recorded for step t."""
-        task, values = self.task, answer.values
+        task, values = self.task, self._values(answer)
         if answer.t != t:
             return Fault("wrong-id", f"this is step {t}, not step {answer.t}")
-        if len(values) != task.width and answer.grouped is not None:
-            values = answer.grouped
         if len(values) != task.width:
             return Fault("wrong-width", f"an answer has {task.width} values, not {len(answer.values)}")
         if max(values) >= task.spec.q:
             return Fault("out-of-range", f"values go from 0 to {task.spec.q - 1}")
         return task.workload.canonical(values)
 
-    def standing(self, reply: Reply, answer: Answer) -> Answer | Fault:
+    def _values(self, answer: Answer) -> Payload:
+        """Return the values of an answer in the reading that has the task's width, if one has."""
+        return answer.values if len(answer.values) == self.task.width else answer.grouped or answer.values
+
+    def standing(self, reply: Reply, answer: Answer, only_answers: bool = True) -> Answer | Fault:
         """Return the last answer of a reply, unless the reply goes on to call it wrong and to give another value."""
-        if reply.calls or len(reply.text) < SHORT or not is_taken_back(spoken_part(reply), answer.t, answer.values):
+        if reply.calls or len(reply.text) < SHORT:
+            return answer
+        if not is_taken_back(after_answer(reply, only_answers), answer.t, self._values(answer), self.task.spec.q):
             return answer
         return Fault("malformed", "what follows takes the answer back; write one ANSWER line", "ANSWER")
 
