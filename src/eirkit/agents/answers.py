@@ -1,4 +1,4 @@
-"""Reads an answer from a reply that does not have the form of a command: JSON, `\\boxed{}`, a record, a sentence.
+"""Reads an answer from a reply without a command (JSON, `\\boxed{}`, a record, a sentence), or one taken back.
 
 A reply counts only if it states one value of the current step. Two different values, a value of another step, a range
 or an expression are no answer: the step stays unanswered rather than being answered by a guess. The kinds of

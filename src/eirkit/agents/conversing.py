@@ -1,4 +1,4 @@
-"""The session of a conversation: what was said is shown, cut, or given to a memory system; then questions are asked.
+"""The session of a conversation: its text is shown, cut, or given to a memory; questions are asked, answers read.
 
 Each question is a request of its own, so that no answer leans on another. The reply is one line with the answer, and
 below it whatever a standing instruction of the user demands.

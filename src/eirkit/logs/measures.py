@@ -1,4 +1,4 @@
-"""What recorded runs are measured by: demand, tokens read, what compactions dropped, and cohort figures."""
+"""What recorded runs are measured by, with the labels of tables: demand, tokens read, what compactions dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps the processes of a memory system: `python -m eirkit.agents.stores.keeper NAME` starts its host; lines to it.
+"""Keeps the processes of a memory system and ends them: `python -m eirkit.agents.stores.keeper NAME` starts its host.
 
 The keeper runs no foreign code. On Linux, whatever the system starts and abandons becomes its child, also daemons with
 a session of their own. When the host ends, or eirkit closes the connection or dies, it kills them until none is left,

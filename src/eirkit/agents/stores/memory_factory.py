@@ -1,4 +1,4 @@
-"""Makes memory systems from names and settings, and keeps those that one worker has open.
+"""Makes memory systems from names and settings, with time to start and to end; keeps those that a worker has open.
 
 A system whose run failed is not used again, because its process may be gone or its state inconsistent.
 """

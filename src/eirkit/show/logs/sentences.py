@@ -1,4 +1,4 @@
-"""Sentences about analysed runs that pages and commands share: demand, what was understood, sub-agents, what to do."""
+"""Sentences about analysed runs that pages and commands share: demand, compactions, coverage, what to do."""
 
 from __future__ import annotations
 
