@@ -252,7 +252,8 @@ def is_unclear(tool: Tool, call: Call, state: ShellState) -> bool:
     if failed(call):
         return False
     if tool is editor:
-        tool = _EDITOR_VERBS.get(str(call.arguments.get("command", "")), patch)
+        verb = _EDITOR_VERBS.get(str(call.arguments.get("command", "")))
+        return verb is None or is_unclear(verb, call, state)
     if tool is move:
         return first_of(call.arguments, ("source",)) is None or first_of(call.arguments, ("destination",)) is None
     is_unnamed = first_of(call.arguments, PATHS) is None and state.open_file is None
