@@ -271,6 +271,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a check or the infrastructure failed, 2 wrong usage or input."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal whose encoding lacks a character gets a question mark, not a traceback. "surrogateescape" is the
         # handler of the C locale.
@@ -278,6 +279,19 @@ def main(arguments: list[str] | None = None) -> None:
             stream.reconfigure(errors="replace")
     sys.stdout, sys.stderr = CleanStream(sys.stdout), CleanStream(sys.stderr)
     sys.exit(run(arguments))
+
+
+def _open_closed_streams() -> None:
+    """Open streams that the caller closed (`>&-`) on the null device; a file of results could take their place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            os.set_inheritable(number, True)
+            stream = os.fdopen(number, "w" if number else "r", closefd=False, errors="replace")
+            setattr(sys, name, stream)
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -300,6 +314,8 @@ def run(arguments: list[str] | None = None) -> int:
     except (ReaderLeftError, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter's last flush stays quiet
         return 0
+    except MemoryError:
+        return _complain("out of memory; give less at once, or use a machine with more", 1)
     except OSError as error:
         if error.filename is None:
             return _complain(f"{error}; free some space or try again", 1)
