@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 from collections import Counter
@@ -153,6 +154,20 @@ def test_logs_elsewhere(home: Path) -> None:
     assert {row["agent"]: row["tokens"] for row in found["agents"]} == {
         agent: expected[agent] for agent in ("claude-code", "codex")
     }
+
+
+@pytest.mark.parametrize("agent", [".claude/projects", ".codex/sessions"])
+def test_sessions_that_were_appended_to_one_file_keep_their_tokens_and_projects(home: Path, agent: str) -> None:
+    first = max((home / agent).rglob("*.jsonl"), key=lambda log: log.stat().st_size)
+    other = first.with_name(f"{first.stem}-other.jsonl")
+    told = first.read_text().replace('"/work/', '"/other/')
+    other.write_text(re.sub(r'"(id|\w*[uU]uid|sessionId|tool_use_id)": ?"', r'"\1": "other-', told))
+    before = week()
+    first.write_bytes(first.read_bytes() + other.read_bytes())
+    other.unlink()
+    after = week()
+    assert [after[key] for key in ("total", "projects")] == [before[key] for key in ("total", "projects")]
+    assert any(row["project"].startswith("/other/") for row in after["projects"])
 
 
 def test_a_log_that_cannot_be_read_is_named(home: Path) -> None:

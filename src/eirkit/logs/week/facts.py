@@ -173,8 +173,7 @@ class _RunFacts:
     def __init__(self, recording: Recording, analysis: Analysis, project: str) -> None:
         self.analysis = analysis
         self.times = list(_times(recording))
-        # A database holds sessions of many projects, each with its own folder.
-        self.project = (recording.root if recording.format == "opencode" else "") or project or recording.root or ""
+        self.project = recording.root or project  # a database, or a file, may hold sessions of many projects
 
     def readings(self) -> Iterator[FileReading]:
         names = ("turn", "path", "tokens", "repeat_tokens")

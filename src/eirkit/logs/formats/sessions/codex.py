@@ -22,9 +22,9 @@ from eirkit.logs.formats.run_builder import (
     items_of,
     logged_usage,
     mapping_of,
+    read_sessions,
     seconds_of,
     string_of,
-    take_lines,
 )
 from eirkit.logs.formats.sessions.codex_scripts import CodexScript
 from eirkit.logs.sources.documents import LogDocument, Skipped
@@ -140,10 +140,8 @@ class Codex:
         return MARKED if any(map(_is_enveloped, entries)) or (entries and _is_bare(entries[0])) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
-        """Yield the rollout's one run."""
-        rollout = _Rollout()
-        yield from take_lines(document, rollout.take)
-        yield rollout.recording(document)
+        """Yield the rollout's one run, or those of rollouts that were appended to one file."""
+        yield from read_sessions(document, _Rollout)
 
 
 def _is_enveloped(entry: Item) -> bool:
@@ -172,6 +170,18 @@ class _Rollout:
         self.at: float | None = None  # the time of the present line
         self.users_words: list[int] = []  # for each user message, the number of turns before it
 
+    def session_of(self, line: Item) -> str:
+        """Return the name of the rollout that a line starts; a fork begins with its own and its origins' metadata."""
+        if line.get("type") == "session_meta":
+            meta = mapping_of(line.get("payload"))
+        elif "id" in line and _is_bare(line):
+            meta = line
+        else:
+            return ""
+        is_later = string_of(meta.get("timestamp")) > string_of(self.meta.get("timestamp"))
+        is_origin = self.meta and not is_later and not self.builder.turn_count and not self.builder.prompt
+        return "" if is_origin else string_of(meta.get("id"))
+
     def take(self, line: Item) -> None:
         """Process one line of the file."""
         kind, payload = string_of(line.get("type")), line
@@ -191,7 +201,6 @@ class _Rollout:
             self._take_meta(payload)
 
     def _take_meta(self, payload: Item) -> None:
-        # A forked rollout holds the metadata of its origin after its own.
         if not self.meta:
             self.meta = payload
             self.folder = string_of(payload.get("cwd")) or None
@@ -324,7 +333,7 @@ class _Rollout:
             self.builder.break_off("compaction")
         self.is_open = False
 
-    def recording(self, document: LogDocument) -> Recording | Skipped:
+    def recording(self, document: LogDocument, place: str = "") -> Recording | Skipped:
         """Return the run that the lines record."""
         self._end_script("")
         run_id = string_of(self.meta.get("id")) or document.name.removesuffix(".jsonl")
@@ -334,6 +343,7 @@ class _Rollout:
             document,
             "codex",
             run_id,
+            place=place,
             parent=_parent(self.meta),
             task_id=session,
             model=self.model,
