@@ -120,6 +120,13 @@ def test_two_breaks_are_judged_apart() -> None:
     assert [cost.kind for cost in break_costs(run, (first, second), words)] == ["compaction", "clear"]
 
 
+def test_breaks_without_a_turn_between_are_one_row_that_counts_them() -> None:
+    last = turn(2, (), (), "compaction")
+    run = of_turns([turn(1), replace(last, recorded=replace(last.recorded, earlier_breaks=("clear", "compaction")))])
+    [cost] = break_costs(run, (), words)
+    assert (cost.kind, cost.compactions, cost.clears) == ("compaction", 2, 1)
+
+
 def test_many_breaks_take_linear_work() -> None:
     # 2,000 breaks over one large file: a scan of the whole past at each would take minutes.
     turns = [turn(1, (FileRead("a.py", content=A * 200),))]

@@ -78,6 +78,8 @@ class BreakCost:
     evidence: BreakEvidence  # what shows what stayed
     shrunk_tokens: int | None  # by how much the whole context shrank, if the log states it
     measured: bool  # False: the run used no file that shows what it needed
+    compactions: int  # just before the turn, of which the last one is the break
+    clears: int
 
 
 @dataclass(slots=True)
@@ -358,6 +360,8 @@ def _cost(turn: Turn, states: Sequence[DroppedState], count: Counter, *, measure
         evidence=break_evidence(turn),
         shrunk_tokens=None if sizes[0] is None or sizes[1] is None else max(0, sizes[0] - sizes[1]),
         measured=measured,
+        compactions=turn.recorded.breaks("compaction"),
+        clears=turn.recorded.breaks("clear"),
     )
 
 

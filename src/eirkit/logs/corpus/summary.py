@@ -238,12 +238,13 @@ class AnalysisSummary:
 
     def _add_breaks(self, analysis: Analysis) -> None:
         table = analysis.tables.get("breaks", {})
-        names = ("kind", "cut", *_BREAK_SUMS, "measured")
+        names = ("kind", "cut", *_BREAK_SUMS, "measured", "compactions", "clears")
         columns: list[Sequence[Any]] = [table.get(name, ()) for name in names]
         for values in zip(*columns, strict=True):
             row = dict(zip(names, values, strict=True))
-            sums = {name: row[name] for name in _BREAK_SUMS}
-            self._breaks.update({f"{row['kind']}s": 1, "unmeasured": int(not row["measured"]), **sums})
+            sums = {name: row[name] for name in ("compactions", "clears", *_BREAK_SUMS)}
+            unmeasured = 0 if row["measured"] else row["compactions"] + row["clears"]
+            self._breaks.update({"unmeasured": unmeasured, **sums})
             listed = [*self._costliest, {"run_id": analysis.run.run_id, **row}]
             self._costliest = nlargest(LISTED, listed, key=lambda one: int(one["live_tokens"]))
 

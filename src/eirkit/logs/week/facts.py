@@ -56,6 +56,8 @@ class ContextLoss:
     unknown_tokens: int  # of which the log does not say whether they stayed
     shrunk_tokens: int | None  # of the whole context, if the log says so
     measured: bool  # whether the run used a file later, so that the above is known
+    compactions: int  # just before the turn
+    clears: int
 
 
 @fact
@@ -183,7 +185,7 @@ class _RunFacts:
 
     def losses(self) -> Iterator[ContextLoss]:
         tokens = ("live", "dropped", "reread", "overwritten", "unknown", "shrunk")
-        names = ("cut", "kind", *(f"{name}_tokens" for name in tokens), "measured")
+        names = ("cut", "kind", *(f"{name}_tokens" for name in tokens), "measured", "compactions", "clears")
         for turn, *counts in self._rows("breaks", names):
             if about := self._about(turn):
                 yield ContextLoss(*about, *counts)

@@ -120,9 +120,9 @@ class WeekTotals:
             self.read_tokens += one.tokens
             self.repeat_tokens += one.repeat_tokens
         elif isinstance(one, ContextLoss):
-            self.compactions += one.kind == "compaction"
-            self.clears += one.kind == "clear"
-            self.unmeasured += not one.measured
+            self.compactions += one.compactions
+            self.clears += one.clears
+            self.unmeasured += 0 if one.measured else one.compactions + one.clears
             self.dropped_tokens += one.dropped_tokens
             self.unknown_tokens += one.unknown_tokens
             self.reread_tokens += one.reread_tokens

@@ -168,6 +168,7 @@ class _Rollout:
         self.is_open = False  # whether the last turn may get more of the same response
         self.counted_total = -1
         self.at: float | None = None  # the time of the present line
+        self.told_by: set[str] = set()  # kinds of records that told of the last compaction
         self.users_words: list[int] = []  # for each user message, the number of turns before it
 
     def session_of(self, line: Item) -> str:
@@ -216,7 +217,7 @@ class _Rollout:
         elif kind in _CALLS:
             self._take_call(item)
         elif kind in ("compaction", "compaction_summary", "context_compaction"):
-            self._break_off()
+            self._break_off(kind)
         elif kind == "message":
             self._take_message(item)
 
@@ -282,7 +283,7 @@ class _Rollout:
         elif kind == "task_started":
             self.window = count_of(event.get("model_context_window")) or self.window
         elif kind == "context_compacted":
-            self._break_off()
+            self._break_off("event")
         elif kind == "user_message":
             self._take_request(string_of(event.get("message")))
         elif kind == "item_completed":
@@ -318,7 +319,7 @@ class _Rollout:
 
     def _take_compaction(self, payload: Item) -> None:
         self.builder.drop_summary(string_of(payload.get("message")))
-        self._break_off()
+        self._break_off("line")
         history = items_of(payload.get("replacement_history"))
         texts = tuple(filter(None, map(_text, history)))
         told = filter(None, (_text(item) for item in history if item.get("role") not in ("developer", "system")))
@@ -327,10 +328,12 @@ class _Rollout:
             is_opaque = any(item.get("encrypted_content") for item in history)
             self.builder.keep(KeptContext("history", texts, is_complete=not is_opaque, is_opaque=is_opaque))
 
-    def _break_off(self) -> None:
-        # One compaction is recorded by an item, an event and a line of its own.
-        if not self.builder.is_broken:
+    def _break_off(self, record: str) -> None:
+        # One compaction is recorded by an item, an event and a line of its own; a second line is another compaction.
+        if not self.builder.is_broken or record in self.told_by:
             self.builder.break_off("compaction")
+            self.told_by.clear()
+        self.told_by.add(record)
         self.is_open = False
 
     def recording(self, document: LogDocument, place: str = "") -> Recording | Skipped:
