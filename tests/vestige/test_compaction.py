@@ -298,6 +298,15 @@ def test_one_grep_hit_is_not_a_reading_of_the_file() -> None:
     assert (state.fate, state.reread_tokens) == ("reread", words(LINES[3]))
 
 
+def test_a_line_that_was_edited_unread_is_not_among_those_never_read_again() -> None:
+    # Two of ten lines are shown again, and an edit replaces a third one.
+    part = FileRead("a.py", lines={1: LINES[0], 2: LINES[1]})
+    edit = FileWrite("a.py", removed=f"{LINES[4]}\n", added="other\n")
+    state, cost = after(None, turn(3, (part,)), turn(4, (), (edit,)))
+    assert (cost.reread_dropped_tokens, cost.overwritten_tokens, cost.never_reread_tokens) == (20, 10, 70)
+    assert (state.fate, state.edited_tokens, cost.overwritten_files) == ("reread", 10, 0)
+
+
 def test_a_file_edited_and_then_shown_by_one_turn_was_edited_unread() -> None:
     # As `sed -i … a.py && cat a.py` does it.
     shown = FileRead("a.py", content=FILE, rewritten=True)

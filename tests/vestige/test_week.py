@@ -143,6 +143,10 @@ def test_a_project_is_chosen_by_its_name_or_folder(home: Path) -> None:
     assert [row["project"] for row in by_name["projects"]] == ["/work/notes"]
     assert by_name["total"] == by_path["total"]
     assert week("--project", "nowhere")["total"]["responses"] == 0
+    done = CliRunner().invoke(ROOT, ["week", "--until", UNTIL, "--project", "nowhere"], catch_exceptions=False)
+    told = " ".join(done.stdout.split())
+    assert "Projects with responses then: site, shop" in told
+    assert told.endswith("--project site")
 
 
 def test_logs_elsewhere(home: Path) -> None:
@@ -241,6 +245,9 @@ def test_the_page_is_written(home: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(ROOT, ["week", "--until", UNTIL, "--html", str(page)], catch_exceptions=False)
     assert done.exit_code == 0
     assert "parser.py" in page.read_text()
+    title = re.search("<h1>(.*)</h1>", page.read_text())
+    assert title is not None
+    assert title[1].endswith("2026-&#8288;11-&#8288;16"), "a line ends inside a date"
 
 
 def test_a_home_without_agents(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ def _document(run: Mapping[str, Any], folder: Path) -> Document:
     if losses := tuple(_losses(run)):
         sections.append(Section("Losses", losses))
     sections = [one for one in sections if one.words or one.items]
-    then = f"eirkit view {quote(str(folder))} --logs PATH"  # where the logs are is not in the analysis
+    then = f"eirkit view {quote(str(folder))}"
     return Document("vestige-show", str(run["run_id"]), (head,), run, tuple(sections), next=then)
 
 
@@ -188,13 +188,16 @@ def _file_table(run: Mapping[str, Any]) -> Table:
 
 
 def _losses(run: Mapping[str, Any]) -> Iterator[str]:
+    breaks = {cost["cut"]: cost["kind"] for cost in run["breaks"]}
     for cost in run["breaks"]:
         yield f"{cost['kind']} before turn {cost['cut']}: {_break_line(cost)}"
     for one in (one for one in run["instructions"] if one["survival"] == "gone"):
         broken = (
             "" if one["broken_turn"] is None else f", then broken in turn {one['broken_turn']} ({one['broken_by']})"
         )
-        yield f"{one['kind']} lost before turn {one['cut']}: “{one['text']}”{broken}"
+        kind = {"todo": "open to-do"}.get(one["kind"], one["kind"])
+        left = f"what the {breaks.get(one['cut'], 'compaction')} before turn {one['cut']} left"
+        yield f"{kind} not found in {left}: “{one['text']}”{broken}"
     if run["clipped_views"]:
         clipped = counted(run["clipped_views"], "clipped view")
         yield f"{clipped}, {run['clipped_goal_views']:,} of goal files"
@@ -203,14 +206,16 @@ def _losses(run: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _break_line(cost: Mapping[str, Any]) -> str:
-    """Return what became of the files that were still needed, each number with what it counts."""
+    """Return what became of the files that were used later, each number with what it counts."""
     if not cost.get("measured", True):
-        return "what was still needed is not measured: no file was used"
+        return "what was used later is not measured: no file was used"
     if not cost["live_files"]:
-        return "nothing that was still needed was in the context"
+        return "nothing that was used later was in the context"
     was = "was" if cost["live_files"] == 1 else "were"
-    needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} {was} still needed"
+    needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} {was} used later"
     unknown = cost.get("unknown_tokens")
+    if not unknown and not cost["dropped_tokens"]:
+        return f"{needed}; none of that {BREAK_MEASURES['dropped_tokens'].label}"
     known = f"{'at least ' if unknown else ''}{counted(cost['dropped_tokens'], 'token')}"
     part = "an unknown part" if unknown and not cost["dropped_tokens"] else known
     dropped = f"{part} of that {BREAK_MEASURES['dropped_tokens'].label}"
@@ -227,8 +232,9 @@ def _fates(cost: Mapping[str, Any]) -> Iterator[str]:
     if cost["reread_files"]:
         showed = f"which showed {counted(cost['reread_tokens'], 'token')}"
         yield f"{number(again)} read again in {counted(cost['reread_files'], 'file')}, {showed}"
-    if cost["overwritten_files"]:
-        yield f"{number(blind)} edited without rereading in {counted(cost['overwritten_files'], 'file')}"
+    if blind or cost["overwritten_files"]:
+        whole = f" in {counted(cost['overwritten_files'], 'file')}" if cost["overwritten_files"] else ""
+        yield f"{number(blind)} edited without rereading{whole}"
     if never:
         # Of a file that is read again in part, the rest is among these tokens.
         whole = f" ({counted(cost['never_reread_files'], 'file')} not at all)" if cost["never_reread_files"] else ""

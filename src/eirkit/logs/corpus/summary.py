@@ -1,7 +1,7 @@
 """Summarises a whole analysis in one JSON document, updated run by run: counts, quantiles, and what is worth acting on.
 
 Nothing of a run is kept but numbers and, of its files, those that were read again. Worth acting on are files that were
-shown again and again, compactions that dropped most of what was still needed, rules of the user that were dropped and
+shown again and again, compactions that dropped most of what was used later, rules of the user that were dropped and
 then broken, and clipped views that were never looked at again, each with its tokens and the turn to look at. How much
 money that is depends on prices, which the pages add.
 """
@@ -90,7 +90,8 @@ class RepeatedFile:
 class CorpusAdvice:
     """What the runs added so far have to act on."""
 
-    instructions: Tally[str] = field(default_factory=Tally)  # at breaks, by what became of them; and broken ones
+    instructions: Tally[str] = field(default_factory=Tally)  # the user's at breaks, by what became of them
+    todos: Tally[str] = field(default_factory=Tally)  # open items of the agent's list, likewise
     _compactions: list[dict[str, Any]] = field(default_factory=list)
     _broken: list[dict[str, Any]] = field(default_factory=list)
     _clips: list[dict[str, Any]] = field(default_factory=list)
@@ -105,8 +106,8 @@ class CorpusAdvice:
                 found = {"kind": "compaction", **run, "turn": row["cut"], "subject": row["kind"]}
                 cost = {"tokens": row["dropped_tokens"], "count": row["reread_tokens"]}
                 self._compactions = _largest([*self._compactions, {**found, **cost}])
-        for row in _rows(analysis, "instructions", ("cut", "text", "survival", "broken_turn", "broken_by")):
-            self.instructions[row["survival"]] += 1
+        for row in _rows(analysis, "instructions", ("cut", "kind", "text", "survival", "broken_turn", "broken_by")):
+            (self.todos if row["kind"] == "todo" else self.instructions)[row["survival"]] += 1
             if row["broken_turn"] is not None:
                 self.instructions["broken"] += 1
                 found = {"kind": "instruction", **run, "turn": row["broken_turn"], "subject": row["text"]}
@@ -294,6 +295,7 @@ class AnalysisSummary:
             "largest": [_listed(run) for unit in sorted(self._largest, reverse=True) for run in self._largest[unit]],
             "repeated_files": self._repeated(),
             "instructions": dict(self._advice.instructions),
+            "todos": dict(self._advice.todos),
             "advice": self._advice.as_json(nlargest(LISTED, self._files.values(), key=RepeatedFile.rank)),
         }
 

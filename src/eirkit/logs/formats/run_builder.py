@@ -118,7 +118,7 @@ class RunBuilder:
         self._asked.append(text)
 
     def break_off(self, kind: Break) -> None:
-        """Record that the context is compacted or cleared before the next turn; the last of several says what stayed."""
+        """Record that the context is compacted or cleared before the next turn; the last one says what stayed."""
         self._breaks.append(kind)
         self._carried, self._kept = [], None
 

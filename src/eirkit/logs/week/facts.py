@@ -55,6 +55,7 @@ class ContextLoss:
     overwritten_tokens: int  # dropped ones of files that were edited without reading them again
     unknown_tokens: int  # of which the log does not say whether they stayed
     shrunk_tokens: int | None  # of the whole context, if the log says so
+    reread_dropped_tokens: int  # part of the dropped tokens that this showed again
     measured: bool  # whether the run used a file later, so that the above is known
     compactions: int  # just before the turn
     clears: int
@@ -62,14 +63,14 @@ class ContextLoss:
 
 @fact
 class InstructionLoss:
-    """An instruction of the user, or an open item of the agent's list, that a compaction or a clear dropped."""
+    """An instruction of the user that was not found in what a compaction or a clear left."""
 
     at: float
     run_id: str
     turn: int  # the turn after the break
     project: str
     model: str
-    kind: str  # rule, decision or todo
+    kind: str  # rule or decision
     text: str
     broken_turn: int | None
     broken_by: str
@@ -184,7 +185,7 @@ class _RunFacts:
                 yield FileReading(*about, path, tokens, again)
 
     def losses(self) -> Iterator[ContextLoss]:
-        tokens = ("live", "dropped", "reread", "overwritten", "unknown", "shrunk")
+        tokens = ("live", "dropped", "reread", "overwritten", "unknown", "shrunk", "reread_dropped")
         names = ("cut", "kind", *(f"{name}_tokens" for name in tokens), "measured", "compactions", "clears")
         for turn, *counts in self._rows("breaks", names):
             if about := self._about(turn):
@@ -192,9 +193,9 @@ class _RunFacts:
 
     def instructions(self) -> Iterator[InstructionLoss]:
         names = ("cut", "survival", "kind", "text", "broken_turn", "broken_by")
-        for turn, survival, *said in self._rows("instructions", names):
-            if survival == "gone" and (about := self._about(turn)):
-                yield InstructionLoss(*about, *said)
+        for turn, survival, kind, *said in self._rows("instructions", names):
+            if survival == "gone" and kind != "todo" and (about := self._about(turn)):
+                yield InstructionLoss(*about, kind, *said)
 
     def hidden(self) -> Iterator[HiddenText]:
         names = ("turn", "paths", "later_viewed", "hidden_characters")

@@ -104,8 +104,10 @@ def break_words(breaks: Mapping[str, Any]) -> str:
         dropped, more = (
             (f"at least {dropped}", more) if breaks["dropped_tokens"] else ("an unknown number of tokens", "tokens")
         )
+    elif not breaks["dropped_tokens"]:
+        dropped = "nothing"
     rest = f"; of {unknown:,} {more} the logs do not show whether they stayed" if unknown else ""
-    return f"{both} dropped {dropped} still needed{rest}{part}."
+    return f"{both} dropped {dropped} of files that were used later{rest}{part}."
 
 
 def break_columns(rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
@@ -115,15 +117,16 @@ def break_columns(rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
 
 
 def instruction_words(fates: Mapping[str, int]) -> str:
-    """Return what became of rules, decisions and open to-dos at compactions and clears."""
+    """Return what became of rules and decisions, or of open to-dos, at compactions and clears: each counted once."""
     names = {
         "verbatim": "kept word for word",
         "substance": "kept in substance",
-        "gone": "gone",
+        "gone": "not found in what was left",
         "unknown": "unknown",
-        "broken": "gone and then broken",
+        "broken": "not found and then broken",
     }
-    return ", ".join(f"{fates[key]:,} {words}" for key, words in names.items() if fates.get(key))
+    apart = {**fates, "gone": fates.get("gone", 0) - fates.get("broken", 0)}
+    return ", ".join(f"{apart[key]:,} {words}" for key, words in names.items() if apart.get(key))
 
 
 def break_counts(breaks: Mapping[str, Any]) -> str:
@@ -211,8 +214,8 @@ def _words(thing: Mapping[str, Any]) -> str:
         told = again if thing["count"] else "they were edited without reading them again"
         return f"A {subject} dropped files that later work used; {told}: compact between tasks, or name what to keep."
     if thing["kind"] == "instruction":
-        lost = f"{_quoted(subject)} was lost at the compaction before turn {thing['cut']}"
-        return f"{lost}, then broken ({thing['by'][:60]}): put it into the agent's instruction file."
+        lost = f"{_quoted(subject)} is not in what the compaction before turn {thing['cut']} left"
+        return f"{lost}, and was then broken ({thing['by'][:60]}): put it into the agent's instruction file."
     first, *others = subject.split(", ")
     shown = f"{first} and {counted(len(others), 'other file')}" if others else first
     hid = f"An output that showed {shown} was cut by about {counted(thing['tokens'], 'token')}"
