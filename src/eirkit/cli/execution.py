@@ -1,4 +1,4 @@
-"""Options that choose an execution engine, and the live line of progress on stderr."""
+"""Options that choose an execution engine and its limits, and the live line of progress on stderr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from eirkit.engine.interface import PieceLimits, make_engine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-SECONDS, MIB = 300.0, 4096
+SECONDS = 300.0
+MIB = 4096
 
 
 def engine_options(command: Command) -> Command:

@@ -34,7 +34,8 @@ from eirkit.show.table import Column, Table, counted
 
 OUT = Path("out/reproduce")
 MOST_SHOWN = 3  # studies whose tables are printed in full; the page has them all
-STUDY_SECONDS, STUDY_MIB = 7200.0, 8192  # of one study; beyond them something is wrong
+STUDY_SECONDS = 7200.0  # of one study; beyond this and the memory below, something is wrong
+STUDY_MIB = 8192
 AGAIN = "; run the same command again to continue"
 CAPPED = "raise the cap"  # in the reason of a stop that the same command would meet again
 _PATH = click.Path(path_type=Path)

@@ -1,4 +1,4 @@
-"""Spending limits of a plan (cap, prices, reply cache) and the pool of its metered models."""
+"""Turns `--cap-usd`, `--prices` and `--cache` into the ledger, prices and cache of a plan, and pools its models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wraps any model with a reply cache, connection limit, retries, time limit, cost accounting and spend cap.
+"""Retries model calls: which failures, how often, after which pause; with cache, time limit and connection limit.
 
 Back-off follows a fixed schedule without jitter, so that runs are reproducible. A reply takes at
 most `(retries + 1) · (timeout + longest wait)`.

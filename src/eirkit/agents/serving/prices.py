@@ -1,4 +1,4 @@
-"""Token prices from the built-in file and a user's file, and cost estimates.
+"""Reads token prices (prices.toml, or the file of `--prices`) and computes what a call costs.
 
 A model without a price has an unknown cost, `None`, never 0. Prices are decimals, exactly as the file has them.
 """
