@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from eirkit.cli.command import option, options
-from eirkit.engine.interface import PieceLimits
-from eirkit.engine.ray_tasks import ENGINES, make_engine
+from eirkit.engine import ENGINES
+from eirkit.engine.interface import PieceLimits, make_engine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -55,7 +55,7 @@ def bounded_engine_options(seconds: float, mib: int) -> Callable[[Command], Comm
 
 def _options(seconds: float, mib: int) -> tuple[Callable[[Any], Any], ...]:
     return (
-        option("--engine", type=click.Choice(ENGINES), group="Engine", help="Processes of this machine, or Ray."),
+        option("--engine", type=click.Choice(list(ENGINES)), group="Engine", help="Processes of this machine, or Ray."),
         option("--workers", type=click.IntRange(1), group="Engine", help="Worker processes.  [default: all cores]"),
         option("--address", group="Engine", help="Address of an existing Ray cluster; implies --engine ray."),
         option(

@@ -21,8 +21,7 @@ from eirkit.cli.execution import LiveLine, bounded_engine_options, is_watched
 from eirkit.cli.options import SEEDS_HELP, NameList, SeedList, plugins_flag
 from eirkit.cli.reproduce_models import AskedModels, settings_of, show_verification
 from eirkit.cli.runner_options import funds_options, spending_remarks
-from eirkit.engine.interface import Engine, PieceLimits
-from eirkit.engine.ray_tasks import make_engine
+from eirkit.engine.interface import Engine, PieceLimits, make_engine
 from eirkit.errors import UsageError
 from eirkit.paper.archive import write_archive
 from eirkit.paper.page import document_of_all, overview, row_tables, summary_sentences, write_overview, write_study

@@ -14,8 +14,7 @@ import click
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options_with, option, say
 from eirkit.cli.execution import LiveLine, engine_options, is_watched
-from eirkit.engine.interface import Engine
-from eirkit.engine.ray_tasks import make_engine
+from eirkit.engine.interface import Engine, make_engine
 from eirkit.errors import UnknownNameError
 from eirkit.folders import files_below
 from eirkit.logs.audits.occupancy import read_windows
