@@ -29,6 +29,7 @@ BASE = (
     "records",
     "registry",
     "seeds",
+    "validity",
 )
 BASE_NAME, SURFACE_NAME = "eirkit (base)", "eirkit (surface)"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
