@@ -112,6 +112,20 @@ def test_one_requirement_that_is_left_is_told_in_the_singular():
     assert try_all(None, [slow, left], 0.01).notes == ("1 requirement was not tested, as 0.01 s were over: Second",)
 
 
+def test_what_was_tested_is_told_of_a_memory_that_fails_too():
+    def noted(subject: None) -> str:
+        """First."""
+        return "many records: 64 written"
+
+    def fails(subject: None) -> None:
+        """Second."""
+        raise AssertionError("lost")
+
+    with pytest.raises(AssertionError, match=r"^Second: lost") as failure:
+        try_all(None, [noted, fails])
+    assert failure.value.__notes__ == ["many records: 64 written"]
+
+
 @pytest.mark.parametrize("name", ["key-value", "bm25", "vector"])
 def test_a_cheap_store_is_tried_with_ten_thousand_records_and_raises_no_alarm(name):
     found = check_memory(memories.get(name), seconds=60)

@@ -1,4 +1,4 @@
-"""Options of every command that runs agents, and the code that estimates, runs, records and resumes its runs."""
+"""Options of every command that runs agents (`--out`, `--cap-usd` …); estimates, live progress and totals it prints."""
 
 from __future__ import annotations
 

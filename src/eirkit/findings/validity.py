@@ -1,4 +1,4 @@
-"""Checks that stand before every causal sentence: does what was measured contradict what is claimed?
+"""Decides when a causal sentence is withheld: leaks, contradictions, controls that failed; and remarks on memories.
 
 A step whose input was lost can be right by chance only. If more of them are right, either the model has the information
 from elsewhere (a *leak*) or a record that was declared lost was there (a *contradiction* of the instrument); then

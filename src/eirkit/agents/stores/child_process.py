@@ -1,4 +1,4 @@
-"""Runs a memory system in a separate process, behind the same interface; nothing of it outlives its end.
+"""Runs a memory system in a separate process: which environment variables it sees, its calls, how it ends.
 
 Code that hangs, exits, forks or crashes affects its own process only. Vendors' packages read any variable that they
 know, so they see no keys and no proxies; a user's own system sees the environment without what its name calls a secret.
@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
+from eirkit.agents.memory_times import CLOSE_SECONDS, GRACE_SECONDS, KILL_SECONDS, START_SECONDS
 from eirkit.agents.model import Message
 from eirkit.agents.serving.scrubber import Scrubber, names_secret
-from eirkit.agents.stores.keeper import GRACE_SECONDS, HOST, KILL_SECONDS, NOW, SOCKETS, LineSocket
+from eirkit.agents.stores.keeper import HOST, NOW, SOCKETS, LineSocket
 from eirkit.errors import PluginError, Side, StoreError, UsageError
 from eirkit.registry import locate
 from eirkit.validity import EndedText, with_text
@@ -57,8 +58,6 @@ def variables_without_secrets(environment: Mapping[str, str], more: Iterable[str
     return {name: value for name, value in environment.items() if name in wanted or not names_secret(name)}
 
 
-START_SECONDS = 120.0  # importing a vendor's packages can take half a minute on a busy machine
-CLOSE_SECONDS = 10.0  # for the system to close by itself
 _LOOK_SECONDS = 0.005
 _BEFORE_USE = ("load", "try", "construct")  # whose errors the user resolves; in a run they are failures of the run
 _SOURCE = Path(__file__).parents[3]  # added to the path of a Python that does not have eirkit installed

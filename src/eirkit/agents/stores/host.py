@@ -1,4 +1,4 @@
-"""Executes the calls to one memory system in a process of its own; `keeper` starts it, `child_process` calls it.
+"""Executes the calls to a memory system inside its own process; `keeper.py` starts it, `child_process.py` calls it.
 
 Its only connection is the socket that it inherits. Whatever the system raises is an answer; no error ends the process.
 """
