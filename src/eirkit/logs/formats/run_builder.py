@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.sources.documents import LogDocument, Skipped
@@ -387,48 +387,6 @@ def take_lines(document: LogDocument, take: Callable[[Mapping[str, Any]], None])
             yield value
         else:
             take(value)
-
-
-class SessionReader(Protocol):
-    """Reads one session of a JSON lines document."""
-
-    builder: RunBuilder
-
-    def session_of(self, line: Mapping[str, Any]) -> str:
-        """Return the name of the session that a line starts, or belongs to; empty for a line that names none."""
-        ...
-
-    def take(self, line: Mapping[str, Any]) -> None:
-        """Process one line."""
-        ...
-
-    def recording(self, document: LogDocument, place: str = "") -> Recording | Skipped:
-        """Return the run; `place` is its position in a document of several."""
-        ...
-
-
-Session = TypeVar("Session", bound=SessionReader)
-
-
-def read_sessions(document: LogDocument, begin: Callable[[], Session]) -> Iterator[Recording | Skipped]:
-    """Yield a run for each session of a JSON lines document: sessions are often appended to one file.
-
-    What precedes the first readable name is a session, too, if the agent replied in it.
-    """
-    name, current = "", begin()
-    sessions = {name: current}
-
-    def take(line: Mapping[str, Any]) -> None:
-        nonlocal name, current
-        named = current.session_of(line)
-        if named and named != name:
-            unnamed = sessions.pop("") if not name and not current.builder.turn_count else None
-            name, current = named, sessions.setdefault(named, unnamed or begin())
-        current.take(line)
-
-    yield from take_lines(document, take)
-    found = {key: one for key, one in sessions.items() if one.builder.turn_count} or {name: current}
-    yield from (one.recording(document, key if place else "") for place, (key, one) in enumerate(found.items()))
 
 
 def begins_with_info(head: bytes) -> bool:

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eirkit.logs.formats.messages import arguments_of, take_reply, take_results, text_of
-from eirkit.logs.formats.run_builder import RunBuilder, items_of, mapping_of, read_sessions, string_of, take_lines
+from eirkit.logs.formats.run_builder import RunBuilder, items_of, mapping_of, string_of, take_lines
+from eirkit.logs.formats.sessions.appended import read_sessions
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, SHAPE, Recording, formats
 

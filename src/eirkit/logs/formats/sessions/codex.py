@@ -22,10 +22,10 @@ from eirkit.logs.formats.run_builder import (
     items_of,
     logged_usage,
     mapping_of,
-    read_sessions,
     seconds_of,
     string_of,
 )
+from eirkit.logs.formats.sessions.appended import read_sessions
 from eirkit.logs.formats.sessions.codex_scripts import CodexScript
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, KeptContext, Recording, formats

@@ -17,9 +17,9 @@ from eirkit.logs.formats.run_builder import (
     items_of,
     logged_usage,
     mapping_of,
-    read_sessions,
     string_of,
 )
+from eirkit.logs.formats.sessions.appended import read_sessions
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, NAMED, KeptContext, LoggedUsage, Recording, formats
 

@@ -17,11 +17,11 @@ from eirkit.logs.formats.run_builder import (
     items_of,
     logged_usage,
     mapping_of,
-    read_sessions,
     seconds_of,
     string_of,
     whole_document,
 )
+from eirkit.logs.formats.sessions.appended import read_sessions
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, formats
 

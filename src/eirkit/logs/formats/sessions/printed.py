@@ -18,10 +18,10 @@ from eirkit.logs.formats.run_builder import (
     count_of,
     items_of,
     mapping_of,
-    read_sessions,
     string_of,
     take_lines,
 )
+from eirkit.logs.formats.sessions.appended import read_sessions
 from eirkit.logs.formats.sessions.codex import as_call
 from eirkit.logs.formats.sessions.codex_scripts import change_as_patch
 from eirkit.logs.sources.documents import LogDocument, Skipped
