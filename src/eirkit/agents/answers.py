@@ -1,4 +1,4 @@
-"""Reads an answer from a reply without a command (JSON, `\\boxed{}`, a record, a sentence), or one taken back.
+"""Reads the answer in a reply that is no command: JSON, `\\boxed{}`, a sentence, `ANSWER: words`; or one taken back.
 
 A reply counts only if it states one value of the current step. Two different values, a value of another step, a range
 or an expression are no answer: the step stays unanswered rather than being answered by a guess. The kinds of
@@ -15,6 +15,8 @@ from typing import Any
 from eirkit.agents.wording import plain_digits
 from eirkit.tasks.task import Payload
 
+# The answer in words to a question about a conversation.
+_WORDED = re.compile(r"^[ \t>*`_#\-]*ANSWER\b[ \t*_`]*:?[ \t*_`]*(.*)$", re.IGNORECASE | re.MULTILINE)
 LONGEST_ANSWER = 65_536  # characters that are read, from the end
 _OWN, _OTHER = "\ue000", "\ue001"  # stand for labels, so that their digits are not taken for values
 _LABEL = re.compile(r"\b(?:A_?\{?|step[ _]?#?)0*([0-9]{1,6})\}?(?![0-9])", re.ASCII | re.IGNORECASE)
@@ -230,3 +232,14 @@ def _in_a_sentence(masked: str, width: int) -> Iterator[Payload | None]:
     """Yield the only number of a text, if it is the outcome of a sentence without doubt."""
     if width == 1 and len(set(_numbers(_THOUSANDS.sub("1", masked)))) == 1 and not _DOUBT.search(masked):
         yield from (values_in(found, width) for found in _FOUND.findall(masked))
+
+
+def read_worded_answer(reply: str) -> str | None:
+    """Return what follows `ANSWER:` in a reply about a conversation, the last if there are several, else None."""
+    found = _WORDED.findall(reply)
+    return found[-1].strip() if found and found[-1].strip() else None
+
+
+def without_marker(reply: str) -> str:
+    """Return a reply without the words that mark its answer, so that it begins and ends with what was said."""
+    return _WORDED.sub(lambda found: found[1], reply).strip()
