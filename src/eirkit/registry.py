@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
 from hashlib import sha256
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
 
 from eirkit.errors import (
     InputFileError,
@@ -37,6 +36,7 @@ from eirkit.errors import (
     UsageError,
     describe,
 )
+from eirkit.streams import PrintsOnStderr
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
@@ -97,40 +97,6 @@ def load_object(reference: str, family: str = "object") -> Any:
     except AttributeError:
         public = (name for name in vars(module) if not name.startswith("_"))
         raise UnknownNameError(f"{family} in {module_name}", attribute, public) from None
-
-
-class PrintsOnStderr:
-    """Sends what is printed to stderr, and what libraries and programs write to the descriptor of stdout itself."""
-
-    def __init__(self) -> None:
-        self._before: tuple[TextIO, int | None] | None = None
-
-    def __enter__(self) -> None:
-        kept = None
-        with suppress(OSError, ValueError):  # the stream of a test or a notebook has no descriptor
-            number, other = sys.stdout.fileno(), sys.stderr.fileno()
-            sys.stdout.flush()
-            kept = os.dup(number)
-            os.dup2(other, number)
-        self._before = sys.stdout, kept
-        sys.stdout = sys.stderr
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            sys.stdout, kept = self._before
-            self._before = None
-            if kept is not None:
-                os.dup2(kept, sys.stdout.fileno())
-                os.close(kept)
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Give stdout back for a while."""
-        is_on = self._before is not None
-        self.__exit__()
-        yield
-        if is_on:
-            self.__enter__()
 
 
 def _load_module(name: str) -> ModuleType:

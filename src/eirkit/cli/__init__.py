@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from eirkit import __version__
 from eirkit.errors import EirkitError
 from eirkit.show.table import clean
+from eirkit.streams import open_closed_streams
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -271,7 +272,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a check or the infrastructure failed, 2 wrong usage or input."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    _open_closed_streams()
+    open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal whose encoding lacks a character gets a question mark, not a traceback. "surrogateescape" is the
         # handler of the C locale.
@@ -279,19 +280,6 @@ def main(arguments: list[str] | None = None) -> None:
             stream.reconfigure(errors="replace")
     sys.stdout, sys.stderr = CleanStream(sys.stdout), CleanStream(sys.stderr)
     sys.exit(run(arguments))
-
-
-def _open_closed_streams() -> None:
-    """Open streams that the caller closed (`>&-`) on the null device; a file of results could take their place."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            opened = os.open(os.devnull, os.O_RDWR)
-            if opened != number:
-                os.dup2(opened, number)
-                os.close(opened)
-            os.set_inheritable(number, True)
-            stream = os.fdopen(number, "w" if number else "r", closefd=False, errors="replace")
-            setattr(sys, name, stream)
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -18,11 +18,11 @@ import click
 
 from eirkit.errors import UsageError
 from eirkit.folders import replace_file
-from eirkit.registry import PrintsOnStderr
 from eirkit.show.document import Document
 from eirkit.show.showing import FORMS, TEXT_WIDTH, Form, shown
 from eirkit.show.table import clean
 from eirkit.show.terminal import Line, document_lines
+from eirkit.streams import PrintsOnStderr
 
 # The order of groups in help; a group that is not listed comes before Output.
 GROUPS = ("Task", "Agent", "Memory", "Runs", "Evidence", "Spending", "Engine")

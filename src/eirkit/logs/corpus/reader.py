@@ -327,13 +327,11 @@ def _runs(
         raise  # the caller bounds memory and gives up this run alone
     except RecursionError:
         yield Skipped(document.source, "nested too deeply to be an agent log; leave it out")
-        return
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the one place where a reader's failure becomes a skip
         cause = as_label(describe(error))
         yield Skipped(document.source, f"the reader of {name} failed ({cause}); report it with the file's beginning")
-        return
-    if section is None:
-        yield from document_notes(document.source, name, tally)
+    else:
+        yield from document_notes(document.source, name, tally) if section is None else ()
 
 
 def document_notes(source: str, format: str, tally: DocumentTally) -> Iterator[Skipped]:
