@@ -44,6 +44,11 @@ SUMMARY_PROMPTS = {
     f"summarise the rest of what is shown above. {_SPACE}",
 }
 _ANSWER = re.compile(r"^[ \t>*`_#\-]*ANSWER\b[ \t*_`]*:?[ \t*_`]*(.*)$", re.IGNORECASE | re.MULTILINE)
+# A line below the answer that begins by taking it back; other lines may be what a standing instruction demands.
+_TAKEN_BACK = re.compile(
+    r"^[ \t>*`_#\-]*(?:wait,? no|no,? wait|scratch that|correction|oops|on second thoughts?)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
 PASSAGE, PASSAGE_END = "<passage>", "</passage>"
 TOLD = "That is all for now; questions will follow. Reply with: OK"
 SO_FAR, ALSO = "The conversations so far:\n\n", "\n\nAlso known:\n\n"
@@ -227,9 +232,11 @@ def transcript(told: Sequence[Told]) -> str:
 
 
 def read_answer(reply: str) -> str | None:
-    """Return the answer that a reply states, the last if there are several; None if there is none."""
-    found = _ANSWER.findall(reply)
-    return found[-1].strip() if found and found[-1].strip() else None
+    """Return the last answer that a reply states; None if there is none, or what follows takes it back."""
+    *_, last = [None, *_ANSWER.finditer(reply)]
+    if last is None or _TAKEN_BACK.search(reply, last.end()):
+        return None
+    return last[1].strip() or None
 
 
 def without_marker(reply: str) -> str:
