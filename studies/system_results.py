@@ -181,7 +181,7 @@ def _gate(rows: Sequence[Mapping[str, Any]]) -> Table:
             "profile": row["profile"] or AS_DOCUMENTED,
             "result": LEFT.split(row["broken"])[0].rstrip("; ") or _holds(row["notes"]),
             "of 10,000 records, written": _written(row["notes"]),
-            "not tested": "; ".join(_untested([*row["notes"], row["broken"]])) or None,
+            "not tested": "; ".join(dict.fromkeys(_untested([*row["notes"], row["broken"]]))) or None,
             "CPU seconds": row["cpu s"],
         }
         for row in rows

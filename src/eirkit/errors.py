@@ -1,4 +1,4 @@
-"""Every exception that eirkit raises on purpose; the command line turns each into one line and an exit code.
+"""Every exception that eirkit raises on purpose, with its exit code, and the command that installs an extra.
 
     EirkitError
     ├── UsageError            wrong usage, configuration or input: exit code 2

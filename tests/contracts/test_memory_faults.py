@@ -7,6 +7,7 @@ import math
 import re
 import signal
 import time
+from types import ModuleType
 
 import pytest
 
@@ -16,9 +17,9 @@ from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory
 from eirkit.errors import UsageError
 from eirkit.testing import check_memory
 from eirkit.testing.conformance import try_all
-from eirkit.testing.memory_faults import Fault, _concurrent, _found, _many, restarts
+from eirkit.testing.memory_faults import Fault, _concurrent, _found, _many, _overwrites, restarts
 from eirkit.testing.opened_memory import Factory, ReusedMemory, SuiteLimits
-from tests.contracts import faulty_memories
+from tests.contracts import faulty_memories, subtle_memories
 from tests.contracts.faulty_memories import (
     BROKEN,
     NothingAfterRestart,
@@ -28,14 +29,17 @@ from tests.contracts.faulty_memories import (
     Small,
     Sound,
 )
+from tests.contracts.subtle_memories import SUBTLE, Temporal
+
+NAMED = {**BROKEN, **SUBTLE}
 
 
 @pytest.mark.parametrize("reuse", [False, True])
-@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", NAMED, ids=lambda kind: kind.__name__)
 def test_a_broken_memory_is_named_by_its_fault(kind, reuse, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("eirkit.testing.memory_faults.GRACE_SECONDS", 0.5)  # some are never found
-    with pytest.raises(AssertionError, match=BROKEN[kind]):
+    with pytest.raises(AssertionError, match=NAMED[kind]):
         check_memory(kind, seconds=20, records=64, reuse=reuse)
 
 
@@ -57,7 +61,7 @@ def test_a_memory_that_stays_open_is_opened_four_times_at_most_and_closed_each_t
     assert (opened, len(closed)) == ([], 4)
 
 
-@pytest.mark.parametrize("kind", [Sound, SlowOnPurpose])
+@pytest.mark.parametrize("kind", [Sound, SlowOnPurpose, Temporal])
 def test_a_sound_memory_holds_everything(kind):
     found = check_memory(kind, seconds=20, records=64)
     assert len(found.held) == 18
@@ -108,6 +112,20 @@ def test_one_requirement_that_is_left_is_told_in_the_singular():
     assert try_all(None, [slow, left], 0.01).notes == ("1 requirement was not tested, as 0.01 s were over: Second",)
 
 
+def test_what_was_tested_is_told_of_a_memory_that_fails_too():
+    def noted(subject: None) -> str:
+        """First."""
+        return "many records: 64 written"
+
+    def fails(subject: None) -> None:
+        """Second."""
+        raise AssertionError("lost")
+
+    with pytest.raises(AssertionError, match=r"^Second: lost") as failure:
+        try_all(None, [noted, fails])
+    assert failure.value.__notes__ == ["many records: 64 written"]
+
+
 @pytest.mark.parametrize("name", ["key-value", "bm25", "vector"])
 def test_a_cheap_store_is_tried_with_ten_thousand_records_and_raises_no_alarm(name):
     found = check_memory(memories.get(name), seconds=60)
@@ -138,14 +156,15 @@ def test_fewer_records_than_asked_for_are_explained(monkeypatch):
 
 
 def test_a_system_in_a_process_of_its_own_is_restarted_and_waited_for():
-    def own(kind: type) -> Factory:
-        return lambda: make_memory(MemoryPlan(f"{faulty_memories.__file__}:{kind.__name__}", {}))
+    def own(kind: type, module: ModuleType = faulty_memories) -> Factory:
+        return lambda: make_memory(MemoryPlan(f"{module.__file__}:{kind.__name__}", {}))
 
     with pytest.raises(AssertionError, match=r"lost in a restart: read\('A_1'\) returned nothing"):
         tried(restarts, own(NothingAfterRestart))
     with pytest.raises(AssertionError, match=r"racing writers: of 16 writes at the same time 15 are lost"):
         tried(_concurrent, own(RacingWriters))
     assert tried(_found, own(SlowOnPurpose)) is None
+    assert tried(_overwrites, own(Temporal, subtle_memories)) is None, "what has ended is still marked"
     assert "declares to hold no more" in (tried(_many, own(Small)) or "")
 
 

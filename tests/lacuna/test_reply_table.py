@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from eirkit.agents.conversing import read_answer
+from eirkit.agents.answers import read_worded_answer
 from eirkit.agents.model import Reply
 from eirkit.agents.session import ControlledSession
 from eirkit.tasks.generation import generate, prepare
@@ -246,7 +246,7 @@ def test_a_session_records_what_a_person_reads(public, text, reading):
     }.items(),
 )
 def test_an_answer_in_words_that_is_taken_back_is_none(text, reading):
-    assert read_answer(text) == reading
+    assert read_worded_answer(text) == reading
 
 
 def test_the_table_is_large_and_has_both_kinds():

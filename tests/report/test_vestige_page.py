@@ -12,9 +12,10 @@ from eirkit.logs.tables import read_rows
 from eirkit.show.folders import page_for
 from eirkit.show.html import render
 from eirkit.show.logs.analysed import read_analysed
+from eirkit.show.logs.break_sentences import break_words
 from eirkit.show.logs.needs import _bin, _bin_name, demand_chart
 from eirkit.show.logs.page import headline_of, page_of, worst_section
-from eirkit.show.logs.sentences import bounds, break_words
+from eirkit.show.logs.sentences import bounds
 from eirkit.show.table import Table
 from tests.report.conftest import PLANTED
 from tests.report.folders import HOSTILE, make_analysis, write_log

@@ -1,4 +1,4 @@
-"""Reads an answer from a reply without a command (JSON, `\\boxed{}`, a record, a sentence), or one taken back.
+"""Reads the answer in a reply that is no command: JSON, `\\boxed{}`, a sentence, `ANSWER: words`; or one taken back.
 
 A reply counts only if it states one value of the current step. Two different values, a value of another step, a range,
 an expression, a condition or a change of mind are no answer: the step stays unanswered rather than being answered by a
@@ -16,6 +16,13 @@ from eirkit.agents.languages import REPLACES, STEP, stated_elsewhere
 from eirkit.agents.wording import plain_digits
 from eirkit.tasks.task import Payload
 
+# The answer in words to a question about a conversation.
+_WORDED = re.compile(r"^[ \t>*`_#\-]*ANSWER\b[ \t*_`]*:?[ \t*_`]*(.*)$", re.IGNORECASE | re.MULTILINE)
+# A line below it that begins by taking it back; other lines may be what a standing instruction demands.
+_WORDED_BACK = re.compile(
+    r"^[ \t>*`_#\-]*(?:wait,? no|no,? wait|scratch that|correction|oops|on second thoughts?)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
 LONGEST_ANSWER = 65_536  # characters that are read, from the end
 _FAR = 400  # characters back to which a condition is looked for
 _OWN, _OTHER = "\ue000", "\ue001"  # stand for labels, so that their digits are not taken for values
@@ -287,3 +294,16 @@ def _in_a_sentence(masked: str, width: int) -> Iterator[Payload | None]:
     """Yield the only number of a text, if it is the outcome of a sentence without doubt."""
     if width == 1 and len(set(_numbers(_THOUSANDS.sub("1", masked)))) == 1 and not _DOUBT.search(masked):
         yield from (values_in(found, width) for found in _FOUND.findall(masked))
+
+
+def read_worded_answer(reply: str) -> str | None:
+    """Return what follows the last `ANSWER:` in a reply about a conversation; None if what follows takes it back."""
+    *_, last = [None, *_WORDED.finditer(reply)]
+    if last is None or _WORDED_BACK.search(reply, last.end()):
+        return None
+    return last[1].strip() or None
+
+
+def without_marker(reply: str) -> str:
+    """Return a reply without the words that mark its answer, so that it begins and ends with what was said."""
+    return _WORDED.sub(lambda found: found[1], reply).strip()

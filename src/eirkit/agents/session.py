@@ -1,4 +1,4 @@
-"""The sans-IO session protocol and Controlled Retention, without and with a calculator.
+"""The session protocol without I/O, and Controlled Retention: which answer stands, asking again, the calculator.
 
 A driver alternates `request` and `receive` until `request` returns None, and collects events with `drain`. Sessions
 hold the public task only; interventions are passed to the constructor. See docs/session.md.

@@ -1,4 +1,4 @@
-"""`eirkit doctor`, `vestige formats` and `completion`: what is usable here, and shell completion.
+"""`eirkit doctor` (what is usable here, `--install`), `vestige formats` and `completion`.
 
 Nothing is opened, contacted or installed. Packages are located without importing them where adapters allow it.
 """

@@ -1,4 +1,4 @@
-"""What recorded runs are measured by, with the labels of tables: demand, tokens read, what compactions dropped."""
+"""Names, meanings and units of the measures of recorded runs: demand, reading, compactions, cohorts, the week."""
 
 from __future__ import annotations
 

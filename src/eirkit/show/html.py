@@ -1,4 +1,4 @@
-"""Renders a page as one self-contained HTML file with its stylesheet, script and data; it makes no requests.
+"""Renders a page as one HTML file: its markup, escaping and content security policy; styles are in web/src/report.
 
 All content is escaped as text, and a content security policy allows only the script embedded in the file.
 """

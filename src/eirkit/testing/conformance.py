@@ -31,7 +31,8 @@ def try_all(subject: S, requirements: Iterable[Requirement[S]], limit: float | N
         limit: seconds after which no further requirement is begun; a note names those that are left.
 
     Raises:
-        AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
+        AssertionError: a requirement does not hold; the message names each of them, and one mistake once. Its notes
+            (`__notes__`) say what was tested and what does not apply, as those of a result do.
     """
     held, broken, notes, left = [], [], [], []
     started = time.monotonic()
@@ -51,7 +52,10 @@ def try_all(subject: S, requirements: Iterable[Requirement[S]], limit: float | N
         verb = "requirement was" if len(left) == 1 else "requirements were"
         notes.append(f"{len(left)} {verb} not tested, as {limit:g} s were over: {'; '.join(left)}")
     if broken:
-        raise AssertionError("; ".join([*_by_reason(broken), *(notes[-1:] if left else [])]))
+        failure = AssertionError("; ".join([*_by_reason(broken), *(notes[-1:] if left else [])]))
+        for note in notes:
+            failure.add_note(note)
+        raise failure
     return Conformance(tuple(held), (), tuple(notes))
 
 

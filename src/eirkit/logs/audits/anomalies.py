@@ -1,4 +1,4 @@
-"""Classifies tool outputs, finds four patterns that may point to lost information, and samples them for review.
+"""Recognises failed tests and edits and repeated commands in outputs (signatures), and samples them for review.
 
 Only explicit summary lines count, and only the end of an output is searched, because runners print their result last
 and scaffolds keep the end.

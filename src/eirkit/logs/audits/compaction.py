@@ -1,4 +1,4 @@
-"""Measures what a compaction or a cleared context dropped, and what it cost to read it again.
+"""Measures what each recorded compaction or clear dropped of what was needed, and the tokens of reading it again.
 
 For every file state that was live at a break (later work used it): how much of it was still in the context, how much of
 that stayed, which of the dropped lines were shown again before the file was edited, and at what cost. What stayed is

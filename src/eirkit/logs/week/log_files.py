@@ -18,8 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from eirkit.engine.interface import LostPiece
-from eirkit.engine.ray_tasks import make_engine
+from eirkit.engine.interface import LostPiece, make_engine
 from eirkit.errors import UsageError
 from eirkit.folders import files_below, files_for_owner_only
 from eirkit.logs.corpus.reader import CorpusReader

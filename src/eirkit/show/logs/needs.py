@@ -1,4 +1,4 @@
-"""Sections of the page on peak demand, goals, repeated reads, clipped views, signatures and context breaks."""
+"""Sections of an analysis page: peak demand, goals, repeated reads, clipped views, signatures, compactions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Section, Series
 from eirkit.show.logs.analysed import Analysed, RunOutcome
-from eirkit.show.logs.sentences import SIGNATURES, break_columns, break_words, goal_is_known, instruction_words
+from eirkit.show.logs.break_sentences import break_columns, break_words, instruction_words
+from eirkit.show.logs.sentences import SIGNATURES, goal_is_known
 from eirkit.show.table import Column, Table, counted, number, share
 
 GOALS = {

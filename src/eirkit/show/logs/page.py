@@ -11,6 +11,7 @@ from eirkit.logs.measures import COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Headline, Item, Listing, Page, Section, Series
 from eirkit.show.folders import pages, refuse_others
 from eirkit.show.logs.analysed import Analysed, read_analysed
+from eirkit.show.logs.break_sentences import break_words
 from eirkit.show.logs.needs import (
     breaks_section,
     clipping_section,
@@ -22,7 +23,6 @@ from eirkit.show.logs.needs import (
 from eirkit.show.logs.sentences import (
     GOAL_COLUMNS,
     advice_section,
-    break_words,
     coverage_section,
     coverage_warnings,
     goal_is_known,
