@@ -109,7 +109,8 @@ def _answer(
     }
     roots = Counter(place.root for place in places).most_common(1)  # the folder with most of the logs
     then = " ".join(["eirkit vestige analyze", *(_typed(root) for root, _ in roots), "--out analysis"])
-    document = week_document(data, stretch.zone, repeated("--since", since or "", "--json"), then)
+    replaced = ("--project", project) if sums["other_projects"] else ("--since", since or "")
+    document = week_document(data, stretch.zone, repeated(*replaced, "--json"), then)
     if page is not None:
         write_file(page, render(document.page()).rstrip("\n"))
         say(f"written to {page}")
