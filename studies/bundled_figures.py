@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.model import ModelOptions
-from eirkit.engine.interface import LostPiece, PieceLimits
-from eirkit.engine.ray_tasks import make_engine
+from eirkit.engine.interface import LostPiece, PieceLimits, make_engine
 from eirkit.errors import InfrastructureError
 from eirkit.paper.studies.agents import StudyAgent, run_cell
 from eirkit.records import write_document

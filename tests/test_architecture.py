@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -193,6 +194,24 @@ def test_there_is_something_to_check():
 def test_the_page_shows_packages_and_modules_as_they_are():
     text = architecture.PAGE.read_text("utf-8")
     assert architecture.updated(text, SOURCE) == text, "run `python tools/architecture.py --write`"
+
+
+def test_the_page_leads_to_files_that_exist():
+    rows = re.findall(
+        r"^\| (.+) \| `(\S+)` \|$", architecture.PAGE.read_text("utf-8").partition("## What imports")[0], re.M
+    )
+    assert len(rows) > 30
+    roots = (SOURCE, ROOT)
+    named = [path for what, opened in rows for path in (opened, *re.findall(r"`(\w+/[\w/]+\.\w+)`", what))]
+    assert [path for path in named if not any((root / path).is_file() for root in roots)] == []
+
+
+def test_the_page_names_the_options_and_time_limits_of_a_module(tmp_path: Path):
+    text = '"""Runs it."""\nSTART_SECONDS = 2.5\nLOOK_SECONDS = 0.1\nadd(option("--fast"), repeated("--slow"))\n'
+    (tmp_path / "run.py").write_text(text)
+    assert architecture.module_list(tmp_path).endswith(
+        "- `run.py`: Runs it. Options: `--fast`. Seconds: `START_SECONDS` = 2.5."
+    )
 
 
 def test_every_module_says_in_one_line_what_it_does():

@@ -1,4 +1,4 @@
-"""Folders: eirkit's own, the files below one, folders that no other user can read, and files replaced at once."""
+"""eirkit's own folder (EIRKIT_HOME), files below a folder, private folders, and files replaced in one step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits on the processor time that one foreign record may take, in any thread, and on the memory of a process.
+"""Limits on the processor time that reading one foreign record may take, and on the memory of a process.
 
 An analysis checks its time between its steps. Code that reaches no check is interrupted by a thread that looks twice a
 second; only a single call of a compiled function ends first, and those take time proportional to their text.

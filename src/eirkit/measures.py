@@ -1,4 +1,4 @@
-"""Declares measures as data: one identifier, label, meaning, unit and colour for each quantity eirkit reports.
+"""The type `Measure` (identifier, label, meaning, unit, colour); the measures are declared in other `measures.py`.
 
 A measure is declared beside the type that computes it, in a group of measures that are shown together. Terminal tables,
 pages, comparisons, the viewer and exports take their words and colours from these declarations;

@@ -1,4 +1,4 @@
-"""Reads and writes record files: append-only, versioned JSON lines, and single JSON documents.
+"""Reads and writes record files: append-only JSON lines with a schema version, single documents, and seals.
 
 A record exists once its newline is on disk. A writer that dies in the middle of a line leaves a torn tail, which
 readers ignore and the next writer removes. Several processes and threads may append to one file; each append is one

@@ -1,4 +1,4 @@
-"""Finds plug-ins by name; whether a name in a record may be followed; what plug-ins raise, as a PluginError.
+"""Finds plug-ins by name, module or file; refuses names in records that the user has not agreed to follow.
 
 A plug-in is a built-in, an entry point of another package, `module:Name` or `path/file.py:Name`. It is imported
 when its name is first used, so a command loads the plug-ins it needs and no others.

@@ -14,7 +14,8 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eirkit.agents.conversing import PASSAGE, PASSAGE_END, SO_FAR, TOLD, read_answer
+from eirkit.agents.answers import read_worded_answer
+from eirkit.agents.conversing import PASSAGE, PASSAGE_END, SO_FAR, TOLD
 from eirkit.agents.driver import wait_for
 from eirkit.agents.model import Message, ModelOptions, Request
 from eirkit.agents.serving.model_factory import make_model
@@ -128,7 +129,9 @@ class CompactingApi:
         found = self._asked([*carried, *turns], asked)
         before = next((all_ for kept, all_ in self.everything.items() if decoded(kept) == carried and carried), carried)
         whole = self._asked([*before, *turns], asked)
-        self.as_with_everything[f"{before[0] if before else ''}\n{asked}"] = read_answer(found) == read_answer(whole)
+        self.as_with_everything[f"{before[0] if before else ''}\n{asked}"] = read_worded_answer(
+            found
+        ) == read_worded_answer(whole)
         return found
 
     def _asked(self, turns: Turns, asked: str) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.conversing import ConversationSession, read_answer, without_marker
+from eirkit.agents.answers import read_worded_answer, without_marker
+from eirkit.agents.conversing import ConversationSession
 from eirkit.agents.driver import drive, wait_for
 from eirkit.agents.memories.in_process import Bm25
 from eirkit.agents.memory import memories
@@ -223,7 +224,7 @@ def test_a_seed_gives_the_same_conversation_alone_and_among_others():
     ],
 )
 def test_answers_are_read_from_replies(reply, answer, said):
-    assert read_answer(reply) == answer
+    assert read_worded_answer(reply) == answer
     assert without_marker(reply) == said
 
 

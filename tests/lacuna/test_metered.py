@@ -20,6 +20,7 @@ from eirkit.agents.serving.metered import (
     PASSING,
     Metered,
     make_metered,
+    most_usd,
     pause_seconds,
 )
 from eirkit.agents.serving.prices import Price
@@ -197,7 +198,7 @@ def test_a_model_that_knows_its_cost_is_believed():
 def test_a_reply_without_counts_is_charged_at_its_worst_and_said_to_be():
     model = metered(Reply("x", usage=Usage(cost_usd=None)), price=PRICE)
     assert ask(model)[0].usage.cost_usd is None
-    most = PRICE.most_usd(REQUEST)
+    most = most_usd(PRICE, REQUEST)
     assert (model.tally.unpriced_calls, model.tally.cost_usd, model.tally.unconfirmed_usd) == (1, 0.0, most)
     assert model.ledger.spent_usd == most
 
@@ -207,7 +208,7 @@ def test_what_may_have_been_billed_counts_against_the_cap(kind):
     model = metered(failing(kind), retries=0, price=PRICE)
     with pytest.raises(ModelError):
         ask(model)
-    most = PRICE.most_usd(REQUEST) if kind in MAY_BE_BILLED else 0.0
+    most = most_usd(PRICE, REQUEST) if kind in MAY_BE_BILLED else 0.0
     assert (model.tally.unconfirmed_usd, model.ledger.spent_usd) == (most, most)
 
 
@@ -222,11 +223,11 @@ def test_a_cancelled_call_counts_against_the_cap():
         await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(run())
-    assert model.ledger.spent_usd == model.tally.unconfirmed_usd == PRICE.most_usd(REQUEST)
+    assert model.ledger.spent_usd == model.tally.unconfirmed_usd == most_usd(PRICE, REQUEST)
 
 
 def test_the_cap_stops_before_it_is_exceeded():
-    most = PRICE.most_usd(REQUEST)
+    most = most_usd(PRICE, REQUEST)
     cap = most + Decimal("3.5") * PAID_USD
     model = metered(PAID, price=PRICE, ledger=Ledger(cap_usd=cap))
     with pytest.raises(SpendCapReached, match="raise the cap and resume"):
@@ -273,7 +274,7 @@ def test_a_journal_that_cannot_be_written_allows_no_call(tmp_path):
 
 def test_calls_in_flight_are_waited_for_before_giving_up():
     # Twenty worst cases at once would exceed the cap, twenty actual costs do not.
-    cap = PRICE.most_usd(REQUEST) + 20 * PAID_USD
+    cap = most_usd(PRICE, REQUEST) + 20 * PAID_USD
     model = metered(PAID, price=PRICE, ledger=Ledger(cap), connections=20)
     model.model.seconds = 0.001
 
@@ -281,7 +282,7 @@ def test_calls_in_flight_are_waited_for_before_giving_up():
         return await asyncio.gather(*(model.reply(REQUEST) for _ in range(20)))
 
     assert len(asyncio.run(run())) == 20
-    assert 1 < model.model.busiest <= cap / PRICE.most_usd(REQUEST)
+    assert 1 < model.model.busiest <= cap / most_usd(PRICE, REQUEST)
 
 
 @given(
@@ -311,7 +312,7 @@ def test_no_order_of_events_exceeds_the_cap(usages, cap, connections):
 
 
 def test_two_models_share_one_cap():
-    ledger = Ledger(cap_usd=PRICE.most_usd(REQUEST) + Decimal("1.5") * PAID_USD)
+    ledger = Ledger(cap_usd=most_usd(PRICE, REQUEST) + Decimal("1.5") * PAID_USD)
     first, second = (metered(PAID, price=PRICE, ledger=ledger) for _ in range(2))
     for model in (first, second, first, second):
         ask(model)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.agents.model import Message, Request, Tool, Usage
+from eirkit.agents.serving.metered import cost_usd, most_usd
 from eirkit.agents.serving.prices import BUILT_IN, Price, add_up, estimate, load_prices, read_prices
 from eirkit.errors import InputFileError
 
@@ -24,7 +25,7 @@ def test_a_reply_costs_what_the_arithmetic_says(full, output, cached, fresh, kep
     price = Price(full, output, cached, DAY)
     usage = Usage(fresh + kept, said, kept)
     exact = sum(Fraction(p) * n for p, n in ((full, fresh), (cached, kept), (output, said))) / 1_000_000
-    cost = price.cost_usd(usage)
+    cost = cost_usd(price, usage)
     if fresh + kept + said == 0 and not price.is_free():
         assert cost is None
     else:
@@ -33,7 +34,7 @@ def test_a_reply_costs_what_the_arithmetic_says(full, output, cached, fresh, kep
 
 def test_by_hand():
     # 60 fresh at $2.00, 40 cached at $0.50, 10 written at $8.00, per million: 120 + 20 + 80 = 220 millionths.
-    assert load_prices().find("openai/gpt-4.1").cost_usd(Usage(100, 10, 40)) == Decimal("0.000220")
+    assert cost_usd(load_prices().find("openai/gpt-4.1"), Usage(100, 10, 40)) == Decimal("0.000220")
 
 
 @given(st.lists(st.text(max_size=50), max_size=4), st.integers(1, 500), st.integers(0, 300), st.integers(0, 500))
@@ -41,8 +42,8 @@ def test_no_request_costs_more_than_its_most(texts, limit, fewer, said):
     price = Price(Decimal(3), Decimal(15), Decimal("0.3"), DAY)
     request = Request(tuple(Message("user", t) for t in texts), (Tool("a", "b", {}),), limit)
     tokens = max(0, sum(len(t.encode()) + 32 for t in texts) - fewer)  # a token has at least a byte
-    cost = price.cost_usd(Usage(tokens, min(said, limit)))
-    assert cost is None or cost <= price.most_usd(request)
+    cost = cost_usd(price, Usage(tokens, min(said, limit)))
+    assert cost is None or cost <= most_usd(price, request)
 
 
 def test_the_built_in_file_is_sound():
@@ -55,7 +56,7 @@ def test_the_built_in_file_is_sound():
 def test_free_is_free_and_unknown_is_unknown():
     prices = load_prices()
     for name in ("reference/calculator", "local/smollm2", "replay/out/run", "bundled/lacuna-tiny"):
-        assert prices.find(name).cost_usd(Usage()) == 0.0
+        assert cost_usd(prices.find(name), Usage()) == 0.0
     for name in ("openai/gpt-that-never-was", "nobody/x", "openai", ""):
         assert prices.find(name) is None
 
@@ -83,8 +84,8 @@ def test_a_server_of_ones_own_has_ones_own_price(tmp_path):
 
 def test_beyond_what_a_price_covers_nothing_is_known():
     price = Price(Decimal(1), Decimal(1), Decimal(1), DAY, up_to_tokens=1000)
-    assert price.cost_usd(Usage(1000, 1)) is not None
-    assert price.cost_usd(Usage(1001, 1)) is None
+    assert cost_usd(price, Usage(1000, 1)) is not None
+    assert cost_usd(price, Usage(1001, 1)) is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.cli import run
-from eirkit.engine.ray_tasks import make_engine
+from eirkit.engine.interface import make_engine
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.shell import run_commands
+from eirkit.logs.shell import python_programs, run_commands
 from eirkit.logs.shell.effects import shell_touches
 from eirkit.logs.shell.grammar import parse, parse_with_grammar
 from eirkit.logs.shell.outputs import reads_of
@@ -103,13 +103,13 @@ LARGE = "".join(f"open('f{number}.txt').read()\n" for number in range(7000))
 def test_a_loop_over_a_large_program_is_cut_short(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each round is another program, because its arguments are; what they cost is counted, not timed."""
     followed: list[int] = []
-    for name, function in (("effects_of", effects_of), ("parse", parse)):
+    for module, name, function in ((python_programs, "effects_of", effects_of), (run_commands, "parse", parse)):
 
         def counted(text: str, *more: Any, function: Any = function) -> Any:
             followed.append(len(text))
             return function(text, *more)
 
-        monkeypatch.setattr(run_commands, name, counted)
+        monkeypatch.setattr(module, name, counted)
     state = ShellState(folder="/repo")
     shell_touches(looped(LARGE, command), "", 0, state)
     assert state.effort.is_cut

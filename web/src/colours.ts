@@ -1,4 +1,4 @@
-// The colour of a token; its values for light and dark stand in measures.css.
+// The CSS variable of a colour by its name; its values for light and dark are in measures.css.
 export function colourOf(token: string): string {
   return `var(--measure-${token})`;
 }

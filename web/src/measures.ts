@@ -1,4 +1,4 @@
-// What measures are called, what they mean and which colour they have: as eirkit declares them (measures.json is generated).
+// Names, meanings and colours of measures, from measures.json, which is generated from the Python declarations.
 import groups from "./measures.json";
 
 export interface Measure {

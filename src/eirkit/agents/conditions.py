@@ -1,4 +1,4 @@
-"""Memory conditions of Agent-Managed Retention: cache, key–value, scratch text, paging, compaction, external memory.
+"""What each memory condition keeps: cache, key–value, scratch text, paging, compaction, external memory.
 
 A condition decides what stays in context between actions and which commands the agent has. It keeps labels, or text
 that the agent wrote; the session owns the values. The paper's 2×2 is {chosen by the model, LRU} × {key–value, text}:

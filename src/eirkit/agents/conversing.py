@@ -1,4 +1,4 @@
-"""The session of a conversation: its text is shown, cut, or given to a memory; questions are asked, answers read.
+"""The session of a conversation: the rules and prompts a model reads, and what is shown, cut or given to a memory.
 
 Each question is a request of its own, so that no answer leans on another. The reply is one line with the answer, and
 below it whatever a standing instruction of the user demands.
@@ -6,12 +6,12 @@ below it whatever a standing instruction of the user demands.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, NamedTuple
 
+from eirkit.agents.answers import read_worded_answer
 from eirkit.agents.memory import MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request, ServerCompaction
 from eirkit.agents.protocol import set_aside, silence, spoken_part
@@ -43,7 +43,6 @@ SUMMARY_PROMPTS = {
     "instructions": "Begin with every standing instruction of the user that is in force, word for word. Then "
     f"summarise the rest of what is shown above. {_SPACE}",
 }
-_ANSWER = re.compile(r"^[ \t>*`_#\-]*ANSWER\b[ \t*_`]*:?[ \t*_`]*(.*)$", re.IGNORECASE | re.MULTILINE)
 PASSAGE, PASSAGE_END = "<passage>", "</passage>"
 TOLD = "That is all for now; questions will follow. Reply with: OK"
 SO_FAR, ALSO = "The conversations so far:\n\n", "\n\nAlso known:\n\n"
@@ -202,7 +201,7 @@ class ConversationSession(Session):
             if reply.carried:
                 self._carried, self._said = reply.carried, []
             return
-        text = read_answer(spoken_part(reply))
+        text = read_worded_answer(spoken_part(reply))
         submitted: Payload | None = None if text is None else spell(self.talk.canonical(self._t, text))
         silent = silence(reply)
         fault = None if text is not None else "malformed" if silent is None else silent.kind
@@ -224,17 +223,6 @@ def shown_context(request: str) -> str:
 def transcript(told: Sequence[Told]) -> str:
     """Return everything that was said, one turn below the other."""
     return "\n".join(show_turn(one.day, message.role, message.text) for one in told for message in one.messages)
-
-
-def read_answer(reply: str) -> str | None:
-    """Return the answer that a reply states, the last if there are several; None if there is none."""
-    found = _ANSWER.findall(reply)
-    return found[-1].strip() if found and found[-1].strip() else None
-
-
-def without_marker(reply: str) -> str:
-    """Return a reply without the words that mark its answer, so that it begins and ends with what was said."""
-    return _ANSWER.sub(lambda found: found[1], reply).strip()
 
 
 def _iso(day: int) -> str:

@@ -1,4 +1,4 @@
-"""Runs one session to its end with a model and a memory system, whose calls it limits and checks; all awaiting is here.
+"""Runs one session to its end: awaits the model and the memory system, and records what each call returned.
 
 If a search does not return a record that its query names, the record is read by its label, which separates records
 that were never stored from records that were stored and not found.
@@ -25,6 +25,7 @@ from eirkit.agents.memory import (
     MemoryUsage,
     MemoryWrapper,
 )
+from eirkit.agents.memory_times import CALL_SECONDS
 from eirkit.agents.memory_values import check_contents, check_passages, check_read, check_usage, start_call
 from eirkit.agents.model import Model, attribute_to
 from eirkit.agents.session import Session
@@ -33,8 +34,7 @@ from eirkit.agents.wording import recognise
 from eirkit.errors import InfrastructureError, StoreError
 from eirkit.registry import attribute
 from eirkit.tasks.task import Payload
-
-MEMORY_SECONDS = 60.0  # default time limit of one memory call
+from eirkit.validity import cut_passage
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ async def consult(
     call: MemoryCall,
     records: Mapping[int, Payload],
     clock: Callable[[], float],
-    seconds: float = MEMORY_SECONDS,
+    seconds: float = CALL_SECONDS,
     *,
     weigh: bool = False,
 ) -> Consultation:
@@ -74,7 +74,7 @@ async def consult(
     returned = len("".join(texts))
     passages = tuple(texts[:SEARCH_LIMIT])
     if returned > LONGEST_PASSAGE:
-        passages = tuple([text[:LONGEST_PASSAGE] for text in passages])
+        passages = tuple([cut_passage(text, LONGEST_PASSAGE) for text in passages])
     if not call.steps:
         return Consultation(t, call, passages, took, returned)
     lacking, stated, uncertain = lacking_in(call, passages, records)
@@ -114,7 +114,7 @@ async def _converse(
     found = await call_with_timeout(seconds, "recall", memory.recall, call.text, call.at, SEARCH_LIMIT)
     took = clock() - start
     texts = check_passages(found)
-    passages = tuple(text[:LONGEST_PASSAGE] for text in texts[:SEARCH_LIMIT])
+    passages = tuple(cut_passage(text, LONGEST_PASSAGE) for text in texts[:SEARCH_LIMIT])
     return Consultation(t, call, passages, took, sum(map(len, texts)))
 
 
@@ -197,7 +197,7 @@ async def drive(
     memory: MemorySystem | None = None,
     trace: Trace | None = None,
     clock: Callable[[], float] = perf_counter,
-    memory_seconds: float = MEMORY_SECONDS,
+    memory_seconds: float = CALL_SECONDS,
     weigh: bool = False,
 ) -> Trace:
     """Run a session to its end and return everything that happened.

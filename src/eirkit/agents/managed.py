@@ -1,4 +1,4 @@
-"""The Agent-Managed Retention session: an action loop of revealing steps, recovering results and answering.
+"""The Agent-Managed Retention session: how each action is executed or refused, and how many a run may take.
 
 A reply may hold several actions; they are executed in order, and each counts. A refused action gives a reason, counts
 and changes nothing. Every reply costs at least one action, so the action limit ends every run.

@@ -1,4 +1,4 @@
-"""The memory protocol: external systems that store what an agent writes and return what it searches for.
+"""The memory protocol: methods, profiles and requirements of external systems, and how much a search may return.
 
 Systems receive labels and text only; they have no access to prompts, parsing and scoring. See docs/add-a-memory.md.
 """

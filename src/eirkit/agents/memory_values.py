@@ -1,4 +1,4 @@
-"""Calls methods of memory systems and checks what they return; the process of a system does so as we do here."""
+"""Checks the types of what the methods of a memory system return, here and in its own process."""
 
 from __future__ import annotations
 

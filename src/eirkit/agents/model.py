@@ -1,4 +1,4 @@
-"""The model protocol: requests, replies, tools, usage and their JSON, options, and the registry of providers.
+"""The model protocol: requests, replies, tools, usage, and options such as `max_tokens` with their defaults.
 
 A model is made from the name after its provider (`openai/gpt-5` → provider `openai`, name `gpt-5`) and receives text
 only; it has no access to tasks, answers and telemetry.

@@ -1,4 +1,4 @@
-"""Renders what is visible as the text a model reads, in the `full` or the `compact` format.
+"""The wording of prompts: the rules and state of a task as a model reads them, in the `full` or `compact` format.
 
 `full` explains everything in words; `compact` has records, operator, input and references, and no prose. A line that
 depends on the task's values has a fixed width, so the length of a prompt says nothing about them.

@@ -1,4 +1,4 @@
-"""The commands of agents, as lines of text and as tool calls, and the parser of replies such as `ANSWER t v`.
+"""The commands of agents (`ANSWER t v`, `READ t` …) as lines and as tool calls: their syntax, limits and parser.
 
 A command is a line that starts with its word; Markdown around it, leading zeros and commas do not matter. A word in
 capitals is always a command. In other letters it is one only if the rest of the line has exactly the command's form, so

@@ -1,4 +1,4 @@
-"""Checks a submission: files, versions, settings, tasks, every run from its replies, every score from the runs.
+"""Decides whether a submission holds, and the reason if not: its files, sizes, versions, settings, runs and scores.
 
 Nothing that a submission says is taken over: the scores of the board are computed from its records. What does not
 follow is refused, with the file and the reason. Replies of a hosted model cannot be asked for again; those of scripts

@@ -1,4 +1,4 @@
-"""Makes a submission of a sweep: its records, the rows of a memory without content, and the scores that are claimed.
+"""Makes a submission of a sweep: which records it contains, without the content of a memory, and claimed scores.
 
 Two rows say what a memory contributes: `null` keeps nothing, and `sham` returns records of the same form with the
 content of others. If the sweep lacks them and its model costs nothing, they are run here.

@@ -33,7 +33,9 @@ SCHEMA_VERSION = "1.4"
 KEY_BYTES = 16
 MOST_TASKS = 10_000
 MOST_STEPS = 999  # of a controlled task: each is a folder and a session of the agent
-AGENT_SECONDS, STEP_SECONDS, VERIFIER_SECONDS = 3600.0, 600.0, 120.0
+AGENT_SECONDS = 3600.0
+STEP_SECONDS = 600.0
+VERIFIER_SECONDS = 120.0
 
 SETTLE = "python -m eirkit.bridges.sidecar settle"
 HAND_IN = (

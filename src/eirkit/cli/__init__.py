@@ -1,4 +1,4 @@
-"""Entry point of the command line: the tree of commands, and expected errors as one line and an exit code."""
+"""The tree of commands with its groups and their help; turns expected errors into one line and an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of commands that run agents: workloads, seeds, models, memory systems and their settings."""
+"""Options of models and memories of commands that run agents: how models are called, settings of memories."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ from eirkit.cli.command import OUTPUT, Show, command, document_options, option
 from eirkit.cli.execution import MIB, SECONDS, engine_options
 from eirkit.cli.options import plugins_option
 from eirkit.cli.report import FOLDER
-from eirkit.engine.interface import Engine, LostPiece, PieceLimits
-from eirkit.engine.ray_tasks import make_engine
+from eirkit.engine.interface import Engine, LostPiece, PieceLimits, make_engine
 from eirkit.errors import InputFileError, UsageError
 from eirkit.runs.manifest import FILE
 from eirkit.show.document import Document, Section

@@ -1,4 +1,4 @@
-"""How commands are declared, with grouped options and examples, and how their documents are printed."""
+"""How commands are declared (groups of options, examples in help), and `--json`, `--format` and `--output`."""
 
 from __future__ import annotations
 

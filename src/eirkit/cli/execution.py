@@ -1,4 +1,4 @@
-"""Options that choose an execution engine, and the live line of progress on stderr."""
+"""Options that choose an execution engine and its limits, and the live line of progress on stderr."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from eirkit.cli.command import option, options
-from eirkit.engine.interface import PieceLimits
-from eirkit.engine.ray_tasks import ENGINES, make_engine
+from eirkit.engine import ENGINES
+from eirkit.engine.interface import PieceLimits, make_engine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-SECONDS, MIB = 300.0, 4096
+SECONDS = 300.0
+MIB = 4096
 
 
 def engine_options(command: Command) -> Command:
@@ -54,7 +55,7 @@ def bounded_engine_options(seconds: float, mib: int) -> Callable[[Command], Comm
 
 def _options(seconds: float, mib: int) -> tuple[Callable[[Any], Any], ...]:
     return (
-        option("--engine", type=click.Choice(ENGINES), group="Engine", help="Processes of this machine, or Ray."),
+        option("--engine", type=click.Choice(list(ENGINES)), group="Engine", help="Processes of this machine, or Ray."),
         option("--workers", type=click.IntRange(1), group="Engine", help="Worker processes.  [default: all cores]"),
         option("--address", group="Engine", help="Address of an existing Ray cluster; implies --engine ray."),
         option(

@@ -1,4 +1,4 @@
-"""Options and parameter types that several commands share."""
+"""Options of one task, as in `eir curve`, and parameter types that several commands share (seeds, lists, dollars)."""
 
 from __future__ import annotations
 

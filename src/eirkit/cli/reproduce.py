@@ -21,8 +21,7 @@ from eirkit.cli.execution import LiveLine, bounded_engine_options, is_watched
 from eirkit.cli.options import SEEDS_HELP, NameList, SeedList, plugins_flag
 from eirkit.cli.reproduce_models import AskedModels, settings_of, show_verification
 from eirkit.cli.runner_options import funds_options, spending_remarks
-from eirkit.engine.interface import Engine, PieceLimits
-from eirkit.engine.ray_tasks import make_engine
+from eirkit.engine.interface import Engine, PieceLimits, make_engine
 from eirkit.errors import UsageError
 from eirkit.paper.archive import write_archive
 from eirkit.paper.page import document_of_all, overview, row_tables, summary_sentences, write_overview, write_study
@@ -35,7 +34,8 @@ from eirkit.show.table import Column, Table, counted
 
 OUT = Path("out/reproduce")
 MOST_SHOWN = 3  # studies whose tables are printed in full; the page has them all
-STUDY_SECONDS, STUDY_MIB = 7200.0, 8192  # of one study; beyond them something is wrong
+STUDY_SECONDS = 7200.0  # of one study; beyond this and the memory below, something is wrong
+STUDY_MIB = 8192
 AGAIN = "; run the same command again to continue"
 CAPPED = "raise the cap"  # in the reason of a stop that the same command would meet again
 _PATH = click.Path(path_type=Path)

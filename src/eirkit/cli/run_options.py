@@ -1,4 +1,4 @@
-"""Options that describe a grid of runs: its axes and how models are called; only options given are passed on."""
+"""Options of the grid of `lacuna run`, `mcp serve` and `export harbor`: axes that may have several values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of every command that runs agents, and the code that estimates, runs, records and resumes its runs."""
+"""What all commands that run agents share: `--out`, `--cap-usd`, the estimate of `--dry-run`, live progress, totals."""
 
 from __future__ import annotations
 

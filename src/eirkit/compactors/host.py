@@ -1,4 +1,4 @@
-"""Calls one compactor in a process of its own; `seat.py` asks it over the socket that it inherits."""
+"""Calls one compactor in a process of its own, within its memory; `trial.py` asks it over an inherited socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tries compactors at the cuts of a run, each within its limits; a failure costs only the compactor that failed.
+"""Tries compactors at the cuts of a run within time limits; a failure costs only the compactor that failed.
 
 Compactors that ship with eirkit and import nothing foreign run in this process. All others run in a process of their
 own, which sees no keys and is ended if it hangs.
@@ -17,14 +17,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
+from eirkit.agents.memory_times import START_SECONDS
 from eirkit.agents.model import Model, ModelOptions
 from eirkit.agents.serving.metered import make_metered
-from eirkit.agents.stores.child_process import (
-    START_SECONDS,
-    KeptProcess,
-    inherited_variables,
-    variables_without_secrets,
-)
+from eirkit.agents.stores.child_process import KeptProcess, inherited_variables, variables_without_secrets
 from eirkit.agents.stores.embeddings import Vectors
 from eirkit.agents.stores.endpoint import ModelEndpoint
 from eirkit.agents.stores.environments import python_of, reason_not_installed

@@ -1,14 +1,19 @@
 """The engine protocol: maps a function over pieces of work and reports a result or a reason for each piece.
 
 A piece that raises, hangs, runs out of memory or kills its worker is lost alone; the others are not affected. Results
-arrive in any order and carry the number of their piece, so that callers can restore the order.
+arrive in any order and carry the number of their piece, so that callers can restore the order. The module of an engine
+is imported when `make_engine` makes one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar
+
+from eirkit.engine import ENGINES
+from eirkit.errors import UnknownNameError, UsageError
 
 Piece = TypeVar("Piece")
 Value = TypeVar("Value")
@@ -51,6 +56,31 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def make_engine(
+    name: str,
+    *,
+    workers: int | None = None,
+    address: str | None = None,
+    bounds: PieceLimits | None = None,
+    batch: int = 1,
+) -> Engine:
+    """Return an engine; nothing is started yet.
+
+    Args:
+        workers: number of local workers; one per core by default.
+        address: address of an existing Ray cluster.
+        batch: pieces sent to a worker at a time.
+    """
+    if name not in ENGINES:
+        raise UnknownNameError("engine", name, ENGINES)
+    if address is not None and name != "ray":
+        raise UsageError("--address needs --engine ray; add it or leave --address out")
+    module, _, kind = ENGINES[name].partition(":")
+    cluster = {} if address is None else {"address": address}
+    engine: Engine = getattr(import_module(module), kind)(workers=workers, bounds=bounds, batch=batch, **cluster)
+    return engine
 
 
 def reason_of(error: BaseException, bounds: PieceLimits) -> str:

@@ -1,4 +1,4 @@
-"""The Ray engine, on a local cluster that it starts or on an existing one; `make_engine` makes an engine from its name.
+"""The Ray engine, on a local cluster that it starts or on an existing one.
 
 Pieces are sent in batches. Ray does not report which piece killed a worker, so such a batch is halved and sent again
 until the piece is alone and reported as lost. An alarm signal in the worker enforces the time limit.
@@ -13,16 +13,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from eirkit.engine.interface import Engine, LostPiece, PieceLimits, PieceResult, reason_of, reason_of_death
-from eirkit.engine.processes import Processes
-from eirkit.errors import InfrastructureError, MissingExtraError, UnknownNameError, UsageError
+from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult, reason_of, reason_of_death
+from eirkit.errors import InfrastructureError, MissingExtraError
 from eirkit.limits import limit_memory
 
 BATCH = 48  # pieces per task; a task costs Ray about a millisecond
 _SOURCE = Path(__file__).parents[2]  # added to the path of workers that do not have eirkit installed
 
 _Numbered = tuple[int, Any]
-ENGINES = ("local", "ray")
 
 
 class RayTasks:
@@ -126,27 +124,3 @@ class _LateError(BaseException):
 
 def _ring(number: int, frame: FrameType | None) -> None:
     raise _LateError
-
-
-def make_engine(
-    name: str,
-    *,
-    workers: int | None = None,
-    address: str | None = None,
-    bounds: PieceLimits | None = None,
-    batch: int = 1,
-) -> Engine:
-    """Return an engine; nothing is started yet.
-
-    Args:
-        workers: number of local workers; one per core by default.
-        address: address of an existing Ray cluster.
-        batch: pieces sent to a worker at a time.
-    """
-    if name not in ENGINES:
-        raise UnknownNameError("engine", name, ENGINES)
-    if name == "ray":
-        return RayTasks(address, workers, bounds, batch)
-    if address is not None:
-        raise UsageError("--address needs --engine ray; add it or leave --address out")
-    return Processes(workers, bounds, batch)

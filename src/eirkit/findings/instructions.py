@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from eirkit.agents.conversing import without_marker
+from eirkit.agents.answers import without_marker
 from eirkit.agents.protocol import set_aside
 from eirkit.agents.telemetry import Trace
 from eirkit.tasks.conversations import ToldWorld

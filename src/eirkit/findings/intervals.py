@@ -1,4 +1,4 @@
-"""Intervals that are honest for few observations: exact for counts, Student's t over clusters, never of zero width.
+"""95% intervals for few observations: exact for counts, Student's t over clusters, never of zero width.
 
 All are two-sided with 95% coverage, which `tests/lacuna/test_intervals.py` computes by enumeration.
 """

@@ -1,4 +1,4 @@
-"""What a run of an agent is measured by: accuracy, causes of wrong steps, fates of needed records, memory cost."""
+"""Names, meanings and units of the measures of LACUNA: accuracy, causes, fates, memory cost, spending, probes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hypothesis tests, bootstrap intervals, and the pooled scores of a cell's runs.
+"""McNemar, sign-flip, permutation and rank tests, bootstrap intervals, and the pooled scores of a cell.
 
 A small null distribution is enumerated and the p-value is exact; a larger one is sampled from a named stream of
 `eirkit.seeds`, so that equal input gives equal output, and one over thousands of observations is replaced by its normal

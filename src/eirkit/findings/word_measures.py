@@ -1,4 +1,4 @@
-"""What runs in words are measured by: why answers were wrong, and what the memory stored beside the floor."""
+"""Names, meanings and units of the measures of conversations: fates of answers, abilities, bytes, instructions."""
 
 from __future__ import annotations
 

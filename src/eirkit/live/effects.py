@@ -1,4 +1,4 @@
-"""Compares the arms of a trial by the randomness of its own draws, and simulates trials with known effects.
+"""The test of a trial of the guard: differences between arms with intervals and power; simulated trials.
 
 Of two arms, the compactions of the third are set aside. In what is left of a block the two arms could as well have been
 exchanged, whatever happened in other blocks: no two compactions of a block belong to one session. So under the

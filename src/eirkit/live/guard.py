@@ -1,4 +1,4 @@
-"""Tracks a conversation, and finds file content that left the context and may be needed again.
+"""Finds file content that left the context of a conversation, and how likely it is to be needed again (`--likely`).
 
 A request to a model carries the whole context. Messages of OpenAI-like and Anthropic-like servers are converted to one
 shape, and each is kept as it was first seen.

@@ -1,4 +1,4 @@
-"""What the plug-ins of coding agents call: reads an event from standard input and answers in the agent's schema.
+"""The hooks of the guard: reads an event of a coding agent from standard input and answers in the agent's schema.
 
 At a compaction it stores what the session works with, and right after it says what is likely gone and needed. It keeps
 its place in the transcript, so that each call reads only what is new. Whatever happens, it exits with 0 and prints

@@ -1,4 +1,4 @@
-"""Installs the guard into coding agents, each in the layout that the agent itself defines, and takes it out again.
+"""Writes the hooks of the guard into the settings of coding agents, and removes them (`guard install`, `uninstall`).
 
 Claude Code and Gemini CLI load a folder of ours, opencode a file; Codex has one file of hooks for everybody, into which
 ours are written. What was there before is kept byte for byte and comes back when the guard is removed.

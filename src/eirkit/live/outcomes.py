@@ -1,4 +1,4 @@
-"""What a session did after each compaction of a trial: tokens read again, the way to the next edit, failures.
+"""Measures what a session did after each compaction of a trial: tokens read again, turns to the next edit, failures.
 
 What counts are the turns after a compaction, up to the session's next break and at most fifty, whatever was said to the
 agent then. Once these turns are over, their figures are kept, because agents delete old logs.

@@ -1,4 +1,4 @@
-"""The trial of the guard: at each compaction it restores what is needed, says as much about other files, or nothing.
+"""The plan of a trial of the guard: arms, seed, and which arm each compaction is given (restore, sham, nothing).
 
 The first compactions of a project's sessions are drawn in blocks of three, one permutation of all arms each; so are the
 second ones, and so on. So every block has one compaction of each of three sessions, and what was drawn earlier in a

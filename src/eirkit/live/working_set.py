@@ -1,4 +1,4 @@
-"""What a session works with (files with lines, instructions, open to-dos), and the text that restores it when dropped.
+"""What a session works with (files with lines, rules, to-dos), and the text by which a hook restores it.
 
 Instructions come first and word for word, then open to-dos, then files with the lines that were shown and why they are
 likely to be needed, within a few hundred tokens. What does not fit is in a file that the text names.

@@ -1,4 +1,4 @@
-"""Counts the tokens of a text: exactly, with the bundled o200k_base vocabulary, or as an estimate."""
+"""Counts the tokens of a text: exactly, with the bundled o200k_base vocabulary, or as an estimate by characters."""
 
 from __future__ import annotations
 

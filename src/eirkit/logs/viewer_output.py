@@ -1,4 +1,4 @@
-"""Parses outputs of file viewers (requested and numbered lines, truncation), and compares lines and names of files.
+"""Recognises line numbers and truncation notices in the outputs of file viewers, and compares lines of files.
 
 Some viewers report any partial view as "truncated"; where it shows exactly the requested lines, nothing was cut.
 """

@@ -1,4 +1,4 @@
-"""The published figures and recorded cohorts: every number of the paper that can be compared, and the runs behind them.
+"""Reads figures.csv, models.toml and cohorts.toml: every published number that can be compared, and its rounding.
 
 `figures.csv` has one line a figure with its ±, interval, p-value and n where they are printed, the models behind it,
 and the cells and the measure that compute it. `models.toml` maps names of models to the published ones. `cohorts.toml`

@@ -1,4 +1,4 @@
-"""The types of a reproduction: study, setting, findings, rows and verdicts, with their JSON.
+"""The types of a reproduction: study, setting, findings, rows, and the list of verdicts with their meanings.
 
 Findings survive a round trip through JSON, so that a study is computed once. The studies are in `paper/studies`.
 """

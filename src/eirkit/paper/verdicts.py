@@ -1,4 +1,4 @@
-"""Judges a published figure against ours: two-sample tests that hold for few seeds, at ceilings and for skewed costs.
+"""Decides the verdict on a published figure: tests of two samples for few seeds, at ceilings, for skewed costs.
 
 A verdict asks whether both figures can come from the same truth. Its test errs in 5% of the cases in which they do, or
 in fewer where figures are so near a ceiling that no test can reach 5%. Beside it stands how probable *agrees* would be

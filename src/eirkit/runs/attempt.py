@@ -1,4 +1,4 @@
-"""Executes and scores one run and builds its records; errors become the record of a failed run."""
+"""Executes and scores one run and builds its records; which error counts as which kind of failed run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spending limits of a plan (cap, prices, reply cache) and the pool of its metered models."""
+"""Turns `--cap-usd`, `--prices` and `--cache` into the ledger, prices and cache of a plan, and pools its models."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Budget:
         price = given or kept.get((string, base_url)) or self._prices.find(string, base_url)
         if price is not None and self.journal is not None:
             self.journal.note_price(string, base_url, price)
-        return None if price is None else price.for_calls(options)
+        return price.batched() if price is not None and options.batched else price
 
     def open(self) -> None:
         """Record the terms and read what was spent, before the first call."""

@@ -1,4 +1,4 @@
-"""Cells (task, model, access to earlier results, intervention), the injections of a rescue, and plans of cells.
+"""Cells (task, model, condition, intervention), the coordinates that name them, and the injections of a rescue.
 
 A `Suite` is a plan too, which makes its cells lazily, because a grid may have millions.
 """

@@ -1,4 +1,4 @@
-"""The manifest of a sweep or experiment: settings, versions and hashes, checked again on resume.
+"""The manifest of a folder (settings, versions, hashes): how it is written, and which changes refuse a resume.
 
 It never contains a key: settings that contain a secret of the environment are refused.
 """

@@ -1,4 +1,4 @@
-"""Plays stored runs again without model and memory, for the board too, and says what does not follow from records.
+"""Plays one stored run again from its recorded replies, and says which of its records do not follow from them.
 
 Replies and passages are taken from the events; prompts, answers, verdicts, fates and the run record are computed anew
 and must be equal to the stored ones. A run can also be made anew with its model and memory, where both are scripts.

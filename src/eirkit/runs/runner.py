@@ -1,4 +1,4 @@
-"""Runs plans into a folder: skips finished runs, schedules the rest, stores each completely or not at all; `Results`.
+"""Runs plans into a folder: skips finished runs, schedules the rest, stores each completely or not at all.
 
 Reference agents answer immediately and run in the order of the plan. Other models have as many concurrent runs as
 connections. Free models may run on the workers of an engine. Only this process writes.

@@ -1,4 +1,4 @@
-"""Makes the session of a run from its access and task, and lists the memory conditions by name.
+"""The table of memory conditions by name (`--condition`), and which session and budgets each run gets.
 
 `controlled` is Controlled Retention under any policy. All others are agent-managed: the paper's conditions, the name of
 any policy (a key–value cache with that policy), and `external`, which needs a memory system.

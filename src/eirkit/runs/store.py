@@ -1,4 +1,4 @@
-"""Stores runs in a folder (runs.jsonl, events.jsonl.zst, failures.jsonl), one writer at a time; seals lists of files.
+"""The files of a run folder (runs.jsonl, events.jsonl.zst, failures.jsonl): format, one writer at a time, seals.
 
 The events of a run are appended as one compressed block, and then its line to runs.jsonl. A run exists once that
 line is complete. The next writer removes what a killed writer left incomplete, so that no run is lost or stored twice.

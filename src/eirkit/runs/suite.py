@@ -1,4 +1,4 @@
-"""Reads and checks sweep suites: grids of values in TOML or from options, expanded into cells with seeds.
+"""Reads and checks sweep suites (TOML, or options of `lacuna run`), and expands their grid into cells with seeds.
 
 Every key of a grid takes one value or a list; a grid is the product of its lists. Keys above the first `[[grid]]` are
 defaults for every grid. The hash of the canonical form decides whether a resumed sweep is the same.

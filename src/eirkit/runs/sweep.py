@@ -1,4 +1,4 @@
-"""Starts and resumes sweeps and other experiments, each in its folder, and writes the summary of a sweep."""
+"""Starts and resumes sweeps and other experiments (`--out`, `--resume`), each in its folder; writes `summary.json`."""
 
 from __future__ import annotations
 

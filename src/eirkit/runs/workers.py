@@ -1,4 +1,4 @@
-"""Executes queued runs: those of one model in order or concurrently, those of free agents on an engine, within a cap.
+"""Executes queued runs, in order, concurrently or on an engine; stops early at the cap or after failures in a row.
 
 Workers do not write; the parent stores their runs, so that the records equal those of a sweep in one process, in
 another order. Paid models stay in one process, where every call is checked against the budget first.

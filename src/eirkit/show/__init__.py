@@ -13,3 +13,5 @@ COMPARERS = {
     "lacuna-run": "eirkit.show.runs.comparison",
     "vestige-analysis": "eirkit.show.logs.analysed",
 }
+# Modules that render a document in a form of their own; imported when a document is printed in it.
+RENDERERS = {"html": "eirkit.show.html"}

@@ -1,4 +1,4 @@
-"""Document, the result of one command as data, and Page; both hold sections of tables, charts and listings.
+"""The types of a result: Document, Page, Section, Chart, Figure, Listing, and their JSON.
 
 `showing.py` renders a document, `html.py` a page as one file; `exports.py` writes tables and charts for papers.
 """

@@ -1,4 +1,4 @@
-"""Draws charts with matplotlib as PNG, SVG or PDF."""
+"""Draws the charts of `--figures` with matplotlib as PNG, SVG or PDF; web/src/charts draws those of pages."""
 
 from __future__ import annotations
 

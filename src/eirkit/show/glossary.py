@@ -1,4 +1,4 @@
-"""Collects every measure that eirkit reports, and writes the glossary as JSON and as a documentation page."""
+"""Collects every measure that eirkit reports, and writes the glossary as JSON and docs/glossary.md."""
 
 from __future__ import annotations
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any, Literal
 
+from eirkit.show import RENDERERS
 from eirkit.show.document import Chart, Document, Figure, Item, Listing
-from eirkit.show.html import render
 from eirkit.show.table import Table, clean, markdown_text, one_line
 from eirkit.show.terminal import document_lines
 
@@ -28,6 +29,8 @@ def shown(document: Document, form: Form, *, width: int = TEXT_WIDTH) -> str:
     """Return a document in the given format, without a trailing newline."""
     if form == "text":
         return "\n".join(line.text for line in document_lines(document, width))
+    if form in RENDERERS:
+        return str(import_module(RENDERERS[form]).render(document.page())).rstrip("\n")
     return _FORMS[form](document)
 
 
@@ -110,5 +113,4 @@ _FORMS: dict[Form, Callable[[Document], str]] = {
     "csv": _csv,
     "markdown": _markdown,
     "latex": _latex,
-    "html": lambda document: render(document.page()).rstrip("\n"),
 }

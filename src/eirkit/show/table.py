@@ -1,4 +1,4 @@
-"""Tables with typed columns in Markdown, LaTeX and CSV, and formats of numbers; `terminal.py` prints them."""
+"""Tables with typed columns as Markdown, LaTeX and CSV; how numbers, shares and lists are written everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renders documents, tables and charts as lines of text for a terminal of a given width.
+"""Prints documents, tables and charts in a terminal: what is folded, shortened or left out if it is narrow.
 
 A table that is too wide first folds its headings, then shortens long names in their middle, then leaves out columns by
 their declared priority, then continues below itself, and as a last resort prints each row as lines of `column  value`.

@@ -1,4 +1,4 @@
-"""The workload protocol (graph, inputs, references, answers), graphs from seeds or JSON, and what online policies miss.
+"""The workload protocol, graphs from seeds or `--graph` files, and the best that online policies can reach.
 
 References of many tasks are one array of shape (seeds, n, fan_in): ascending identifiers from 1, then zeros.
 

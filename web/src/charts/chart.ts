@@ -1,4 +1,4 @@
-// A chart as eirkit writes it (report/chart.py): axes and series, nothing about how they are drawn.
+// The type of a chart as the server and the pages send it (`Chart` of src/eirkit/show/document.py).
 
 export type Value = number | string | null;
 export type Scale = "linear" | "log" | "category";

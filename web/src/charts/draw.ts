@@ -1,4 +1,4 @@
-// A chart as an element: legend, picture, and a reading of single points for keyboards and screen readers.
+// Draws a chart as an element: legend, picture, and a reading of single points for keyboards and screen readers.
 import * as Plot from "@observablehq/plot";
 import { type Axis, type Chart, type Figure, isFigure } from "./chart";
 import { type Layout, layoutOf } from "./layout";

@@ -1,4 +1,4 @@
-// How a chart is laid out: which way it runs, how much room its names take, and whether series stand side by side.
+// The layout of a chart: direction, room for names, and whether series are side by side.
 import { type Chart, type Mark, type Series, type Value } from "./chart";
 
 export interface Layout {

@@ -1,4 +1,4 @@
-// Which mark is which series: a sample of each with its name. Colour is never all that tells them apart.
+// The legend of a chart: a sample of each mark with the name of its series.
 import type { Chart, Series } from "./chart";
 import { HEAT_COLOURS, type SYMBOLS, colour, isMarked, symbol } from "./palette";
 

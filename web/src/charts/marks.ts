@@ -1,4 +1,4 @@
-// The marks of one series, in either direction. Numbers come in, Observable Plot's marks go out.
+// The marks of one series (lines, bars, points) as marks of Observable Plot.
 import * as Plot from "@observablehq/plot";
 import { type Chart, type Point, type Series, pointsOf } from "./chart";
 import type { Layout } from "./layout";

@@ -1,4 +1,4 @@
-// Colours by name, so that light, dark and print are a matter of the stylesheet alone (charts.css).
+// The colours of charts by name; their values are in charts.css.
 import { colourOf } from "../colours";
 import type { Series } from "./chart";
 

@@ -1,4 +1,4 @@
-// Points read out one by one with the arrow keys: left and right along a series, up and down between series.
+// Reads out single points of a chart with the arrow keys.
 import { type Chart, type Point, pointsOf } from "./chart";
 import { reading } from "./words";
 

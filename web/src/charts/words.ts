@@ -1,4 +1,4 @@
-// Figures as people read them, on axes and in readings of single points.
+// Formats of numbers on axes and in readings of points.
 import type { Axis, Chart, Point, Value } from "./chart";
 
 const PLAIN = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });

@@ -1,4 +1,4 @@
-// What a report's page does once it is open: draws its charts from the data in it, and follows the reader's light.
+// The script of a report page: draws its charts from the data in it, and switches between light and dark.
 import "../charts/charts.css";
 import "../measures.css";
 import "./report.css";

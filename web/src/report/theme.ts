@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it. Kept for the next visit where the browser allows it.
+// The choice between light, dark and the setting of the system, and where the browser stores it.
 
 const THEMES = ["auto", "light", "dark"] as const;
 type Theme = (typeof THEMES)[number];

@@ -1,4 +1,4 @@
-// The graph of actions: turns across, files down; a read leads to the write that depends on it, and the slice is lit.
+// Chart of the actions of a recorded run: turns across, files down; the slice that leads to the goal is highlighted.
 import * as Plot from "@observablehq/plot";
 import { colourOf } from "../colours";
 import type { Action, VestigeRun } from "./api";

@@ -1,4 +1,4 @@
-// Where we are stands in the address bar and nowhere else, so that it can be kept, sent and gone back to.
+// Reads and writes the address of the page, which holds the whole state of the viewer: folder, run, step, filters.
 import { useEffect, useState } from "preact/hooks";
 import { isStatic } from "./static";
 

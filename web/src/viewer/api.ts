@@ -1,4 +1,4 @@
-// What the server can be asked for, and what it answers; see src/eirkit/show/viewer/routes.py.
+// The requests to the server and the types of its documents; see src/eirkit/show/viewer/routes.py.
 import type { Chart } from "../charts/chart";
 import { answerOf } from "./static";
 

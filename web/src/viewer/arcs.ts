@@ -1,4 +1,4 @@
-// The dependency graph of a task along time: steps on a line, references as arcs, the current step's lit.
+// Chart of the dependencies of a task: steps on a line, references as arcs; those of the current step are highlighted.
 import * as Plot from "@observablehq/plot";
 import { colourOf } from "../colours";
 import { measure, measuresOf } from "../measures";

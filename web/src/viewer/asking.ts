@@ -1,4 +1,4 @@
-// Answers of the server as state: the last one stays until the next is there, and live folders are asked again.
+// Requests as state of components: how often a running folder is asked again, and what is shown until an answer comes.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Asked, addressOf, ask } from "./api";
 import { isStatic } from "./static";

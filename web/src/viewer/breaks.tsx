@@ -1,4 +1,4 @@
-// Compactions and clears in the terminal's columns: what was not carried over is the sum of the three that follow it.
+// Table of the compactions and clears of a recorded run, with the columns that the terminal prints.
 import { label, measuresOf } from "../measures";
 import type { AnalysisSummary, Row } from "./api";
 import { Inert } from "./inert";

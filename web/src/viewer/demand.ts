@@ -1,4 +1,4 @@
-// What later work needed before each turn.
+// Chart of the demand of a recorded run before each turn.
 import * as Plot from "@observablehq/plot";
 import type { Cut, VestigeRun } from "./api";
 import { draw, wholeTicks } from "./picture";

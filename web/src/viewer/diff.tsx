@@ -1,4 +1,4 @@
-// Edits as differences: what was taken out, what was put in, and the lines around them.
+// An edit of a file as removed and added lines, with the lines around them.
 import type { Call } from "./api";
 import { Inert } from "./inert";
 

@@ -1,4 +1,4 @@
-// The colour of each way to fail, by its label.
+// The colour of each cause and fate, by its label.
 import { colourOf } from "../colours";
 import { measuresOf } from "../measures";
 

@@ -1,4 +1,4 @@
-// A grid of means over two columns; a cell leads to the runs behind it.
+// The heat map of a folder: a measure over two columns; a cell links to its runs.
 import * as Plot from "@observablehq/plot";
 import type { Field, Grid } from "./api";
 import { go, rowsAsked } from "./address";

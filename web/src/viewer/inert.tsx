@@ -1,4 +1,4 @@
-// Text that somebody else wrote: shown as it is, never as markup, each piece with a direction of its own.
+// Text that somebody else wrote: shown as plain text, never as markup, each piece in its own writing direction.
 import { useState } from "preact/hooks";
 import { type Asked, ask, type Text } from "./api";
 

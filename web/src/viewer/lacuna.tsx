@@ -1,4 +1,4 @@
-// A lacuna run, step by step: the graph, what was at hand, what was said, why it went wrong and what repair would take.
+// The view of one LACUNA run, step by step: graph, records at hand, prompt and reply, why it is wrong.
 import { label, measuresOf } from "../measures";
 import type { Cause, LacunaRun, Step, StepMore } from "./api";
 import { go } from "./address";

@@ -1,4 +1,4 @@
-// A small graph in layers, each node below what it needs: laid out by dagre, drawn by Plot.
+// Chart of a small graph in layers, each node below what it needs: layout by dagre, drawn by Plot.
 import { Graph, layout } from "@dagrejs/dagre";
 import * as Plot from "@observablehq/plot";
 import { draw } from "./picture";

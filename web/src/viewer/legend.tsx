@@ -1,4 +1,4 @@
-// What the colours and marks of a picture mean; a key and its word stay together.
+// The legend of a picture: what its colours and marks mean.
 export function Legend({ keys }: { keys: [look: string, word: string][] }) {
   return (
     <p class="legend" aria-hidden="true">

@@ -1,4 +1,4 @@
-// The page: which folder, which run, and the rest of it.
+// The frame of the viewer: choice of a folder and a run, links, and which view is shown.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Folder, Folders } from "./api";

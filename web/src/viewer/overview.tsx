@@ -1,4 +1,4 @@
-// A sweep, an evidence command or an analysis: what came of it in a sentence, its grid, its runs.
+// The view of a folder: its result in a sentence, its heat map and its runs.
 import { label } from "../measures";
 import { linkTo, reportOf } from "./address";
 import type { Advice, AnalysisSummary, Failure, Overview, Progress } from "./api";

@@ -1,4 +1,4 @@
-// Pictures made by Observable Plot in a page that allows no inline styles.
+// Shows pictures of Observable Plot in a page whose policy allows no inline styles.
 import * as Plot from "@observablehq/plot";
 import { useEffect, useRef, useState } from "preact/hooks";
 

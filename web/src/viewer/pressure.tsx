@@ -1,4 +1,4 @@
-// EIR and capacity as two lines with the pressure between them, and where we are.
+// Chart of EIR and capacity over the steps of a LACUNA run, with the pressure between them.
 import * as Plot from "@observablehq/plot";
 import { colourOf } from "../colours";
 import type { LacunaRun, Pressure } from "./api";

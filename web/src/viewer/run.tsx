@@ -1,4 +1,4 @@
-// One run, of whichever kind.
+// Chooses the view of a run by its kind.
 import { useEffect } from "preact/hooks";
 import type { LacunaRun, VestigeRun } from "./api";
 import { reportOf } from "./address";

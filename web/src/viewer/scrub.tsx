@@ -1,4 +1,4 @@
-// Moving through time: a slider, and the arrow keys wherever the focus is.
+// The slider over steps or turns, and its arrow keys.
 import { useLayoutEffect } from "preact/hooks";
 import type { Cell } from "./api";
 import { go } from "./address";

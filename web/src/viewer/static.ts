@@ -1,4 +1,4 @@
-// A copy of the viewer without a server: all answers were written beforehand, and rows are filtered and sorted here.
+// Answers requests of an exported copy of the viewer from files, without a server; filters and sorts rows itself.
 import type { Cell, Field, Page } from "./api";
 
 type Row = Page["rows"][number];

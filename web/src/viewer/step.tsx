@@ -1,4 +1,4 @@
-// One step: inputs and answers, records by what became of them, the exact words, the way of the fault, the recovery cone.
+// One step of a LACUNA run: inputs, answers, fates of records, exact texts, the path of the error, the recovery cone.
 import type { ComponentChildren } from "preact";
 import type { ActionTaken, Exchange, LacunaRun, MemoryCall, Step, StepMore, Told, ToldTurn } from "./api";
 import { go } from "./address";

@@ -1,4 +1,4 @@
-// Runs as a table: one page of rows at a time, sorted by a press on a heading, filtered by what stands in the address.
+// The table of runs: one page of rows at a time, sorted by a heading, filtered by the address.
 import type { Facet, Field, Page } from "./api";
 import { go, linkTo, rowsAsked } from "./address";
 import { useAnswer } from "./asking";

@@ -1,4 +1,4 @@
-// What every measure means, and the links that lead there.
+// The list of measures with their meanings, and the links to it.
 import { useEffect } from "preact/hooks";
 import { allMeasures, measureNamed } from "../measures";
 import { linkTo, readAddress } from "./address";

@@ -1,4 +1,4 @@
-// A recorded run: turns, demand over cuts, the graph of actions with the slice lit, and what was lost on the way.
+// The view of one recorded run: turns, demand over cuts, graph of actions, and what was lost.
 import { label } from "../measures";
 import type { Cell, Cut, Row, TurnEntry, VestigeRun } from "./api";
 import { go } from "./address";

@@ -1,4 +1,4 @@
-// Figures and names as people read them.
+// Formats of numbers and names in the viewer.
 import { label, measuresOf } from "../measures";
 import type { Cause, Cell, FieldKind, Step } from "./api";
 

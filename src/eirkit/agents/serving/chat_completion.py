@@ -1,4 +1,4 @@
-"""Encodes requests and decodes replies of the chat-completions API; failures of servers as a `ModelError`.
+"""Encodes requests and decodes replies of the chat-completions API; names failures of servers, with a remedy.
 
 An invalid response of the server becomes a `ModelError`; errors of the *model* (malformed arguments, an unknown tool)
 stay in the reply for the session to judge. Exceptions of SDKs are distinguished by status and class name, because the

@@ -1,4 +1,4 @@
-"""Calls chat-completions servers through the `openai` SDK.
+"""Calls chat-completions servers through the `openai` SDK: connection, key, size of a body, settings of servers.
 
 The SDK sends the request; its retries are off, and `chat_completion` replaces its parser, because it is stricter and
 faster. The size of responses is limited, and compressed responses are refused.

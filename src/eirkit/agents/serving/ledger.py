@@ -1,4 +1,4 @@
-"""The money of a sweep, in exact decimals: reserved before each call, settled after it, kept under a cap.
+"""Enforces the spending cap: money in exact decimals, reserved before each call and settled after it.
 
 Every call first holds the most that it may cost. The sum of what is spent and held never exceeds the cap, except by
 what a provider bills above the declared maximum of a call, which is counted apart and raises later holds of that model.

@@ -1,4 +1,4 @@
-"""Wraps any model with a reply cache, connection limit, retries, time limit, cost accounting and spend cap.
+"""Retries model calls: which failures, how often, after which pause; with cache, time limit and connection limit.
 
 Back-off follows a fixed schedule without jitter, so that runs are reproducible. A reply takes at
 most `(retries + 1) · (timeout + longest wait)`.
@@ -7,6 +7,7 @@ most `(retries + 1) · (timeout + longest wait)`.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,7 +34,7 @@ from eirkit.agents.model import (
 from eirkit.agents.protocol import set_aside
 from eirkit.agents.serving.ledger import NOTHING, PAYER, CallSizes, Hold, Ledger, ModelSpend, exact_usd
 from eirkit.agents.serving.model_factory import make_model, runs_at_once
-from eirkit.agents.serving.prices import MILLION, Price, PriceList, load_prices, most_tokens
+from eirkit.agents.serving.prices import MILLION, Price, PriceList, load_prices
 from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
 from eirkit.registry import call
@@ -50,6 +51,40 @@ def pause_seconds(failure: ModelError, retry: int) -> float:
     if failure.retry_after_seconds:
         return failure.retry_after_seconds
     return min(_LONGEST_PAUSE, _FIRST_PAUSE.get(failure.kind, _USUAL_PAUSE) * 2.0**retry)
+
+
+def cost_usd(price: Price, usage: Usage) -> Decimal | None:
+    """Return the cost of a reply; None if its usage is unknown or its prompt is too long for the price."""
+    if price.is_free():
+        return Decimal(0)
+    if usage.input_tokens + usage.output_tokens == 0 or not price.covers(usage.input_tokens):
+        return None
+    fresh = usage.input_tokens - usage.cached_tokens
+    return (fresh * price.input + usage.cached_tokens * price.cached + usage.output_tokens * price.output) / MILLION
+
+
+def most_usd(price: Price, request: Request) -> Decimal | None:
+    """Return an upper bound on the cost of a request: one token per byte, plus a few per message.
+
+    A server that compacts reads the prompt once more and writes a summary, which is taken to be no longer.
+
+    None if its prompt may be too long for the price.
+    """
+    tokens = _most_tokens(request)
+    if not price.is_free() and not price.covers(tokens):
+        return None
+    limit = request.max_tokens or USUAL_TOKENS
+    if request.compaction is not None:
+        limit, tokens = limit + tokens, 2 * tokens
+    return (tokens * max(price.input, price.cached) + limit * price.output) / MILLION
+
+
+def _most_tokens(request: Request) -> int:
+    """Return an upper bound on the tokens of a prompt."""
+    tools = (f"{t.name}{t.description}{t.parameters}" for t in request.tools)
+    carried = (json.dumps(dict(item)) for item in request.carried)
+    texts = [*(m.content for m in request.messages), *tools, *carried]
+    return sum(len(text.encode("utf-8", "replace")) + 32 for text in texts)
 
 
 _SHORT_REPLY = 16  # tokens of a reply, before a model has given one
@@ -229,7 +264,7 @@ class Metered(ModelWrapper):
         """Return an upper bound on the cost of a call; under a cap the bound must be known."""
         if self.price is None:
             return NOTHING
-        most = self.price.most_usd(request)
+        most = most_usd(self.price, request)
         if most is None and self.ledger.cap_usd is not None:
             raise SpendCapReached(
                 f"the next prompt may be longer than the {self.price.up_to_tokens} tokens for which the price of "
@@ -247,20 +282,21 @@ class Metered(ModelWrapper):
 
     def _prompt_tokens(self, request: Request) -> int:
         """Return how many tokens a prompt has at most, by the densest so far; before there is one, by its bytes."""
-        seen, most = self.ledger.spending.sizes.get(self.name), most_tokens(request)
+        seen, most = self.ledger.spending.sizes.get(self.name), _most_tokens(request)
         return most if seen is None else min(most, ceil(_chars(request) * seen.tokens_per_char * _DENSER))
 
     def _lowered(self, request: Request, usd: Decimal) -> Request:
         """Return a request whose limit on tokens an amount can pay for."""
         assert self.price is not None
-        limit = self.price.affordable_tokens(usd, self._prompt_tokens(request))
+        left = usd * MILLION - self._prompt_tokens(request) * max(self.price.input, self.price.cached)
+        limit = int(left / self.price.output) if self.price.output else RAISED_TOKENS
         return replace(request, max_tokens=max(1, min(self.options.limit(request), limit)))
 
     def _complete(self, reply: Reply, request: Request, seconds: float) -> Reply:
         """Return the reply with its cost, its time, its limit, and what the model thought aloud set apart."""
         cost = reply.usage.cost_usd
         if cost is None and self.price is not None:
-            priced = self.price.cost_usd(reply.usage)
+            priced = cost_usd(self.price, reply.usage)
             cost = None if priced is None else float(priced)
         text, thought = set_aside(reply.text)
         limit, finish = self.options.limit(request), reply.finish
@@ -303,7 +339,7 @@ def make_metered(
 ) -> Metered:
     """Return the metered model that a string names; built-in prices are the default."""
     found = (prices or load_prices()).find(string, options.base_url)
-    price = None if found is None else found.for_calls(options)
+    price = found.batched() if found is not None and options.batched else found
     return Metered(make_model(string, options), string, options, price=price, ledger=ledger, cache=cache)
 
 

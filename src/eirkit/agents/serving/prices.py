@@ -1,11 +1,10 @@
-"""Token prices from the built-in file and a user's file, and cost estimates.
+"""Reads token prices (prices.toml, or the file of `--prices`); what a call costs, and characters counted as one token.
 
 A model without a price has an unknown cost, `None`, never 0. Prices are decimals, exactly as the file has them.
 """
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,6 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.model import RAISED_TOKENS, USUAL_TOKENS, ModelOptions, Request, Usage
 from eirkit.errors import InputFileError
 
 BUILT_IN = Path(__file__).with_name("prices.toml")
@@ -37,39 +35,8 @@ class Price:
     cache_write: Decimal | None = None  # input that the provider stores in a cache for minutes; None: as input
     cache_write_1h: Decimal | None = None  # the same for an hour; None: as for minutes
 
-    def cost_usd(self, usage: Usage) -> Decimal | None:
-        """Return the cost of a reply; None if its usage is unknown or its prompt is too long for the price."""
-        if self.is_free():
-            return Decimal(0)
-        if usage.input_tokens + usage.output_tokens == 0 or not self.covers(usage.input_tokens):
-            return None
-        fresh = usage.input_tokens - usage.cached_tokens
-        return (fresh * self.input + usage.cached_tokens * self.cached + usage.output_tokens * self.output) / MILLION
-
-    def most_usd(self, request: Request) -> Decimal | None:
-        """Return an upper bound on the cost of a request: one token per byte, plus a few per message.
-
-        A server that compacts reads the prompt once more and writes a summary, which is taken to be no longer.
-
-        None if its prompt may be too long for the price.
-        """
-        tokens = most_tokens(request)
-        if not self.is_free() and not self.covers(tokens):
-            return None
-        limit = request.max_tokens or USUAL_TOKENS
-        if request.compaction is not None:
-            limit, tokens = limit + tokens, 2 * tokens
-        return (tokens * max(self.input, self.cached) + limit * self.output) / MILLION
-
-    def affordable_tokens(self, usd: Decimal, input_tokens: int) -> int:
-        """Return how many output tokens an amount buys beside a prompt of this length; one without a price: many."""
-        left = usd * MILLION - input_tokens * max(self.input, self.cached)
-        return int(left / self.output) if self.output else RAISED_TOKENS
-
-    def for_calls(self, options: ModelOptions) -> Price:
-        """Return the price of calls with these options: batch APIs cost half."""
-        if not options.batched:
-            return self
+    def batched(self) -> Price:
+        """Return the price of calls over a batch API, which cost half."""
         return replace(self, input=self.input / 2, output=self.output / 2, cached=self.cached / 2)
 
     def is_free(self) -> bool:
@@ -78,14 +45,6 @@ class Price:
     def covers(self, input_tokens: float) -> bool:
         """True if the price holds for a prompt of this length."""
         return self.up_to_tokens is None or input_tokens <= self.up_to_tokens
-
-
-def most_tokens(request: Request) -> int:
-    """Return an upper bound on the tokens of a prompt."""
-    tools = (f"{t.name}{t.description}{t.parameters}" for t in request.tools)
-    carried = (json.dumps(dict(item)) for item in request.carried)
-    texts = [*(m.content for m in request.messages), *tools, *carried]
-    return sum(len(text.encode("utf-8", "replace")) + 32 for text in texts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Removes secrets from everything that is written or shown.
+"""Decides what is a secret, and removes it from everything that is written or shown.
 
 Lone surrogates are removed too, because UTF-8 cannot encode them.
 """

@@ -1,4 +1,4 @@
-"""Runs a memory system in a separate process, behind the same interface; nothing of it outlives its end.
+"""Runs a memory system in a separate process: which environment variables it sees, its calls, how it ends.
 
 Code that hangs, exits, forks or crashes affects its own process only. Vendors' packages read any variable that they
 know, so they see no keys and no proxies; a user's own system sees the environment without what its name calls a secret.
@@ -23,11 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
+from eirkit.agents.memory_times import CLOSE_SECONDS, GRACE_SECONDS, KILL_SECONDS, START_SECONDS
 from eirkit.agents.model import Message
 from eirkit.agents.serving.scrubber import Scrubber, names_secret
-from eirkit.agents.stores.keeper import GRACE_SECONDS, HOST, KILL_SECONDS, NOW, SOCKETS, LineSocket
+from eirkit.agents.stores.keeper import HOST, NOW, SOCKETS, LineSocket
 from eirkit.errors import PluginError, Side, StoreError, UsageError
 from eirkit.registry import locate
+from eirkit.validity import EndedText, with_text
 
 MARK = "EIRKIT_KEEPER"  # environment variable that all processes of one memory system inherit
 _KEPT = (
@@ -56,8 +58,6 @@ def variables_without_secrets(environment: Mapping[str, str], more: Iterable[str
     return {name: value for name, value in environment.items() if name in wanted or not names_secret(name)}
 
 
-START_SECONDS = 120.0  # importing a vendor's packages can take half a minute on a busy machine
-CLOSE_SECONDS = 10.0  # for the system to close by itself
 _LOOK_SECONDS = 0.005
 _BEFORE_USE = ("load", "try", "construct")  # whose errors the user resolves; in a run they are failures of the run
 _SOURCE = Path(__file__).parents[3]  # added to the path of a Python that does not have eirkit installed
@@ -251,7 +251,7 @@ class ProcessMemory(MemorySystem):
             await self._ask("flush")
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        return [self._scrub.text(text) for text in await self._ask("search", query, limit)]
+        return self._received(await self._ask("search", query, limit))
 
     async def read(self, label: str) -> str | None:
         found = await self._ask("read", label)
@@ -261,7 +261,7 @@ class ProcessMemory(MemorySystem):
         await self._ask("observe", [(one.role, one.content) for one in messages], session, at)
 
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
-        return [self._scrub.text(text) for text in await self._ask("recall", question, at, limit)]
+        return self._received(await self._ask("recall", question, at, limit))
 
     async def contents(self) -> Sequence[str] | None:
         held = await self._ask("contents")
@@ -308,6 +308,11 @@ class ProcessMemory(MemorySystem):
         except (StoreError, TimeoutError, UsageError) as error:
             why = f"not within {START_SECONDS:g} s" if isinstance(error, TimeoutError) else error
             raise StoreError(f"the process of memory {self.name!r} did not start ({why}); run eirkit doctor") from error
+
+    def _received(self, passages: Sequence[str | Sequence[str]]) -> list[str]:
+        """Return passages without secrets; those that have ended come as their text and the day."""
+        told = (one if isinstance(one, str) else EndedText(*one) for one in passages)
+        return [with_text(one, self._scrub.text) for one in told]
 
     async def _ask(self, verb: str, *arguments: Any) -> Any:
         if self._process is None:

@@ -1,4 +1,4 @@
-"""What memory systems need from the machine: virtual environments for their packages, and secrets from variables.
+"""Virtual environments of memory systems, compactors and node packages (`doctor --install`); `${NAME}` in settings.
 
 Environments are stored under `EIRKIT_HOME` or `~/.cache/eirkit` and contain a system's packages only; eirkit itself is
 added through the path.

@@ -1,4 +1,4 @@
-"""Keeps the processes of a memory system and ends them: `python -m eirkit.agents.stores.keeper NAME` starts its host.
+"""The parent of the processes of a memory system: ends all of them when the system or eirkit ends.
 
 The keeper runs no foreign code. On Linux, whatever the system starts and abandons becomes its child, also daemons with
 a session of their own. When the host ends, or eirkit closes the connection or dies, it kills them until none is left,
@@ -22,11 +22,11 @@ from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 
+from eirkit.agents.memory_times import GRACE_SECONDS, KILL_SECONDS
+
 HOST = "eirkit.agents.stores.host"  # the module that calls a memory system; compactors have another
 SOCKETS = "EIRKIT_BRIDGE"  # environment variable with the descriptors of the two connections to eirkit
-GRACE_SECONDS = 2.0  # for the system to close what it has open once eirkit is gone
 NOW = b"now"  # sent to the keeper of a system that hangs
-KILL_SECONDS = 10.0  # a process that survives this is stuck in the kernel
 LOOK_SECONDS = 0.01
 SAID_LINES = 20
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)

@@ -1,4 +1,4 @@
-"""Makes memory systems from names and settings, with time to start and to end; keeps those that a worker has open.
+"""Makes memory systems from `--memory` and `--memory-set`, checks their settings, and keeps the open ones.
 
 A system whose run failed is not used again, because its process may be gone or its state inconsistent.
 """
@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.driver import MEMORY_SECONDS, call_with_timeout, label_of, wait_for
+from eirkit.agents.driver import call_with_timeout, label_of, wait_for
 from eirkit.agents.memory import (
     Item,
     MemorySystem,
@@ -28,10 +28,11 @@ from eirkit.agents.memory import (
     profile_of,
     requirements_of,
 )
+from eirkit.agents.memory_times import CALL_SECONDS, SETUP_SECONDS, START_SECONDS, TEARDOWN_SECONDS
 from eirkit.agents.model import USUAL_TOKENS, Model, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.agents.stores import embeddings as minilm
-from eirkit.agents.stores.child_process import START_SECONDS, ProcessMemory, load, open_process
+from eirkit.agents.stores.child_process import ProcessMemory, load, open_process
 from eirkit.agents.stores.embeddings import find_embedding
 from eirkit.agents.stores.endpoint import MeteredMemory, ModelEndpoint
 from eirkit.agents.stores.environments import (
@@ -69,7 +70,7 @@ class MemoryPlan:
 
     @property
     def seconds(self) -> float:
-        return float(self.settings.get(TIMEOUT, MEMORY_SECONDS))
+        return float(self.settings.get(TIMEOUT, CALL_SECONDS))
 
 
 def kind_of(name: str, settings: Mapping[str, Any] | None = None) -> type[MemorySystem]:
@@ -294,7 +295,7 @@ def _check_types(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
     """Raise UsageError if a setting has another type than its default: the string "false" would count as true."""
     parameters = inspect.signature(kind).parameters
     for name, value in plan.settings.items():
-        default = MEMORY_SECONDS if name == TIMEOUT else parameters[name].default if name in parameters else None
+        default = CALL_SECONDS if name == TIMEOUT else parameters[name].default if name in parameters else None
         wanted = next((one for one in (bool, int, float, str) if isinstance(default, one)), None)
         if wanted is not None and type(value) is not wanted and not (wanted is float and type(value) is int):
             raise UsageError(f"{name} of memory {plan.name!r} is {value!r}; give {_SPELT[wanted]}")
@@ -322,10 +323,6 @@ class LimitedMemory(MemoryWrapper):
             await self.system.forget(oldest)
         self._order[item.label] = None
         await self.system.write(item)
-
-
-SETUP_SECONDS = 600.0  # the first start may load a model or create a database
-TEARDOWN_SECONDS = 30.0
 
 
 class MemoryPool:

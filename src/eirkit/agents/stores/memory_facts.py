@@ -1,4 +1,4 @@
-"""What must be known about a memory system to check and run it, told by the process that loaded its code.
+"""What is asked about a memory system before it runs (settings, methods, requirements), told by its own process.
 
 Foreign code is never imported into our own process: an import may hang, exit, or start threads that do. `stand_in`
 makes a class with the same facts, for everything that asks a class about its methods, settings and requirements.

@@ -14,8 +14,7 @@ import click
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options_with, option, say
 from eirkit.cli.execution import LiveLine, engine_options, is_watched
-from eirkit.engine.interface import Engine
-from eirkit.engine.ray_tasks import make_engine
+from eirkit.engine.interface import Engine, make_engine
 from eirkit.errors import UnknownNameError
 from eirkit.folders import files_below
 from eirkit.logs.audits.occupancy import read_windows
@@ -24,21 +23,19 @@ from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, 
 from eirkit.logs.corpus.reader import LOG_ENDINGS
 from eirkit.logs.demand.graph import DEMAND_RULES, OWN_EDITS, DemandRule, OwnEdits
 from eirkit.logs.demand.live_states import VISIBILITIES, Visibility
-from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
+from eirkit.logs.measures import LOG_MEASURES, READING_MEASURES
 from eirkit.logs.sources.remote import Location, Remote, as_location
 from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, Section, facts
+from eirkit.show.logs.break_sentences import break_columns, break_counts, break_facts, instruction_words
 from eirkit.show.logs.sentences import (
     SIGNATURES,
     advice_lines,
     advice_rows,
-    break_columns,
-    break_counts,
     coverage_facts,
     coverage_warnings,
     goal_is_known,
     goal_runs,
-    instruction_words,
     is_silent,
     later_runs,
     split_facts,
@@ -74,7 +71,7 @@ class CorpusProgress(LiveLine):
         if now - self._shown >= self._every:
             self._shown = now
             rate = f"{counted(runs, 'run')}  {self.rate(runs):,.0f}/s"
-            state = f"{rate}  {skipped:,} skipped" if skipped else rate
+            state = f"{rate}  {counted(skipped, 'part')} skipped" if skipped else rate
             if self._is_watched:
                 self.show(self._files, state)
             else:
@@ -127,7 +124,6 @@ OTHER_VISIBILITY = {
     "environment": ("… with unseen files", "a file counts from when it exists (--visibility environment)"),
     "seen": ("… of seen files", "a file counts from when the run first saw it (--visibility seen)"),
 }
-BOUNDED = ("dropped_tokens", "overwritten_tokens", "never_reread_tokens")  # only from below where the log is silent
 PAPER_EDITS = {"last": "the files that the run itself edited last", "all": "all files that the run itself edited"}
 
 
@@ -326,28 +322,16 @@ def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     breaks = document["breaks"]
     if breaks["compactions"] or breaks["clears"]:
         yield "context lost", break_counts(breaks)
-        yield from _break_lines(breaks)
+        yield from break_facts(breaks)
     if document["clipped_views"]:
         goal_views = document["clipped_goal_views"]
         yield LOG_MEASURES["clipped_views"].label, f"{document['clipped_views']:,}, {goal_views:,} of goal files"
-    if any(document["instructions"].values()):
-        yield "instructions", instruction_words(document["instructions"])
+    for key, label in (("instructions", "instructions"), ("todos", "open to-dos")):
+        if told := instruction_words(document.get(key, {})):
+            yield label, told
     found = [f"{LOG_MEASURES[key].label} {document[key]:,}" for key in SIGNATURES if document[key]]
     if found:
         yield "signatures", ", ".join(found)
-
-
-def _break_lines(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    total = breaks["compactions"] + breaks["clears"]
-    if breaks["unmeasured"]:
-        yield "… not measured", f"{breaks['unmeasured']:,} of {total:,}: no file was used"
-    if breaks["unmeasured"] == total:
-        return
-    for one in (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks[one.id]):
-        is_bound, found = breaks["unknown_tokens"] and one.id in BOUNDED, counted(breaks[one.id], "token")
-        if is_bound:
-            found = f"at least {found}" if breaks[one.id] else "unknown"
-        yield one.label, f"{found}: {one.meaning}"
 
 
 def _largest(runs: list[dict[str, Any]]) -> Table:

@@ -12,10 +12,11 @@ import click
 
 from eirkit.cli.command import Show, command, document_options
 from eirkit.errors import UsageError
-from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
+from eirkit.logs.measures import LOG_MEASURES, READING_MEASURES
 from eirkit.logs.tables import RUN, read_analysis, read_rows, run_ids
 from eirkit.show.document import Axis, Chart, Document, Item, Section, Series
-from eirkit.show.table import Column, Table, counted, listed, number
+from eirkit.show.logs.break_sentences import break_line
+from eirkit.show.table import Column, Table, counted, listed
 from eirkit.show.terminal import may_be
 
 SUGGESTED = 5  # names of runs in a message
@@ -108,7 +109,7 @@ def _document(run: Mapping[str, Any], folder: Path) -> Document:
     if losses := tuple(_losses(run)):
         sections.append(Section("Losses", losses))
     sections = [one for one in sections if one.words or one.items]
-    then = f"eirkit view {quote(str(folder))} --logs PATH"  # where the logs are is not in the analysis
+    then = f"eirkit view {quote(str(folder))}"
     return Document("vestige-show", str(run["run_id"]), (head,), run, tuple(sections), next=then)
 
 
@@ -188,50 +189,18 @@ def _file_table(run: Mapping[str, Any]) -> Table:
 
 
 def _losses(run: Mapping[str, Any]) -> Iterator[str]:
+    breaks = {cost["cut"]: cost["kind"] for cost in run["breaks"]}
     for cost in run["breaks"]:
-        yield f"{cost['kind']} before turn {cost['cut']}: {_break_line(cost)}"
+        yield f"{cost['kind']} before turn {cost['cut']}: {break_line(cost)}"
     for one in (one for one in run["instructions"] if one["survival"] == "gone"):
         broken = (
             "" if one["broken_turn"] is None else f", then broken in turn {one['broken_turn']} ({one['broken_by']})"
         )
-        yield f"{one['kind']} lost before turn {one['cut']}: “{one['text']}”{broken}"
+        kind = {"todo": "open to-do"}.get(one["kind"], one["kind"])
+        left = f"what the {breaks.get(one['cut'], 'compaction')} before turn {one['cut']} left"
+        yield f"{kind} not found in {left}: “{one['text']}”{broken}"
     if run["clipped_views"]:
         clipped = counted(run["clipped_views"], "clipped view")
         yield f"{clipped}, {run['clipped_goal_views']:,} of goal files"
     for event in run["anomalies"][:LISTED]:
         yield f"turn {event['turn']}: {event['signature'].replace('_', ' ')}"
-
-
-def _break_line(cost: Mapping[str, Any]) -> str:
-    """Return what became of the files that were still needed, each number with what it counts."""
-    if not cost.get("measured", True):
-        return "what was still needed is not measured: no file was used"
-    if not cost["live_files"]:
-        return "nothing that was still needed was in the context"
-    was = "was" if cost["live_files"] == 1 else "were"
-    needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} {was} still needed"
-    unknown = cost.get("unknown_tokens")
-    known = f"{'at least ' if unknown else ''}{counted(cost['dropped_tokens'], 'token')}"
-    part = "an unknown part" if unknown and not cost["dropped_tokens"] else known
-    dropped = f"{part} of that {BREAK_MEASURES['dropped_tokens'].label}"
-    fates = ", ".join(_fates(cost))
-    rest = f"; unknown for {counted(unknown, 'token')}" if unknown else ""
-    return f"{needed}; {dropped}{f': {fates}' if fates else ''}{rest}"
-
-
-def _fates(cost: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what became of the dropped tokens; an older analysis may not say how many are of which kind."""
-    again, blind, never = (
-        cost.get(name) for name in ("reread_dropped_tokens", "overwritten_tokens", "never_reread_tokens")
-    )
-    if cost["reread_files"]:
-        showed = f"which showed {counted(cost['reread_tokens'], 'token')}"
-        yield f"{number(again)} read again in {counted(cost['reread_files'], 'file')}, {showed}"
-    if cost["overwritten_files"]:
-        yield f"{number(blind)} edited without rereading in {counted(cost['overwritten_files'], 'file')}"
-    if never:
-        # Of a file that is read again in part, the rest is among these tokens.
-        whole = f" ({counted(cost['never_reread_files'], 'file')} not at all)" if cost["never_reread_files"] else ""
-        yield f"{number(never)} never read again{whole}"
-    elif cost["never_reread_files"]:
-        yield f"{counted(cost['never_reread_files'], 'file')} not read again"

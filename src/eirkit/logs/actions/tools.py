@@ -1,4 +1,4 @@
-"""The table of agent tools: what a call of each editor, viewer, search or patch tool read and wrote.
+"""The table of agent tools by name (editors, viewers, searches, patches): what a call of each read and wrote.
 
 Tools are identified by the names and arguments that scaffolds give them. A tool that reports its own failure has
 written nothing, and shown at most the unchanged lines. Shell commands are interpreted in `logs/shell`.

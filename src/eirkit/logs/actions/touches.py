@@ -1,4 +1,4 @@
-"""Turns a `Recording` into a `Trajectory`: which files each turn read and wrote, and which calls were understood.
+"""Which files each turn read and wrote, which tools are shells, and which calls count as understood.
 
 A read is a file whose content the action showed to the agent; a write is a file whose content it changed.
 `docs/design/what-an-action-touched.md` defines what counts. A call is understood if its tool is in the table of tools

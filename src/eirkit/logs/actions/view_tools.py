@@ -1,4 +1,4 @@
-"""Agent tools that show or search files, and the parsing of arguments and error replies that all tools share.
+"""Agent tools that show or search files; names of their arguments, and replies that mean a refusal or no result.
 
 A tool that reports its own failure has written nothing. File content may begin with any words, so an error counts only
 where it is the whole reply.

@@ -1,4 +1,4 @@
-"""Reads the runs of a corpus one at a time, each with its outcome and a unique name.
+"""Reads the runs of a corpus one at a time: detects the format of each log, finds its outcome, names each run.
 
 The format of a file is detected from its content. Files that hold no run are passed over; a file that looks like a log
 but cannot be read is yielded as skipped with the reason. One document is in memory at a time.

@@ -1,4 +1,4 @@
-"""Returns what one shell call read and wrote, from its command, output and exit code, and updates the shell's state.
+"""The table of all shell commands by name; what one shell call read and wrote, from command, output and exit code.
 
 It holds the table of commands, and decides which of the requested writes failed.
 """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib import import_module
 
 from eirkit.facts import replace
+from eirkit.logs.shell import PROGRAMS
 from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.powershell_commands import as_shell
-from eirkit.logs.shell.python_programs import effects_of
 from eirkit.logs.shell.python_values import GLOB, ProgramEffects, ProgramWrite
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.logs.shell.syntax import Node
@@ -237,7 +238,8 @@ def _python(walk: Walk, call: Invocation, text: str) -> Flow:
     arguments, effort = tuple(call.arguments[:10]), walk.state.effort
     if not walk.state.pay_for_program(text, arguments):
         return OTHER
-    effects = effects_of(text.replace("sys.stdin", _STDIN) if piped else text, arguments)
+    read = import_module(PROGRAMS["python"]).effects_of
+    effects: ProgramEffects = read(text.replace("sys.stdin", _STDIN) if piped else text, arguments)
     repeated = max(0, effects.looked - len(text) // _CHARACTERS_PER_VALUE)  # in functions and loops
     effort.spend(repeated // _VALUES_PER_COMMAND + len(effects.writes))
     effort.is_cut = effort.is_cut or not effects.is_whole

@@ -1,4 +1,4 @@
-"""Opens log files: plain files, `.gz`, `.zst`, `.zip` and Parquet, read in place within limits.
+"""Opens log files (plain, `.gz`, `.zst`, `.zip`, Parquet); `ReadLimits`: how much of each is read at most.
 
 There is one document per log file, and its bytes are read only when a format needs them. Nothing is unpacked to disk or
 written.

@@ -1,4 +1,4 @@
-"""Opens files and archive members as streams of decompressed bytes, within fixed limits.
+"""Decompresses files and archive members as streams; refuses archives that unpack to suspicious sizes.
 
 Only ordinary files are opened, nothing is unpacked to disk, and a stream that grows out of proportion to its compressed
 size is stopped.

@@ -1,4 +1,4 @@
-"""Sections of the page on peak demand, goals, repeated reads, clipped views, signatures and context breaks."""
+"""Sections of an analysis page: peak demand, goals, repeated reads, clipped views, signatures, compactions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Section, Series
 from eirkit.show.logs.analysed import Analysed, RunOutcome
-from eirkit.show.logs.sentences import SIGNATURES, break_columns, break_words, goal_is_known, instruction_words
+from eirkit.show.logs.break_sentences import break_columns, break_words, instruction_words
+from eirkit.show.logs.sentences import SIGNATURES, goal_is_known
 from eirkit.show.table import Column, Table, counted, number, share
 
 GOALS = {
@@ -186,13 +187,13 @@ def signatures_section(document: Document) -> Section | None:
 
 
 def breaks_section(document: Document) -> Section | None:
-    """Return the section on what compactions and clears dropped although it was still needed."""
+    """Return the section on what compactions and clears dropped of files that were used later."""
     breaks = document["breaks"]
     if not breaks["compactions"] + breaks["clears"]:
         return None
-    fates = document.get("instructions", {})
-    told = (f"Rules, decisions and open to-dos at these: {instruction_words(fates)}.",) if any(fates.values()) else ()
-    words = (break_words(breaks), *told)
+    both = (("Rules and decisions of the user", "instructions"), ("Open to-dos of the agent", "todos"))
+    told = [(name, instruction_words(document.get(key, {}))) for name, key in both]
+    words = (break_words(breaks), *(f"{name} at these: {fates}." for name, fates in told if fates))
     if breaks.get("unmeasured", 0) == breaks["compactions"] + breaks["clears"]:
         return Section("Compactions and clears", words)
     shown = (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks.get(one.id))

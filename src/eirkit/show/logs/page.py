@@ -11,6 +11,7 @@ from eirkit.logs.measures import COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Headline, Item, Listing, Page, Section, Series
 from eirkit.show.folders import pages, refuse_others
 from eirkit.show.logs.analysed import Analysed, read_analysed
+from eirkit.show.logs.break_sentences import break_words
 from eirkit.show.logs.needs import (
     breaks_section,
     clipping_section,
@@ -22,7 +23,6 @@ from eirkit.show.logs.needs import (
 from eirkit.show.logs.sentences import (
     GOAL_COLUMNS,
     advice_section,
-    break_words,
     coverage_section,
     coverage_warnings,
     goal_is_known,
@@ -282,7 +282,8 @@ def skipped_section(found: Analysed) -> Section | None:
         return None
     columns = (Column("source", "source"), Column("reason", "reason"))
     table = Table("skipped", "Skipped input", columns, tuple(rows[:100]))
-    return Section("What is not in these figures", (f"{counted(len(rows), 'piece')} of input were skipped.",), (table,))
+    told = f"{counted(len(rows), 'part')} of the logs {'was' if len(rows) == 1 else 'were'} skipped."
+    return Section("What is not in these figures", (told,), (table,))
 
 
 def again_section(found: Analysed, where: str) -> Section:

@@ -1,4 +1,4 @@
-"""Sentences about analysed runs that pages and commands share: demand, compactions, coverage, what to do."""
+"""Sentences about analysed runs that pages and commands share: demand and failure, coverage, sub-agents, advice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from eirkit.agents.serving.prices import MILLION, load_prices
 from eirkit.logs.actions.touches import UNDERSTOOD_SHARE
 from eirkit.logs.audits.occupancy import name_in, plain_name
-from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES
+from eirkit.logs.measures import LOG_MEASURES
 from eirkit.show.document import Section
 from eirkit.show.table import Column, Table, counted, in_viewer, listed, share
 
@@ -91,47 +91,6 @@ def cohort_sentence(row: Mapping[str, Any]) -> str:
     return f"{first} Whether need goes with failure is not measured: too few of them touched a goal file."
 
 
-def break_words(breaks: Mapping[str, Any]) -> str:
-    """Return a sentence on what compactions and clears dropped, and for how many this was not measured."""
-    both = break_counts(breaks)
-    total, unmeasured = breaks["compactions"] + breaks["clears"], breaks.get("unmeasured", 0)
-    if unmeasured == total:
-        return f"{both}: what they dropped is not measured, since no file was used."
-    part = f"; not measured for {unmeasured:,} of {total:,}: no file was used" if unmeasured else ""
-    unknown = breaks.get("unknown_tokens", 0)
-    dropped, more = counted(breaks["dropped_tokens"], "token"), "more"
-    if unknown:
-        dropped, more = (
-            (f"at least {dropped}", more) if breaks["dropped_tokens"] else ("an unknown number of tokens", "tokens")
-        )
-    rest = f"; of {unknown:,} {more} the logs do not show whether they stayed" if unknown else ""
-    return f"{both} dropped {dropped} still needed{rest}{part}."
-
-
-def break_columns(rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
-    """Return the columns of a table of breaks; what is unknown has one only if there is any."""
-    has_unknown = any(row.get("unknown_tokens") for row in rows)
-    return tuple(Column.of(one) for one in BREAK_MEASURES if one.id != "unknown_tokens" or has_unknown)
-
-
-def instruction_words(fates: Mapping[str, int]) -> str:
-    """Return what became of rules, decisions and open to-dos at compactions and clears."""
-    names = {
-        "verbatim": "kept word for word",
-        "substance": "kept in substance",
-        "gone": "gone",
-        "unknown": "unknown",
-        "broken": "gone and then broken",
-    }
-    return ", ".join(f"{fates[key]:,} {words}" for key, words in names.items() if fates.get(key))
-
-
-def break_counts(breaks: Mapping[str, Any]) -> str:
-    """Return `1 compaction and 4 clears`."""
-    counts = (("compaction", breaks["compactions"]), ("clear", breaks["clears"]))
-    return " and ".join(counted(count, noun) for noun, count in counts if count)
-
-
 def later_runs(unit: str, runs: int) -> str:
     """Return the number of runs behind later-use figures, in words; only runs over files leave out short runs."""
     said = counted(runs, "run")
@@ -211,8 +170,8 @@ def _words(thing: Mapping[str, Any]) -> str:
         told = again if thing["count"] else "they were edited without reading them again"
         return f"A {subject} dropped files that later work used; {told}: compact between tasks, or name what to keep."
     if thing["kind"] == "instruction":
-        lost = f"{_quoted(subject)} was lost at the compaction before turn {thing['cut']}"
-        return f"{lost}, then broken ({thing['by'][:60]}): put it into the agent's instruction file."
+        lost = f"{_quoted(subject)} is not in what the compaction before turn {thing['cut']} left"
+        return f"{lost}, and was then broken ({thing['by'][:60]}): put it into the agent's instruction file."
     first, *others = subject.split(", ")
     shown = f"{first} and {counted(len(others), 'other file')}" if others else first
     hid = f"An output that showed {shown} was cut by about {counted(thing['tokens'], 'token')}"

@@ -1,4 +1,4 @@
-"""Builds the page of a `lacuna run` folder, with its memory systems, costs and suggested next commands."""
+"""Builds the page of a `lacuna run` folder: order of its sections, memory systems, costs, suggested next commands."""
 
 from __future__ import annotations
 

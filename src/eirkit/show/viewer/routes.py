@@ -1,4 +1,4 @@
-"""JSON endpoints of the viewer: maps request paths and queries to documents; read-only.
+"""The JSON endpoints of the viewer and their parameters: which path returns which document.
 
 Folders are opened only by keys that the viewer has issued, and runs only by names in a folder's records.
 """

@@ -1,0 +1,110 @@
+"""Sentences about compactions and clears, for pages and commands: what they dropped, and what became of it.
+
+Their columns in tables are named in `eirkit.logs.measures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from eirkit.logs.measures import BREAK_MEASURES
+from eirkit.show.table import Column, counted, number
+
+_BOUNDED = ("dropped_tokens", "overwritten_tokens", "never_reread_tokens")  # only from below where the log is silent
+
+
+def break_words(breaks: Mapping[str, Any]) -> str:
+    """Return a sentence on what compactions and clears dropped, and for how many this was not measured."""
+    both = break_counts(breaks)
+    total, unmeasured = breaks["compactions"] + breaks["clears"], breaks.get("unmeasured", 0)
+    if unmeasured == total:
+        return f"{both}: what they dropped is not measured, since no file was used."
+    part = f"; not measured for {unmeasured:,} of {total:,}: no file was used" if unmeasured else ""
+    unknown = breaks.get("unknown_tokens", 0)
+    dropped, more = counted(breaks["dropped_tokens"], "token"), "more"
+    if unknown:
+        dropped, more = (
+            (f"at least {dropped}", more) if breaks["dropped_tokens"] else ("an unknown number of tokens", "tokens")
+        )
+    elif not breaks["dropped_tokens"]:
+        dropped = "nothing"
+    rest = f"; of {unknown:,} {more} the logs do not show whether they stayed" if unknown else ""
+    return f"{both} dropped {dropped} of files that were used later{rest}{part}."
+
+
+def break_line(cost: Mapping[str, Any]) -> str:
+    """Return what became of the files that were used later, each number with what it counts."""
+    if not cost.get("measured", True):
+        return "what was used later is not measured: no file was used"
+    if not cost["live_files"]:
+        return "nothing that was used later was in the context"
+    was = "was" if cost["live_files"] == 1 else "were"
+    needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} {was} used later"
+    unknown = cost.get("unknown_tokens")
+    if not unknown and not cost["dropped_tokens"]:
+        return f"{needed}; none of that {BREAK_MEASURES['dropped_tokens'].label}"
+    known = f"{'at least ' if unknown else ''}{counted(cost['dropped_tokens'], 'token')}"
+    part = "an unknown part" if unknown and not cost["dropped_tokens"] else known
+    dropped = f"{part} of that {BREAK_MEASURES['dropped_tokens'].label}"
+    fates = ", ".join(_fates(cost))
+    rest = f"; unknown for {counted(unknown, 'token')}" if unknown else ""
+    return f"{needed}; {dropped}{f': {fates}' if fates else ''}{rest}"
+
+
+def _fates(cost: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what became of the dropped tokens; an older analysis may not say how many are of which kind."""
+    again, blind, never = (
+        cost.get(name) for name in ("reread_dropped_tokens", "overwritten_tokens", "never_reread_tokens")
+    )
+    if cost["reread_files"]:
+        showed = f"which showed {counted(cost['reread_tokens'], 'token')}"
+        yield f"{number(again)} read again in {counted(cost['reread_files'], 'file')}, {showed}"
+    if blind or cost["overwritten_files"]:
+        whole = f" in {counted(cost['overwritten_files'], 'file')}" if cost["overwritten_files"] else ""
+        yield f"{number(blind)} edited without rereading{whole}"
+    if never:
+        # Of a file that is read again in part, the rest is among these tokens.
+        whole = f" ({counted(cost['never_reread_files'], 'file')} not at all)" if cost["never_reread_files"] else ""
+        yield f"{number(never)} never read again{whole}"
+    elif cost["never_reread_files"]:
+        yield f"{counted(cost['never_reread_files'], 'file')} not read again"
+
+
+def break_facts(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Yield the tokens of all compactions and clears of an analysis: a label, and a number with its meaning."""
+    total = breaks["compactions"] + breaks["clears"]
+    if breaks["unmeasured"]:
+        yield "… not measured", f"{breaks['unmeasured']:,} of {total:,}: no file was used"
+    if breaks["unmeasured"] == total:
+        return
+    for one in (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks[one.id]):
+        is_bound, found = breaks["unknown_tokens"] and one.id in _BOUNDED, counted(breaks[one.id], "token")
+        if is_bound:
+            found = f"at least {found}" if breaks[one.id] else "unknown"
+        yield one.label, f"{found}: {one.meaning}"
+
+
+def break_columns(rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
+    """Return the columns of a table of breaks; what is unknown has one only if there is any."""
+    has_unknown = any(row.get("unknown_tokens") for row in rows)
+    return tuple(Column.of(one) for one in BREAK_MEASURES if one.id != "unknown_tokens" or has_unknown)
+
+
+def instruction_words(fates: Mapping[str, int]) -> str:
+    """Return what became of rules and decisions, or of open to-dos, at compactions and clears: each counted once."""
+    names = {
+        "verbatim": "kept word for word",
+        "substance": "kept in substance",
+        "gone": "not found in what was left",
+        "unknown": "unknown",
+        "broken": "not found and then broken",
+    }
+    apart = {**fates, "gone": fates.get("gone", 0) - fates.get("broken", 0)}
+    return ", ".join(f"{apart[key]:,} {words}" for key, words in names.items() if apart.get(key))
+
+
+def break_counts(breaks: Mapping[str, Any]) -> str:
+    """Return `1 compaction and 4 clears`."""
+    counts = (("compaction", breaks["compactions"]), ("clear", breaks["clears"]))
+    return " and ".join(counted(count, noun) for noun, count in counts if count)
