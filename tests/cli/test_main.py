@@ -103,7 +103,7 @@ COMPLAINTS = [
     (("lacuna", "generate", "stepwise-sum", "--count", 1, "--out", "/dev/null/x"), "Not a directory; check the path"),
     (("lacuna", "generate", "stepwise-sum", "--output", ""), "'--output': a name is missing; see"),
     (("eir", "frontier", "running-max", "--capacity", "nan"), "'--capacity': 'nan' is not a finite number; see"),
-    (("lacuna", "run", "stepwise-sum", "--h", 2, "--model", "nobody/x"), "no model provider named 'nobody'; known: "),
+    (("lacuna", "run", "stepwise-sum", "--h", 2, "--model", "nobody/x"), "no model provider named 'nobody'; "),
     (("completion", "tcsh"), "'tcsh' is not one of 'bash', 'zsh', 'fish'; see"),
 ]
 
