@@ -18,7 +18,7 @@ from eirkit.board.site import DATA, INDEX, write_site
 from eirkit.board.standings import entries_of, tracks_of
 from eirkit.board.submission import DOCUMENT, SCHEMA, make_submission
 from eirkit.cli import run
-from eirkit.records import read_document, write_document
+from eirkit.records import read_document, seal, write_document
 from eirkit.runs.manifest import FILE, read_manifest
 from eirkit.runs.manifest import SCHEMA as MANIFEST
 from eirkit.runs.replay import check_runs
@@ -104,6 +104,19 @@ def test_what_cannot_be_checked_is_not_submitted(change, complaint, tmp_path, ca
     start_sweep(read_suite({**given, "seeds": "0"}), tmp_path / "run", control=False)
     assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 2
     assert complaint in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_damaged_records_are_named(tmp_path, capsys):
+    start_sweep(read_suite({**SUITE, "seeds": "0"}), tmp_path / "run", control=False)
+    path = tmp_path / "run" / "runs.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        del line["crc32"]
+        line["memory"]["floor"] = "x"
+    path.write_bytes(b"".join(seal(f"{json.dumps(line)}\n".encode()) for line in lines))
+    assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 2
+    assert "holds records that cannot be read (TypeError: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
