@@ -25,6 +25,7 @@ from eirkit.runs.cells import CONTROLLED
 from eirkit.runs.manifest import SECOND, start_time
 from eirkit.runs.suite import Suite
 from eirkit.show.document import Document, Section
+from eirkit.show.folders import damage_named
 from eirkit.show.table import Cell, Column, Table, counted
 
 SEED_BITS = 63
@@ -101,7 +102,7 @@ def export_inspect(folder: Path, out: Path, show: Show) -> None:
 
     Needs the extra eirkit[inspect].
     """
-    with files_for_owner_only():
+    with damage_named(folder), files_for_owner_only():
         logs, missing = export_logs(folder, out)
     rows: list[dict[str, Cell]] = [{"file": path.name, "samples": samples} for path, samples in logs.items()]
     columns = (Column("file", "log", role="name"), Column("samples", "samples"))
@@ -133,7 +134,7 @@ def export_otel(
     if out is None and endpoint is None:
         raise UsageError("no destination for the traces; give --out FILE.jsonl, --endpoint URL or both")
     began = start_time(path) if start is None else _nanoseconds(start)
-    with files_for_owner_only(), ExitStack() as stack:
+    with damage_named(path), files_for_owner_only(), ExitStack() as stack:
         sinks: list[Sink] = []
         if endpoint is not None:
             sinks.append(stack.enter_context(Collector(endpoint)))

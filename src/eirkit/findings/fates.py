@@ -1,4 +1,4 @@
-"""Determines the fate of each record that a run needed from its external memory, and diagnoses the memory.
+"""Determines the fate of each record that a run needed from its external memory, pools fates over runs, diagnoses it.
 
 The store is queried by key whenever a search fails, which separates lost records from records that were not found.
 """
