@@ -51,7 +51,7 @@ def week(show: Show, **asked: Any) -> None:
     """Sum up the last seven days of the coding agents on this machine.
 
     Reads the logs of Claude Code, Codex, Gemini CLI and opencode where they keep them, and only what is new since the
-    last time. Nothing leaves the machine.
+    last time. Nothing leaves the machine. Needs the extra eirkit[vestige].
     """
     homes = agent_homes(Path.home(), os.environ)
     places = [log for home in homes for log in home.logs()]

@@ -1,4 +1,4 @@
-"""Builds a run from a stream of records: replies, calls, and results that may come late.
+"""Builds a run from a stream of records: replies, calls, results that may come late, and what a compaction kept.
 
 For formats whose logs are streams of events rather than lists of messages. Records repeated under one id are taken
 once.
