@@ -10,200 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import re
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import eirkit
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.models.reader import make_reader
-from eirkit.agents.stores.embeddings import find_embedding
-from eirkit.agents.stores.endpoint import ModelEndpoint
-from eirkit.agents.stores.environments import node_folder, python_of
 from eirkit.runs.store import scan_runs
 from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.tasks.conversations import ToldWorld
-
-HEAD = """
-import asyncio, json, os, sys
-url, folder, sessions, questions = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), json.loads(sys.argv[4])
-"""
-# A memory that is a set of tools is used by a model: told the sessions, then asked what it looks up for each question.
-WITH_TOOLS = """
-from urllib.request import Request, urlopen
-from eirkit.agents.memories.mcp_client import CONSULT, KEEP
-def reply(messages, tools):
-    body = json.dumps({"model": "any", "messages": messages, "tools": tools}).encode()
-    with urlopen(Request(url + "/chat/completions", body, {"Content-Type": "application/json"})) as answer:
-        return json.load(answer)["choices"][0]["message"]
-async def use(tools, call, task, at):
-    system = f"You have a memory, which you use by tools. Today is {at}."
-    messages, results = [{"role": "system", "content": system}, {"role": "user", "content": task}], []
-    while calls := (said := reply(messages, tools)).get("tool_calls"):
-        messages.append(said)
-        for one in calls:
-            results.append(await call(one["function"]["name"], json.loads(one["function"]["arguments"])))
-            messages.append({"role": "tool", "tool_call_id": one["id"], "content": results[-1]})
-    return list(dict.fromkeys(results))
-async def work(tools, call):
-    for messages, at in sessions:
-        said = "\\n".join(one["role"] + ": " + one["content"] for one in messages)
-        await use(tools, call, KEEP + "\\n\\n" + said, at)
-    return [await use(tools, call, CONSULT + "\\n\\nQuestion: " + q, at) for q, at in questions]
-"""
-SCRIPTS = {
-    "mem0": """
-from pathlib import Path
-from eirkit.agents.memories.mem0 import stop_words
-os.environ["FASTEMBED_CACHE_PATH"] = str(stop_words(Path(folder) / "keywords"))
-from mem0 import Memory
-own = {"model": "any", "openai_base_url": url}
-memory = Memory.from_config({
-    "llm": {"provider": "openai", "config": own},
-    "embedder": {"provider": "openai", "config": {**own, "embedding_dims": 384}},
-    "vector_store": {"provider": "qdrant", "config": {"path": folder + "/q", "embedding_model_dims": 384}},
-    "history_db_path": folder + "/h.db",
-})
-for messages, at in sessions:
-    memory.add(messages, user_id="u", metadata={"date": at}, prompt=f"The Observation Date is {at}.")
-mine = {"user_id": "u"}
-held = [one["memory"] for one in memory.get_all(filters=mine, top_k=100_000)["results"]]
-found = [[one["memory"] for one in memory.search(q, filters=mine, top_k=5)["results"]] for q, _ in questions]
-print(json.dumps([held, found]))
-""",
-    "langmem": """
-from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from langgraph.store.memory import InMemoryStore
-from langmem import create_memory_store_manager
-embedding = OpenAIEmbeddings(model="any", base_url=url, check_embedding_ctx_length=False)
-store, where = InMemoryStore(index={"dims": 384, "embed": embedding}), ("memories",)
-manager = create_memory_store_manager(ChatOpenAI(model="any", base_url=url), namespace=where, store=store)
-for messages, at in sessions:
-    manager.invoke({"messages": [{"role": "system", "content": f"Today is {at}."}, *messages]})
-held = [one.value["content"]["content"] for one in store.search(where, limit=100_000)]
-found = [[one.value["content"]["content"] for one in store.search(where, query=q, limit=5)] for q, _ in questions]
-print(json.dumps([held, found]))
-""",
-    "graphiti": """
-from datetime import UTC, datetime
-from graphiti_core import Graphiti
-from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
-from graphiti_core.driver.driver import GraphProvider
-from graphiti_core.driver.kuzu_driver import KuzuDriver
-from graphiti_core.edges import EntityEdge
-from graphiti_core.embedder.openai import OpenAIEmbedder, OpenAIEmbedderConfig
-from graphiti_core.graph_queries import get_fulltext_indices
-from graphiti_core.llm_client.config import LLMConfig
-from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
-from graphiti_core.nodes import EpisodeType
-async def main():
-    driver = KuzuDriver(folder + "/kuzu")
-    driver._database = "g"
-    for one in get_fulltext_indices(GraphProvider.KUZU):
-        await driver.execute_query(one)
-    model = LLMConfig(api_key="none", model="any", small_model="any", base_url=url)
-    embedder = OpenAIEmbedderConfig(api_key="none", base_url=url, embedding_model="any", embedding_dim=384)
-    graph = Graphiti(graph_driver=driver, llm_client=OpenAIGenericClient(model), embedder=OpenAIEmbedder(embedder),
-                     cross_encoder=OpenAIRerankerClient(model))
-    for number, (messages, at) in enumerate(sessions, 1):
-        body = "\\n".join(one["role"] + ": " + one["content"] for one in messages)
-        await graph.add_episode(
-            name=f"session-{number}", episode_body=body, source_description="a conversation", group_id="g",
-            reference_time=datetime.fromisoformat(at).replace(tzinfo=UTC), source=EpisodeType.message)
-    held = [one.fact for one in await EntityEdge.get_by_group_ids(driver, ["g"])]
-    found = [[one.fact for one in await graph.search(q, group_ids=["g"], num_results=5)] for q, _ in questions]
-    print(json.dumps([held, found]))
-asyncio.run(main())
-""",
-    "amem": """
-from agentic_memory.memory_system import AgenticMemorySystem
-from eirkit.agents.stores.embeddings import weights_folder
-system = AgenticMemorySystem(model_name=str(weights_folder()), llm_model="any", storage_path=folder)
-for messages, at in sessions:
-    for one in messages:
-        system.add_note(one["role"] + ": " + one["content"], time=at.replace("-", "") + "0000")
-held = [one["content"] for one in system.retriever.collection.get()["metadatas"]]
-found = [[system.read(one["id"]).content for one in system.search_agentic(q, k=5)] for q, _ in questions]
-print(json.dumps([held, found]))
-""",
-    "mcp": WITH_TOOLS
-    + """
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
-def nodes(*results):
-    every = [one for result in results for one in json.loads(result).get("entities", [])]
-    texts = ["\\n".join([one["name"] + " (" + one["entityType"] + "):", *one["observations"]]) for one in every]
-    return list(dict.fromkeys(texts))
-async def main():
-    own = {"MEMORY_FILE_PATH": folder + "/graph.json", "PATH": os.environ["PATH"]}
-    server = os.environ["NODE_MODULES"] + "/@modelcontextprotocol/server-memory/dist/index.js"
-    async with stdio_client(StdioServerParameters(command="node", args=[server], env=own)) as streams:
-        async with ClientSession(*streams) as session:
-            await session.initialize()
-            tools = [{"type": "function", "function": {"name": one.name, "parameters": one.input_schema}}
-                     for one in (await session.list_tools()).tools]
-            async def call(name, arguments):
-                return (await session.call_tool(name, arguments)).content[0].text
-            found = [nodes(*results)[:5] for results in await work(tools, call)]
-            print(json.dumps([nodes(await call("read_graph", {})), found]))
-asyncio.run(main())
-""",
-    "anthropic-memory": WITH_TOOLS
-    + """
-from anthropic.tools import BetaLocalFilesystemMemoryTool
-from eirkit.agents.memories.anthropic_memory import TOOL
-tool = BetaLocalFilesystemMemoryTool(folder)
-def text(result):
-    lines = result.split("\\n")[1:] if result.startswith("Here's the content of") else []
-    return "\\n".join(line.partition("\\t")[2] for line in lines).rstrip("\\n")
-async def call(name, arguments):
-    return tool.call(arguments)
-found = [[one for one in map(text, results) if one][:5] for results in asyncio.run(work([TOOL], call))]
-held = [open(os.path.join(at, one)).read() for at, _, files in os.walk(folder + "/memories") for one in files]
-print(json.dumps([[text.rstrip("\\n") for text in held], found]))
-""",
-}
-QUIET = {
-    "OPENAI_API_KEY": "none",
-    "MEM0_TELEMETRY": "False",
-    "GRAPHITI_TELEMETRY_ENABLED": "false",
-    "EMBEDDING_DIM": "384",
-    "LANGSMITH_TRACING": "false",
-    "ANONYMIZED_TELEMETRY": "False",
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",
-}
-DAYS = re.compile(r"^\[[\d-]+\] | \(until [\d-]+\)$")  # which the adapters add
-
-
-async def ask_vendor(
-    name: str, sessions: Sequence[Any], questions: Sequence[tuple[str, str]]
-) -> tuple[list[str], list[list[str]]]:
-    """Return what a vendor's store holds after some sessions, and what its search returns for each dated question."""
-    endpoint = ModelEndpoint(make_reader(ModelOptions()), find_embedding("minilm"))
-    url = await endpoint.start()
-    source = str(Path(eirkit.__file__).parents[1])
-    with TemporaryDirectory() as folder:
-        own = {**QUIET, "HOME": folder, "MEM0_DIR": folder, "PATH": os.environ["PATH"], "PYTHONPATH": source}
-        own |= {"OPENAI_BASE_URL": url, "NODE_MODULES": str(node_folder("mcp") / "node_modules")}
-        told = (url, folder, json.dumps(sessions), json.dumps(questions))
-        command = [str(python_of(name)), "-c", HEAD + SCRIPTS[name], *told]
-        try:
-            done = await asyncio.to_thread(subprocess.run, command, env=own, capture_output=True, text=True)
-        finally:
-            await endpoint.stop()
-    if done.returncode:
-        raise SystemExit(f"{name}: {done.stderr[-1000:]}")
-    held, found = json.loads(done.stdout.splitlines()[-1])
-    return held, found
+from studies.vendor_calls import DAYS, ask_vendor
 
 
 def sessions_of(task: ToldWorld) -> list[tuple[list[dict[str, str]], str]]:
@@ -230,7 +48,9 @@ def compare(folder: Path, seed: int) -> Iterator[dict[str, Any]]:
     assert isinstance(task, ToldWorld)
     sessions = sessions_of(task)
     wrong = record["words"]["wrong"]
-    held, found = asyncio.run(ask_vendor(name, sessions, questions_of(task, [t for t, _, _ in wrong])))
+    questions = questions_of(task, [t for t, _, _ in wrong])
+    model = make_reader(ModelOptions())
+    held, found = asyncio.run(ask_vendor(name, model, sessions=sessions, questions=questions))
     for (t, fate, evidence), theirs in zip(wrong, found, strict=True):
         calls = [one for one in run.events if one["type"] == "memory" and one["verb"] == "recall" and one["t"] == t]
         ours = [DAYS.sub("", text) for call in calls for text in call["found"]]
