@@ -4,12 +4,14 @@ For every wrong answer of a world, a script in the system's own environment list
 its search returns. The study prints whether both agree with the recorded run and with the fate that it was given.
 python -m studies.faults_by_hand FOLDER FILE SEED …, where FOLDER is one of `studies.system_profiles`; the results are
 added to FILE.
+python -m studies.faults_by_hand overwrites FILE NAME …: the overwrite of `check_memory`, through the same interfaces.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -18,6 +20,7 @@ from typing import Any
 
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.models.reader import make_reader
+from eirkit.agents.models.scripted import make_scripted
 from eirkit.runs.store import scan_runs
 from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.tasks.conversations import ToldWorld
@@ -73,16 +76,31 @@ def _has(texts: Sequence[str], shown: Sequence[str]) -> bool:
     return all(any(line.startswith(one) for line in lines) for one in shown)
 
 
+def overwrite(name: str) -> Iterator[dict[str, Any]]:
+    """Yield what a vendor's search returns for labels that were written again."""
+    first = [(f"A_{number}", f"A_{number:02} = {1000 + 7 * number}") for number in range(1, 9)]
+    again = [(f"A_{number}", f"A_{number:02} = {4000 + number}") for number in (1, 2, 3)]
+    labels = [text.split()[0] for _, text in again]
+    model = make_scripted("extractor", ModelOptions())
+    asked = ask_vendor(name, model, records=[*first, *again], questions=[(one, "") for one in labels])
+    held, found = asyncio.run(asked)
+    for label, (_, old), (_, new), theirs in zip(labels, first, again, found, strict=False):
+        both = all(any(text in one for one in held) for text in (old, new))
+        order = [said[0] for one in theirs if (said := re.search(rf"{label} = \d+", one))]
+        yield {"memory": name, "world": "overwrites", "label": label, "holds both": both, "returned": order}
+
+
 def main(arguments: Sequence[str]) -> None:
-    folder, file, *seeds = arguments
+    what, file, *chosen = arguments
     path = Path(file)
     kept: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else []
-    for seed in map(int, seeds):
-        new = list(compare(Path(folder), seed))
-        kept = [one for one in kept if (one["memory"], one["world"]) != (new[0]["memory"], seed)] + new
+    for one in chosen:
+        new = list(overwrite(one) if what == "overwrites" else compare(Path(what), int(one)))
+        named = {(row["memory"], row["world"]) for row in new}
+        kept = [row for row in kept if (row["memory"], row["world"]) not in named] + new
         path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
-        for one in new:
-            print(*one.values(), sep=" | ")
+        for row in new:
+            print(*row.values(), sep=" | ")
 
 
 if __name__ == "__main__":

@@ -88,14 +88,19 @@ class UsageError(EirkitError):
     """The caller can fix this by changing what they passed."""
 
 
+CLOSE = 0.65  # least similarity of a name that is suggested; 'nope' and 'openai' have 0.6
+
+
 class UnknownNameError(UsageError, LookupError):
     """A name that is not registered, with the names that are."""
 
-    def __init__(self, family: str, name: str, known: Iterable[str], *, meant: str | None = None) -> None:
+    def __init__(
+        self, family: str, name: str, known: Iterable[str], *, meant: str | None = None, listed: str = ""
+    ) -> None:
         self.family, self.name, self.known = family, name, tuple(sorted(known))
-        near = [meant] if meant is not None else get_close_matches(name, self.known, n=1)
+        near = [meant] if meant is not None else get_close_matches(name, self.known, n=1, cutoff=CLOSE)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        super().__init__(f"no {family} named {name!r}; {hint}known: {', '.join(self.known) or 'none'}")
+        super().__init__(f"no {family} named {name!r}; {hint}known: {', '.join(self.known) or 'none'}{listed}")
 
 
 class SpecError(UsageError, ValueError):
@@ -175,11 +180,19 @@ class SpendCapReached(EirkitError):  # noqa: N818 - a stop that the user asked f
     exit_code = 1
 
 
+_LONGEST_REASON = 500  # characters of what others raise
+
+
 def describe(error: BaseException) -> str:
     """Return an error as one line: the message alone for our errors and assertions, with the type for all others."""
     if isinstance(error, PluginError):
         return f"{error.reason} (raised by {error.call})"
-    said = " ".join(str(error).split())
+    try:
+        said = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - the text of a plug-in's error is the plug-in's code too
+        said = "its text cannot be made"
+    if len(said) > _LONGEST_REASON and not isinstance(error, EirkitError):
+        said = f"{said[:_LONGEST_REASON]}…"
     if isinstance(error, EirkitError | AssertionError) and said:
         return said
     return f"{type(error).__name__}: {said}" if said else type(error).__name__

@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from eirkit import __version__
 from eirkit.errors import EirkitError
 from eirkit.show.table import clean
+from eirkit.streams import open_closed_streams
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -271,6 +272,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a check or the infrastructure failed, 2 wrong usage or input."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal whose encoding lacks a character gets a question mark, not a traceback. "surrogateescape" is the
         # handler of the C locale.
@@ -300,6 +302,8 @@ def run(arguments: list[str] | None = None) -> int:
     except (ReaderLeftError, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter's last flush stays quiet
         return 0
+    except MemoryError:
+        return _complain("out of memory; give less at once, or use a machine with more", 1)
     except OSError as error:
         if error.filename is None:
             return _complain(f"{error}; free some space or try again", 1)

@@ -25,6 +25,7 @@ from eirkit.runs.cells import CONTROLLED
 from eirkit.runs.manifest import SECOND, start_time
 from eirkit.runs.suite import Suite
 from eirkit.show.document import Document, Section
+from eirkit.show.folders import damage_named
 from eirkit.show.table import Cell, Column, Table, counted
 
 SEED_BITS = 63
@@ -101,16 +102,18 @@ def export_inspect(folder: Path, out: Path, show: Show) -> None:
 
     Needs the extra eirkit[inspect].
     """
-    with files_for_owner_only():
-        logs = export_logs(folder, out)
+    with damage_named(folder), files_for_owner_only():
+        logs, missing = export_logs(folder, out)
     rows: list[dict[str, Cell]] = [{"file": path.name, "samples": samples} for path, samples in logs.items()]
     columns = (Column("file", "log", role="name"), Column("samples", "samples"))
     section = Section("", (), (Table("logs", f"Logs in {out}", columns, tuple(rows)),))
-    said = f"{counted(sum(logs.values()), 'sample')} in {counted(len(logs), 'log')}."
+    said = [f"{counted(sum(logs.values()), 'sample')} in {counted(len(logs), 'log')}."]
+    if missing:
+        resume = f"`eirkit lacuna run --resume {quote(str(folder))}`"
+        said.append(f"Left out: {counted(missing, 'planned run')} without a result; {resume} continues.")
     then = f"inspect view start --log-dir {quote(str(out))}"
-    show(
-        Document("export-inspect", "Export to Inspect", (said,), {"out": str(out), "logs": rows}, (section,), next=then)
-    )
+    data = {"out": str(out), "logs": rows, "unfinished": missing}
+    show(Document("export-inspect", "Export to Inspect", tuple(said), data, (section,), next=then))
 
 
 @command("otel", example="eirkit export otel out/run-1 --out out/traces.jsonl")
@@ -131,7 +134,7 @@ def export_otel(
     if out is None and endpoint is None:
         raise UsageError("no destination for the traces; give --out FILE.jsonl, --endpoint URL or both")
     began = start_time(path) if start is None else _nanoseconds(start)
-    with files_for_owner_only(), ExitStack() as stack:
+    with damage_named(path), files_for_owner_only(), ExitStack() as stack:
         sinks: list[Sink] = []
         if endpoint is not None:
             sinks.append(stack.enter_context(Collector(endpoint)))
