@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eirkit.agents.conditions import KeyValueStore, Scratch
-from eirkit.agents.managed import ManagedOptions
+from eirkit.agents.conditions import KeyValueStore, ManagedOptions, Scratch
 from eirkit.agents.session import ActionTaken, Decision
 from eirkit.findings.behaviour import continuations, measure_behaviour, mentioned, miss_regret, retrievals_of, valley
 from eirkit.findings.causes import judge
