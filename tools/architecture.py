@@ -30,6 +30,7 @@ BASE = (
     "records",
     "registry",
     "seeds",
+    "validity",
 )
 BASE_NAME, SURFACE_NAME = "eirkit (base)", "eirkit (surface)"
 _DECLARING = ("option", "_task", "_agent", "_naming")  # functions of cli that make an option from its name

@@ -88,14 +88,19 @@ class UsageError(EirkitError):
     """The caller can fix this by changing what they passed."""
 
 
+CLOSE = 0.65  # least similarity of a name that is suggested; 'nope' and 'openai' have 0.6
+
+
 class UnknownNameError(UsageError, LookupError):
     """A name that is not registered, with the names that are."""
 
-    def __init__(self, family: str, name: str, known: Iterable[str], *, meant: str | None = None) -> None:
+    def __init__(
+        self, family: str, name: str, known: Iterable[str], *, meant: str | None = None, listed: str = ""
+    ) -> None:
         self.family, self.name, self.known = family, name, tuple(sorted(known))
-        near = [meant] if meant is not None else get_close_matches(name, self.known, n=1)
+        near = [meant] if meant is not None else get_close_matches(name, self.known, n=1, cutoff=CLOSE)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        super().__init__(f"no {family} named {name!r}; {hint}known: {', '.join(self.known) or 'none'}")
+        super().__init__(f"no {family} named {name!r}; {hint}known: {', '.join(self.known) or 'none'}{listed}")
 
 
 class SpecError(UsageError, ValueError):

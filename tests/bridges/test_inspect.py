@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from eirkit.agents.model import Reply, Usage
+from eirkit.bridges.inspect_export import finished_runs
 from eirkit.cli import run as run_command_line
-from eirkit.errors import install_command
+from eirkit.errors import UsageError, install_command
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.trajectory import Recording
-from eirkit.runs.store import read_events, scan_runs
+from eirkit.runs.manifest import read_manifest
+from eirkit.runs.store import RUNS, read_events, scan_runs
 from tests.bridges.driving import Saying, telemetry, timeless
 from tests.bridges.inspect_driving import evaluate, events_of, needs_inspect, their_warnings
 from tests.processes import completed
@@ -229,6 +231,27 @@ def test_a_sweep_without_texts_still_becomes_a_log(tmp_path):
     assert telemetry(native)
     (run, *_) = read_corpus([tmp_path / "logs"])
     assert run.turns[0].text.startswith("(not kept; sha256 ")
+
+
+def test_of_a_killed_sweep_what_is_finished_is_exported_and_the_rest_counted(tmp_path):
+    native = sweep(tmp_path / "native", "calculator")
+    planned, runs = read_manifest(native).runs, native / RUNS
+    lines = runs.read_bytes().splitlines(keepends=True)
+    runs.write_bytes(b"".join(lines[:1]) + lines[1][:40])  # killed while it wrote the second
+    cells, missing = finished_runs(native, read_manifest(native))
+    assert (sum(map(len, cells.values())), missing) == (1, planned - 1)
+    runs.unlink()  # killed before the first run ended
+    with pytest.raises(UsageError, match="holds no finished run; finish it with `eirkit lacuna run --resume "):
+        finished_runs(native, read_manifest(native))
+
+
+@needs_inspect
+def test_an_export_says_how_many_runs_it_lacks(tmp_path, capsys):
+    native = sweep(tmp_path / "native", "calculator")
+    lines = (native / RUNS).read_bytes().splitlines(keepends=True)
+    (native / RUNS).write_bytes(lines[0])
+    assert run_command_line(["export", "inspect", str(native), "--out", str(tmp_path / "logs")]) == 0
+    assert f"Left out: {len(lines) - 1} planned run" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(HAS_INSPECT, reason="the extra is installed here")

@@ -107,7 +107,7 @@ def test_a_break_says_what_each_number_counts():
         "reread_dropped_tokens": 1950, "overwritten_tokens": 0, "measured": True,
     }  # fmt: skip
     assert break_line(cost) == (
-        "3 files of 4,100 tokens were still needed; 2,900 tokens of that dropped: "
+        "3 files of 4,100 tokens were used later; 2,900 tokens of that dropped: "
         "1,950 read again in 2 files, which showed 2,010 tokens, 950 never read again (1 file not at all)"
     )
     in_part = {**cost, "live_files": 2, "never_reread_files": 0}
@@ -118,7 +118,8 @@ def test_a_break_says_what_each_number_counts():
     assert "; at least 2,900 tokens of that dropped: " in unknown
     assert unknown.endswith("; unknown for 800 tokens")
     assert "; an unknown part of that dropped" in break_line({**cost, "unknown_tokens": 800, "dropped_tokens": 0})
-    assert break_line({**cost, "live_files": 0}) == "nothing that was still needed was in the context"
+    assert break_line({**cost, "live_files": 0}) == "nothing that was used later was in the context"
+    assert break_line({**cost, "dropped_tokens": 0}).endswith("were used later; none of that dropped")
     assert "not measured" in break_line({**cost, "live_files": 0, "measured": False})
 
 
@@ -133,7 +134,7 @@ def test_a_run_is_named_by_a_beginning_that_only_it_has(tmp_path):
     assert done.stderr.endswith("begin with 'north'; name one of north-1 and north-12\n")
     shortened = call("show", tmp_path / "out", "n…").stderr
     assert shortened.endswith("may be meant by 'n…'; name one of north-1 and north-12\n")
-    assert call("show", tmp_path / "out", "south").stdout.splitlines()[-1].endswith("out --logs PATH")
+    assert call("show", tmp_path / "out", "south").stdout.splitlines()[-1].endswith("/out")
 
 
 def test_without_a_terminal_a_line_says_now_and_then_how_far_it_is(tmp_path, capsys):
@@ -146,7 +147,7 @@ def test_without_a_terminal_a_line_says_now_and_then_how_far_it_is(tmp_path, cap
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("reading: 1 run  ")
     assert "  file 1 of 4  about " in first
-    assert "3 skipped" in second
+    assert "3 parts skipped" in second
     with CorpusProgress([tmp_path]) as progress:
         progress("a.jsonl:1", 1, 0)
     assert capsys.readouterr().err == "", "not more often than every ten seconds"

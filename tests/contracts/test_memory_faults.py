@@ -7,6 +7,7 @@ import math
 import re
 import signal
 import time
+from types import ModuleType
 
 import pytest
 
@@ -17,9 +18,9 @@ from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import UsageError
 from eirkit.testing import check_memory
 from eirkit.testing.conformance import try_all
-from eirkit.testing.memory_faults import Fault, _concurrent, _found, _many, restarts
+from eirkit.testing.memory_faults import Fault, _concurrent, _found, _many, _overwrites, restarts
 from eirkit.testing.opened_memory import Factory, ReusedMemory, SuiteLimits
-from tests.contracts import faulty_memories
+from tests.contracts import faulty_memories, subtle_memories
 from tests.contracts.faulty_memories import (
     BROKEN,
     NothingAfterRestart,
@@ -29,14 +30,17 @@ from tests.contracts.faulty_memories import (
     Small,
     Sound,
 )
+from tests.contracts.subtle_memories import SUBTLE, Temporal
+
+NAMED = {**BROKEN, **SUBTLE}
 
 
 @pytest.mark.parametrize("reuse", [False, True])
-@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", NAMED, ids=lambda kind: kind.__name__)
 def test_a_broken_memory_is_named_by_its_fault(kind, reuse, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("eirkit.testing.memory_faults.GRACE_SECONDS", 0.5)  # some are never found
-    with pytest.raises(AssertionError, match=BROKEN[kind]):
+    with pytest.raises(AssertionError, match=NAMED[kind]):
         check_memory(kind, seconds=20, records=64, reuse=reuse)
 
 
@@ -58,7 +62,7 @@ def test_a_memory_that_stays_open_is_opened_four_times_at_most_and_closed_each_t
     assert (opened, len(closed)) == ([], 4)
 
 
-@pytest.mark.parametrize("kind", [Sound, SlowOnPurpose])
+@pytest.mark.parametrize("kind", [Sound, SlowOnPurpose, Temporal])
 def test_a_sound_memory_holds_everything(kind):
     found = check_memory(kind, seconds=20, records=64)
     assert len(found.held) == 18
@@ -153,14 +157,15 @@ def test_fewer_records_than_asked_for_are_explained(monkeypatch):
 
 
 def test_a_system_in_a_process_of_its_own_is_restarted_and_waited_for():
-    def own(kind: type) -> Factory:
-        return lambda: make_memory(MemoryPlan(f"{faulty_memories.__file__}:{kind.__name__}", {}))
+    def own(kind: type, module: ModuleType = faulty_memories) -> Factory:
+        return lambda: make_memory(MemoryPlan(f"{module.__file__}:{kind.__name__}", {}))
 
     with pytest.raises(AssertionError, match=r"lost in a restart: read\('A_1'\) returned nothing"):
         tried(restarts, own(NothingAfterRestart))
     with pytest.raises(AssertionError, match=r"racing writers: of 16 writes at the same time 15 are lost"):
         tried(_concurrent, own(RacingWriters))
     assert tried(_found, own(SlowOnPurpose)) is None
+    assert tried(_overwrites, own(Temporal, subtle_memories)) is None, "what has ended is still marked"
     assert "declares to hold no more" in (tried(_many, own(Small)) or "")
 
 

@@ -15,6 +15,7 @@ from eirkit.agents.telemetry import Consultation
 from eirkit.errors import PluginError, StoreError, describe
 from eirkit.runs.attempt import failure_kind
 from eirkit.tasks.task import Payload
+from eirkit.validity import EndedText
 
 SUBMITTED: dict[int, Payload] = {1: (5,), 2: (6,), 10: (7,)}
 LATE = 0.02  # seconds: short, and far above what a built-in needs
@@ -88,6 +89,22 @@ def test_what_comes_back_is_cut_and_its_length_is_known():
     assert made.passages == ("A_1 = 5", "x" * LONGEST_PASSAGE, *["y"] * (SEARCH_LIMIT - 2))
     assert made.returned_characters == 7 + LONGEST_PASSAGE + 9 + SEARCH_LIMIT
     assert (made.lacking, made.latency_seconds) == ((), 2.5)
+
+
+def test_what_is_cut_still_says_that_it_has_ended():
+    old = EndedText("A_1 = 4 " + "x" * LONGEST_PASSAGE)
+    made = search(Answering(old, "A_1 = 5"))
+    assert len(made.passages[0]) == LONGEST_PASSAGE
+    assert made.passages[0].endswith(" (no longer valid)")
+    assert (made.lacking, made.stated) == ((), ())
+
+
+def test_what_has_ended_is_no_value_and_no_other_value():
+    shown = search(filled(Answering(EndedText("A_1 = 4", "2031-01-13")), A_1="A_1 = 5"))
+    assert (shown.lacking, shown.held, shown.stated) == ((1,), (1,), ()), "nobody took the old value for the new one"
+    assert search(Answering("A_1 = 4")).stated == ((1, ("4",)),), "without the mark it is another value"
+    doubted = search(Answering(EndedText("A_1 = 5")))
+    assert (doubted.lacking, doubted.uncertain) == ((), (1,)), "it came back, as one that does not hold"
 
 
 def test_a_record_behind_the_cut_has_not_come_back():

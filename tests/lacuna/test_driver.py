@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from itertools import count
 
 import pytest
@@ -14,7 +15,8 @@ from eirkit.agents.models.reference import make_reference
 from eirkit.agents.session import ActionTaken, Decision
 from eirkit.agents.telemetry import Consultation, Exchange, Trace
 from eirkit.errors import InfrastructureError, PluginError
-from tests.lacuna.sessions import controlled, managed, play, run_reference, task_of
+from eirkit.validity import EndedText
+from tests.lacuna.sessions import accuracy, controlled, managed, play, run_reference, task_of
 
 
 class Broken:
@@ -62,6 +64,27 @@ def test_memory_calls_are_recorded_with_their_time_and_what_they_found():
     assert {entry.latency_seconds for entry in consulted} == {1.0}
     assert all((entry.passages == ()) == (entry.call.verb == "write") for entry in consulted)
     assert all(entry.call.text in entry.passages[0] for entry in consulted if entry.passages)
+
+
+class Superseding(KeyValue):
+    """Returns with every record a value that it says was there before, or says so of the record itself."""
+
+    ends_records = False
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        found = await super().search(query, limit)
+        if self.ends_records:
+            return [EndedText(text) for text in found]
+        return [one for text in found for one in (EndedText(f"{text.partition(' = ')[0]} = 1"), text)][:limit]
+
+
+def test_an_agent_believes_a_record_beside_what_has_ended_and_none_that_has_ended_itself():
+    task, memory = task_of("store-recall", n=12), Superseding()
+    assert accuracy(task, run_reference("recoverer", managed(task, "external", 1), memory)) == 1
+    memory.ends_records = True
+    trace = run_reference("recoverer", managed(task, "external", 1), memory)
+    assert accuracy(task, trace) < 1
+    assert not any(one.lacking or one.stated for one in trace.consultations), "it came back, though not as valid"
 
 
 def test_a_session_that_needs_a_memory_gets_one_or_fails():

@@ -84,6 +84,22 @@ def test_every_missing_result_has_one_fate(fate, consultations, fetched, follows
     assert {name: count for name, count in found.fates.items() if count} == {fate: 1}
 
 
+@pytest.mark.parametrize(
+    ("fate", "later"),
+    [
+        ("not_found", [replace(searched(), t=STEP + 2)]),  # came back without a new write: late, not lost
+        ("not_found", [replace(searched(lacking=(WANTED,), held=(WANTED,)), t=STEP + 2)]),
+        ("not_stored", [replace(searched(lacking=(WANTED,)), t=STEP + 2)]),
+        ("not_stored", [replace(searched(uncertain=(WANTED,)), t=STEP + 2)]),
+        ("not_stored", [replace(searched(sought=(4,)), t=STEP + 2)]),
+        ("not_stored", [written(t=STEP + 1), replace(searched(), t=STEP + 2)]),  # written again meanwhile
+    ],
+)
+def test_a_record_that_comes_back_later_was_late_and_not_lost(fate, later):
+    calls = [written(), searched(lacking=(WANTED,)), *later]
+    assert count_fates([decision()], [verdict(False)], calls).fates[fate] == 1
+
+
 def test_every_fate_has_a_case():
     assert {fate for fate, *_ in CASES} | {"returned"} == set(FATES)
 

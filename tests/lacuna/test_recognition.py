@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from eirkit.agents.wording import read_wording, recognise, records_in
+from eirkit.validity import EndedText
 
 # {a} and {b} are labels, {x} and {y} their values.
 ONE = [
@@ -162,6 +163,14 @@ def test_of_several_texts_the_first_or_the_last_counts():
         assert recognise(texts, {7: (right,)}, best_first=best_first).present == {7}
         beside = recognise(texts, {7: (other,)}, best_first=best_first)
         assert (beside.present, beside.uncertain, dict(beside.stated)) == (set(), {7}, {7: (str(right),)})
+
+
+@pytest.mark.parametrize("until", ["", "2031-01-13"])
+def test_a_text_that_has_ended_does_not_count_and_only_its_own_value_stays_uncertain(until):
+    ended = EndedText("A_7 = 42. It was A_8 = 9\nand A_9 = 3", until)
+    for best_first in (True, False):
+        found = recognise((ended, "A_7 = 43"), {7: (43,), 8: (9,), 9: (4,)}, best_first=best_first)
+        assert (found.present, found.uncertain, dict(found.stated)) == ({7}, {8}, {})
 
 
 def test_what_is_stated_instead_is_kept_as_it_was_written():

@@ -15,6 +15,7 @@ from eirkit.errors import SpecError
 from eirkit.findings import statistics
 from eirkit.findings.statistics import (
     bootstrap,
+    bootstrap_mean,
     mcnemar,
     permuted_difference,
     ranks,
@@ -28,15 +29,6 @@ ROUNDING = 1e-12  # sums of a few dozen terms of size one
 
 group = st.lists(st.integers(0, 3).map(float), min_size=1, max_size=3)
 small = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=7)
-
-
-def bootstrap_mean(values, clusters):
-    """Return the mean of values with an interval over their clusters."""
-    rows = {}
-    for value, cluster in zip(values, clusters, strict=True):
-        rows.setdefault(cluster, []).append(value)
-    sums, counts = (np.array([measure(one) for one in rows.values()]) for measure in (math.fsum, len))
-    return bootstrap(lambda chosen: float(sums[list(chosen)].sum() / counts[list(chosen)].sum()), len(rows))
 
 
 def test_mcnemar_by_hand():

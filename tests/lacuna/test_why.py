@@ -11,6 +11,7 @@ import pytest
 
 from eirkit.cli import run as command_line
 from eirkit.findings.fates import Lookups, recorded_consultations
+from eirkit.findings.why import NeededInput, WhyCard
 from eirkit.runs.store import RUNS, read_events, scan_runs
 from eirkit.selftest.behaviour import FATES_COMPARED, observe
 from eirkit.selftest.catalogue import choose
@@ -233,6 +234,21 @@ def test_a_cut_conversation_is_said_to_be_cut(tmp_path):
             else:
                 assert one.name not in prompts[t]
     assert seen == {"yes", "no; cut off"}
+
+
+def test_of_two_statements_a_card_says_which_was_shown():
+    def needed(name, **found):
+        return NeededInput(name, None, (), **found)
+
+    card = WhyCard(3, False, "Harrow", "Mira", "state_supply", "missing", (), None, "word_not_returned", asked="Where?")
+    for first, second, said in (
+        ({"rank": 2}, {}, "Of what it needed, this was shown: 'one'; and this was not: 'two'."),
+        ({}, {"in_context": True}, "Of what it needed, this was shown: 'two'; and this was not: 'one'."),
+        ({}, {}, None),
+        ({"rank": 1}, {"rank": 2}, None),
+    ):
+        one = replace(card, inputs=(needed("'one'", **first), needed("'two'", **second)))
+        assert [line for line in one.sentences() if line.startswith("Of what")] == ([] if said is None else [said])
 
 
 def test_a_card_is_plain_data(tmp_path):

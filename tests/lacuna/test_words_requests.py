@@ -13,6 +13,7 @@ from eirkit.agents.models.word_notes import StatementReader, WordFacts
 from eirkit.tasks.words.language import load_language
 from eirkit.tasks.words.reading import hear_passages, learn
 from eirkit.tasks.words.world import WorldQuestion
+from eirkit.validity import EndedText
 
 ENGLISH = load_language()
 TODAY = date(2031, 2, 3).toordinal()
@@ -38,6 +39,19 @@ def test_what_is_said_to_have_ended_is_no_longer_so_and_was_so_before():
     assert ask(alone, "before") == "Kalvex"
     assert (ask(both), ask(both, "before")) == ("Hudrim", "Kalvex")
     assert ask(known(old.partition(" (")[0])) == "Kalvex", "without the mark it still holds"
+
+
+def test_an_end_without_a_day_unsettles_what_was_said_and_nothing_later():
+    old, new, again = (
+        EndedText("[2031-01-06] Mira Zorneb drinks Kalvex tea."),
+        "[2031-01-13] Mira Zorneb now drinks Hudrim tea.",
+        "[2031-01-20] Mira Zorneb now drinks Kalvex tea.",
+    )
+    assert ask(known(old)) is None
+    assert (ask(known(new, old)), ask(known(new, old, again))) == ("Hudrim", "Kalvex")
+    undated = "Mira Zorneb drinks Kalvex tea."
+    assert (ask(known(undated)), ask(known(EndedText(undated)))) == ("Kalvex", None)
+    assert ask(known(EndedText(undated, "2031-01-13"))) is None
 
 
 def test_an_end_empties_sets_and_unsettles_counts():

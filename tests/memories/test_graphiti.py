@@ -10,6 +10,7 @@ from eirkit.agents.memory import Item, MemorySystem
 from eirkit.agents.stores.memory_factory import check_plan
 from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import UnknownNameError, UsageError
+from eirkit.validity import EndedText
 from tests.memories.stories import held, needs, opened, run
 
 CALLS_A_WRITE = 4  # entities, their resolution, facts, their resolution; the first in a graph has nothing to resolve
@@ -49,7 +50,8 @@ def test_a_changed_record_supersedes_the_earlier_one():
 
     found, kept, episodes = opened(change, "graphiti", min_score=0)
     assert "A_01 = 1111" in found
-    assert "A_01 = 1000 (no longer)" in found, "it returns what has ended as well, and says so"
+    ended = [text for text in found if isinstance(text, EndedText)]
+    assert ended == ["A_01 = 1000 (no longer valid)"], "it returns what has ended as well, and says so"
     assert kept == "A_01 = 1111"
     assert episodes == 3, "a temporal graph keeps what it was told before"
 

@@ -126,6 +126,20 @@ def test_the_rescue_of_a_memory_that_was_not_chosen_is_left_out(sweep):
     assert chosen_cells(whole, read_pivot((), "", "", (f"h={first['h']}",))).evidence == tuple(evidence)
 
 
+@pytest.mark.parametrize(("command", "of"), [("rescue", "task"), ("probe", "task"), ("capability", "tasks")])
+def test_an_experiment_on_tasks_of_another_size_is_left_out(sweep, command, of):
+    whole = read_sweep(sweep)
+    rows = [{**whole.rows[0], "m": m, "cell": str(m)} for m in (4, 8)]
+    shared = {"models": MODELS, "truth": "true", "h": rows[0]["h"], "policy": "window", "managed": False}
+    tasks = [{"workload": rows[0]["workload"], "m": m} for m in (4, 8)]
+    asked = [{**shared, of: [task] if of == "tasks" else task} for task in tasks]
+    evidence = tuple(Evidence(command, sweep, {"settings": one}, {}) for one in asked)
+    whole = replace(whole, rows=tuple(rows), evidence=evidence)
+    found = chosen_cells(whole, read_pivot((), "", "", ("m=8",)))
+    assert found.evidence == (evidence if command == "capability" else evidence[1:])
+    assert chosen_cells(whole, read_pivot((), "", "", ("workload=stepwise-sum",))).evidence == evidence
+
+
 def test_only_sweeps_are_laid_out(tmp_path):
     with pytest.raises(UsageError, match="is no sweep"):
         pivoted_page(_analysis(tmp_path), (), Pivot())

@@ -26,7 +26,7 @@ from eirkit.show.viewer.heat import Layout, heat
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.prompts import SpokenRun
 from eirkit.show.viewer.routes import Viewer
-from eirkit.show.viewer.run_index import RunIndex
+from eirkit.show.viewer.run_index import RunIndex, row_of
 from eirkit.show.viewer.tables import Query
 from tests.report.folders import command, make_managed, make_probe, make_remembered, make_rescue, make_sweep
 
@@ -111,6 +111,15 @@ def test_a_run_under_a_memory_has_its_name(remembered):
     document = viewer(remembered).answer("/api/run", {"at": ["native"], "run": [record["run"]]})
     assert document["words"] == "control, broken-drops, reference/recoverer, h = 3"
     assert document["units"] == {"task": "task", "step": "step", "outcome": "step"}
+
+
+def test_a_run_in_words_has_its_preset_and_no_sizes_of_other_tasks(remembered):
+    record = records(remembered / "native")[0]
+    task = {**record["task"], "workload": "words", "preset": "small"}
+    row = row_of({**record, "task": task, "words": {"fates": {}}}, None)
+    assert (row["workload"], row["preset"]) == ("words", "small")
+    assert [row.get(name) for name in ("n", "m", "slots", "lookback", "fan_in", "digits", "k")] == [None] * 7
+    assert row_of(record, None)["m"] == record["task"]["m"]
 
 
 def test_what_a_memory_brought_and_nobody_kept_is_said_in_one_line(tmp_path):

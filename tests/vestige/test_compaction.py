@@ -120,6 +120,13 @@ def test_two_breaks_are_judged_apart() -> None:
     assert [cost.kind for cost in break_costs(run, (first, second), words)] == ["compaction", "clear"]
 
 
+def test_breaks_without_a_turn_between_are_one_row_that_counts_them() -> None:
+    last = turn(2, (), (), "compaction")
+    run = of_turns([turn(1), replace(last, recorded=replace(last.recorded, earlier_breaks=("clear", "compaction")))])
+    [cost] = break_costs(run, (), words)
+    assert (cost.kind, cost.compactions, cost.clears) == ("compaction", 2, 1)
+
+
 def test_many_breaks_take_linear_work() -> None:
     # 2,000 breaks over one large file: a scan of the whole past at each would take minutes.
     turns = [turn(1, (FileRead("a.py", content=A * 200),))]
@@ -289,6 +296,15 @@ def test_one_grep_hit_is_not_a_reading_of_the_file() -> None:
     state, cost = after(None, turn(3, (hit,)))
     assert (cost.dropped_tokens, cost.reread_dropped_tokens, cost.never_reread_tokens) == (100, 10, 90)
     assert (state.fate, state.reread_tokens) == ("reread", words(LINES[3]))
+
+
+def test_a_line_that_was_edited_unread_is_not_among_those_never_read_again() -> None:
+    # Two of ten lines are shown again, and an edit replaces a third one.
+    part = FileRead("a.py", lines={1: LINES[0], 2: LINES[1]})
+    edit = FileWrite("a.py", removed=f"{LINES[4]}\n", added="other\n")
+    state, cost = after(None, turn(3, (part,)), turn(4, (), (edit,)))
+    assert (cost.reread_dropped_tokens, cost.overwritten_tokens, cost.never_reread_tokens) == (20, 10, 70)
+    assert (state.fate, state.edited_tokens, cost.overwritten_files) == ("reread", 10, 0)
 
 
 def test_a_file_edited_and_then_shown_by_one_turn_was_edited_unread() -> None:

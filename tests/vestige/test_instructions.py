@@ -62,6 +62,38 @@ def test_what_the_user_asked_for_afterwards_breaks_no_rule() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "later"),
+    [
+        (RULE, "You may change config/prod.yaml now."),
+        ("Do not push.", "ok, you can push the branch"),
+        ("Always run the whole test suite before you answer.", "Forget the rule about the test suite."),
+    ],
+)
+def test_a_rule_that_the_user_took_back_is_not_dropped(rule: str, later: str) -> None:
+    end = step(3, broken="compaction", carried="Nearly done.")
+    assert instruction_fates(of_turns([step(1, asked=rule), step(2, asked=later), end])) == ()
+    kept = of_turns([step(1, asked=rule), step(2, asked="You can run it."), end])
+    assert [one.survival for one in instruction_fates(kept)] == ["gone"]
+
+
+@pytest.mark.parametrize(
+    ("met", "edited", "is_broken"),
+    [
+        ((), "config.py", True),
+        ((), "deploy/config.py", False),
+        (("config.py", "deploy/config.py"), "deploy/config.py", False),
+        (("config.py", "deploy/config.py"), "config.py", True),
+        (("deploy/config.py",), "deploy/config.py", True),  # the only file of this name that was spoken of
+    ],
+)
+def test_a_bare_name_is_the_file_at_the_root_or_the_only_one_met(
+    met: tuple[str, ...], edited: str, is_broken: bool
+) -> None:
+    turns = [step(1, met), step(2, asked="Never touch config.py."), step(3, broken="compaction", carried="Go on.")]
+    assert (only(of_turns([*turns, step(4, (edited,))])).broken_turn == 4) is is_broken
+
+
+@pytest.mark.parametrize(
     ("asked", "command", "is_broken"),
     [
         ("Do not push.", "git add -A && git push origin main", True),

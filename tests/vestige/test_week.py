@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 from collections import Counter
@@ -142,6 +143,10 @@ def test_a_project_is_chosen_by_its_name_or_folder(home: Path) -> None:
     assert [row["project"] for row in by_name["projects"]] == ["/work/notes"]
     assert by_name["total"] == by_path["total"]
     assert week("--project", "nowhere")["total"]["responses"] == 0
+    done = CliRunner().invoke(ROOT, ["week", "--until", UNTIL, "--project", "nowhere"], catch_exceptions=False)
+    told = " ".join(done.stdout.split())
+    assert "Projects with responses then: site, shop" in told
+    assert told.endswith("--project site")
 
 
 def test_logs_elsewhere(home: Path) -> None:
@@ -153,6 +158,20 @@ def test_logs_elsewhere(home: Path) -> None:
     assert {row["agent"]: row["tokens"] for row in found["agents"]} == {
         agent: expected[agent] for agent in ("claude-code", "codex")
     }
+
+
+@pytest.mark.parametrize("agent", [".claude/projects", ".codex/sessions"])
+def test_sessions_that_were_appended_to_one_file_keep_their_tokens_and_projects(home: Path, agent: str) -> None:
+    first = max((home / agent).rglob("*.jsonl"), key=lambda log: log.stat().st_size)
+    other = first.with_name(f"{first.stem}-other.jsonl")
+    told = first.read_text().replace('"/work/', '"/other/')
+    other.write_text(re.sub(r'"(id|\w*[uU]uid|sessionId|tool_use_id)": ?"', r'"\1": "other-', told))
+    before = week()
+    first.write_bytes(first.read_bytes() + other.read_bytes())
+    other.unlink()
+    after = week()
+    assert [after[key] for key in ("total", "projects")] == [before[key] for key in ("total", "projects")]
+    assert any(row["project"].startswith("/other/") for row in after["projects"])
 
 
 def test_a_log_that_cannot_be_read_is_named(home: Path) -> None:
@@ -226,6 +245,9 @@ def test_the_page_is_written(home: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(ROOT, ["week", "--until", UNTIL, "--html", str(page)], catch_exceptions=False)
     assert done.exit_code == 0
     assert "parser.py" in page.read_text()
+    title = re.search("<h1>(.*)</h1>", page.read_text())
+    assert title is not None
+    assert title[1].endswith("2026-&#8288;11-&#8288;16"), "a line ends inside a date"
 
 
 def test_a_home_without_agents(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
 """Reads the answer in a reply that is no command: JSON, `\\boxed{}`, a sentence, `ANSWER: words`; or one taken back.
 
-A reply counts only if it states one value of the current step. Two different values, a value of another step, a range
-or an expression are no answer: the step stays unanswered rather than being answered by a guess. The kinds of
-statements are tried from the most to the least explicit, and the first that occurs decides.
+A reply counts only if it states one value of the current step. Two different values, a value of another step, a range,
+an expression, a condition or a change of mind are no answer: the step stays unanswered rather than being answered by a
+guess. The kinds of statements are tried from the most to the least explicit, and the first that occurs decides.
 """
 
 from __future__ import annotations
@@ -12,26 +12,35 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from eirkit.agents.languages import REPLACES, STEP, stated_elsewhere
 from eirkit.agents.wording import plain_digits
 from eirkit.tasks.task import Payload
 
 # The answer in words to a question about a conversation.
 _WORDED = re.compile(r"^[ \t>*`_#\-]*ANSWER\b[ \t*_`]*:?[ \t*_`]*(.*)$", re.IGNORECASE | re.MULTILINE)
+# A line below it that begins by taking it back; other lines may be what a standing instruction demands.
+_WORDED_BACK = re.compile(
+    r"^[ \t>*`_#\-]*(?:wait,? no|no,? wait|scratch that|correction|oops|on second thoughts?)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
 LONGEST_ANSWER = 65_536  # characters that are read, from the end
+_FAR = 400  # characters back to which a condition is looked for
 _OWN, _OTHER = "\ue000", "\ue001"  # stand for labels, so that their digits are not taken for values
-_LABEL = re.compile(r"\b(?:A_?\{?|step[ _]?#?)0*([0-9]{1,6})\}?(?![0-9])", re.ASCII | re.IGNORECASE)
+_LABEL = re.compile(
+    rf"(?:\b(?:A_?\{{?|step[ _]?#?)|(?:{STEP}) ?|第 ?)0*([0-9]{{1,6}})\}}?(?![0-9])", re.ASCII | re.IGNORECASE
+)
 _FENCE = re.compile(r"```[a-z]*\n?|\\[\[\]()]|\\(?:text(?:bf)?|math(?:bf|rm))\b|[*`$]", re.ASCII | re.IGNORECASE)
 _TAG = re.compile(r"<(/?)(?:final_?)?answer>", re.ASCII | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
 _MOST_OBJECTS = 200  # of one reply
 _BOXED = re.compile(r"\\boxed ?\{([^{}]*)\}")
-_OWN_RECORD = re.compile(rf"{_OWN}[ \t\"']*(?:=|:|is\b|->|\u2192)([^\n]*)")
+_OWN_RECORD = re.compile(rf"{_OWN}[ \t\"']*(?:=|:|is\b|->|\u2192)(?=([^\n]{{0,999}}))")
 # The command after other words on its line.
 _IN_LINE = re.compile(
     r"^([^\n]*?)\bANSWER[ \t]+(?:step ?|t ?= ?|A_)?0*([0-9]{1,6})[ \t:=,]+([0-9\[(][^\n]*)", re.ASCII | re.MULTILINE
 )
 _STATED = re.compile(
-    rf"\b(?:answer|result|solution)s?\b([^\n.0-9{_OTHER}]{{0,60}}?)(?:\bis\b|\bare\b|:|=|->|\u2192)([^\n]*)",
+    rf"\b(?:answer|result|solution)s?\b([^\n.0-9{_OTHER}]{{0,60}}?)(?:\bis\b|\bare\b|:|=|->|\u2192)(?=([^\n]{{0,999}}))",
     re.IGNORECASE,
 )
 _FOUND = re.compile(
@@ -41,14 +50,14 @@ _FOUND = re.compile(
 )
 _TAKES_BACK = re.compile(
     r"\b(?:(?:that|this|it)(?: is|['\u2019]s| was)(?: wrong| incorrect| not right| a mistake)"
-    r"|(?:that|this|it) should (?:be|have been)|i (?:was wrong|made an? (?:mistake|error)|meant)"
-    r"|my mistake|correction|corrected|oops|on second thoughts?|wait,? no|no,? wait)\b",
+    r"|(?:that|this|it) should (?:be|have been)|i (?:was wrong|made an? (?:mistake|error)|meant)|or rather|make that"
+    r"|my mistake|correction|corrected|edit(?=:)|oops|on second thoughts?|wait,? no|no,? wait)\b",
     re.IGNORECASE,
 )
 # A request to ignore the answer, and nothing else: "I can ignore that record 3 was dropped" and "ignore this line" are
 # about something else.
 _WITHDRAWS = re.compile(
-    r"\bscratch that\b|\banswer(?: above)? (?:is|was) (?:withdrawn|retracted)\b"
+    r"\b(?:scratch|strike) that\b|\banswer(?: above)? (?:is|was) (?:withdrawn|retracted)\b"
     r"|\bi (?:withdraw|retract) (?:my|the|that|this)(?: above| last| previous)? answer\b"
     r"|(?:^|[^\w\s] ?|\bplease )(?:disregard|ignore|withdraw|retract) (?:that|this|it|the above"
     r"|(?:that|this|my|the above)(?: last| previous)? answer|the (?:last|previous) answer|the answer above)"
@@ -60,16 +69,31 @@ _THINKS_AGAIN = re.compile(
     r"\b(?:actually|wait|hmm|sorry|instead|let me|misread|miscounted|re-?(?:check|calculat|comput)\w*)\b", re.IGNORECASE
 )
 # How a check of the answer ends in another one; "the previous result was: 4" and "adding both gives 8" are steps of it.
+_FINAL = r"(?:final|correct(?:ed)?|right|actual|new|revised)"
 _ENDS_IN = re.compile(
-    r"\b(?:(?:final|correct(?:ed)?|right|actual|new|revised) (?:answer|result|value|sum) ?"
-    r"|(?:so|thus|hence|therefore),? it )(?:is\b|should be\b|:|=)([^\n]*)",
+    rf"\b(?:{_FINAL} (?:answer|result|value|sum) ?|(?:so|thus|hence|therefore),? it )"
+    r"(?:is\b|should be\b|:|=)(?=([^\n]{0,999}))",
     re.IGNORECASE,
 )
-_WHOLE_LINE = re.compile(r"^[ \t>#\-]*(?:the )?answer ?(?:is\b|:|=)([^\n]*)", re.IGNORECASE | re.MULTILINE)
-_SUPPOSED = re.compile(r"\b(?:if|suppos(?:e|ing))\b", re.IGNORECASE)
-_UNREAL = re.compile(r"\b(?:would|were)\b", re.IGNORECASE)
+# Another answer on a line of its own, after the one that counts.
+_WHOLE_LINE = re.compile(
+    rf"^[ \t>#\-]*(?:the )?(?:{_FINAL} )?answer ?(?:is\b|:|=)([^\n]*)", re.IGNORECASE | re.MULTILINE
+)
+_EITHER = re.compile(r"\s*[0-9][0-9,]*+ or [0-9]")
+_IF = re.compile(rf"\b(?:if|unless|suppos(?:e|ing)|assuming|provided (?:that\b|[{_OWN}{_OTHER}]))", re.IGNORECASE)
+_SUPPOSES = re.compile(r"\W*(?:(?:let us|let's|please) )?(?:suppose|assume|imagine)\b", re.IGNORECASE)
+_NOT_THIS = re.compile(r"\b(?:wrong|incorrect|previous|earlier|last|old|example(?:'s)?|sample)\s*\Z", re.IGNORECASE)
+_OF_BEFORE = re.compile(r"\b(?:previous|earlier|last|first) (?:step|one|answer)\b", re.IGNORECASE)
 _COMPARED = re.compile(r"[0-9] (?:more|less|fewer|larger|smaller|greater|higher|lower) than\b", re.IGNORECASE)
 _EXAMPLE = re.compile(r"\b(?:example|for instance|e\.g\b|such as)", re.IGNORECASE)
+# What in the words after a value makes it no answer, up to those that give a reason for it.
+_REASON = re.compile(r"\b(?:because|since|as|using|from|via|after|given|by)\b", re.IGNORECASE)
+_UNDONE = re.compile(
+    r"\b(?:if|unless|assuming|provided|or|otherwise|maybe|perhaps|possibly|probably|wrong|incorrect"
+    rf"|at (?:most|least))\b|\?|^[^,;(]*{_OTHER}",
+    re.IGNORECASE,
+)
+_CONTRAST = re.compile(r", (?:and )?not [0-9][0-9,]*+$")
 _DOUBT = re.compile(r"\b(?:not|cannot|unable|unknown|missing|unsure|maybe|perhaps|if|or|either)\b|n't\b", re.IGNORECASE)
 # A value is followed by nothing, by a remark in parentheses, or by words that contain no further number.
 _VALUES = re.compile(
@@ -85,12 +109,27 @@ _STEP_KEYS = ("t", "step", "id", "label")
 _VALUE_KEYS = ("answer", "final_answer", "value", "values", "v", "result")
 
 
-def find_answer(text: str, t: int, width: int) -> Payload | None:
-    """Return the values that a reply states for step t; None if it states none, or not one alone.
+def find_answer(text: str, t: int, width: int, q: int) -> Payload | None:
+    """Return the values that a reply states for step t; None if it states none, or not one alone, or takes it back.
 
     Args:
         width: the number of values of an answer.
+        q: every value of an answer is below it.
     """
+    text = text[-LONGEST_ANSWER:]
+    values = _find_stated(text, t, width)
+    if values is None or (again := _again(text)) is None or _find_stated(text[: again.start()], t, width) is None:
+        return values
+    return None if is_taken_back(text[again.start() :], t, values, q) else values
+
+
+def _again(text: str) -> re.Match[str] | None:
+    """Return where a text first speaks of an answer before it."""
+    found = [one for pattern in (_TAKES_BACK, _WITHDRAWS, _THINKS_AGAIN, REPLACES) if (one := pattern.search(text))]
+    return min(found, key=lambda one: one.start(), default=None)
+
+
+def _find_stated(text: str, t: int, width: int) -> Payload | None:
     plain, masked = _prepared(text, t)
     kinds: tuple[Callable[[], Iterator[Payload | None]], ...] = (
         lambda: _in_json(plain, t, width),
@@ -98,6 +137,7 @@ def find_answer(text: str, t: int, width: int) -> Payload | None:
         lambda: _in_line(plain, t, width),
         lambda: _stated(_OWN_RECORD, masked, width),
         lambda: _stated(_STATED, masked, width),
+        lambda: (values_in(digits, width) for digits in stated_elsewhere(masked, _OTHER)),
         lambda: _alone(masked, width),
         lambda: _in_a_sentence(masked, width),
     )
@@ -114,17 +154,22 @@ def is_taken_back(rest: str, t: int, values: Payload, q: int) -> bool:
     if _WITHDRAWS.search(rest[-LONGEST_ANSWER:]):
         return True
     width, (plain, masked) = len(values), _prepared(rest, t)
-    if _TAKES_BACK.search(plain):
-        numbers = readings(_LABEL.sub("", plain))
-        if not any({t, *values}.issuperset(one for one in reading if one < q) for reading in numbers):
+
+    def has_others(said: str) -> bool:
+        return not any({t, *values}.issuperset(one for one in numbers if one < q) for numbers in readings(said))
+
+    if _TAKES_BACK.search(plain) and has_others(_LABEL.sub("", plain)):
+        return True
+    if any(has_others(one) for one in REPLACES.findall(masked)):
+        return True
+    own = "\n".join([line for line in masked.split("\n") if _OTHER not in line])  # what is said of no other step
+    kinds = [_in_line(plain, t, width), _in_json(plain, t, width), _in_box(own, width)]
+    if _OTHER not in masked:
+        kinds.append(_stated(_WHOLE_LINE, masked, width))
+        if any(_EITHER.match(one) and has_others(one) for one in _WHOLE_LINE.findall(masked)):
             return True
-    kinds = [_in_line(plain, t, width)]
     if _THINKS_AGAIN.search(plain):
-        own = "\n".join([line for line in masked.split("\n") if _OTHER not in line])  # what is said of no other step
-        kinds += [_in_json(plain, t, width), _in_box(own, width)]
         kinds += [_stated(_OWN_RECORD, masked, width), _stated(_ENDS_IN, _without_others(masked), width)]
-        if _OTHER not in masked:
-            kinds.append(_stated(_WHOLE_LINE, masked, width))
     # The last one of a kind is what the reply arrives at.
     last = [found[-1] for kind in kinds if (found := [one for one in kind if one is not None and max(one) < q])]
     return any(one != values for one in last)
@@ -143,7 +188,7 @@ def _prepared(text: str, t: int) -> tuple[str, str]:
 
 def _without_others(masked: str) -> str:
     """Return the sentences of a text that name no other step."""
-    return "\n".join([one for one in re.split(r"[.!?;]\s|\n", masked) if _OTHER not in one])
+    return "\n".join([one for one in _sentences(masked) if _OTHER not in one])
 
 
 def readings(digits: str) -> tuple[Payload, Payload]:
@@ -196,30 +241,47 @@ def _in_object(document: Mapping[str, Any], t: int, width: int) -> Iterator[Payl
 def _stated(pattern: re.Pattern[str], masked: str, width: int) -> Iterator[Payload | None]:
     """Yield the values after what introduces them; `= 12 + 30 = 42` states 42, and a formula without a value none."""
     for found in pattern.finditer(masked):
-        rest = _SENTENCE.split(found.groups()[-1])[0].replace(_OWN, "").replace(_OTHER, "")
-        line = masked.rfind("\n", 0, found.start()) + 1
-        before = _last_sentence(masked[line : found.start(found.lastindex or 0)])
-        if _COMPARED.search(rest) or (_SUPPOSED.search(before) and _UNREAL.search(before)):
+        words = _CONTRAST.sub("", _SENTENCE.split(found.groups()[-1])[0])
+        rest = words.replace(_OWN, "").replace(_OTHER, "")
+        if _COMPARED.search(rest) or _is_doubted(masked, found):
+            continue
+        if _UNDONE.search(_REASON.split(words.rpartition("=")[2].lstrip(f"{_OWN}{_OTHER} :*"))[0]):
             continue
         value = values_in(rest, width) or values_in(rest.rpartition("=")[2], width)
         if value is not None:
             yield value
 
 
+def _is_doubted(masked: str, found: re.Match[str]) -> bool:
+    """True if the words before a value make it depend on something, deny it, or say it of another answer."""
+    between = found.group(1) if len(found.groups()) > 1 else ""
+    if _DOUBT.search(between) or _OF_BEFORE.search(between):
+        return True
+    just_before = masked[max(0, found.start() - 20) : found.start()]
+    return _is_supposed(masked, found.end()) or _NOT_THIS.search(just_before) is not None
+
+
+def _is_supposed(text: str, end: int) -> bool:
+    """True if what follows depends on a condition in its sentence, or on what the sentence before supposes."""
+    *earlier, last = _sentences(text[max(0, end - _FAR) : end])
+    return _IF.search(last) is not None or any(_SUPPOSES.match(one) for one in earlier[-1:])
+
+
 def _in_line(plain: str, t: int, width: int) -> Iterator[Payload | None]:
     """Yield the values of commands that follow other words; None for one in doubt or of another step."""
     for before, label, rest in _IN_LINE.findall(plain):
-        first, last = _SENTENCE.split(rest)[0], _last_sentence(before)
+        first, last = _SENTENCE.split(rest)[0], _sentences(before)[-1]
         doubt = _DOUBT.search(last.rpartition(": ")[2]) or _DOUBT.search(first) or _EXAMPLE.search(last)
         yield None if int(label) != t or doubt else values_in(first, width)
 
 
-def _last_sentence(text: str) -> str:
-    return re.split(r"(?<!e\.g)[.!?;]\s", text)[-1]
+def _sentences(text: str) -> list[str]:
+    return re.split(r"(?<!e\.g)[.!?;]\s|\n", text)
 
 
 def _in_box(plain: str, width: int) -> Iterator[Payload | None]:
-    return (values_in(boxed, width) for boxed in _BOXED.findall(plain))
+    boxes = (box for box in _BOXED.finditer(plain) if not _is_supposed(plain, box.start()))
+    return (values_in(box.group(1), width) for box in boxes)
 
 
 def _alone(masked: str, width: int) -> Iterator[Payload | None]:
@@ -235,9 +297,11 @@ def _in_a_sentence(masked: str, width: int) -> Iterator[Payload | None]:
 
 
 def read_worded_answer(reply: str) -> str | None:
-    """Return what follows `ANSWER:` in a reply about a conversation, the last if there are several, else None."""
-    found = _WORDED.findall(reply)
-    return found[-1].strip() if found and found[-1].strip() else None
+    """Return what follows the last `ANSWER:` in a reply about a conversation; None if what follows takes it back."""
+    *_, last = [None, *_WORDED.finditer(reply)]
+    if last is None or _WORDED_BACK.search(reply, last.end()):
+        return None
+    return last[1].strip() or None
 
 
 def without_marker(reply: str) -> str:

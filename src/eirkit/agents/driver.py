@@ -34,6 +34,7 @@ from eirkit.agents.wording import recognise
 from eirkit.errors import InfrastructureError, StoreError
 from eirkit.registry import attribute
 from eirkit.tasks.task import Payload
+from eirkit.validity import cut_passage
 
 T = TypeVar("T")
 
@@ -73,7 +74,7 @@ async def consult(
     returned = len("".join(texts))
     passages = tuple(texts[:SEARCH_LIMIT])
     if returned > LONGEST_PASSAGE:
-        passages = tuple([text[:LONGEST_PASSAGE] for text in passages])
+        passages = tuple([cut_passage(text, LONGEST_PASSAGE) for text in passages])
     if not call.steps:
         return Consultation(t, call, passages, took, returned)
     lacking, stated, uncertain = lacking_in(call, passages, records)
@@ -113,7 +114,7 @@ async def _converse(
     found = await call_with_timeout(seconds, "recall", memory.recall, call.text, call.at, SEARCH_LIMIT)
     took = clock() - start
     texts = check_passages(found)
-    passages = tuple(text[:LONGEST_PASSAGE] for text in texts[:SEARCH_LIMIT])
+    passages = tuple(cut_passage(text, LONGEST_PASSAGE) for text in texts[:SEARCH_LIMIT])
     return Consultation(t, call, passages, took, sum(map(len, texts)))
 
 

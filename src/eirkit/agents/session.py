@@ -137,7 +137,7 @@ class Session(ABC):
 
     def standing(self, reply: Reply, answer: Answer, only_answers: bool = True) -> Answer | Fault:
         """Return the last answer of a reply, unless the reply goes on to call it wrong and to give another value."""
-        if reply.calls or len(reply.text) < SHORT:
+        if reply.calls or (len(reply.text) < SHORT and "\n" not in reply.text):
             return answer
         if not is_taken_back(after_answer(reply, only_answers), answer.t, self._values(answer), self.task.spec.q):
             return answer
@@ -145,7 +145,7 @@ class Session(ABC):
 
     def stated(self, reply: Reply, t: int) -> Answer | None:
         """Return the answer that a reply without a usable command states for step t in other words, if there is one."""
-        values = None if reply.calls else find_answer(spoken_part(reply), t, self.task.width)
+        values = None if reply.calls else find_answer(spoken_part(reply), t, self.task.width, self.task.spec.q)
         return None if values is None else Answer(t, values)
 
 
@@ -249,7 +249,7 @@ def unanswered(reply: Reply, missing: Iterable[int]) -> Fault:
     return Fault("malformed", "no ANSWER line")
 
 
-SHORT = 20  # characters of a reply that has no room for more than an answer
+SHORT = 20  # characters of a line that has no room for more than an answer
 MOST_CALCULATIONS = 4  # per step; after that the reply is final
 
 _CALCULATE = re.compile(r"^[ \t>*`_#\-]*CALCULATE\b[ \t:]*([^\n]*)$", re.ASCII | re.IGNORECASE | re.MULTILINE)

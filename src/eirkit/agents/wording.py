@@ -6,8 +6,8 @@ negated or computed (`A_7 = 3 + 4`) is stated without certainty, and a number th
 of other scripts count as ours.
 
 The value of a record is *present* if its label is stated with it. It is *uncertain* if it occurs without its label,
-hedged, or beside another value of the same label that counts more; then nothing may be said about its loss. Otherwise
-it is absent.
+hedged, marked as ended, or beside another value of the same label that counts more; then nothing may be said
+about its loss. Otherwise it is absent.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from unicodedata import decimal
 
 from eirkit.facts import fact
 from eirkit.tasks.task import Payload
+from eirkit.validity import split_ended
 
 _CANONICAL = re.compile(r"A_([0-9]{1,6}) = ([0-9]{1,20}(?: [0-9]{1,20})*)")
 _NUMBER = r"[0-9]{1,3}(?:[,_'’\u00a0\u2009\u202f][0-9]{3})+|[0-9]{1,20}"
@@ -82,6 +83,7 @@ class Wording:
     loose: frozenset[int] = frozenset()  # numbers that belong to no label
     spelt: frozenset[int] = frozenset()  # labels whose value seems to be spelt in words, or in no plain number
     joined: frozenset[str] = frozenset()  # digits of numbers that stand side by side and may be parts of one
+    ended: Mapping[int, tuple[Statement, ...]] = field(default_factory=dict)  # by label, in lines marked as ended
 
 
 @dataclass(slots=True)
@@ -116,7 +118,11 @@ def read_wording(text: str) -> Wording:
         label = int(plain.group(1))
         said = (Statement(label, numbers, digits, numbers, False, True, frozenset()),)
         return Wording({label: said}, joined=frozenset(["".join(digits).lstrip("0")] if len(digits) > 1 else ()))
-    return _Parser(plain_digits(text)).wording()
+    holds, ended = split_ended(plain_digits(text))
+    new, old = _Parser(holds).wording(), _Parser(ended).wording()
+    return Wording(
+        new.statements, new.loose | old.loose, new.spelt | old.spelt, new.joined | old.joined, old.statements
+    )
 
 
 def labels_in(text: str) -> frozenset[int]:
@@ -329,7 +335,7 @@ def recognise(texts: Iterable[str], records: Values, *, best_first: bool = False
         deciding.update(wording.statements)
     present = frozenset([t for t, said in deciding.items() if t in records and _is_sure(said, records[t])])
     lacking = [t for t in deciding if t in records and t not in present]
-    if not lacking and not any([one.loose or one.spelt for one in wordings]):  # noqa: C419 - faster
+    if not lacking and not any([one.loose or one.spelt or one.ended for one in wordings]):  # noqa: C419 - faster
         return Recognition(present)
     stated = {t: digits for t in lacking if (digits := _digits(deciding[t][0], len(records[t])))}
     for wording in wordings:  # a text that has the right value as well does not state a wrong one
@@ -377,7 +383,7 @@ def _may_hold(wording: Wording, t: int, values: Payload) -> bool:
         return True
     if wording.joined and "".join(map(str, values)) in wording.joined:
         return True
-    said = wording.statements.get(t, ())
+    said = (*wording.statements.get(t, ()), *wording.ended.get(t, ()))
     return any(
         _matches(one, values) or (one.near | wording.loose | {*one.ungrouped}).issuperset(values) for one in said
     )

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from eirkit.errors import InputFileError, UsageError
+from eirkit.errors import UsageError
 from eirkit.findings.causes import read_errors
 from eirkit.findings.statistics import deviation, mean
 from eirkit.packages import load_vendor
@@ -24,8 +24,8 @@ FEATURE, EXTRA = "writing Inspect logs", "inspect"
 EVENTS, RECORD = "eirkit:events", "eirkit:run"  # in the store of a sample, as the solvers of inspect_ai.py leave them
 
 
-def export_logs(folder: Path, out: Path) -> dict[Path, int]:
-    """Write the logs and return the number of samples in each.
+def export_logs(folder: Path, out: Path) -> tuple[dict[Path, int], int]:
+    """Write the logs of finished runs; return the number of samples in each, and of runs that are not finished.
 
     Raises:
         UsageError: the output folder is not empty, or the sweep has no finished run.
@@ -35,21 +35,29 @@ def export_logs(folder: Path, out: Path) -> dict[Path, int]:
     manifest = read_manifest(folder)
     if not is_unused_folder(out):
         raise UsageError(f"{out} is not empty; choose another --out")
-    if not (folder / RUNS).is_file():
-        raise InputFileError(f"{folder} holds no {RUNS}; give the folder of an `eirkit lacuna run`")
     begun = datetime.fromtimestamp(start_time(folder) // SECOND, UTC)
-    cells: dict[str, list[Record]] = {}
-    for record, _ in scan_runs(folder / RUNS):
-        cells.setdefault(cell_of(record), []).append(record)
-    if not cells:
-        raise UsageError(f"{folder} holds no finished run; finish it with `eirkit lacuna run --resume {folder}`")
+    cells, missing = finished_runs(folder, manifest)
     out.mkdir(parents=True, exist_ok=True)
     written = {}
     for cell, records in cells.items():
         path = out / f"{begun:%Y-%m-%dT%H-%M-%S}+00-00_lacuna_{cell}.eval"
         log.write_eval_log(_log(log, folder, manifest, records, begun), str(path))
         written[path] = len(records)
-    return written
+    return written, missing
+
+
+def finished_runs(folder: Path, manifest: Manifest) -> tuple[dict[str, list[Record]], int]:
+    """Return the finished runs of each cell, also of a sweep whose writer was killed, and how many others are planned.
+
+    Raises:
+        UsageError: no run is finished.
+    """
+    cells: dict[str, list[Record]] = {}
+    for record, _ in scan_runs(folder / RUNS) if (folder / RUNS).is_file() else ():
+        cells.setdefault(cell_of(record), []).append(record)
+    if not cells:
+        raise UsageError(f"{folder} holds no finished run; finish it with `eirkit lacuna run --resume {folder}`")
+    return cells, manifest.runs - sum(map(len, cells.values()))
 
 
 def _log(log: Any, folder: Path, manifest: Manifest, records: Sequence[Record], begun: datetime) -> Any:

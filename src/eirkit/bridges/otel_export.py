@@ -113,6 +113,8 @@ class _SpanWriter:
             facts["tokens"] = turn.tokens
         if turn.broken is not None:
             facts |= {"broken": turn.broken, "carried": turn.carried if self.texts else ""}
+        if turn.earlier_breaks:
+            facts["earlier_breaks"] = list(turn.earlier_breaks)
         if turn.asked and self.texts:
             facts["asked"] = turn.asked
         if turn.at is not None:

@@ -156,7 +156,7 @@ def _document(data: dict[str, Any]) -> Document:
     counts = ", ".join(f"{usable[family]} of {len(data[family])} {family}" for family in FAMILIES)
     answer = f"eirkit {data['eirkit']} on Python {data['python']}: {counts} are usable."
     missing = [one["name"] for one in data["memories"] if not one["usable"] and "--install" in one["reason"]]
-    then = f"eirkit doctor --install {missing[0]}" if missing else "eirkit demo"
+    then = f"eirkit doctor --install {','.join(missing)}" if missing else "eirkit demo"
     return Document("doctor", "What is usable here", (answer,), data, (Section("", (), tables),), next=then)
 
 

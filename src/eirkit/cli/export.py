@@ -102,15 +102,17 @@ def export_inspect(folder: Path, out: Path, show: Show) -> None:
     Needs the extra eirkit[inspect].
     """
     with files_for_owner_only():
-        logs = export_logs(folder, out)
+        logs, missing = export_logs(folder, out)
     rows: list[dict[str, Cell]] = [{"file": path.name, "samples": samples} for path, samples in logs.items()]
     columns = (Column("file", "log", role="name"), Column("samples", "samples"))
     section = Section("", (), (Table("logs", f"Logs in {out}", columns, tuple(rows)),))
-    said = f"{counted(sum(logs.values()), 'sample')} in {counted(len(logs), 'log')}."
+    said = [f"{counted(sum(logs.values()), 'sample')} in {counted(len(logs), 'log')}."]
+    if missing:
+        resume = f"`eirkit lacuna run --resume {quote(str(folder))}`"
+        said.append(f"Left out: {counted(missing, 'planned run')} without a result; {resume} continues.")
     then = f"inspect view start --log-dir {quote(str(out))}"
-    show(
-        Document("export-inspect", "Export to Inspect", (said,), {"out": str(out), "logs": rows}, (section,), next=then)
-    )
+    data = {"out": str(out), "logs": rows, "unfinished": missing}
+    show(Document("export-inspect", "Export to Inspect", tuple(said), data, (section,), next=then))
 
 
 @command("otel", example="eirkit export otel out/run-1 --out out/traces.jsonl")

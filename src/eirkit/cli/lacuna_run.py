@@ -1,4 +1,4 @@
-"""`eirkit lacuna run`: runs agents under memory conditions as one sweep that can be interrupted and resumed."""
+"""`eirkit lacuna run`: runs or resumes a sweep; columns, remarks and the next command of what it prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of every command that runs agents (`--out`, `--cap-usd` …); estimates, live progress and totals it prints."""
+"""What all commands that run agents share: `--out`, `--cap-usd`, the estimate of `--dry-run`, live progress, totals."""
 
 from __future__ import annotations
 

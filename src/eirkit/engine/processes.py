@@ -1,4 +1,4 @@
-"""The default engine: worker processes on this machine that are replaced when they die.
+"""The default engine: starts, limits and replaces worker processes on this machine, and handles interrupts.
 
 A worker announces each piece before it starts it. When a worker dies, the parent therefore knows which piece was
 running: it reports that piece as lost and gives the rest of the batch to another worker. Workers that exceed the time

@@ -1,4 +1,4 @@
-"""Determines the fate of each record that a run needed from its external memory, and diagnoses the memory.
+"""Determines the fate of each record that a run needed from its external memory, pools fates over runs, diagnoses it.
 
 The store is queried by key whenever a search fails, which separates lost records from records that were not found.
 """
@@ -80,7 +80,15 @@ class Lookups:
         """Return the fate of a missing reference of a step."""
         searches, follows = self.searches.get(decision.t, ()), self._follows.get(decision.t, False)
         found = _fate(r, decision, self.writes, searches, self.own, follows)
+        if found == "not_stored" and self._came_later(r, decision.t):
+            found = "not_found"
         return "unclear" if decision.t in self._in_doubt and found not in (*RETURNED, *NOT_ASKED) else found
+
+    def _came_later(self, r: int, t: int) -> bool:
+        """True if a later search shows that the store had the record, though it was not written again."""
+        again = min((one for one, _ in self.writes[r] if one > t), default=math.inf)
+        later = (one for when, found in self.searches.items() if t < when < again for one in found)
+        return any(r in one.held or r in {*one.call.steps} - {*one.lacking, *one.uncertain} for one in later)
 
 
 def count_fates(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import permutations
 from typing import Any, Literal
@@ -144,6 +144,23 @@ def bootstrap(
     resampled = np.array([statistic(row) for block in blocks for row in below(block, trajectories).tolist()])
     low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     return Interval(statistic(range(trajectories)), float(low), float(high), level, trajectories)
+
+
+def bootstrap_mean(
+    values: Sequence[float], clusters: Sequence[Hashable], *, seed: int = 0, level: float = 0.95
+) -> Interval:
+    """Return the mean of values with an interval over their clusters, such as the trajectories they come from."""
+    order = {cluster: position for position, cluster in enumerate(dict.fromkeys(clusters))}
+    sums, counts = np.zeros(len(order)), np.zeros(len(order))
+    for value, cluster in zip(values, clusters, strict=True):
+        sums[order[cluster]] += value
+        counts[order[cluster]] += 1
+
+    def pooled(rows: Sequence[int]) -> float:
+        chosen = np.asarray(rows)
+        return float(sums[chosen].sum() / counts[chosen].sum())
+
+    return bootstrap(pooled, len(order), seed=seed, level=level)
 
 
 def ranks(values: Sequence[float]) -> Floats:

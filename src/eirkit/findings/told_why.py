@@ -1,4 +1,4 @@
-"""Explains one answer in words: when each statement that it needed was said, stored, sought and returned."""
+"""Explains one answer about a conversation: when each statement it needed was said, stored, sought and returned."""
 
 from __future__ import annotations
 

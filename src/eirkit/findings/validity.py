@@ -1,4 +1,4 @@
-"""Decides when a causal sentence is withheld: leaks, contradictions, controls that failed; and remarks on memories.
+"""Decides when a causal sentence is withheld: more guesses right than chance allows, contradictions, failed controls.
 
 A step whose input was lost can be right by chance only. If more of them are right, either the model has the information
 from elsewhere (a *leak*) or a record that was declared lost was there (a *contradiction* of the instrument); then

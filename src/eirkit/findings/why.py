@@ -95,6 +95,7 @@ class WhyCard:
             yield f"Cause: {CAUSE_MEASURES[self.cause].label}{how}."
         if self.fate is not None:
             yield f"Fate: {WORD_FATES[self.fate].label}; {WORD_FATES[self.fate].meaning}."
+            yield from self._which_came()
         yield from (one.sentence() for one in self.rests_on)
         for one in self.inputs:
             if one.fate is not None:
@@ -103,6 +104,13 @@ class WhyCard:
             began = "It began here" if not self.spread.path else f"It began at {name_steps(self.spread.origins)}"
             errors = "the errors at " + name_steps(self.spread.spoilt) if self.spread.spoilt else "no later error"
             yield f"{began}; {errors} {'follow' if len(self.spread.spoilt) > 1 else 'follows'} from it."
+
+    def _which_came(self) -> Iterator[str]:
+        """Yield which of several needed statements were shown, where only some were."""
+        came = [one.name for one in self.inputs if one.rank is not None or one.in_context]
+        lacking = [one.name for one in self.inputs if one.name not in came]
+        if came and lacking:
+            yield f"Of what it needed, this was shown: {'; '.join(came)}; and this was not: {'; '.join(lacking)}."
 
     def _outcome(self) -> str:
         what = f"Question {self.t}" if self.asked else f"Step {self.t}"
@@ -289,6 +297,8 @@ class _RecordStory:
             return "unknown: it is looked up only where a search for it fails"
         if held:
             return "yes"
+        if self.fate == "not_found":
+            return "not yet; a later search shows that it was not lost"
         return "no" + ("" if self.run.limit is None else f"; the store was held to {self.run.limit} records")
 
     def _held(self) -> bool | None:

@@ -46,7 +46,7 @@ LOG_MEASURES = MeasureGroup(
         Measure(
             "calls_understood", "calls understood", "calls of which it is known what they read and wrote", pooled="sum"
         ),
-        Measure("peak_context_tokens", "largest prompt", "the largest prompt with its reply", "tokens"),
+        Measure("peak_context_tokens", "fullest context", "the largest prompt with its reply", "tokens"),
         Measure(
             "peak_context_share",
             "window used",
@@ -199,7 +199,7 @@ BREAK_MEASURES = MeasureGroup(
     (
         Measure(
             "live_tokens",
-            "still needed",
+            "used later",
             "in context at the break, of files read or edited later, or read for the next write",
             "tokens",
             "",
@@ -209,7 +209,7 @@ BREAK_MEASURES = MeasureGroup(
         Measure(
             "dropped_tokens",
             "dropped",
-            "still needed and not in the context afterwards: the sum of the next three",
+            "used later and not in the context afterwards: the sum of the next three",
             "tokens",
             better="less",
             pooled="sum",
@@ -225,7 +225,7 @@ BREAK_MEASURES = MeasureGroup(
         Measure(
             "overwritten_tokens",
             "dropped, edited unread",
-            "dropped, in files that were edited without being read again",
+            "dropped, in files or lines that were edited before they were shown again",
             "tokens",
             better="less",
             pooled="sum",
@@ -241,7 +241,7 @@ BREAK_MEASURES = MeasureGroup(
         Measure(
             "unknown_tokens",
             "unknown",
-            "still needed, where the log does not show whether it stayed in the context",
+            "used later, where the log does not show whether it stayed in the context",
             "tokens",
             pooled="sum",
         ),

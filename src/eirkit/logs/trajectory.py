@@ -138,6 +138,11 @@ class RecordedTurn:
     rejected: bool = False  # the scaffold rejected the reply: none of its calls was executed
     asked: str = ""  # what the user asked just before this turn, which begins a segment of the session
     at: float | None = None  # when the reply came, in seconds since 1970; None: the log does not say
+    earlier_breaks: tuple[Break, ...] = ()  # since the turn before, besides `broken`, which was the last of them
+
+    def breaks(self, kind: Break) -> int:
+        """Return how many breaks of a kind came just before this turn."""
+        return self.earlier_breaks.count(kind) + (self.broken == kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The capability control: which models solve which workloads when nothing is missing.
+"""The capability control: its threshold and windows, and which models pass it when nothing is missing.
 
 Only these models support claims about lost information. The control runs cells at full information, with and without a
 calculator. The verdict is about single steps: how often an answer is right whose inputs were all shown and right.

@@ -1,4 +1,4 @@
-"""Estimates the tokens and cost of a plan by running it with a reference agent in place of the model.
+"""Estimates the tokens and cost of a plan (`--dry-run`) by running a reference agent in place of the model.
 
 No model is called. What a reference agent writes is the first assumption about output. Once a folder has paid calls,
 they replace it: their tokens for each character of a prompt, their output, and how many of them a run took.

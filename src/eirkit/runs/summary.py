@@ -1,4 +1,4 @@
-"""Summarises the folder of a sweep: one row of measures per cell, memory totals, failures and control verdicts.
+"""Computes `summary.json` of a sweep: one row of measures per cell, memory totals, failures and control verdicts.
 
 Every row shows how many of the attempted runs were scored. Failed runs are listed by kind and never count as zero. A
 cell in which every answer failed in the same way is marked as suspect. Only cells that pass the control support claims

@@ -1,4 +1,4 @@
-"""Comparison of two folders: paired differences with intervals and changed settings as data, in a sentence and a page.
+"""What `eirkit compare` shows of any two folders: differences with intervals, changed settings, its sentences.
 
 Only runs of the same task are paired; whatever cannot be paired is refused or reported.
 """

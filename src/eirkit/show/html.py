@@ -25,6 +25,7 @@ from eirkit.show.table import Cell, Table, clean
 
 _CODE = re.compile(r"`([^`]+)`")
 _IN_VIEWER = re.compile(r"view:((?:[\w.~*-]|%[0-9A-F]{2}|\+)+=(?:[\w.~*&=+-]|%[0-9A-F]{2})*)", re.ASCII)
+_DATE = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
 _BESIDE = re.compile(r"(?:\.\./)?[\w-]+(?:/[\w-]+)*\.html(?:#[\w-]+)?|#[\w-]+")
 _IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
@@ -32,6 +33,11 @@ _IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 def inert(text: str) -> str:
     """Return a text escaped for an HTML element or attribute."""
     return escape(clean(text), quote=True)
+
+
+def _unbroken(html: str) -> str:
+    """Return HTML in which no line ends inside a date, by joiners of no width."""
+    return _DATE.sub(r"\1-&#8288;\2-&#8288;\3", html)
 
 
 def prose(text: str) -> str:
@@ -124,13 +130,13 @@ def _header(page: Page, viewer: str) -> str:
     subtitle = f'<p class="subtitle">{inert(page.subtitle)}</p>' if page.subtitle else ""
     return (
         '<a class="skip" href="#answer">Skip to the answer</a>\n'
-        f"<header><div><h1>{inert(page.title)}</h1>{subtitle}{_back(viewer)}</div>"
+        f"<header><div><h1>{_unbroken(inert(page.title))}</h1>{subtitle}{_back(viewer)}</div>"
         '<div class="themes" role="group" aria-label="Colours" data-themes hidden></div></header>\n<main>'
     )
 
 
 def _answer(headline: Headline) -> str:
-    said = "".join(f"<p>{prose(sentence)}</p>" for sentence in headline.sentences)
+    said = "".join(f"<p>{_unbroken(prose(sentence))}</p>" for sentence in headline.sentences)
     number = f'<p class="number">{inert(headline.number)}</p>' if headline.number else ""
     caption = f'<p class="caption">{prose(headline.caption)}</p>' if headline.caption else ""
     figure = f"<div>{number}{caption}</div>" if number or caption else ""

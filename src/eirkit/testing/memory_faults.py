@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from eirkit.agents.memory import Item
 from eirkit.testing.opened_memory import Factory, OpenedMemory, SuiteLimits
+from eirkit.validity import EndedText
 
 FEWEST_RECORDS = 64  # written however long it takes, so that a store of twenty is found out
 WRITING_SECONDS = 20.0  # after which no more are written
@@ -45,10 +46,18 @@ def _wrong_values(passages: Sequence[str], written: Mapping[str, str]) -> list[t
 
 
 async def _sought(opened: OpenedMemory, item: Item) -> bool:
-    """True if a record is found by its whole text or, in systems that look up names, by its label."""
+    """True if a record is found by its whole text or, in systems that look up names, by its label.
+
+    Raises:
+        AssertionError: it is found only as one that no longer holds.
+    """
+    ended = None
     for query in (item.text, item.text.partition(" = ")[0]):
-        if any(item.text in passage for passage in await opened.search(query)):
+        about = [passage for passage in await opened.search(query) if item.text in passage]
+        if any(not isinstance(passage, EndedText) for passage in about):
             return True
+        ended = ended or next((f"search({query!r}) returned {_shown(passage)}" for passage in about), None)
+    assert ended is None, f"current value marked as ended: {ended}, which holds"
     return False
 
 
@@ -121,16 +130,25 @@ async def _overwrites(system: Factory, limits: SuiteLimits) -> None:
             assert item.text in (kept or ""), (
                 f"overwrite ignored: read({item.label!r}) returned {_shown(kept)} after {item.text!r}"
             )
-            passages = await opened.find(item)
-            first = next((text for text in passages if old.text in text or item.text in text), None)
-            query = item.text.split()[0]
-            if first is not None and item.text not in first:
-                raise AssertionError(
-                    f"stale value: search({query!r}) returned {_shown(first)} first, after {item.text!r}"
-                )
+            _check_current(await opened.find(item), old, item)
         await opened.write(new[0])
+        _check_current(await opened.find(new[0]), items[0], new[0])
         again = [text for text in await opened.search(new[0].text) if new[0].text in text]
+        again = [text for text in again if not isinstance(text, EndedText)]
         assert len(again) < 2, f"duplicate after a retry: search({new[0].text!r}) returned it {len(again)} times"
+
+
+def _check_current(passages: Sequence[str], old: Item, item: Item) -> None:
+    """Raise AssertionError if a search states an old value; one that is marked as ended misleads nobody."""
+    about = [text for text in passages if old.text in text or item.text in text]
+    holding = [text for text in about if not isinstance(text, EndedText)]
+    call, after = f"search({item.text.split()[0]!r}) returned", f"after {item.text!r}"
+    if holding:
+        assert item.text in holding[0], f"stale value: {call} {_shown(holding[0])} first, {after}"
+    elif about:
+        current = next((text for text in about if item.text in text), None)
+        assert current is None, f"current value marked as ended: {call} {_shown(current)}, which holds"
+        raise AssertionError(f"stale value: {call} {_shown(about[0])} alone, {after}")
 
 
 async def _deletes(system: Factory, limits: SuiteLimits) -> str | None:

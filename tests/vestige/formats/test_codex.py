@@ -146,6 +146,13 @@ def test_a_compaction_is_one_break_however_often_it_is_told(tmp_path: Path) -> N
     ]
 
 
+def test_two_compactions_without_a_reply_between_are_two(tmp_path: Path) -> None:
+    told = [line("compacted", message="A summary."), line("event_msg", type="context_compacted")]
+    lines = [META, said("user", "Go"), said("assistant", "One."), *told, *told, said("assistant", "Two.")]
+    run = only_run(FORMAT, as_lines(tmp_path / "rollout.jsonl", lines))
+    assert [turn.breaks("compaction") for turn in run.turns] == [0, 2]
+
+
 def test_turns_that_were_rolled_back_are_left_out(tmp_path: Path) -> None:
     lines = [
         META,

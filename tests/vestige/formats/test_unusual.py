@@ -170,7 +170,9 @@ def appended(shape: str) -> bytes:
     return one + re.sub(rb'(?<="uuid": ")|(?<="parentUuid": ")', b"second-", other)
 
 
-@pytest.mark.parametrize("shape", ["claude-code", "stream-json"])
+@pytest.mark.parametrize(
+    "shape", ["claude-code", "codex", "copilot-cli", "droid", "gemini-cli", "qwen-code", "stream-json"]
+)
 def test_sessions_that_were_appended_to_one_file_are_a_run_each(shape: str, tmp_path: Path) -> None:
     (tmp_path / "all.jsonl").write_bytes(appended(shape))
     runs = runs_in(tmp_path)

@@ -32,6 +32,7 @@ from eirkit.agents.model import Message
 from eirkit.agents.stores.memory_adapter import VendorWarnings
 from eirkit.agents.stores.temporary_directory import StoreDirectory
 from eirkit.errors import StoreError, UnknownNameError, UsageError
+from eirkit.validity import EndedText
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)  # fixed timestamps, one minute apart, so that runs are reproducible
@@ -222,9 +223,8 @@ class Graphiti(MemorySystem):
     async def search(self, query: str, limit: int) -> Sequence[str]:
         found = await self._graph.search_(query, config=self._config(limit), group_ids=[self._group])
         if self.returns == "facts" or self.profile == STORE_ONLY:
-            return [edge.fact if edge.invalid_at is None else f"{edge.fact} (no longer)" for edge in found.edges][
-                :limit
-            ]
+            facts = [edge.fact if edge.invalid_at is None else EndedText(edge.fact) for edge in found.edges]
+            return facts[:limit]
         texts = await self._texts([edge.episodes[-1] for edge in found.edges if edge.episodes])
         return list(dict.fromkeys(texts))[:limit]
 
@@ -307,8 +307,8 @@ class Graphiti(MemorySystem):
 
 def _dated(edge: Any) -> str:
     """Return a fact with the days on which it began and ended, as far as Graphiti knows them."""
-    began = "" if edge.valid_at is None else f"[{edge.valid_at:%Y-%m-%d}] "
-    return f"{began}{edge.fact}" + ("" if edge.invalid_at is None else f" (until {edge.invalid_at:%Y-%m-%d})")
+    fact = edge.fact if edge.valid_at is None else f"[{edge.valid_at:%Y-%m-%d}] {edge.fact}"
+    return fact if edge.invalid_at is None else EndedText(fact, f"{edge.invalid_at:%Y-%m-%d}")
 
 
 def _check_address(url: str) -> None:

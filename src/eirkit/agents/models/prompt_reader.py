@@ -10,6 +10,7 @@ from eirkit.facts import fact
 from eirkit.tasks.generation import prepare
 from eirkit.tasks.task import Payload, TaskSpec
 from eirkit.tasks.workload import Workload
+from eirkit.validity import split_ended
 
 _RECORD = re.compile(r"\bA_(\d+) = (\d+(?: \d+)*)")
 _STEP = re.compile(r"^STEP (\d+) \w+( answered)?$(?:\nINPUT ([\d ]+)$)?(?:\nREFS (.+)$)?", re.MULTILINE)
@@ -172,8 +173,8 @@ def _read_step(text: str, start: int) -> tuple[int, bool, list[str], list[str]] 
 
 
 def read_records(text: str, best_first: bool = False) -> dict[int, Payload]:
-    """Return every record in a text; if a label occurs several times the last one, or the first if it is the best."""
-    found = _RECORD.findall(text)
+    """Return every record in a text that is not marked as ended; of a label's the last, or the first if it is best."""
+    found = _RECORD.findall(split_ended(text)[0])
     return {int(t): tuple(map(int, values.split())) for t, values in (reversed(found) if best_first else found)}
 
 

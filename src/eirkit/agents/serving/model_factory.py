@@ -47,8 +47,10 @@ def make_model(string: str, options: ModelOptions) -> Model:
         MissingExtraError: the provider's package is not installed.
     """
     provider, name = split_model(string)
-    if provider == string and ":" not in string and string not in models:
-        raise UnknownNameError("model provider", string, models.names(), meant=_with_provider(string))
+    if ":" not in string and provider not in models:
+        meant = _with_provider(string) if provider == string else None
+        listed = "; `eirkit doctor` says what each needs"
+        raise UnknownNameError("model provider", provider, models.names(), meant=meant, listed=listed)
     factory = models.get(provider)
     if not name and ":" not in provider:
         raise UsageError(f"{string!r} does not name a model; write {provider}/NAME")

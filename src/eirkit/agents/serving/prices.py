@@ -1,4 +1,4 @@
-"""Reads token prices (prices.toml, or the file of `--prices`) and computes what a call costs.
+"""Reads token prices (prices.toml, or the file of `--prices`); what a call costs, and characters counted as one token.
 
 A model without a price has an unknown cost, `None`, never 0. Prices are decimals, exactly as the file has them.
 """

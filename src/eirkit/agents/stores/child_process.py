@@ -29,6 +29,7 @@ from eirkit.agents.serving.scrubber import Scrubber, names_secret
 from eirkit.agents.stores.keeper import HOST, NOW, SOCKETS, LineSocket
 from eirkit.errors import PluginError, Side, StoreError, UsageError
 from eirkit.registry import locate
+from eirkit.validity import EndedText, with_text
 
 MARK = "EIRKIT_KEEPER"  # environment variable that all processes of one memory system inherit
 _KEPT = (
@@ -252,7 +253,7 @@ class ProcessMemory(MemorySystem):
             await self._ask("flush")
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        return [self._scrub.text(text) for text in await self._ask("search", query, limit)]
+        return self._received(await self._ask("search", query, limit))
 
     async def read(self, label: str) -> str | None:
         found = await self._ask("read", label)
@@ -262,7 +263,7 @@ class ProcessMemory(MemorySystem):
         await self._ask("observe", [(one.role, one.content) for one in messages], session, at)
 
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
-        return [self._scrub.text(text) for text in await self._ask("recall", question, at, limit)]
+        return self._received(await self._ask("recall", question, at, limit))
 
     async def contents(self) -> Sequence[str] | None:
         held = await self._ask("contents")
@@ -309,6 +310,11 @@ class ProcessMemory(MemorySystem):
         except (StoreError, TimeoutError, UsageError) as error:
             why = f"not within {START_SECONDS:g} s" if isinstance(error, TimeoutError) else error
             raise StoreError(f"the process of memory {self.name!r} did not start ({why}); run eirkit doctor") from error
+
+    def _received(self, passages: Sequence[str | Sequence[str]]) -> list[str]:
+        """Return passages without secrets; those that have ended come as their text and the day."""
+        told = (one if isinstance(one, str) else EndedText(*one) for one in passages)
+        return [with_text(one, self._scrub.text) for one in told]
 
     async def _ask(self, verb: str, *arguments: Any) -> Any:
         if self._process is None:

@@ -23,6 +23,7 @@ from eirkit.agents.stores.keeper import LONGEST_LINE, SOCKETS, LineSocket, adopt
 from eirkit.agents.stores.memory_facts import ENDPOINT, NOWHERE, facts_of, settings_of
 from eirkit.errors import EirkitError, PluginError, StoreError, UsageError, describe
 from eirkit.registry import place_in_user_file, relocate
+from eirkit.validity import EndedText
 
 LONGEST_REASON = 2_000  # characters
 
@@ -51,7 +52,7 @@ class Host:
             return await self.call(verb, [Message(*one) for one in messages], *rest)
         found = await self.call(verb, *arguments)
         if verb in ("search", "recall"):
-            return check_passages(found)
+            return [[one.text, one.until] if isinstance(one, EndedText) else one for one in check_passages(found)]
         if verb == "contents":
             return check_contents(found)
         if verb == "read":

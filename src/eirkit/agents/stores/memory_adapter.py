@@ -24,6 +24,7 @@ from eirkit.agents.model import Message
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import PluginError, describe
 from eirkit.registry import place_in_user_file
+from eirkit.validity import with_text
 
 T = TypeVar("T")
 LONGEST_WARNING = 200  # characters
@@ -159,7 +160,7 @@ class AdaptedMemory(MemoryWrapper):
         await self._perform("flush")
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        return [self._scrub.text(text) for text in check_passages(await self._perform("search", query, limit))]
+        return self._scrubbed(await self._perform("search", query, limit))
 
     async def read(self, label: str) -> str | None:
         text = check_read(await self._perform("read", label))
@@ -169,7 +170,7 @@ class AdaptedMemory(MemoryWrapper):
         await self._perform("observe", messages, session, at)
 
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
-        return [self._scrub.text(text) for text in check_passages(await self._perform("recall", question, at, limit))]
+        return self._scrubbed(await self._perform("recall", question, at, limit))
 
     async def contents(self) -> Sequence[str] | None:
         held = check_contents(await self._perform("contents"))
@@ -190,6 +191,9 @@ class AdaptedMemory(MemoryWrapper):
             await self._perform("teardown")
         finally:
             self._thread.stop()
+
+    def _scrubbed(self, found: object) -> list[str]:
+        return [with_text(text, self._scrub.text) for text in check_passages(found)]
 
     async def _perform(self, verb: str, *arguments: object) -> Any:
         method: Callable[..., Any] | None = getattr(self.system, verb, None)

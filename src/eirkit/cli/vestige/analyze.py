@@ -71,7 +71,7 @@ class CorpusProgress(LiveLine):
         if now - self._shown >= self._every:
             self._shown = now
             rate = f"{counted(runs, 'run')}  {self.rate(runs):,.0f}/s"
-            state = f"{rate}  {skipped:,} skipped" if skipped else rate
+            state = f"{rate}  {counted(skipped, 'part')} skipped" if skipped else rate
             if self._is_watched:
                 self.show(self._files, state)
             else:
@@ -326,8 +326,9 @@ def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if document["clipped_views"]:
         goal_views = document["clipped_goal_views"]
         yield LOG_MEASURES["clipped_views"].label, f"{document['clipped_views']:,}, {goal_views:,} of goal files"
-    if any(document["instructions"].values()):
-        yield "instructions", instruction_words(document["instructions"])
+    for key, label in (("instructions", "instructions"), ("todos", "open to-dos")):
+        if told := instruction_words(document.get(key, {})):
+            yield label, told
     found = [f"{LOG_MEASURES[key].label} {document[key]:,}" for key in SIGNATURES if document[key]]
     if found:
         yield "signatures", ", ".join(found)

@@ -109,7 +109,7 @@ def _document(run: Mapping[str, Any], folder: Path) -> Document:
     if losses := tuple(_losses(run)):
         sections.append(Section("Losses", losses))
     sections = [one for one in sections if one.words or one.items]
-    then = f"eirkit view {quote(str(folder))} --logs PATH"  # where the logs are is not in the analysis
+    then = f"eirkit view {quote(str(folder))}"
     return Document("vestige-show", str(run["run_id"]), (head,), run, tuple(sections), next=then)
 
 
@@ -189,13 +189,16 @@ def _file_table(run: Mapping[str, Any]) -> Table:
 
 
 def _losses(run: Mapping[str, Any]) -> Iterator[str]:
+    breaks = {cost["cut"]: cost["kind"] for cost in run["breaks"]}
     for cost in run["breaks"]:
         yield f"{cost['kind']} before turn {cost['cut']}: {break_line(cost)}"
     for one in (one for one in run["instructions"] if one["survival"] == "gone"):
         broken = (
             "" if one["broken_turn"] is None else f", then broken in turn {one['broken_turn']} ({one['broken_by']})"
         )
-        yield f"{one['kind']} lost before turn {one['cut']}: “{one['text']}”{broken}"
+        kind = {"todo": "open to-do"}.get(one["kind"], one["kind"])
+        left = f"what the {breaks.get(one['cut'], 'compaction')} before turn {one['cut']} left"
+        yield f"{kind} not found in {left}: “{one['text']}”{broken}"
     if run["clipped_views"]:
         clipped = counted(run["clipped_views"], "clipped view")
         yield f"{clipped}, {run['clipped_goal_views']:,} of goal files"

@@ -51,7 +51,7 @@ def week(show: Show, **asked: Any) -> None:
     """Sum up the last seven days of the coding agents on this machine.
 
     Reads the logs of Claude Code, Codex, Gemini CLI and opencode where they keep them, and only what is new since the
-    last time. Nothing leaves the machine.
+    last time. Nothing leaves the machine. Needs the extra eirkit[vestige].
     """
     homes = agent_homes(Path.home(), os.environ)
     places = [log for home in homes for log in home.logs()]
@@ -109,7 +109,8 @@ def _answer(
     }
     roots = Counter(place.root for place in places).most_common(1)  # the folder with most of the logs
     then = " ".join(["eirkit vestige analyze", *(_typed(root) for root, _ in roots), "--out analysis"])
-    document = week_document(data, stretch.zone, repeated("--since", since or "", "--json"), then)
+    replaced = ("--project", project) if sums["other_projects"] else ("--since", since or "")
+    document = week_document(data, stretch.zone, repeated(*replaced, "--json"), then)
     if page is not None:
         write_file(page, render(document.page()).rstrip("\n"))
         say(f"written to {page}")

@@ -1,11 +1,11 @@
-"""Classifies tool outputs, finds four patterns that may point to lost information, and samples them for review.
+"""Recognises failed tests and edits and repeated commands in outputs (signatures), and samples them for review.
 
 Only explicit summary lines count, and only the end of an output is searched, because runners print their result last
 and scaffolds keep the end.
 
 The patterns: an edit that the tool could not apply; a command repeated with the same output although none of its inputs
-was written; an edit repeated after a failed test; a submission after a failed test. Failures of the test runner or the
-machine do not count. A pattern says what happened, never why.
+was written and nothing was dropped from the context; an edit repeated after a failed test; a submission after a failed
+test. Failures of the test runner or the machine do not count. A pattern says what happened, never why.
 """
 
 from __future__ import annotations
@@ -228,6 +228,8 @@ class _Watch:
         self._standing = False  # it was the last test, and only deletions have followed it
 
     def turn(self, turn: Turn) -> None:
+        if turn.recorded.broken is not None:
+            self._calls.clear()  # what they showed may be gone, so asking for it again is not in vain
         tests: list[tuple[Call, str]] = []
         for call in turn.recorded.calls:
             command = _shell_command(call)

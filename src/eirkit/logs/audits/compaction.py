@@ -18,15 +18,8 @@ from typing import Literal
 
 from eirkit.logs.demand.costs import read_tokens
 from eirkit.logs.tokens import Counter
-from eirkit.logs.trajectory import Break, FileRead, Trajectory, Turn
-from eirkit.logs.viewer_output import (
-    is_distinctive,
-    names_file,
-    note_lines,
-    share_kept,
-    shown_lines,
-    text_lines,
-)
+from eirkit.logs.trajectory import Break, FileRead, FileWrite, Trajectory, Turn
+from eirkit.logs.viewer_output import is_distinctive, names_file, note_lines, share_kept, shown_lines, text_lines
 
 Fate = Literal["reread", "overwritten", "never"]
 # `summary`: the text that replaced the context is all that is known; `none`: not even that.
@@ -41,9 +34,7 @@ class DroppedState:
     kind: Break
     path: str
     tokens: int  # of the state, as far as it had been shown before the break
-    carried_share: (
-        float  # share of its distinctive lines that stayed in the context or are repeated in what replaced it
-    )
+    carried_share: float  # of its distinctive lines, those in the context afterwards
     named: bool  # the carried-over text names the file
     held_share: float  # share of these lines still in the context: shown or carried since the last break
     dropped_tokens: int  # tokens that were in the context before the break and not after it
@@ -52,6 +43,7 @@ class DroppedState:
     reread_turn: int | None
     reread_tokens: int  # tokens of rereads that showed dropped lines again
     reread_dropped_tokens: int  # part of the dropped tokens that they showed
+    edited_tokens: int  # part of them in lines that an edit replaced before any read showed them again
     turns_until: int | None  # turns from the break to the one that reread it, inclusive
     tokens_until: int | None  # tokens of the run in these turns
 
@@ -73,11 +65,13 @@ class BreakCost:
     never_reread_files: int
     never_reread_tokens: int  # dropped tokens that were neither shown again nor edited unread
     reread_dropped_tokens: int  # dropped tokens that were shown again; the three fields sum to dropped_tokens
-    overwritten_tokens: int  # dropped tokens of states edited without rereading
+    overwritten_tokens: int  # dropped tokens of states, and of lines of other states, edited without rereading
     unknown_tokens: int  # tokens of which the log does not show whether they stayed
     evidence: BreakEvidence  # what shows what stayed
     shrunk_tokens: int | None  # by how much the whole context shrank, if the log states it
     measured: bool  # False: the run used no file that shows what it needed
+    compactions: int  # just before the turn, of which the last one is the break
+    clears: int
 
 
 @dataclass(slots=True)
@@ -88,6 +82,7 @@ class _Lost:
     waiting: set[str]  # distinctive dropped lines that were not shown again yet
     lines: int  # how many there were; 0: the file's text is not recorded, so that it was dropped as a whole
     shown: int = 0
+    edited: int = 0
     reread_tokens: float = 0.0
     first_turn: int | None = None
     fate: Fate = "never"
@@ -102,6 +97,15 @@ class _Lost:
             self.waiting = self.waiting - hit
             self.fate, self.first_turn = "reread", self.first_turn or turn
 
+    def edit(self, write: FileWrite) -> None:
+        """Take a later edit: of a file that was read again in part, the lines that it replaces were used unread."""
+        if self.first_turn is None:
+            self.fate = self.fate if write.kind == "delete" else "overwritten"
+            return
+        hit = text_lines(write.removed or "") & self.waiting
+        self.edited += len(hit)
+        self.waiting = self.waiting - hit
+
     def is_settled(self) -> bool:
         return not self.waiting and (self.lines > 0 or self.shown > 0)
 
@@ -109,17 +113,19 @@ class _Lost:
         """Return the row with what became of the dropped lines."""
         share = min(1.0, self.shown / self.lines) if self.lines else float(self.shown > 0)
         again = round(self.row.dropped_tokens * share)
-        turn = self.first_turn
+        edited = round(self.row.dropped_tokens * self.edited / self.lines) if self.lines else 0
+        turns, tokens = ahead.until(self.row.cut, self.first_turn)
         return replace(
             self.row,
             dropped_tokens=self.row.dropped_tokens if is_known else again,
             unknown_tokens=0 if is_known else self.row.dropped_tokens - again,
+            edited_tokens=min(edited, self.row.dropped_tokens - again) if is_known else 0,
             fate=self.fate,
-            reread_turn=turn,
+            reread_turn=self.first_turn,
             reread_tokens=round(self.reread_tokens),
             reread_dropped_tokens=again,
-            turns_until=None if turn is None else ahead.turns_until(self.row.cut, turn),
-            tokens_until=None if turn is None else ahead.tokens_until(self.row.cut, turn),
+            turns_until=turns,
+            tokens_until=tokens,
         )
 
 
@@ -156,25 +162,21 @@ class _Context:
                 self.touched.add(path)
 
     def held_share(self, path: str) -> float:
-        seen = self.seen.get(path, set())
-        if not any(map(is_distinctive, seen)):  # no distinctive lines: all of it is in the context, or none
-            return float(path in self.touched)
-        return share_kept(seen, self.held.get(path, set()))
+        return self._share(path, self.held.get(path, set()), is_whole=path in self.touched)
 
     def carried_share(self, path: str, stayed: _Stayed) -> float:
+        return self._share(path, stayed.lines, is_whole=path in stayed.paths)
+
+    def dropped_share(self, path: str, stayed: _Stayed) -> float:
+        kept = self._share(path, self.held.get(path, set()) & stayed.lines, is_whole=path in stayed.paths)
+        return max(0.0, self.held_share(path) - kept)
+
+    def _share(self, path: str, lines: set[str], *, is_whole: bool) -> float:
         seen = self.seen.get(path, set())
-        if not any(map(is_distinctive, seen)):
-            return float(path in stayed.paths)
-        return share_kept(seen, stayed.lines)
+        return share_kept(seen, lines) if any(map(is_distinctive, seen)) else float(is_whole)  # all of it, or none
 
     def dropped_lines(self, path: str, stayed: _Stayed) -> set[str]:
         return set(filter(is_distinctive, self.held.get(path, set()) - stayed.lines))
-
-    def dropped_share(self, path: str, stayed: _Stayed) -> float:
-        seen = self.seen.get(path, set())
-        if not any(map(is_distinctive, seen)):
-            return max(0.0, self.held_share(path) - float(path in stayed.paths))
-        return self.held_share(path) - share_kept(seen, self.held.get(path, set()) & stayed.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +237,9 @@ class _Ahead:
         self._reads: dict[str, list[int]] = {path: [] for path in wanted}
         self._writes: dict[str, list[int]] = {path: [] for path in wanted}
         for turn in turns:
-            for read in turn.reads:
-                if read.path in wanted:
-                    self._reads[read.path].append(turn.number)
-            for write in turn.writes:
-                if write.path in wanted:
-                    self._writes[write.path].append(turn.number)
+            for places, touched in ((self._reads, turn.reads), (self._writes, turn.writes)):
+                for path in wanted.intersection(one.path for one in touched):
+                    places[path].append(turn.number)
 
     def fate(self, path: str, cut: int) -> tuple[Fate, int | None]:
         read, write = _next(self._reads[path], cut), _next(self._writes[path], cut)
@@ -248,11 +247,12 @@ class _Ahead:
             return "reread", read
         return ("never", None) if write is None else ("overwritten", None)
 
-    def turns_until(self, cut: int, turn: int) -> int:
-        return self._places[turn] - self._places[cut] + 1
-
-    def tokens_until(self, cut: int, turn: int) -> int:
-        return self._clock[self._places[turn] + 1] - self._clock[self._places[cut]]
+    def until(self, cut: int, turn: int | None) -> tuple[int | None, int | None]:
+        """Return the turns and the tokens from a cut to a turn, which are included."""
+        if turn is None:
+            return None, None
+        first, end = self._places[cut], self._places[turn] + 1
+        return end - first, self._clock[end] - self._clock[first]
 
 
 def break_cuts(trajectory: Trajectory) -> tuple[int, ...]:
@@ -304,8 +304,7 @@ def _follow(turn: Turn, open_by_path: dict[str, list[_Lost]], count: Counter) ->
                 lost.read(turn.number, shown_lines(read) if is_recorded else None, read_tokens(read, count))
     for write in turn.writes:
         for lost in open_by_path.get(write.path, ()):
-            if lost.first_turn is None and write.kind != "delete":
-                lost.fate = "overwritten"
+            lost.edit(write)
         if write.kind != "edit":
             open_by_path.pop(write.path, None)
     touched = {read.path for read in turn.reads} | {write.path for write in turn.writes}
@@ -319,11 +318,7 @@ def _follow(turn: Turn, open_by_path: dict[str, list[_Lost]], count: Counter) ->
 def break_costs(
     trajectory: Trajectory, dropped: Iterable[DroppedState], count: Counter, *, measured: bool = True
 ) -> tuple[BreakCost, ...]:
-    """Return one row per break, including breaks at which nothing was live.
-
-    Args:
-        measured: the run used a file that shows what it needed.
-    """
+    """Return one row per break, also where nothing was live; `measured`: a file that was used shows what was needed."""
     by_cut: dict[int, list[DroppedState]] = {}
     for state in (one for one in dropped if one.held_share):
         by_cut.setdefault(state.cut, []).append(state)
@@ -336,7 +331,7 @@ def _cost(turn: Turn, states: Sequence[DroppedState], count: Counter, *, measure
     reread, overwritten, never = ([state for state in states if state.fate == fate] for fate in fates)
     dropped = sum(state.dropped_tokens for state in states)
     again = sum(state.reread_dropped_tokens for state in states)
-    blind = sum(state.dropped_tokens for state in overwritten)
+    blind = sum(state.dropped_tokens if state.fate == "overwritten" else state.edited_tokens for state in states)
     kept = turn.recorded.kept
     sizes = (None, None) if kept is None else (kept.tokens_before, kept.tokens_after)
     return BreakCost(
@@ -358,6 +353,8 @@ def _cost(turn: Turn, states: Sequence[DroppedState], count: Counter, *, measure
         evidence=break_evidence(turn),
         shrunk_tokens=None if sizes[0] is None or sizes[1] is None else max(0, sizes[0] - sizes[1]),
         measured=measured,
+        compactions=turn.recorded.breaks("compaction"),
+        clears=turn.recorded.breaks("clear"),
     )
 
 
@@ -376,6 +373,7 @@ def _dropped(
 ) -> Iterator[DroppedState]:
     for path, tokens in sorted(live.items()):
         fate, again = ahead.fate(path, turn.number)
+        turns_until, tokens_until = ahead.until(turn.number, again)
         yield DroppedState(
             cut=turn.number,
             kind=turn.recorded.broken or "compaction",
@@ -390,8 +388,9 @@ def _dropped(
             reread_turn=again,
             reread_tokens=0,  # a reread costs nothing where nothing was dropped
             reread_dropped_tokens=0,
-            turns_until=None if again is None else ahead.turns_until(turn.number, again),
-            tokens_until=None if again is None else ahead.tokens_until(turn.number, again),
+            edited_tokens=0,
+            turns_until=turns_until,
+            tokens_until=tokens_until,
         )
 
 

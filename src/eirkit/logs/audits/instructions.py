@@ -22,6 +22,7 @@ Survival = Literal["verbatim", "substance", "gone", "unknown"]
 MOST = 50  # instructions of one run that are followed; the first ones
 _SHORTEST, _LONGEST = 8, 300  # characters of a sentence that can be an instruction
 _IN_SUBSTANCE = 0.6  # share of an instruction's telling words that one passage must have
+_LONGEST_PROMPT = 20_000  # characters of a prompt that may take a rule back
 _PASSAGE = 3  # sentences of a passage
 _NEGATES = re.compile(
     r"\b(?:avoid|cannot|forb[ai]d\w{0,5}|never|no|nor|not|off[ -]limits|prohibit\w{0,3}|read-only|refrain|unchanged|"
@@ -63,44 +64,24 @@ _COMMANDS = {
 }
 _LETTERS = re.compile(r"\w+")
 _WORD = re.compile(r"[\w./@-]{3,}")
-_COMMON = frozenset(
-    {
-        *(
-            "the",
-            "and",
-            "that",
-            "this",
-            "with",
-            "from",
-            "have",
-            "you",
-            "your",
-            "should",
-            "would",
-            "could",
-            "not",
-            "never",
-        ),
-        *(
-            "always",
-            "only",
-            "must",
-            "make",
-            "sure",
-            "don't",
-            "please",
-            "any",
-            "all",
-            "are",
-            "was",
-            "will",
-            "for",
-            "when",
-        ),
-        *("into", "then", "them", "they", "there", "what", "which", "while", "also", "been", "just", "like", "want"),
-        *("need", "use", "using"),
-    }
+_USUAL = """
+all also always and any are been could don't for from have into just like make must need never not only please should
+sure that the them then there they this use using want was what when which while will with would you your
+"""
+_COMMON = frozenset(_USUAL.split())
+_ENDINGS = ("ing", "ed", "s")  # that a paraphrase may change
+# A prompt that takes a rule back, or that allows something; and words of such a prompt that do not say which rule.
+_TAKES_BACK = r"no longer|never ?mind|forget|ignore|disregard|drop (?:the|that|my) rule"
+_WITHDRAWS = re.compile(
+    rf"\b(?:({_TAKES_BACK})|you (?:may|can|are allowed)|(?:may|can|allowed|fine|ok|okay) now|go ahead|feel free)\b",
+    re.IGNORECASE,
 )
+_ALLOWING = """
+about after ahead allow anymore can disregard drop feel fine forget free ignore instruction longer may mind nevermind
+now okay rule said
+"""
+_WITHDRAWING = frozenset(_ALLOWING.split())
+_AT_ROOT = "\0"  # before the name of a file: the one in the repository's own folder
 _CLOSED = frozenset({"completed", "done", "cancelled", "deleted"})
 _TASK = re.compile(r"Task #(\d{1,6}) created")
 
@@ -144,6 +125,8 @@ def instruction_fates(trajectory: Trajectory) -> tuple[InstructionFate, ...]:
             known = {text: one for text, one in known.items() if _survives(found, turn.number, text)}
             todos = [one for one in todos if _survives(found, turn.number, one.text)]
         asked = turn.recorded.asked or (trajectory.recording.prompt if turn.number == 1 else "")
+        if known and _WITHDRAWS.search(asked):
+            known = {text: one for text, one in known.items() if not _withdrawn(one, asked)}
         for one in instructions_in(asked, turn.number):
             if len(known) < MOST:
                 known.setdefault(one.text, one)
@@ -170,6 +153,19 @@ def instructions_in(asked: str, turn: int) -> Iterator[Instruction]:
             yield Instruction("rule", sentence, turn)
         elif _DECIDES.search(sentence):
             yield Instruction("decision", sentence, turn)
+
+
+def _withdrawn(one: Instruction, asked: str) -> bool:
+    """Return whether a prompt takes a rule back: a sentence that allows something names it, or is about the same."""
+    words = _telling(one.text)
+    things = (*one.files, *(word for word, command in _COMMANDS.items() if command in one.commands))
+    for sentence in _SENTENCE.split(asked[:_LONGEST_PROMPT]):
+        if found := _WITHDRAWS.search(sentence):
+            about = _telling(sentence) - _WITHDRAWING
+            least = max(1 if found[1] else 2, _IN_SUBSTANCE * len(about))  # one word may be there by chance
+            if any(thing in sentence for thing in things) or len(about & words) >= least:
+                return True
+    return False
 
 
 def _forbidden(sentence: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -252,7 +248,12 @@ def _passages(text: str) -> list[frozenset[str]]:
 
 def _telling(text: str) -> frozenset[str]:
     found = (word.strip("./-").lower() for word in _WORD.findall(text))
-    return frozenset(word for word in found if len(word) > 2 and word not in _COMMON)
+    return frozenset(_stem(word) for word in found if len(word) > 2 and word not in _COMMON)
+
+
+def _stem(word: str) -> str:
+    ending = next((end for end in _ENDINGS if word.endswith(end) and len(word) > len(end) + 2), "")
+    return word.removesuffix(ending) if word.isalpha() else word
 
 
 def _in_substance(one: Instruction, passages: Sequence[frozenset[str]]) -> bool:
@@ -273,6 +274,7 @@ def broken_by(rule: Instruction, cut: int, turns: Sequence[Turn]) -> tuple[int, 
     """Return the first turn from a cut on that did what a rule forbids; none after the user named the thing again."""
     if not rule.files and not rule.commands:
         return None
+    files = [meant for file in rule.files for meant in _meant(file, turns[: cut - 1])]
     for turn in turns[cut - 1 :]:
         asked = turn.recorded.asked.lower()
         if any(thing.lower() in asked for thing in (*rule.files, *(word for word in _COMMANDS if word in asked))):
@@ -280,7 +282,7 @@ def broken_by(rule: Instruction, cut: int, turns: Sequence[Turn]) -> tuple[int, 
         if turn.recorded.rejected:
             continue
         for write in turn.writes:
-            if any(_is_within(write.path, file) for file in rule.files):
+            if any(_is_within(write.path, file) for file in files):
                 return turn.number, write.path
         for call in turn.recorded.calls:
             command = call.arguments.get("command", call.arguments.get("cmd"))
@@ -289,8 +291,19 @@ def broken_by(rule: Instruction, cut: int, turns: Sequence[Turn]) -> tuple[int, 
     return None
 
 
+def _meant(named: str, turns: Sequence[Turn]) -> Sequence[str]:
+    """Return the paths that a rule means: by a bare name the only such file met so far, else the one at the root."""
+    if "/" in named or "*" in named or "." not in named.strip("."):
+        return (named,)
+    met = {one.path for turn in turns for one in turn.reads} | {one.path for turn in turns for one in turn.writes}
+    own = {path for path in met if path.rpartition("/")[2] == named}
+    return (own.pop(),) if len(own) == 1 else (_AT_ROOT + named,)
+
+
 def _is_within(path: str, named: str) -> bool:
     """Return whether a path is the named file, or lies in the named folder."""
+    if named.startswith(_AT_ROOT):
+        return path == named.removeprefix(_AT_ROOT)
     whole, wanted = f"/{path.lstrip('/')}", f"/{named.lstrip('/~.')}"
     return whole.endswith(wanted) or f"{wanted}/" in whole or ("*" in named and fnmatch(whole, f"*{wanted}"))
 

@@ -123,7 +123,7 @@ def occupancy(recording: Recording, windows: ContextWindows, trajectory_tokens: 
         peak_share=None if peak is None or window is None else peak / window,
         overflow_errors=sum(1 for notice in _notices(recording) if _overflows(notice)),
         summary_markers=sum(map(_summarised, recording.turns)),
-        clears=[turn.broken for turn in recording.turns].count("clear"),
+        clears=sum(turn.breaks("clear") for turn in recording.turns),
     )
 
 
@@ -159,9 +159,9 @@ def _overflows(notice: str) -> bool:
     return any(map(notice.lower().__contains__, _OVERFLOW))
 
 
-def _summarised(turn: RecordedTurn) -> bool:
+def _summarised(turn: RecordedTurn) -> int:
     if turn.broken is not None:
-        return turn.broken == "compaction"
+        return turn.breaks("compaction")
     if turn.carried:
         return any(mark in turn.carried[:_NOTICE_CHARACTERS] for mark in _SUMMARY)
     return turn.text.startswith(_SUMMARY)

@@ -53,6 +53,7 @@ COVERED = Question(
     f"{_SHOWS}, among runs of equal length that touched a goal file; if it differs, runs without coverage drive it",
     _LIMITS,
 )
+QUESTIONS = (BARE, LONG, HARD, COVERED, *CLIPPED)
 
 
 def analyse(cohort: Cohort) -> list[Finding]:

@@ -67,6 +67,7 @@ PLACEBO_OTHER = Question(
     "the placebo: if it is associated with failure as strongly, the gap over needed files is not specific to them",
     "anything by itself; compare it with the ratio for needed files",
 )
+QUESTIONS = (FAIR, FAIR_BARE, END, CLOSED, PLACEBO_NEEDED, PLACEBO_OTHER)
 _UNITS: dict[Literal["tasks", "runs"], tuple[Unit, str]] = {
     "tasks": ("strata", "95% percentile, bootstrap of whole tasks"),
     "runs": ("rows", "95% percentile, bootstrap of runs within tasks"),

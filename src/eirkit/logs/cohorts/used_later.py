@@ -35,6 +35,7 @@ def _question(unit: str, share: float) -> Question:
 
 QUANTILES = {(unit, share): _question(unit, share) for unit in ("files", "tokens", "entities") for share in SHARES}
 OF_ENTITIES = (*(asked for (unit, _), asked in QUANTILES.items() if unit == "entities"), TASK_AUC)
+QUESTIONS = (*QUANTILES.values(), TASK_AUC)
 
 
 def analyse(cohort: Cohort) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Reads which tasks were resolved from the result files of evaluations.
+"""Reads which tasks were resolved from the result files of evaluations (`--outcomes`).
 
 Supported: SWE-bench reports of one instance or of a whole run, lists of instances, leaderboards' lists of resolved
 names, OpenHands' `output.swebench_eval.md`, and CSV or JSON lines of `instance_id` and `resolved`.

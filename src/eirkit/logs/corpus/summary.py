@@ -1,7 +1,7 @@
 """Summarises a whole analysis in one JSON document, updated run by run: counts, quantiles, and what is worth acting on.
 
 Nothing of a run is kept but numbers and, of its files, those that were read again. Worth acting on are files that were
-shown again and again, compactions that dropped most of what was still needed, rules of the user that were dropped and
+shown again and again, compactions that dropped most of what was used later, rules of the user that were dropped and
 then broken, and clipped views that were never looked at again, each with its tokens and the turn to look at. How much
 money that is depends on prices, which the pages add.
 """
@@ -90,7 +90,8 @@ class RepeatedFile:
 class CorpusAdvice:
     """What the runs added so far have to act on."""
 
-    instructions: Tally[str] = field(default_factory=Tally)  # at breaks, by what became of them; and broken ones
+    instructions: Tally[str] = field(default_factory=Tally)  # the user's at breaks, by what became of them
+    todos: Tally[str] = field(default_factory=Tally)  # open items of the agent's list, likewise
     _compactions: list[dict[str, Any]] = field(default_factory=list)
     _broken: list[dict[str, Any]] = field(default_factory=list)
     _clips: list[dict[str, Any]] = field(default_factory=list)
@@ -105,8 +106,8 @@ class CorpusAdvice:
                 found = {"kind": "compaction", **run, "turn": row["cut"], "subject": row["kind"]}
                 cost = {"tokens": row["dropped_tokens"], "count": row["reread_tokens"]}
                 self._compactions = _largest([*self._compactions, {**found, **cost}])
-        for row in _rows(analysis, "instructions", ("cut", "text", "survival", "broken_turn", "broken_by")):
-            self.instructions[row["survival"]] += 1
+        for row in _rows(analysis, "instructions", ("cut", "kind", "text", "survival", "broken_turn", "broken_by")):
+            (self.todos if row["kind"] == "todo" else self.instructions)[row["survival"]] += 1
             if row["broken_turn"] is not None:
                 self.instructions["broken"] += 1
                 found = {"kind": "instruction", **run, "turn": row["broken_turn"], "subject": row["text"]}
@@ -238,12 +239,13 @@ class AnalysisSummary:
 
     def _add_breaks(self, analysis: Analysis) -> None:
         table = analysis.tables.get("breaks", {})
-        names = ("kind", "cut", *_BREAK_SUMS, "measured")
+        names = ("kind", "cut", *_BREAK_SUMS, "measured", "compactions", "clears")
         columns: list[Sequence[Any]] = [table.get(name, ()) for name in names]
         for values in zip(*columns, strict=True):
             row = dict(zip(names, values, strict=True))
-            sums = {name: row[name] for name in _BREAK_SUMS}
-            self._breaks.update({f"{row['kind']}s": 1, "unmeasured": int(not row["measured"]), **sums})
+            sums = {name: row[name] for name in ("compactions", "clears", *_BREAK_SUMS)}
+            unmeasured = 0 if row["measured"] else row["compactions"] + row["clears"]
+            self._breaks.update({"unmeasured": unmeasured, **sums})
             listed = [*self._costliest, {"run_id": analysis.run.run_id, **row}]
             self._costliest = nlargest(LISTED, listed, key=lambda one: int(one["live_tokens"]))
 
@@ -293,6 +295,7 @@ class AnalysisSummary:
             "largest": [_listed(run) for unit in sorted(self._largest, reverse=True) for run in self._largest[unit]],
             "repeated_files": self._repeated(),
             "instructions": dict(self._advice.instructions),
+            "todos": dict(self._advice.todos),
             "advice": self._advice.as_json(nlargest(LISTED, self._files.values(), key=RepeatedFile.rank)),
         }
 

@@ -1,4 +1,4 @@
-"""Parses reference patches (unified diffs): the files and old lines that they change, with test files marked.
+"""Parses reference patches (`--gold`): the files and old lines that they change, with test files marked.
 
 Patches are looked up by task in a folder `<task>/gold.patch`, or in JSON lines or Parquet rows with `instance_id` and
 `patch`. Task names come from logs and are only compared, never joined to a path.

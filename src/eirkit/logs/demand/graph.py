@@ -1,4 +1,4 @@
-"""Builds the graph of actions and versioned file states of a run, and the slice of it that leads to the goal files.
+"""The graph of actions and file states, and its slice to the goal (rules of `--demand` and `--own-edits`).
 
 Every read is an action of its own. All writes of a turn are one action, which follows the turn's reads and depends on
 everything read since the previous write action; edit-aware demand adds the versions that it edits. Both passes

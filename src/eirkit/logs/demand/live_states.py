@@ -1,4 +1,4 @@
-"""Computes which file states were live at each cut, the demand in tokens with its peak, and the tables of the graph.
+"""Computes demand: which file states are live at each cut, their tokens and the peak (`--visibility`).
 
 Cut t lies just before turn t. A state is live while later work that leads to the goal still uses it;
 docs/vestige-demand.md gives the definitions.

@@ -121,10 +121,11 @@ def _take(builder: RunBuilder, group: _Group) -> None:
 
 
 def _break_off(builder: RunBuilder, facts: Mapping[str, Any]) -> None:
-    for kind in _BREAKS:
-        if facts.get("broken") == kind:
+    earlier = facts.get("earlier_breaks")
+    for told in (*(earlier if isinstance(earlier, list) else ()), facts.get("broken")):
+        for kind in (one for one in _BREAKS if one == told):
             builder.break_off(kind)
-            builder.carry(string_of(facts.get("carried")))
+    builder.carry(string_of(facts.get("carried")))
 
 
 def _call_id(span: OtlpSpan) -> str:

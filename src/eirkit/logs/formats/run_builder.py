@@ -1,4 +1,4 @@
-"""Builds a run from a stream of records: replies, calls, and results that may come late.
+"""Builds a run from a stream of records: replies, calls, results that may come late, and what a compaction kept.
 
 For formats whose logs are streams of events rather than lists of messages. Records repeated under one id are taken
 once.
@@ -7,7 +7,7 @@ once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -38,12 +38,12 @@ class _OpenCall:
 class _OpenTurn:
     """A reply to which more may still be added."""
 
-    __slots__ = ("asked", "at", "broken", "calls", "carried", "kept", "rejected", "texts", "usage")
+    __slots__ = ("asked", "at", "breaks", "calls", "carried", "kept", "rejected", "texts", "usage")
 
     def __init__(
-        self, asked: str, broken: Break | None, carried: str, kept: KeptContext | None, at: float | None
+        self, asked: str, breaks: Sequence[Break], carried: str, kept: KeptContext | None, at: float | None
     ) -> None:
-        self.asked, self.broken, self.carried, self.kept, self.at = asked, broken, carried, kept, at
+        self.asked, self.breaks, self.carried, self.kept, self.at = asked, breaks, carried, kept, at
         self.calls: list[_OpenCall] = []
         self.texts: list[str] = []
         self.usage: LoggedUsage | None = None
@@ -54,12 +54,13 @@ class _OpenTurn:
             calls=tuple(call.close() for call in self.calls),
             text="\n".join(filter(None, self.texts)),
             usage=self.usage,
-            broken=self.broken,
+            broken=self.breaks[-1] if self.breaks else None,
             carried=self.carried,
             kept=self.kept,
             rejected=self.rejected,
             asked=self.asked,
             at=self.at,
+            earlier_breaks=tuple(self.breaks[:-1]),
         )
 
 
@@ -70,7 +71,7 @@ class RunBuilder:
         self._turns: list[_OpenTurn] = []
         self._calls: dict[str, _OpenCall] = {}
         self._prompt: list[str] = []
-        self._break: Break | None = None
+        self._breaks: list[Break] = []  # since the last turn
         self._carried: list[str] = []
         self._asked: list[str] = []
         self._kept: KeptContext | None = None
@@ -83,7 +84,7 @@ class RunBuilder:
     @property
     def is_broken(self) -> bool:
         """True between a break of the context and the next turn."""
-        return self._break is not None
+        return bool(self._breaks)
 
     @property
     def is_waiting(self) -> bool:
@@ -117,17 +118,18 @@ class RunBuilder:
         self._asked.append(text)
 
     def break_off(self, kind: Break) -> None:
-        """Record that the context is compacted or cleared before the next turn; the last of several breaks counts."""
-        self._break, self._carried, self._kept = kind, [], None
+        """Record that the context is compacted or cleared before the next turn; the last one says what stayed."""
+        self._breaks.append(kind)
+        self._carried, self._kept = [], None
 
     def carry(self, text: str) -> None:
         """Add text that replaces the context after a break."""
-        if self._break is not None:
+        if self._breaks:
             self._carried.append(text)
 
     def keep(self, kept: KeptContext) -> None:
         """Record what else is in the context after a break; several records of one break add up."""
-        if self._break is None:
+        if not self._breaks:
             return
         before = self._kept
         if before is None:
@@ -150,13 +152,13 @@ class RunBuilder:
         Args:
             at: when the reply came, in seconds since 1970, if the log says so.
         """
-        broken = self._break if self._turns else None
-        carried = "\n\n".join(filter(None, self._carried)) if broken else ""
+        breaks = self._breaks if self._turns else ()
+        carried = "\n\n".join(filter(None, self._carried)) if breaks else ""
         asked = "\n\n".join(filter(None, self._asked))
-        self._turns.append(_OpenTurn(asked, broken, carried, self._kept if broken else None, at))
-        if self._break is not None and not broken:
+        self._turns.append(_OpenTurn(asked, breaks, carried, self._kept if breaks else None, at))
+        if self._breaks and not breaks:
             self._prompt += self._carried
-        self._break, self._carried, self._asked, self._kept = None, [], [], None
+        self._breaks, self._carried, self._asked, self._kept = [], [], [], None
 
     def say(self, text: str) -> None:
         """Add text that the agent wrote in this turn."""

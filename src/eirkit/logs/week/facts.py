@@ -55,19 +55,22 @@ class ContextLoss:
     overwritten_tokens: int  # dropped ones of files that were edited without reading them again
     unknown_tokens: int  # of which the log does not say whether they stayed
     shrunk_tokens: int | None  # of the whole context, if the log says so
+    reread_dropped_tokens: int  # part of the dropped tokens that this showed again
     measured: bool  # whether the run used a file later, so that the above is known
+    compactions: int  # just before the turn
+    clears: int
 
 
 @fact
 class InstructionLoss:
-    """An instruction of the user, or an open item of the agent's list, that a compaction or a clear dropped."""
+    """An instruction of the user that was not found in what a compaction or a clear left."""
 
     at: float
     run_id: str
     turn: int  # the turn after the break
     project: str
     model: str
-    kind: str  # rule, decision or todo
+    kind: str  # rule or decision
     text: str
     broken_turn: int | None
     broken_by: str
@@ -173,8 +176,7 @@ class _RunFacts:
     def __init__(self, recording: Recording, analysis: Analysis, project: str) -> None:
         self.analysis = analysis
         self.times = list(_times(recording))
-        # A database holds sessions of many projects, each with its own folder.
-        self.project = (recording.root if recording.format == "opencode" else "") or project or recording.root or ""
+        self.project = recording.root or project  # a database, or a file, may hold sessions of many projects
 
     def readings(self) -> Iterator[FileReading]:
         names = ("turn", "path", "tokens", "repeat_tokens")
@@ -183,17 +185,17 @@ class _RunFacts:
                 yield FileReading(*about, path, tokens, again)
 
     def losses(self) -> Iterator[ContextLoss]:
-        tokens = ("live", "dropped", "reread", "overwritten", "unknown", "shrunk")
-        names = ("cut", "kind", *(f"{name}_tokens" for name in tokens), "measured")
+        tokens = ("live", "dropped", "reread", "overwritten", "unknown", "shrunk", "reread_dropped")
+        names = ("cut", "kind", *(f"{name}_tokens" for name in tokens), "measured", "compactions", "clears")
         for turn, *counts in self._rows("breaks", names):
             if about := self._about(turn):
                 yield ContextLoss(*about, *counts)
 
     def instructions(self) -> Iterator[InstructionLoss]:
         names = ("cut", "survival", "kind", "text", "broken_turn", "broken_by")
-        for turn, survival, *said in self._rows("instructions", names):
-            if survival == "gone" and (about := self._about(turn)):
-                yield InstructionLoss(*about, *said)
+        for turn, survival, kind, *said in self._rows("instructions", names):
+            if survival == "gone" and kind != "todo" and (about := self._about(turn)):
+                yield InstructionLoss(*about, kind, *said)
 
     def hidden(self) -> Iterator[HiddenText]:
         names = ("turn", "paths", "later_viewed", "hidden_characters")

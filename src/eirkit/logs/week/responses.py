@@ -102,8 +102,15 @@ class ResponseMeter(ABC):
 class _Claude(ResponseMeter):
     """Claude Code: usage stands in every line of a reply, and lines of a reply share the message's id."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.folders: dict[str, str] = {}  # of each session in the file
+
     def take(self, line: Line) -> None:
-        self.project = self.project or string_of(line.get("cwd"))
+        session, folder = string_of(line.get("sessionId")), string_of(line.get("cwd"))
+        self.project = self.project or folder
+        if folder and session not in self.folders:
+            self.folders[session] = folder
         if line.get("type") == "progress":  # some versions log the replies of sub-agents inside such lines
             self.take(mapping_of(mapping_of(line.get("data")).get("message")))
             return
@@ -115,10 +122,11 @@ class _Claude(ResponseMeter):
         names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
         by_age = mapping_of(usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
         at = seconds_of(line.get("timestamp"))
-        if counts := self.counts(key, at, *map(usage.get, names), by_age):
+        own = self.folders.get(session, "")
+        if counts := self.counts(key, at, *map(usage.get, names), by_age, project=own):
             fresh, read, written, output, hour = counts
             hour = min(written, hour)
-            self.add(key, at, model, (fresh, read, written - hour, hour, output))
+            self.add(key, at, model, (fresh, read, written - hour, hour, output), own)
 
 
 class _Codex(ResponseMeter):
@@ -126,20 +134,25 @@ class _Codex(ResponseMeter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.session = self.model = ""
+        self.session = self.model = self.folder = ""
         self.total, self.has_records = -1, False
 
     def take(self, line: Line) -> None:
         kind, payload = line.get("type"), mapping_of(line.get("payload"))
-        if kind == "session_meta" and not self.session:
-            # A fork begins with a copy of its origin's events.
+        if kind == "session_meta" and (not self.session or self.total >= 0 or self.has_records):
+            # A fork begins with a copy of its origin's events; another rollout may be appended to the file.
             self.session = string_of(payload.get("forked_from_id")) or string_of(payload.get("id"))
-            self.project = string_of(payload.get("cwd"))
+            self.folder = string_of(payload.get("cwd"))
+            self.project = self.project or self.folder
+            self.total, self.has_records = -1, False
         elif kind == "turn_context":
             self.model = string_of(payload.get("model")) or self.model
         elif kind == "token_usage_record":  # newer versions have one for each response, and the events besides
             if not self.has_records:
-                self.found, self.unknown, self.has_records = {}, {}, True
+                self.has_records = True
+                for known in (self.found, self.unknown):
+                    for key in [key for key in known if key.startswith(f"{self.session}/")]:
+                        del known[key]
             self._add(string_of(payload.get("response_id")), mapping_of(payload.get("usage")), line)
         elif kind == "event_msg" and payload.get("type") == "token_count" and not self.has_records:
             self._count(mapping_of(payload.get("info")), line)
@@ -154,12 +167,12 @@ class _Codex(ResponseMeter):
     def _add(self, key: str, used: Line, line: Line) -> None:
         names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
         at = seconds_of(line.get("timestamp"))
-        if counts := self.counts(key, at, *map(used.get, names)):
+        if counts := self.counts(key, at, *map(used.get, names), project=self.folder):
             prompt, cached, written, output = counts
             cached = min(prompt, cached)
             written = min(prompt - cached, written)
             parts = (prompt - cached - written, cached, written, 0, output)
-            self.add(key, at, self.model, parts)
+            self.add(key, at, self.model, parts, self.folder)
 
 
 class _Gemini(ResponseMeter):

@@ -98,7 +98,8 @@ class WeekTotals:
     unmeasured: int = 0  # of compactions and clears: no file was used later, so that what they dropped is not known
     dropped_tokens: int = 0
     unknown_tokens: int = 0  # of which the logs do not show whether they were dropped, too
-    reread_tokens: int = 0
+    reread_tokens: int = 0  # that reading again showed, with the numbers of lines and what was shown besides
+    reread_dropped_tokens: int = 0  # of the dropped ones
     instructions_dropped: int = 0
     instructions_broken: int = 0
 
@@ -120,12 +121,13 @@ class WeekTotals:
             self.read_tokens += one.tokens
             self.repeat_tokens += one.repeat_tokens
         elif isinstance(one, ContextLoss):
-            self.compactions += one.kind == "compaction"
-            self.clears += one.kind == "clear"
-            self.unmeasured += not one.measured
+            self.compactions += one.compactions
+            self.clears += one.clears
+            self.unmeasured += 0 if one.measured else one.compactions + one.clears
             self.dropped_tokens += one.dropped_tokens
             self.unknown_tokens += one.unknown_tokens
             self.reread_tokens += one.reread_tokens
+            self.reread_dropped_tokens += one.reread_dropped_tokens
             self.reread_usd += Decimal(0) if money is None else money.fresh
         elif isinstance(one, InstructionLoss):
             self.instructions_dropped += 1
@@ -204,8 +206,17 @@ def sum_up(logs: Sequence[LogFacts], asked: WeekQuestion) -> dict[str, Any]:
         "instructions": [_named(one) for one in chosen if isinstance(one, InstructionLoss)][:LISTED],
         "unpriced": _unpriced(groups.by["model"]),
         "advice": advice(chosen)[:ADVICE],
+        "other_projects": [] if groups.total.responses else _others(logs, asked),
         "unknown": dict(Tally(one.source for one in unknown if now.has(one.at))),
     }
+
+
+def _others(logs: Sequence[LogFacts], asked: WeekQuestion) -> list[dict[str, Any]]:
+    """Return the projects with responses in the stretch, where the one that was asked for has none."""
+    found: Tally[str] = Tally()
+    for one in unique(log.responses for log in logs if asked.project):
+        found[one.project] += one.tokens if asked.stretch.has(one.at) else 0
+    return [{"project": project, "tokens": tokens} for project, tokens in found.most_common() if tokens]
 
 
 def _unknown(logs: Sequence[LogFacts], project: str) -> Iterator[UnknownResponse]:

@@ -27,19 +27,23 @@ def break_words(breaks: Mapping[str, Any]) -> str:
         dropped, more = (
             (f"at least {dropped}", more) if breaks["dropped_tokens"] else ("an unknown number of tokens", "tokens")
         )
+    elif not breaks["dropped_tokens"]:
+        dropped = "nothing"
     rest = f"; of {unknown:,} {more} the logs do not show whether they stayed" if unknown else ""
-    return f"{both} dropped {dropped} still needed{rest}{part}."
+    return f"{both} dropped {dropped} of files that were used later{rest}{part}."
 
 
 def break_line(cost: Mapping[str, Any]) -> str:
-    """Return what became of the files that were still needed, each number with what it counts."""
+    """Return what became of the files that were used later, each number with what it counts."""
     if not cost.get("measured", True):
-        return "what was still needed is not measured: no file was used"
+        return "what was used later is not measured: no file was used"
     if not cost["live_files"]:
-        return "nothing that was still needed was in the context"
+        return "nothing that was used later was in the context"
     was = "was" if cost["live_files"] == 1 else "were"
-    needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} {was} still needed"
+    needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} {was} used later"
     unknown = cost.get("unknown_tokens")
+    if not unknown and not cost["dropped_tokens"]:
+        return f"{needed}; none of that {BREAK_MEASURES['dropped_tokens'].label}"
     known = f"{'at least ' if unknown else ''}{counted(cost['dropped_tokens'], 'token')}"
     part = "an unknown part" if unknown and not cost["dropped_tokens"] else known
     dropped = f"{part} of that {BREAK_MEASURES['dropped_tokens'].label}"
@@ -56,8 +60,9 @@ def _fates(cost: Mapping[str, Any]) -> Iterator[str]:
     if cost["reread_files"]:
         showed = f"which showed {counted(cost['reread_tokens'], 'token')}"
         yield f"{number(again)} read again in {counted(cost['reread_files'], 'file')}, {showed}"
-    if cost["overwritten_files"]:
-        yield f"{number(blind)} edited without rereading in {counted(cost['overwritten_files'], 'file')}"
+    if blind or cost["overwritten_files"]:
+        whole = f" in {counted(cost['overwritten_files'], 'file')}" if cost["overwritten_files"] else ""
+        yield f"{number(blind)} edited without rereading{whole}"
     if never:
         # Of a file that is read again in part, the rest is among these tokens.
         whole = f" ({counted(cost['never_reread_files'], 'file')} not at all)" if cost["never_reread_files"] else ""
@@ -87,15 +92,16 @@ def break_columns(rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
 
 
 def instruction_words(fates: Mapping[str, int]) -> str:
-    """Return what became of rules, decisions and open to-dos at compactions and clears."""
+    """Return what became of rules and decisions, or of open to-dos, at compactions and clears: each counted once."""
     names = {
         "verbatim": "kept word for word",
         "substance": "kept in substance",
-        "gone": "gone",
+        "gone": "not found in what was left",
         "unknown": "unknown",
-        "broken": "gone and then broken",
+        "broken": "not found and then broken",
     }
-    return ", ".join(f"{fates[key]:,} {words}" for key, words in names.items() if fates.get(key))
+    apart = {**fates, "gone": fates.get("gone", 0) - fates.get("broken", 0)}
+    return ", ".join(f"{apart[key]:,} {words}" for key, words in names.items() if apart.get(key))
 
 
 def break_counts(breaks: Mapping[str, Any]) -> str:

@@ -216,6 +216,6 @@ def _facts(data: Mapping[str, Any]) -> Table:
         ("runs", f"{data['runs']:,}, {data['uncut']:,} of them without a cut"),
         ("cuts", f"{data['cuts']:,}, at {data['at']}"),
         ("compactors", listed(data["compactors"], 20)),
-        ("skipped", f"{len(data['skipped']):,}"),
+        ("skipped", f"{counted(len(data['skipped']), 'part')} of the logs"),
     ]
     return facts("read", "", found)

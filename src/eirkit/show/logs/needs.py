@@ -187,13 +187,13 @@ def signatures_section(document: Document) -> Section | None:
 
 
 def breaks_section(document: Document) -> Section | None:
-    """Return the section on what compactions and clears dropped although it was still needed."""
+    """Return the section on what compactions and clears dropped of files that were used later."""
     breaks = document["breaks"]
     if not breaks["compactions"] + breaks["clears"]:
         return None
-    fates = document.get("instructions", {})
-    told = (f"Rules, decisions and open to-dos at these: {instruction_words(fates)}.",) if any(fates.values()) else ()
-    words = (break_words(breaks), *told)
+    both = (("Rules and decisions of the user", "instructions"), ("Open to-dos of the agent", "todos"))
+    told = [(name, instruction_words(document.get(key, {}))) for name, key in both]
+    words = (break_words(breaks), *(f"{name} at these: {fates}." for name, fates in told if fates))
     if breaks.get("unmeasured", 0) == breaks["compactions"] + breaks["clears"]:
         return Section("Compactions and clears", words)
     shown = (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks.get(one.id))

@@ -282,7 +282,8 @@ def skipped_section(found: Analysed) -> Section | None:
         return None
     columns = (Column("source", "source"), Column("reason", "reason"))
     table = Table("skipped", "Skipped input", columns, tuple(rows[:100]))
-    return Section("What is not in these figures", (f"{counted(len(rows), 'piece')} of input were skipped.",), (table,))
+    told = f"{counted(len(rows), 'part')} of the logs {'was' if len(rows) == 1 else 'were'} skipped."
+    return Section("What is not in these figures", (told,), (table,))
 
 
 def again_section(found: Analysed, where: str) -> Section:

@@ -1,4 +1,4 @@
-"""Sentences about analysed runs that pages and commands share: demand and failure, coverage, advice on what to do."""
+"""Sentences about analysed runs that pages and commands share: demand and failure, coverage, sub-agents, advice."""
 
 from __future__ import annotations
 
@@ -170,8 +170,8 @@ def _words(thing: Mapping[str, Any]) -> str:
         told = again if thing["count"] else "they were edited without reading them again"
         return f"A {subject} dropped files that later work used; {told}: compact between tasks, or name what to keep."
     if thing["kind"] == "instruction":
-        lost = f"{_quoted(subject)} was lost at the compaction before turn {thing['cut']}"
-        return f"{lost}, then broken ({thing['by'][:60]}): put it into the agent's instruction file."
+        lost = f"{_quoted(subject)} is not in what the compaction before turn {thing['cut']} left"
+        return f"{lost}, and was then broken ({thing['by'][:60]}): put it into the agent's instruction file."
     first, *others = subject.split(", ")
     shown = f"{first} and {counted(len(others), 'other file')}" if others else first
     hid = f"An output that showed {shown} was cut by about {counted(thing['tokens'], 'token')}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
 from functools import cache
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from eirkit.agents.serving.prices import MILLION, Price, PriceList
@@ -63,7 +64,7 @@ def week_document(data: Mapping[str, Any], zone: tzinfo | None, command: str, th
     """Return the document of a week.
 
     Args:
-        command: what was typed, without its `--since`.
+        command: what was typed, without its `--since`, and without a project that nothing is logged of.
         then: what to run next where something was logged.
     """
     span = f"{_day(data['since'], zone)} to {_day(data['until'], zone)}"
@@ -72,6 +73,12 @@ def week_document(data: Mapping[str, Any], zone: tzinfo | None, command: str, th
     if not data["total"]["responses"]:
         said = f"No response with its tokens is logged{where} from {span}."
         then = "eirkit week -h"
+        if data["other_projects"]:
+            names = _names("project", data["other_projects"])
+            said += f" Projects with responses then: {listed(names, ON_SCREEN)}."
+            known = next((name for name in names if name != UNNAMED), "NAME")
+            then = f"{command} --project {quote(known)}"
+            return Document("week", title, (said, *_looked(data), *_unread(data)), data, next=then)
         if data["newest"] is not None and data["newest"] < data["since"]:
             then = f"{command} --since {_day(data['newest'], zone)}"
         return Document("week", title, (said, *_looked(data), *_unread(data), *_missed(data, zone)), data, next=then)
@@ -175,11 +182,11 @@ def _figures(
     yield largest, f"{now['peak_context_tokens']:,}{full}", f"{before['peak_context_tokens']:,}"
     labels = {
         "compactions": "compactions",
-        "dropped_tokens": "needed tokens dropped",
-        "reread_tokens": "read again after that",
+        "dropped_tokens": "dropped, used later",
+        "reread_dropped_tokens": "… and read again",
         "read_tokens": READING_MEASURES["read_tokens"].label,
         "repeat_tokens": READING_MEASURES["repeat_tokens"].label,
-        "instructions_dropped": "instructions dropped",
+        "instructions_dropped": "instructions not kept",
         "instructions_broken": "… and then broken",
     }
     for key, label in labels.items():
@@ -196,7 +203,7 @@ def _figure(total: Mapping[str, Any], key: str) -> str:
         return f"{f'at least {total[key]:,}' if total[key] else 'unknown'}{part}"
     if key == "repeat_tokens" and total["read_tokens"]:
         return f"{total[key]:,} ({share(total[key] / total['read_tokens'])})"
-    if key == "reread_tokens" and (total["reread_usd"] or 0) >= CENT:
+    if key == "reread_dropped_tokens" and (total["reread_usd"] or 0) >= CENT:
         return f"{total[key]:,} (at least ${total['reread_usd']:,.2f})"
     return f"{total[key]:,}"
 
@@ -322,8 +329,8 @@ def _lists(data: Mapping[str, Any]) -> Iterator[Table]:
         Column.of(BREAK_MEASURES["live_tokens"]),
         Column.of(BREAK_MEASURES["dropped_tokens"]),
         *((Column.of(BREAK_MEASURES["unknown_tokens"]),) if data["total"]["unknown_tokens"] else ()),
-        Column("reread_tokens", "tokens read again"),
+        Column.of(BREAK_MEASURES["reread_dropped_tokens"]),
     )
     yield Table("losses", "Compactions that dropped most", losses, tuple(data["losses"]))
     rules = (*where, Column("text", "instruction", role="text"), Column("broken_by", "broken by", role="text"))
-    yield Table("instructions", "Instructions that were dropped", rules, tuple(data["instructions"]))
+    yield Table("instructions", "Instructions not found in what compactions left", rules, tuple(data["instructions"]))

@@ -28,6 +28,7 @@ Row = Mapping[str, Any]
 Known = Mapping[str, Sequence[tuple[int, float]]]  # of each cell its runs that have a value: seed and value
 FEWEST_PANELS, MOST_PANELS = 2, 12
 MOST_ACROSS = 12  # columns of a table that fits a page
+_SIZES = ("n", "m", "lookback", "fan_in")
 _FAILED_IN = ("workload", "model", "condition", "kind")  # what failures are counted by
 
 
@@ -111,9 +112,13 @@ def _failures_of(rows: Sequence[Row], groups: Sequence[Row]) -> Iterator[Row]:
 def _concerns(found: Evidence, rows: Sequence[Row], only: Mapping[str, frozenset[str]]) -> bool:
     """Return whether an experiment was made with the model, the workload and, where it has one, the h of a cell.
 
-    If memories are chosen, the one of a rescue, or its condition and policy, must be among them; probes have none.
+    If memories are chosen, the one of a rescue, or its condition and policy, must be among them; probes have none. If
+    sizes of tasks are chosen, those of a rescue or a probe must be; a model's capability is measured at its own.
     """
     asked = found.manifest["settings"]
+    sizes = {} if "tasks" in asked else {name: asked["task"].get(name) for name in _SIZES if name in only}
+    if any(size is not None and str(size) not in only[name] for name, size in sizes.items()):
+        return False
     if "memory" in only and found.command == "rescue":
         access = RescueSetup.read(asked).access
         row = {name: getattr(access, name) for name in ("condition", "policy", "memory", "panel")}

@@ -94,6 +94,7 @@ FIELDS: tuple[Field, ...] = (
         "queries", "queries", "text", "How labels are drawn, in Full Lookup", facet=True, shown=False, part="setting"
     ),
     Field("warm_up", "warm-up", meaning="Leading steps that are not scored", facet=True, shown=False, part="setting"),
+    Field("preset", "preset", "text", "Size of a world of conversations", facet=True, shown=False, part="setting"),
     Field.of(RUN_MEASURES["h"], facet=True, part="setting"),
     Field("seed", "seed", part="replicate"),
     Field("repeat", "repeat", meaning="Which repeat of the task", facet=True, part="replicate"),
@@ -106,7 +107,8 @@ FIELDS: tuple[Field, ...] = (
     Field("ending", "ending", "text", facet=True),
     *(Field.of(SPENDING_MEASURES[key], shown=False) for key in ("calls", "cost_usd")),
 )
-OF_TASK = ("workload", "n", "m", "lookback", "fan_in", "slots", "digits", "k", "queries", "warm_up")
+OF_TASK = ("workload", "n", "m", "lookback", "fan_in", "slots", "digits", "k", "queries", "warm_up", "preset")
+OF_WORDS = ("workload", "preset")  # what a conversation is made from; n, m and the rest mean nothing there
 ALWAYS = ("run", "seed")
 FATES = tuple(one.id for one in (*FATE_MEASURES, *WORD_FATES))
 _KEYS = tuple(one.key for one in FIELDS)
@@ -258,7 +260,7 @@ def row_of(record: Mapping[str, Any], score: RunScore | None) -> dict[str, Any]:
         "model": record["model"],
         "seed": record["seed"],
         "repeat": record["repeat"]["number"] if "repeat" in record else None,
-        **{name: task.get(name) for name in OF_TASK},
+        **{name: task.get(name) for name in (OF_WORDS if "words" in record else OF_TASK)},
         "condition": condition,
         **{name: access.get(name) for name in ("policy", "memory", "h")},
         "profile": _profile(record),

@@ -1,4 +1,4 @@
-"""Tells a world as dated conversations in a language, and reads conversations back as the world's statements."""
+"""Tells a world as dated conversations: order, names and repetitions of statements; reads conversations back."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Reads passages of conversations as somebody who was not there: in any order, with gaps, and with names half known.
 
-A turn is `[2031-01-06] user: …`; what no longer holds may end in `(until 2031-01-13)`. What a passage does not say
-stays unknown: a first name that fits several people, a nickname whose owner was not mentioned, an amount added to a
-stock that was never counted.
+A turn is `[2031-01-06] user: …`; what no longer holds ends in `(until 2031-01-13)` or, where the day is not known, in
+`(no longer valid)`, and then counts as ended on the day on which it was said. What a passage does not say stays
+unknown: a first name that fits several people, a nickname whose owner was not mentioned, an amount added to a stock
+that was never counted.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import NamedTuple
 from eirkit.tasks.words.language import Language, Listener, Spoken, read, subject_slot, ways
 from eirkit.tasks.words.truth import Key, Knowledge
 from eirkit.tasks.words.world import ATTRIBUTES, Saying, WorldQuestion
+from eirkit.validity import read_mark
 
 _TURN = re.compile(r"^\[(\d{4}-\d\d-\d\d)\] (?:(user|assistant): )?", re.MULTILINE)
-_UNTIL = re.compile(r" \(until (\d{4}-\d\d-\d\d)\)\Z")
 
 
 class DatedTurn(NamedTuple):
@@ -53,16 +54,20 @@ def split_turns(passage: str) -> list[DatedTurn]:
     """Return the turns of a passage; what stands before the first date has none."""
     marks = list(_TURN.finditer(passage))
     if not marks:
-        return [DatedTurn(None, passage.strip())]
+        return [_turn(None, passage.strip())]
     head = passage[: marks[0].start()].strip()
-    found = [DatedTurn(None, head)] if head else []
+    found = [_turn(None, head)] if head else []
     for mark, after in zip(marks, [*marks[1:], None], strict=True):
         text = passage[mark.end() : None if after is None else after.start()].strip()
-        ended = _UNTIL.search(text)
         if mark[2] != "assistant":
-            until = None if ended is None else date.fromisoformat(ended[1]).toordinal()
-            found.append(DatedTurn(date.fromisoformat(mark[1]).toordinal(), _UNTIL.sub("", text), until))
+            found.append(_turn(date.fromisoformat(mark[1]).toordinal(), text))
     return found
+
+
+def _turn(day: int | None, said: str) -> DatedTurn:
+    text, ended = read_mark(said)
+    until = None if ended is None else date.fromisoformat(ended).toordinal() if ended else day or 0
+    return DatedTurn(day, text, until)
 
 
 def plain_sentence(language: Language, statement: Saying) -> str:

@@ -1,4 +1,4 @@
-"""Worlds of the words workload: invented people and places, dated statements about them, questions, and true answers.
+"""Generates worlds of conversations: people, dated statements, questions; the abilities and the presets (`--preset`).
 
 Every value is a tracer: a made-up word or number that occurs in a world once for each subject, attribute and version.
 What a memory holds or returns is therefore decided by searching for strings. A seed determines a world completely.

@@ -10,6 +10,7 @@ from typing import Any
 
 from eirkit.logs.formats.messages import arguments_of, take_reply, take_results, text_of
 from eirkit.logs.formats.run_builder import RunBuilder, items_of, mapping_of, string_of, take_lines
+from eirkit.logs.formats.sessions.appended import read_sessions
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, SHAPE, Recording, formats
 
@@ -60,23 +61,37 @@ class Droid:
         return MARKED if is_session or (is_stream and any(map(_session, records))) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
-        """Yield the session's one run."""
-        builder = RunBuilder()
-        start: dict[str, Any] = {}
+        """Yield the session's one run, or those of sessions that were appended to one file."""
+        yield from read_sessions(document, _DroidSession)
 
-        def take(line: Line) -> None:
-            if line.get("type") in ("session_start", "system") and not start:
-                start.update(line)
-            _take_line(builder, line)
 
-        yield from take_lines(document, take)
-        yield builder.recording(
+class _DroidSession:
+    """The state while a session is read."""
+
+    def __init__(self) -> None:
+        self.builder = RunBuilder()
+        self.start: Line = {}
+
+    def session_of(self, line: Line) -> str:
+        """Return the name of the session that a line starts or belongs to."""
+        return _session(line) or (string_of(line.get("id")) if line.get("type") == "session_start" else "")
+
+    def take(self, line: Line) -> None:
+        """Process one line."""
+        if line.get("type") in ("session_start", "system"):
+            self.start = self.start or line
+        _take_line(self.builder, line)
+
+    def recording(self, document: LogDocument, place: str = "") -> Recording | Skipped:
+        """Return the run."""
+        return self.builder.recording(
             document,
             "droid",
-            _session(start) or string_of(start.get("id")),
-            model=string_of(start.get("model")),
-            root=string_of(start.get("cwd")),
-            agent_version=string_of(start.get("version")),
+            _session(self.start) or string_of(self.start.get("id")),
+            place=place,
+            model=string_of(self.start.get("model")),
+            root=string_of(self.start.get("cwd")),
+            agent_version=string_of(self.start.get("version")),
         )
 
 

@@ -24,8 +24,8 @@ from eirkit.logs.formats.run_builder import (
     mapping_of,
     seconds_of,
     string_of,
-    take_lines,
 )
+from eirkit.logs.formats.sessions.appended import read_sessions
 from eirkit.logs.formats.sessions.codex_scripts import CodexScript
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, KeptContext, Recording, formats
@@ -140,10 +140,8 @@ class Codex:
         return MARKED if any(map(_is_enveloped, entries)) or (entries and _is_bare(entries[0])) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
-        """Yield the rollout's one run."""
-        rollout = _Rollout()
-        yield from take_lines(document, rollout.take)
-        yield rollout.recording(document)
+        """Yield the rollout's one run, or those of rollouts that were appended to one file."""
+        yield from read_sessions(document, _Rollout)
 
 
 def _is_enveloped(entry: Item) -> bool:
@@ -170,7 +168,20 @@ class _Rollout:
         self.is_open = False  # whether the last turn may get more of the same response
         self.counted_total = -1
         self.at: float | None = None  # the time of the present line
+        self.told_by: set[str] = set()  # kinds of records that told of the last compaction
         self.users_words: list[int] = []  # for each user message, the number of turns before it
+
+    def session_of(self, line: Item) -> str:
+        """Return the name of the rollout that a line starts; a fork begins with its own and its origins' metadata."""
+        if line.get("type") == "session_meta":
+            meta = mapping_of(line.get("payload"))
+        elif "id" in line and _is_bare(line):
+            meta = line
+        else:
+            return ""
+        is_later = string_of(meta.get("timestamp")) > string_of(self.meta.get("timestamp"))
+        is_origin = self.meta and not is_later and not self.builder.turn_count and not self.builder.prompt
+        return "" if is_origin else string_of(meta.get("id"))
 
     def take(self, line: Item) -> None:
         """Process one line of the file."""
@@ -191,7 +202,6 @@ class _Rollout:
             self._take_meta(payload)
 
     def _take_meta(self, payload: Item) -> None:
-        # A forked rollout holds the metadata of its origin after its own.
         if not self.meta:
             self.meta = payload
             self.folder = string_of(payload.get("cwd")) or None
@@ -207,7 +217,7 @@ class _Rollout:
         elif kind in _CALLS:
             self._take_call(item)
         elif kind in ("compaction", "compaction_summary", "context_compaction"):
-            self._break_off()
+            self._break_off(kind)
         elif kind == "message":
             self._take_message(item)
 
@@ -273,7 +283,7 @@ class _Rollout:
         elif kind == "task_started":
             self.window = count_of(event.get("model_context_window")) or self.window
         elif kind == "context_compacted":
-            self._break_off()
+            self._break_off("event")
         elif kind == "user_message":
             self._take_request(string_of(event.get("message")))
         elif kind == "item_completed":
@@ -309,7 +319,7 @@ class _Rollout:
 
     def _take_compaction(self, payload: Item) -> None:
         self.builder.drop_summary(string_of(payload.get("message")))
-        self._break_off()
+        self._break_off("line")
         history = items_of(payload.get("replacement_history"))
         texts = tuple(filter(None, map(_text, history)))
         told = filter(None, (_text(item) for item in history if item.get("role") not in ("developer", "system")))
@@ -318,13 +328,15 @@ class _Rollout:
             is_opaque = any(item.get("encrypted_content") for item in history)
             self.builder.keep(KeptContext("history", texts, is_complete=not is_opaque, is_opaque=is_opaque))
 
-    def _break_off(self) -> None:
-        # One compaction is recorded by an item, an event and a line of its own.
-        if not self.builder.is_broken:
+    def _break_off(self, record: str) -> None:
+        # One compaction is recorded by an item, an event and a line of its own; a second line is another compaction.
+        if not self.builder.is_broken or record in self.told_by:
             self.builder.break_off("compaction")
+            self.told_by.clear()
+        self.told_by.add(record)
         self.is_open = False
 
-    def recording(self, document: LogDocument) -> Recording | Skipped:
+    def recording(self, document: LogDocument, place: str = "") -> Recording | Skipped:
         """Return the run that the lines record."""
         self._end_script("")
         run_id = string_of(self.meta.get("id")) or document.name.removesuffix(".jsonl")
@@ -334,6 +346,7 @@ class _Rollout:
             document,
             "codex",
             run_id,
+            place=place,
             parent=_parent(self.meta),
             task_id=session,
             model=self.model,

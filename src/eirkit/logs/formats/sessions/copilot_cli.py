@@ -18,8 +18,8 @@ from eirkit.logs.formats.run_builder import (
     logged_usage,
     mapping_of,
     string_of,
-    take_lines,
 )
+from eirkit.logs.formats.sessions.appended import read_sessions
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, NAMED, KeptContext, LoggedUsage, Recording, formats
 
@@ -41,10 +41,8 @@ class CopilotCli:
         return MARKED if any(event.get("type") in _OWN for event in events) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
-        """Yield the session's one run."""
-        session = _Session()
-        yield from take_lines(document, session.take)
-        yield session.recording(document)
+        """Yield the session's one run, or those of sessions that were appended to one file."""
+        yield from read_sessions(document, _Session)
 
 
 class _Session:
@@ -57,6 +55,10 @@ class _Session:
         self.window: int | None = None
         self.usage: LoggedUsage | None = None
         self.before = 0  # turns when the compaction that runs began
+
+    def session_of(self, event: Event) -> str:
+        """Return the name of the session that an event starts."""
+        return string_of(mapping_of(event.get("data")).get("sessionId")) if event.get("type") == "session.start" else ""
 
     def take(self, event: Event) -> None:
         """Process one event."""
@@ -106,13 +108,14 @@ class _Session:
             KeptContext("removed", turns=stayed, is_complete=True, tokens_before=before, tokens_after=after)
         )
 
-    def recording(self, document: LogDocument) -> Recording | Skipped:
+    def recording(self, document: LogDocument, place: str = "") -> Recording | Skipped:
         """Return the run."""
         where = mapping_of(self.start.get("context"))
         return self.builder.recording(
             document,
             "copilot-cli",
             string_of(self.start.get("sessionId")),
+            place=place,
             model=self.model,
             root=string_of(where.get("gitRoot")) or string_of(where.get("cwd")),
             agent_version=string_of(self.start.get("copilotVersion")),

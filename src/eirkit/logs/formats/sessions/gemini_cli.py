@@ -19,9 +19,9 @@ from eirkit.logs.formats.run_builder import (
     mapping_of,
     seconds_of,
     string_of,
-    take_lines,
     whole_document,
 )
+from eirkit.logs.formats.sessions.appended import read_sessions
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, formats
 
@@ -49,18 +49,18 @@ class GeminiCli:
         return MARKED if is_object and all(key in document.quoted for key in _HEAD_KEYS) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
-        """Yield the session's one run."""
-        session = _Session()
+        """Yield the session's one run, or those of sessions of JSON lines that were appended to one file."""
         if any(_is_head(record) and "messages" not in record for record in document.first_records):
-            yield from take_lines(document, session.take_line)
-        else:
-            whole = whole_document(document)
-            if isinstance(whole, Skipped):
-                yield whole
-                return
-            session.take_line(whole)
-            for message in items_of(whole.get("messages")):
-                session.take(message)
+            yield from read_sessions(document, _Session)
+            return
+        whole = whole_document(document)
+        if isinstance(whole, Skipped):
+            yield whole
+            return
+        session = _Session()
+        session.take(whole)
+        for message in items_of(whole.get("messages")):
+            session.take_message(message)
         yield session.recording(document)
 
 
@@ -80,7 +80,14 @@ class _Session:
         self.told: Sequence[Message] | None = None  # the history that replaces the present one
         self.in_context: set[str] = set()  # calls whose results the model still sees
 
-    def take_line(self, line: Message) -> None:
+    def session_of(self, line: Message) -> str:
+        """Return the name of the session that a head starts; a sub-agent's head names the session of its parent."""
+        if not _is_head(line):
+            return ""
+        id, kind = string_of(line.get("sessionId")), string_of(line.get("kind")) or "main"
+        return id if kind == "main" else f"{id}/{kind}/{string_of(line.get('startTime'))}"
+
+    def take(self, line: Message) -> None:
         """Process one line of JSON lines."""
         if "$set" in line:
             history = mapping_of(line["$set"]).get("messages")
@@ -91,9 +98,9 @@ class _Session:
         elif _is_head(line):
             self.head = self.head or line
         else:
-            self.take(line)
+            self.take_message(line)
 
-    def take(self, message: Message) -> None:
+    def take_message(self, message: Message) -> None:
         """Process a message."""
         told, self.told = self.told, None
         if told is not None:
@@ -130,7 +137,7 @@ class _Session:
         """Take a history that replaces the present one."""
         if not self.builder.turn_count:
             for message in history:
-                self.take(message)
+                self.take_message(message)
             return
         kept = {id for message in history for id in _ids(message)}
         if self.in_context <= kept:
@@ -142,14 +149,15 @@ class _Session:
         self.in_context &= kept
         self.turn_at.update(dict.fromkeys((string_of(one.get("id")) for one in history), self.builder.turn_count))
 
-    def recording(self, document: LogDocument) -> Recording | Skipped:
+    def recording(self, document: LogDocument, place: str = "") -> Recording | Skipped:
         """Return the run."""
         run_id, kind = string_of(self.head.get("sessionId")), string_of(self.head.get("kind")) or "main"
         parent = "" if kind == "main" else run_id
         return self.builder.recording(
             document,
             "gemini-cli",
-            f"{run_id}/{document.name.removesuffix('.jsonl')}" if parent else run_id,
+            place or f"{run_id}/{document.name.removesuffix('.jsonl')}" if parent else run_id,
+            place=place,
             parent=parent,
             model=self.model,
             root=self.folder,

@@ -21,6 +21,7 @@ from eirkit.logs.formats.run_builder import (
     string_of,
     take_lines,
 )
+from eirkit.logs.formats.sessions.appended import read_sessions
 from eirkit.logs.formats.sessions.codex import as_call
 from eirkit.logs.formats.sessions.codex_scripts import change_as_patch
 from eirkit.logs.sources.documents import LogDocument, Skipped
@@ -108,22 +109,30 @@ class CodexExec:
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield a run for each thread; each completed item of the agent is a turn."""
-        current = RunBuilder()
-        threads = {"": current}  # the line that names the first thread may be damaged
+        yield from read_sessions(document, _Thread)
 
-        def take(line: Line) -> None:
-            nonlocal current
-            if line.get("thread_id"):
-                current = threads.setdefault(string_of(line["thread_id"]), RunBuilder())
-            elif line.get("type") == "item.completed":
-                _take_item(current, mapping_of(line.get("item")))
 
-        yield from take_lines(document, take)
-        found = {thread: builder for thread, builder in threads.items() if builder.turn_count}
-        named = {thread: builder for thread, builder in threads.items() if thread}
-        for place, (thread, builder) in enumerate((found or named or threads).items()):
-            root = _root(builder.turns())
-            yield builder.recording(document, "codex-exec", thread, place=thread if place else "", root=root)
+class _Thread:
+    """The state while a thread is read."""
+
+    def __init__(self) -> None:
+        self.builder = RunBuilder()
+        self.name = ""
+
+    def session_of(self, line: Line) -> str:
+        """Return the name of the thread that a line starts."""
+        return string_of(line.get("thread_id"))
+
+    def take(self, line: Line) -> None:
+        """Process one line."""
+        self.name = self.name or self.session_of(line)
+        if line.get("type") == "item.completed":
+            _take_item(self.builder, mapping_of(line.get("item")))
+
+    def recording(self, document: LogDocument, place: str = "") -> Recording | Skipped:
+        """Return the run."""
+        root = _root(self.builder.turns())
+        return self.builder.recording(document, "codex-exec", self.name, place=place, root=root)
 
 
 def _is_thread(line: Line) -> bool:

@@ -17,8 +17,8 @@ from eirkit.logs.formats.run_builder import (
     items_of,
     mapping_of,
     string_of,
-    take_lines,
 )
+from eirkit.logs.formats.sessions.appended import read_sessions
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, KeptContext, Recording, formats
 
@@ -36,25 +36,39 @@ class QwenCode:
         return MARKED if any(map(_is_entry, document.first_records)) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
-        """Yield the session's one run."""
-        builder = RunBuilder()
-        facts: dict[str, Any] = {}
+        """Yield the session's one run, or those of sessions that were appended to one file."""
+        yield from read_sessions(document, _Session)
 
-        def take(entry: Entry) -> None:
-            for name in ("sessionId", "cwd", "version", "model", "contextWindowSize"):
-                if entry.get(name):
-                    facts.setdefault(name, entry[name])
-            _take(builder, entry)
 
-        yield from take_lines(document, take)
-        yield builder.recording(
+class _Session:
+    """The state while a session is read."""
+
+    def __init__(self) -> None:
+        self.builder = RunBuilder()
+        self.facts: dict[str, Any] = {}
+
+    def session_of(self, entry: Entry) -> str:
+        """Return the name of the session that a line belongs to."""
+        return string_of(entry.get("sessionId"))
+
+    def take(self, entry: Entry) -> None:
+        """Process one line."""
+        for name in ("sessionId", "cwd", "version", "model", "contextWindowSize"):
+            if entry.get(name):
+                self.facts.setdefault(name, entry[name])
+        _take(self.builder, entry)
+
+    def recording(self, document: LogDocument, place: str = "") -> Recording | Skipped:
+        """Return the run."""
+        return self.builder.recording(
             document,
             "qwen-code",
-            string_of(facts.get("sessionId")),
-            model=string_of(facts.get("model")),
-            root=string_of(facts.get("cwd")),
-            agent_version=string_of(facts.get("version")),
-            window=count_of(facts.get("contextWindowSize")),
+            string_of(self.facts.get("sessionId")),
+            place=place,
+            model=string_of(self.facts.get("model")),
+            root=string_of(self.facts.get("cwd")),
+            agent_version=string_of(self.facts.get("version")),
+            window=count_of(self.facts.get("contextWindowSize")),
         )
 
 
