@@ -4,6 +4,7 @@ For every wrong answer of a world, a script in the system's own environment list
 its search returns. The study prints whether both agree with the recorded run and with the fate that it was given.
 python -m studies.faults_by_hand FOLDER FILE SEED …, where FOLDER is one of `studies.system_profiles`; the results are
 added to FILE.
+python -m studies.faults_by_hand overwrites FILE NAME …: the overwrite of `check_memory`, through the same interfaces.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import eirkit
 from eirkit.agents.model import ModelOptions
-from eirkit.agents.models.reader import make_reader
+from eirkit.agents.models.scripted import make_scripted
 from eirkit.agents.stores.embeddings import find_embedding
 from eirkit.agents.stores.endpoint import ModelEndpoint
 from eirkit.agents.stores.environments import node_folder, python_of
@@ -132,6 +133,88 @@ held = [one["content"] for one in system.retriever.collection.get()["metadatas"]
 found = [[system.read(one["id"]).content for one in system.search_agentic(q, k=5)] for q, _ in questions]
 print(json.dumps([held, found]))
 """,
+    "letta": """
+from ast import literal_eval
+from subprocess import PIPE, Popen
+from urllib.request import Request, urlopen
+from eirkit.agents.memories.mcp_client import CONSULT
+command = [sys.executable, "-P", "-m", "eirkit.agents.stores.letta_server", "--port", "0", "--with-parent"]
+server = Popen(command, stdin=PIPE, stdout=PIPE, text=True)
+running = json.loads(server.stdout.readline())
+def ask(verb, path, body=None):
+    headers = {"Content-Type": "application/json", "Authorization": "Bearer " + running["password"]}
+    given = None if body is None else json.dumps(body).encode()
+    with urlopen(Request(running["url"] + "/v1/" + path, given, headers, method=verb)) as answer:
+        return json.loads(answer.read() or "null")
+model = {"model": "any", "model_endpoint_type": "openai", "model_endpoint": url, "context_window": 128_000}
+embedding = {"embedding_model": "any", "embedding_endpoint_type": "openai", "embedding_endpoint": url}
+agent = "agents/" + ask("POST", "agents/", {
+    "llm_config": {**model, "parallel_tool_calls": True},
+    "embedding_config": {**embedding, "embedding_dim": 384},
+    "memory_blocks": [{"label": "persona", "value": "I keep what the user tells me."}, {"label": "human", "value": ""}],
+    "tools": ["archival_memory_insert", "archival_memory_search"],
+    "include_base_tool_rules": False,
+})["id"]
+def tell(messages, at):
+    told = [{"role": "system", "content": f"Today is {at}."}, *messages]
+    done = ask("POST", agent + "/messages", {"messages": told})["messages"]
+    ask("PATCH", agent + "/reset-messages", {"add_default_initial_messages": False})
+    return [one["tool_return"] for one in done if one["message_type"] == "tool_return_message"]
+def block():
+    return [text] if (text := ask("GET", agent + "/core-memory/blocks/human")["value"].strip()) else []
+def look_up(question, at):
+    lists = tell([{"role": "user", "content": CONSULT + "\\n\\nQuestion: " + question}], at)
+    passages = [one["content"] for text in lists if text.startswith("[") for one in literal_eval(text)]
+    return list(dict.fromkeys([*block(), *passages]))[:5]
+for messages, at in sessions:
+    tell(messages, at)
+found = [look_up(q, at) for q, at in questions]
+held = block() + [one["text"] for one in ask("GET", agent + "/archival-memory?limit=1000")]
+print(json.dumps([held, found]))
+server.stdin.close()
+server.wait()
+""",
+    "autogen": """
+from autogen_core.memory import MemoryContent, MemoryMimeType
+from autogen_ext.memory.chromadb import ChromaDBVectorMemory, CustomEmbeddingFunctionConfig
+from autogen_ext.memory.chromadb import PersistentChromaDBVectorMemoryConfig
+from eirkit.agents.stores.embeddings import chroma_embedding
+async def main():
+    embedding = CustomEmbeddingFunctionConfig(function=lambda: chroma_embedding(url), params={})
+    config = PersistentChromaDBVectorMemoryConfig(persistence_path=folder, embedding_function_config=embedding)
+    memory = ChromaDBVectorMemory(config)
+    for messages, at in sessions:
+        for one in messages:
+            text = (f"[{at}] {one['role']}: " if at else "") + one["content"]
+            await memory.add(MemoryContent(content=text, mime_type=MemoryMimeType.TEXT))
+    found = [[one.content for one in (await memory.query(q)).results] for q, _ in questions]
+    print(json.dumps([memory._collection.get()["documents"], found]))
+asyncio.run(main())
+""",
+    "llamaindex": """
+import re, chromadb
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import VectorMemoryBlock
+from llama_index.embeddings.openai_like import OpenAILikeEmbedding
+from llama_index.vector_stores.chroma import ChromaVectorStore
+collection = chromadb.EphemeralClient().create_collection("by-hand")
+embedding = OpenAILikeEmbedding(model_name="any", api_base=url, api_key="none")
+block = VectorMemoryBlock(vector_store=ChromaVectorStore(chroma_collection=collection), embed_model=embedding)
+def lines(text):
+    found = re.findall(r"<message role='(.*?)'>(\\[.*?\\] )?(.*?)</message>", text, re.DOTALL)
+    return [day + role + ": " + said if day else said for role, day, said in found]
+async def look_up(question):
+    found = await block.aget([ChatMessage(role="user", content=question)])
+    return ["\\n".join(lines(batch)) for batch in found.split("\\n\\n") if batch]
+async def main():
+    for messages, at in sessions:
+        day = f"[{at}] " if at else ""
+        said = [ChatMessage(role=one["role"], content=day + one["content"]) for one in messages]
+        await block.aput(said, from_short_term_memory=True)
+    found = [await look_up(q) for q, _ in questions]
+    print(json.dumps([[line for one in collection.get()["documents"] for line in lines(one)], found]))
+asyncio.run(main())
+""",
     "mcp": WITH_TOOLS
     + """
 from mcp import ClientSession, StdioServerParameters
@@ -181,14 +264,15 @@ QUIET = {
     "TRANSFORMERS_OFFLINE": "1",
     "OMP_NUM_THREADS": "1",
 }
+UNDATED = ("autogen", "llamaindex")  # a record has no day, and theirs would be a part of the text that is embedded
 DAYS = re.compile(r"^\[[\d-]+\] | \(until [\d-]+\)$")  # which the adapters add
 
 
 async def ask_vendor(
-    name: str, sessions: Sequence[Any], questions: Sequence[tuple[str, str]]
+    name: str, sessions: Sequence[Any], questions: Sequence[tuple[str, str]], model: str = "reader"
 ) -> tuple[list[str], list[list[str]]]:
     """Return what a vendor's store holds after some sessions, and what its search returns for each dated question."""
-    endpoint = ModelEndpoint(make_reader(ModelOptions()), find_embedding("minilm"))
+    endpoint = ModelEndpoint(make_scripted(model, ModelOptions()), find_embedding("minilm"))
     url = await endpoint.start()
     source = str(Path(eirkit.__file__).parents[1])
     with TemporaryDirectory() as folder:
@@ -253,16 +337,34 @@ def _has(texts: Sequence[str], shown: Sequence[str]) -> bool:
     return all(any(line.startswith(one) for line in lines) for one in shown)
 
 
+def overwrite(name: str) -> Iterator[dict[str, Any]]:
+    """Yield what a vendor's search returns for labels that were written again, one session for each record."""
+    first = [f"A_{number:02} = {1000 + 7 * number}" for number in range(1, 9)]
+    again = [f"A_{number:02} = {4000 + number}" for number in (1, 2, 3)]
+    days = (date(2031, 1, 6) + timedelta(number) for number in range(len(first) + len(again)))
+    sessions = [
+        ([{"role": "user", "content": text}], "" if name in UNDATED else day.isoformat())
+        for text, day in zip([*first, *again], days, strict=True)
+    ]
+    labels = [text.split()[0] for text in again]
+    held, found = asyncio.run(ask_vendor(name, sessions, [(one, "2031-02-01") for one in labels], "extractor"))
+    for label, old, new, theirs in zip(labels, first, again, found, strict=False):
+        both = all(any(text in one for one in held) for text in (old, new))
+        order = [said[0] for one in theirs if (said := re.search(rf"{label} = \d+", one))]
+        yield {"memory": name, "world": "overwrites", "label": label, "holds both": both, "returned": order}
+
+
 def main(arguments: Sequence[str]) -> None:
-    folder, file, *seeds = arguments
+    what, file, *chosen = arguments
     path = Path(file)
     kept: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else []
-    for seed in map(int, seeds):
-        new = list(compare(Path(folder), seed))
-        kept = [one for one in kept if (one["memory"], one["world"]) != (new[0]["memory"], seed)] + new
+    for one in chosen:
+        new = list(overwrite(one) if what == "overwrites" else compare(Path(what), int(one)))
+        named = {(row["memory"], row["world"]) for row in new}
+        kept = [row for row in kept if (row["memory"], row["world"]) not in named] + new
         path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
-        for one in new:
-            print(*one.values(), sep=" | ")
+        for row in new:
+            print(*row.values(), sep=" | ")
 
 
 if __name__ == "__main__":

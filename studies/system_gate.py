@@ -17,14 +17,16 @@ from typing import Any
 from eirkit.agents.stores.memory_factory import make_memory, reason_absent
 from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.testing import check_memory
+from studies.system_profiles import profiles_of
 
 SECONDS = 600.0  # of one call, which on a busy machine may take many
 LIMIT = 1800.0  # seconds of all requirements of one system; those that are left are named
 
 
-def try_system(name: str, profile: str | None) -> dict[str, Any]:
+def try_system(name: str, profile: str) -> dict[str, Any]:
     """Return what of the requirements was not tested with a system, and what does not hold."""
-    settings = {} if profile is None else {"profile": profile}
+    setting = dict(profiles_of(name))[profile]  # None where there is nothing to choose
+    settings = {} if setting is None else {"profile": setting}
     before = _processor_seconds()
     notes: tuple[str, ...] = ()
     broken = ""
@@ -47,13 +49,14 @@ def main(arguments: Sequence[str]) -> None:
     path = Path(file)
     kept: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else []
     for one in systems:
-        name, _, profile = one.partition(":")
+        name, _, given = one.partition(":")
         if (why := reason_absent(name, {})) is not None:
             print(f"{name} is left out: {why}", file=sys.stderr)
             continue
-        result = try_system(name, profile or None)
-        others = [row for row in kept if (row["memory"], row["profile"]) != (name, profile or None)]
-        kept = sorted([*others, result], key=lambda row: (row["memory"], row["profile"] or ""))
+        profile = given or profiles_of(name)[0][0]
+        result = try_system(name, profile)
+        others = [row for row in kept if (row["memory"], row["profile"]) != (name, profile)]
+        kept = sorted([*others, result], key=lambda row: (row["memory"], row["profile"]))
         path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
         print(f"{one}: {result['broken'] or '; '.join(['nothing is broken', *result['notes']])}")
 

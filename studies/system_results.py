@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.memory import AS_DOCUMENTED, find_memory, requirements_of
+from eirkit.agents.memory import find_memory, requirements_of
 from eirkit.agents.stores.environments import node_folder, python_of
 from eirkit.findings.word_measures import WORD_FATES
 from eirkit.paper.studies.comparison import listed
@@ -41,9 +41,8 @@ OF_SYSTEMS = (
 COSTS = ("bytes", "own calls", "own tokens")
 RIGHT = ("accuracy", "from", "to")
 COLUMNS = {
-    "records": ("memory", "state", *WORKLOADS, "runs", "used of needed", "bits held, needed", *COSTS, "ms/search"),
-    "words": ("memory", "state", "worlds", "right", *RIGHT, "why wrong", "texts", *COSTS, "ms/recall"),
-    "earlier": ("memory", "worlds", "questions asked", *RIGHT, "why wrong, of all questions"),
+    "records": ("memory", *WORKLOADS, "runs", "used of needed", "bits held, needed", *COSTS, "ms/search"),
+    "words": ("memory", "worlds", "right", *RIGHT, "why wrong", "texts", *COSTS, "ms/recall"),
     "by hand": ("memory", "world", "question", "fate", "what shows it", "same list", "held", "returned"),
 }
 LEGEND = "rank: the ranks"  # where the ranking of `choose` ends and its explanation begins
@@ -61,10 +60,10 @@ def keep(folder: Path, gate: Path, by_hand: Path) -> Results:
             rows = [_used(row) for row in rows_of(path) if row["scored"]]
             if rows:
                 found[kind][path.name] = {"versions": versions_of(_system(path.name)), "rows": rows}
-                if kind == "words":
+                if kind == "words" and not path.name.endswith("store-only"):
                     found[kind][path.name]["examples"] = list(examples(path))
-    found["earlier"] = json.loads(RESULTS.read_text("utf-8"))["earlier"]  # lines of systems that were not run again
     found["choices"] = choices(folder / "words", found["words"])
+    found["ranking"] = ranking(folder / "words", [name for name in found["words"] if name != f"{WHOLE}-{PLAIN}"])
     found["gate"], found["by_hand"] = (json.loads(path.read_text("utf-8")) for path in (gate, by_hand))
     return found
 
@@ -99,12 +98,16 @@ def choices(folder: Path, words: Mapping[str, Any]) -> dict[str, str]:
     counts = {name: words[name]["rows"][0]["words"]["worlds"] for name in usual}
     said = {}
     for least in sorted(set(counts.values()), reverse=True):
-        names = [name for name in usual if counts[name] >= least]
-        command = [sys.executable, "-m", "eirkit", "choose", *names]
-        own = {**os.environ, "COLUMNS": "80"}
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, env=own)
-        said[str(least)] = done.stdout.partition(LEGEND)[0].rstrip()
+        said[str(least)] = ranking(folder, [name for name in usual if counts[name] >= least])
     return said
+
+
+def ranking(folder: Path, names: Sequence[str]) -> str:
+    """Return how `eirkit choose` ranks some folders."""
+    command = [sys.executable, "-m", "eirkit", "choose", *names]
+    own = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, env=own)
+    return done.stdout.partition(LEGEND)[0].rstrip()
 
 
 def _usual(names: Iterable[str]) -> list[str]:
@@ -121,16 +124,12 @@ def word_page(found: Results) -> dict[str, str]:
     tables = [one for one in word_tables(rows) if one.rows]
     ran = {_system(name): one["examples"] for name, one in usual.items()}
     rankings = [found["choices"][count] for count in sorted(found["choices"], key=int, reverse=True)]
-    worlds = {_system(name): one["rows"][0]["words"]["worlds"] for name, one in usual.items()}
-    earlier = [one for one in found["earlier"]["conversations"] if worlds.get(one["memory"], 0) < one["worlds"]]
-    told = {**ran, **{f"{name}, earlier": one for name, one in found["earlier"]["examples"].items() if name not in ran}}
     return {
         "what-ran": markdown([_ran(usual)]),
-        "ranking": "\n\n".join(f"```text\n{text}\n```" for text in rankings),
+        "ranking": "\n\n".join(map(_printed, rankings)),
         "figures": markdown(tables),
-        "not-run-again": markdown([_ordered("earlier", "Earlier state", earlier)]) if earlier else "Nothing is left.",
-        "by-hand": markdown([_by_hand(found["by_hand"])]),
-        "examples": "\n\n".join(f"### {name}\n\n" + "\n".join(one) for name, one in told.items() if one),
+        "by-hand": markdown([_by_hand([row for row in found["by_hand"] if "question" in row])]),
+        "examples": "\n\n".join(f"### {name}\n\n" + "\n".join(one) for name, one in ran.items() if one),
     }
 
 
@@ -162,11 +161,28 @@ def system_page(found: Results) -> dict[str, str]:
     rows = [{name: one["rows"] for name, one in found[kind].items()} for kind in GRIDS]
     tables = []
     for kind, table in zip(GRIDS, study(*rows), strict=True):
-        again = {row["memory"]: {**row, "state": "rerun"} for row in table.rows}
-        earlier = {row["memory"]: {**row, "state": "earlier"} for row in found["earlier"][kind]}
-        lines = [line for _, line in sorted({**earlier, **again}.items())]
+        lines = sorted(table.rows, key=lambda row: row["memory"])
         tables.append(_ordered(kind, table.title, list(map(_rounded, lines))))
-    return {"profiles": markdown(tables), "gate": markdown([_gate(found["gate"])])}
+    return {
+        "profiles": markdown(tables),
+        "every-ranking": _printed(found["ranking"]),
+        "gate": markdown([_gate(found["gate"])]),
+        "overwrites": markdown([_overwrites([row for row in found["by_hand"] if "label" in row])]),
+    }
+
+
+def _overwrites(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return what vendors' own searches returned for labels that were written again."""
+    lines: dict[str, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda one: str(one["memory"])):
+        line = lines.setdefault(row["memory"], {"memory": row["memory"], "both values are held": "yes"})
+        line["both values are held"] = "yes" if row["holds both"] and line["both values are held"] == "yes" else "no"
+        line[row["label"]] = ", ".join(text.partition(" = ")[2] for text in row["returned"])
+    return listed("overwrites", "Labels written again, by the vendors' own interfaces: values in order", lines.values())
+
+
+def _printed(text: str) -> str:
+    return f"```text\n{text}\n```"
 
 
 def _rounded(line: Row) -> Row:
@@ -178,9 +194,9 @@ def _gate(rows: Sequence[Mapping[str, Any]]) -> Table:
     lines = [
         {
             "memory": row["memory"],
-            "profile": row["profile"] or AS_DOCUMENTED,
+            "profile": row["profile"],
             "result": LEFT.split(row["broken"])[0].rstrip("; ") or _holds(row["notes"]),
-            "of 10,000 records, written": _written(row["notes"]),
+            "of 10,000 records, written": _written([*row["notes"], row["broken"]]),
             "not tested": "; ".join(dict.fromkeys(_untested([*row["notes"], row["broken"]]))) or None,
             "CPU seconds": row["cpu s"],
         }
@@ -197,7 +213,8 @@ def _holds(notes: Sequence[str]) -> str:
 
 def _written(notes: Sequence[str]) -> str | None:
     """Return how many records a system was given where it was tried with many, and why no more."""
-    found = [said[1] for note in notes if (said := re.match(r"many records: (.+?), \d+ sought", note))]
+    told = re.compile(r"many records: (.+?), \d+ sought|lost among many: .*? after ([\d,]+) writes")
+    found = [said[1] or said[2] for note in notes if (said := told.search(note))]
     return found[0].replace(" written", "").replace(" of 10,000", "") if found else None
 
 

@@ -30,6 +30,7 @@ BASE = (
     "records",
     "registry",
     "seeds",
+    "streams",
     "validity",
 )
 BASE_NAME, SURFACE_NAME = "eirkit (base)", "eirkit (surface)"

@@ -180,11 +180,19 @@ class SpendCapReached(EirkitError):  # noqa: N818 - a stop that the user asked f
     exit_code = 1
 
 
+_LONGEST_REASON = 500  # characters of what others raise
+
+
 def describe(error: BaseException) -> str:
     """Return an error as one line: the message alone for our errors and assertions, with the type for all others."""
     if isinstance(error, PluginError):
         return f"{error.reason} (raised by {error.call})"
-    said = " ".join(str(error).split())
+    try:
+        said = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - the text of a plug-in's error is the plug-in's code too
+        said = "its text cannot be made"
+    if len(said) > _LONGEST_REASON and not isinstance(error, EirkitError):
+        said = f"{said[:_LONGEST_REASON]}…"
     if isinstance(error, EirkitError | AssertionError) and said:
         return said
     return f"{type(error).__name__}: {said}" if said else type(error).__name__

@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
 from hashlib import sha256
@@ -36,6 +36,7 @@ from eirkit.errors import (
     UsageError,
     describe,
 )
+from eirkit.streams import PrintsOnStderr
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
@@ -89,7 +90,7 @@ def load_object(reference: str, family: str = "object") -> Any:
         raise UsageError(f"{reference!r} is not a reference; write package.module:Name or path/file.py:Name")
     refuse_untrusted(reference)
     # A plug-in that prints while it is loaded must not corrupt a JSON document on stdout.
-    with redirect_stdout(sys.stderr):
+    with PrintsOnStderr():
         module = _load_file(locate(module_name)) if module_name.endswith(".py") else _load_module(module_name)
     try:
         return getattr(module, attribute)
@@ -215,7 +216,7 @@ class Registry(Generic[T]):
             )
         (point,) = points.values()
         try:
-            with redirect_stdout(sys.stderr):
+            with PrintsOnStderr():
                 plugin: T = point.load()
         except _FOREIGN as error:
             cause = f"{type(error).__name__}: {error}"

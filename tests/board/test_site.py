@@ -18,7 +18,7 @@ from eirkit.board.site import DATA, INDEX, write_site
 from eirkit.board.standings import entries_of, tracks_of
 from eirkit.board.submission import DOCUMENT, SCHEMA, make_submission
 from eirkit.cli import run
-from eirkit.records import read_document, write_document
+from eirkit.records import read_document, seal, write_document
 from eirkit.runs.manifest import FILE, read_manifest
 from eirkit.runs.manifest import SCHEMA as MANIFEST
 from eirkit.runs.replay import check_runs
@@ -107,6 +107,19 @@ def test_what_cannot_be_checked_is_not_submitted(change, complaint, tmp_path, ca
     assert not (tmp_path / "out").exists()
 
 
+def test_damaged_records_are_named(tmp_path, capsys):
+    start_sweep(read_suite({**SUITE, "seeds": "0"}), tmp_path / "run", control=False)
+    path = tmp_path / "run" / "runs.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        del line["crc32"]
+        line["memory"]["floor"] = "x"
+    path.write_bytes(b"".join(seal(f"{json.dumps(line)}\n".encode()) for line in lines))
+    assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 2
+    assert "holds records that cannot be read (TypeError: " in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_submission_that_was_killed_is_made_by_the_same_command(made, tmp_path, capsys):
     process = completed([sys.executable, "-c", "import os; print(os.getpid())"]).stdout.strip()
     shutil.copytree(made / "all" / "first" / "runs", tmp_path / "out" / "runs")
@@ -178,7 +191,7 @@ def test_a_system_is_submitted_and_ranked_where_it_is_not_installed(tmp_path, ca
     capsys.readouterr()
     assert run(["board", str(tmp_path / "all"), "--out", str(tmp_path / "site"), "--json"]) == 0
     (track,) = json.loads(capsys.readouterr().out)["tracks"]
-    assert (track["title"], track["entries"][0]["made_anew"]) == ("words · preset = small · 8 worlds", 0)
+    assert (track["title"], track["entries"][0]["made_anew"]) == ("words · preset = small · 12 worlds", 0)
     page = next((tmp_path / "site" / "entries").iterdir()).read_text()
     assert "none: its memory is no script of eirkit" in page
     assert "0 of memories and 1 of null and sham were also run again" in (tmp_path / "site" / INDEX).read_text()

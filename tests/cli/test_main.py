@@ -101,6 +101,9 @@ COMPLAINTS = [
     (("lacuna", "generate", "no.py:Mine"), r"cannot read no\.py; give an existing path/file\.py:Name"),
     (("eir", "curve", "stepwise-sum", "--cuts", "1,x"), "'1,x' is not a list such as 16,12,8; see"),
     (("lacuna", "generate", "stepwise-sum", "--count", 1, "--out", "/dev/null/x"), "Not a directory; check the path"),
+    (("lacuna", "generate", "stepwise-sum", "--output", ""), "'--output': a name is missing; see"),
+    (("eir", "frontier", "running-max", "--capacity", "nan"), "'--capacity': 'nan' is not a finite number; see"),
+    (("lacuna", "run", "stepwise-sum", "--h", 2, "--model", "nobody/x"), "no model provider named 'nobody'; "),
     (("completion", "tcsh"), "'tcsh' is not one of 'bash', 'zsh', 'fish'; see"),
 ]
 
@@ -153,6 +156,15 @@ def test_a_reader_that_leaves_early_is_no_error(flags, reader):
     command = f"{EIRKIT} lacuna generate stepwise-sum --n 3000 {flags} | {reader} > /dev/null"
     done = completed(["bash", "-o", "pipefail", "-c", command])
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "0<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(closed, tmp_path):
+    done = completed(
+        ["sh", "-c", f"exec {EIRKIT} lacuna generate stepwise-sum --count 2 --out {tmp_path}/tasks {closed}"]
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "tasks").read_text().count("\n") == 2
 
 
 def test_a_full_disk_is_one_line():

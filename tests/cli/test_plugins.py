@@ -1,7 +1,11 @@
 """What a user's own file does wrong is said in one line that names the place."""
 
 import json
+import re
 
+import pytest
+
+from eirkit.cli import run
 from tests.cli.test_main import call
 
 POLICY = """
@@ -67,6 +71,78 @@ def test_a_workload_with_moods_is_refused_in_one_line(tmp_path):
         assert done.stderr.startswith("eirkit: ")
         assert done.stderr.count("\n") == 1
         assert "gives different answers for the same seed; make them depend on the arguments alone" in done.stderr
+
+
+WRONG = {
+    "Workload, operate": ["None", "7", "(1, 2)", "(1.5,)", "('1',)", "(10**30,)", "{'a': 1}"],
+    "Workload, references": ["None", "[[[1]]]", "numpy.ones(3)", "numpy.ones((1, 3, 1), int)"],
+    "Workload, operate_batch": ["None", "[[1]]", "numpy.ones((1, 1))"],
+    "Policy, victim": ["None", "[1]", "{}", "numpy.ones(2)"],
+}
+RETURNING = """
+import numpy
+from eirkit.tasks.{where} import {kind}
+
+
+class Mine({kind}):
+    def operate(self, spec, fresh, operands):
+        return fresh
+
+    def {verb}(self, *_):
+        return {value}
+"""
+
+
+@pytest.mark.parametrize(("kind", "verb", "value"), [(*k.split(", "), v) for k, some in WRONG.items() for v in some])
+def test_a_plug_in_that_returns_something_else_is_refused_in_one_line(kind, verb, value, tmp_path, capsys):
+    where = kind.lower()
+    (tmp_path / "mine.py").write_text(RETURNING.format(kind=kind, where=where, verb=verb, value=value))
+    named = (
+        ("--policy", f"{tmp_path}/mine.py:Mine", "stepwise-sum") if where == "policy" else (f"{tmp_path}/mine.py:Mine",)
+    )
+    command = ("simulate", "--h", "1", "--seeds", "0:1") if where == "policy" else ("generate",)
+    assert run(["lacuna", *command, *named, "--n", "3", "--fan-in", "1", "--m", "2"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(r"mine.py:Mine (answered|returned|refers)|policy Mine chose", line), line
+    assert "; re" in line
+
+
+LOUD = """
+import os, subprocess
+os.write(1, b"to the descriptor")
+subprocess.run(["echo", "from a program"])
+class Boom(Exception):
+    def __str__(self):
+        raise ValueError
+"""
+
+
+def test_what_reaches_the_descriptor_does_not_end_up_in_the_document(tmp_path):
+    (tmp_path / "mine.py").write_text(LOUD + WORKLOAD.replace("1 / 0", "fresh"))
+    done = call("lacuna", "generate", f"{tmp_path}/mine.py:Broken", "--n", 3, "--json")
+    assert len(json.loads(done.stdout)["steps"]) == 3
+    assert "to the descriptor" in done.stderr
+    assert "from a program" in done.stderr
+
+
+@pytest.mark.parametrize("raised", ["Boom()", "RuntimeError('x' * 100_000)", "SystemExit(0)"])
+def test_an_error_of_a_plug_in_is_a_short_line(tmp_path, raised):
+    (tmp_path / "mine.py").write_text(LOUD + WORKLOAD.replace("return 1 / 0", f"raise {raised}"))
+    done = call("lacuna", "generate", f"{tmp_path}/mine.py:Broken", "--n", 3, "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr) < 1000
+    assert done.stderr.endswith("(in operate of the workload Broken); fix the file and run again\n")
+
+
+@pytest.mark.parametrize("body", ["raise SystemExit(0)", "return [7]", "raise Boom()"])
+def test_a_format_that_leaves_or_gives_something_else_is_named(tmp_path, body):
+    methods = f"    def recognises(self, document):\n        return 3\n    def read(self, document):\n        {body}\n"
+    (tmp_path / "mine.py").write_text(f"{LOUD}class Mine:\n{methods}")
+    (tmp_path / "log.jsonl").write_text("{}\n")
+    log = ("--log-format", f"{tmp_path}/mine.py:Mine", tmp_path / "log.jsonl")
+    done = call("vestige", "analyze", *log, "--out", tmp_path / "out", "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "mine.py:Mine failed (" in done.stderr.splitlines()[-1]
 
 
 def test_what_a_plug_in_prints_does_not_end_up_in_the_document(tmp_path):

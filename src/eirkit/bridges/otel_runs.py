@@ -24,7 +24,8 @@ from eirkit.tasks.task import show_values
 
 Record = Mapping[str, Any]
 _PROVIDERS = {"google": "gcp.gemini"}  # where the conventions use another name
-_OPERATIONS = {"write": "upsert_memory", "search": "search_memory"}
+_STORES, _FINDS = "upsert_memory", "search_memory"
+_OPERATIONS = {"write": _STORES, "observe": _STORES, "search": _FINDS, "recall": _FINDS}
 
 
 def sweep_traces(folder: Path, start: int, *, texts: bool = True) -> Iterator[list[TraceSpan]]:
@@ -219,12 +220,12 @@ class _SpanWriter:
         attributes: dict[str, Value] = {
             "gen_ai.operation.name": operation,
             "gen_ai.memory.store.id": str(self.record["access"]["memory"]),
-            "gen_ai.memory.record.count": 1 if event["verb"] == "write" else int(event["passages"]),
+            "gen_ai.memory.record.count": int(event["passages"]) if operation == _FINDS else 1,
         }
         if self.texts and "text" in event:
-            kept = event["found"] if event["verb"] == "search" else [event["text"]]
+            kept = event["found"] if operation == _FINDS else [event["text"]]
             attributes["gen_ai.memory.records"] = compact_json([{"content": text} for text in kept])
-            if event["verb"] == "search":
+            if operation == _FINDS:
                 attributes["gen_ai.memory.query.text"] = str(event["text"])
         with self.trace.span(operation, "client", attributes, float(event["latency_seconds"])):
             pass

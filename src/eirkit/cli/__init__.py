@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from eirkit import __version__
 from eirkit.errors import EirkitError
 from eirkit.show.table import clean
+from eirkit.streams import open_closed_streams
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -131,7 +132,7 @@ EIR = LazyGroup(
     commands={
         "curve": ("eirkit.cli.eir:curve", "Bits that must survive each step of a generated task."),
         "count": ("eirkit.cli.eir:count", "Bits that a contract of your own requires."),
-        "frontier": ("eirkit.cli.eir_frontier:frontier", "How right a memory of a given size can be."),
+        "frontier": ("eirkit.cli.eir_frontier:frontier", "How often a memory of a given size can be right."),
     },
 )
 
@@ -147,7 +148,7 @@ LACUNA = LazyGroup(
         ),
         "probe": ("eirkit.cli.experiments:probe", "Test whether a model can recompute a lost result."),
         "generate": ("eirkit.cli.tasks:generate", "Print or write tasks with their answers."),
-        "words": ("eirkit.cli.words:words", "Print conversations about an invented world, with exact truth."),
+        "words": ("eirkit.cli.words:words", "Print conversations about an invented world, with the right answers."),
         "simulate": ("eirkit.cli.simulate:simulate", "Miss rates of retention policies, without an agent."),
         "cones": ("eirkit.cli.tasks:cones", "What it costs to recompute a lost result."),
         "audit": ("eirkit.cli.experiments:audit", "Check that the task interface leaks nothing."),
@@ -210,7 +211,7 @@ ROOT = LazyGroup(
         "What did recorded runs need and lose?": "eirkit vestige analyze PATH --out DIR",
     },
     commands={
-        "demo": ("eirkit.cli.demo:demo", "All three questions on built-in examples, offline."),
+        "demo": ("eirkit.cli.demo:demo", "Answer the three questions on built-in examples, offline."),
         "eir": EIR,
         "lacuna": LACUNA,
         "vestige": VESTIGE,
@@ -271,6 +272,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a check or the infrastructure failed, 2 wrong usage or input."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal whose encoding lacks a character gets a question mark, not a traceback. "surrogateescape" is the
         # handler of the C locale.
@@ -300,6 +302,8 @@ def run(arguments: list[str] | None = None) -> int:
     except (ReaderLeftError, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter's last flush stays quiet
         return 0
+    except MemoryError:
+        return _complain("out of memory; give less at once, or use a machine with more", 1)
     except OSError as error:
         if error.filename is None:
             return _complain(f"{error}; free some space or try again", 1)

@@ -23,6 +23,7 @@ from eirkit.engine.interface import Engine, LostPiece, PieceLimits, make_engine
 from eirkit.errors import InputFileError, UsageError
 from eirkit.runs.manifest import FILE
 from eirkit.show.document import Document, Section
+from eirkit.show.folders import damage_named
 from eirkit.show.table import Column, Table, counted
 
 MOST_TRACKS = 3  # that a terminal shows
@@ -42,7 +43,8 @@ def submit(folder: Path, out: Path, name: str | None, plugins: bool, show: Show)
     references on the same tasks: null, a memory that keeps nothing, and sham, one that returns the content of other
     records. If DIR lacks them and its model costs nothing, they are run now.
     """
-    document = make_submission(folder, out, folder.resolve().name if name is None else name)
+    with damage_named(folder):
+        document = make_submission(folder, out, folder.resolve().name if name is None else name)
     found = check(CheckRequest(out, plugins=plugins))
     if not found.holds:
         shutil.rmtree(out)

@@ -8,9 +8,9 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import redirect_stdout
 from functools import wraps
 from itertools import pairwise
+from math import isfinite
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -22,6 +22,7 @@ from eirkit.show.document import Document
 from eirkit.show.showing import FORMS, TEXT_WIDTH, Form, shown
 from eirkit.show.table import clean
 from eirkit.show.terminal import Line, document_lines
+from eirkit.streams import PrintsOnStderr
 
 # The order of groups in help; a group that is not listed comes before Output.
 GROUPS = ("Task", "Agent", "Memory", "Runs", "Evidence", "Spending", "Engine")
@@ -42,6 +43,14 @@ class Option(click.Option):
     ) -> None:
         super().__init__(*declarations, **attributes)
         self.group, self.known = group, known
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        if value == "" and isinstance(self.type, click.Path):  # an unset variable; Path("") would be the current folder
+            raise click.BadParameter("a name is missing.", ctx, self)
+        found = super().type_cast_value(ctx, value)
+        if isinstance(found, float) and not isfinite(found):  # no range refuses NaN
+            raise click.BadParameter(f"{value!r} is not a finite number.", ctx, self)
+        return found
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)
@@ -140,6 +149,7 @@ class Output:
     def __init__(self, form: Form, file: Path | None) -> None:
         self.form, self.file = form, file
         self.stdout: TextIO = sys.stdout
+        self.spared = PrintsOnStderr()
 
     @property
     def is_text(self) -> bool:
@@ -153,7 +163,9 @@ class Output:
         elif self.is_text:
             print_lines(list(document_lines(document, width_of(self.stdout))), self.stdout)
         else:
-            click.echo(_encodable(shown(document, self.form), self.form, self.stdout), file=self.stdout)
+            text = _encodable(shown(document, self.form), self.form, self.stdout)
+            with self.spared.paused():
+                click.echo(text, file=self.stdout)
 
 
 def document_options(command: Decorated) -> Decorated:
@@ -172,7 +184,7 @@ def document_options_with(form_type: Any) -> Callable[[Decorated], Decorated]:
             output = Output("json" if as_json else form or "text", output_file)
             if output.is_text:
                 return command(show=output.show, **given)
-            with redirect_stdout(sys.stderr):
+            with output.spared:
                 return command(show=output.show, **given)
 
         said = f"How the result is printed: {', '.join(FORMS)}.  [default: text]"

@@ -169,7 +169,7 @@ def run(
     show: Show,
     **options: Any,
 ) -> int:
-    """Run agents through tasks of a WORKLOAD, of a SUITE.toml, or of a suite with options over it.
+    """Run agents on the tasks of a WORKLOAD or a SUITE.toml; options replace values of the suite.
 
     Options that take lists, separated by commas, make a grid. Without --memory and --condition only the last h records
     are visible (controlled retention); with --memory everything else must come from the memory system. In conversations
@@ -179,16 +179,20 @@ def run(
     if runner.dry_run:
         show(_estimate(wanted, control, runner))
         return 0
-    folder = runner.resume or runner.out or _announced(fresh_folder(Path("out"), wanted.name))
+    named = runner.resume or runner.out
+    folder = named or fresh_folder(Path("out"), wanted.name)
     try:
-        with SweepProgress() as progress, closing(runner.engine) if runner.engine else nullcontext():
+        with (
+            SweepProgress("" if named else f"writing to {folder}") as progress,
+            closing(runner.engine) if runner.engine else nullcontext(),
+        ):
             how = (runner.limits, progress, control, runner.engine)
             if runner.resume is None:
                 summary = start_sweep(wanted, folder, *how)
             else:
                 summary = resume_sweep(folder, wanted, *how)
     except KeyboardInterrupt:
-        say(f"eirkit: interrupted; continue with `eirkit lacuna run --resume {folder}`")
+        say(f"eirkit: interrupted; continue with `eirkit lacuna run --resume {quote(str(folder))}`")
         return 130
     show(_document(folder, summary))
     return 0 if summary.complete and not summary.failures else 1
@@ -203,11 +207,6 @@ def _wanted(suite: Path | None, resume: Path | None, given: Mapping[str, Any]) -
     if not {"workload", "model"} <= given.keys():
         raise UsageError("nothing to run; give a WORKLOAD and --model, a SUITE.toml, or --resume DIR")
     return read_suite(given)
-
-
-def _announced(folder: Path) -> Path:
-    say(f"writing to {folder}")
-    return folder
 
 
 def fresh_folder(parent: Path, name: str) -> Path:

@@ -37,12 +37,20 @@ from eirkit.show.table import Column, Table, counted
 
 
 class SweepProgress(LiveLine):
-    """Shows the progress of a sweep; use it in a with statement."""
+    """Shows the progress of a sweep; use it in a with statement.
 
-    def __init__(self) -> None:
+    Args:
+        first: said once the sweep has begun, so that one that is refused says nothing but why.
+    """
+
+    def __init__(self, first: str = "") -> None:
         super().__init__("running")
+        self._first = first
 
     def __call__(self, now: Sweep) -> None:
+        if self._first:
+            say(self._first)
+            self._first = ""
         self.show(now.runs, self._state(now), now.planned_runs)
 
     def _state(self, now: Sweep) -> str:

@@ -15,7 +15,7 @@ from itertools import islice
 from reprlib import repr as short
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from eirkit.errors import ContractError, TooLargeError
+from eirkit.errors import ContractError, TooLargeError, describe
 from eirkit.registry import load_object
 
 LIMIT = 20_000_000  # evaluations of the user's functions: about a minute of plain Python
@@ -169,10 +169,11 @@ def ask(verb: Callable[..., T], *arguments: Any, origin: tuple[Any, ...] = ()) -
     """Call a user's function; what it raises becomes a ContractError that names the call."""
     try:
         return verb(*arguments)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         where = call(*(origin or (verb, *arguments)))
-        told = f"{type(error).__name__}: {error}"
-        raise ContractError(f"{where} raised {told}; fix the contract and run again") from error
+        raise ContractError(f"{where} raised {describe(error)}; fix the contract and run again") from error
 
 
 def ask_all(most: int, verb: Callable[..., Iterable[Any]], *arguments: Any) -> list[Any]:

@@ -167,14 +167,20 @@ def compare(a: Path, b: Path, *, plugins: bool = False) -> Comparison:
 
 @contextmanager
 def records_of(*folders: Path, plugins: bool) -> Iterator[None]:
-    """Turn unexpected errors into InputFileError, since records may have been edited or damaged.
+    """Do as `damage_named`, and allow or refuse what the records name.
 
     Args:
         plugins: whether code that the records name may be run, and files be opened.
     """
+    with damage_named(*folders), records_read(plugins=plugins):
+        yield
+
+
+@contextmanager
+def damage_named(*folders: Path) -> Iterator[None]:
+    """Turn unexpected errors into InputFileError, since records may have been edited or damaged."""
     try:
-        with records_read(plugins=plugins):
-            yield
+        yield
     except EirkitError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:

@@ -17,6 +17,7 @@ import numpy as np
 from eirkit.eir.bisimulation import count_process
 from eirkit.eir.demand import ClassCount, DemandCurve, select_cuts
 from eirkit.errors import SpecError, TooLargeError, UsageError
+from eirkit.tasks.generation import references_of
 from eirkit.tasks.task import ASKING, Payload, TaskSpec
 from eirkit.tasks.workload import Graph, References, Workload, as_tuples
 
@@ -68,7 +69,7 @@ def certify(workload: Workload) -> Certificate:
     """Compare the EIR that a workload states with a count, at every cut of all small sizes for which it states one."""
     sizes, differences, cuts, bounded = list[SmallSpec](), list[str](), 0, 0
     for spec in _sizes(workload):
-        references = workload.references(spec, np.arange(SEEDS, dtype=np.uint64))
+        references = references_of(workload, spec, np.arange(SEEDS, dtype=np.uint64))
         graphs = _distinct(references)
         support = [sorted({graph[t] for graph in graphs}) for t in range(spec.n)]
         for graph in graphs[:GRAPHS]:
@@ -93,7 +94,7 @@ def count_demand(workload: Workload, spec: TaskSpec, graph: Graph, cuts: Sequenc
     Raises:
         TooLargeError: there are too many states or references to go through.
     """
-    references = workload.references(spec, np.arange(SEEDS, dtype=np.uint64))
+    references = references_of(workload, spec, np.arange(SEEDS, dtype=np.uint64))
     graphs = {*_distinct(references), graph}
     support = [sorted({found[t] for found in graphs}) for t in range(spec.n)]
     if (most := max(map(len, support))) > MOST_REFERENCES:

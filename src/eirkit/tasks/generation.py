@@ -83,7 +83,27 @@ def batch_of(workload: Workload, spec: TaskSpec, seeds: Sequence[int] | NDArray[
 
 
 def _drawn(workload: Workload, spec: TaskSpec, keys: NDArray[np.uint64]) -> TaskBatch:
-    return _fill(workload, spec, keys, workload.references(spec, keys))
+    return _fill(workload, spec, keys, references_of(workload, spec, keys))
+
+
+def references_of(workload: Workload, spec: TaskSpec, keys: NDArray[np.uint64]) -> References:
+    """Return what the steps of many tasks refer to, after a check of what a third-party workload returned."""
+    found = workload.references(spec, keys)
+    if type(workload).__module__.startswith("eirkit."):
+        return found
+    shape = _shape(found)
+    if len(shape) != 3 or shape[:2] != (len(keys), spec.n):
+        raise ContractError(
+            f"{spec.workload} returned references {found!r:.200}; return an integer array of shape (seeds, n, fan_in)"
+        )
+    if not ((found >= 0) & (found < np.arange(1, spec.n + 1)[:, None])).all():
+        raise ContractError(f"{spec.workload} refers to steps that are not earlier; refer to 1 … t − 1, or 0 for none")
+    return found
+
+
+def _shape(found: object) -> tuple[int, ...]:
+    """Return the shape of an array of integers; () for anything else."""
+    return found.shape if isinstance(found, np.ndarray) and found.dtype.kind in "iu" else ()
 
 
 @lru_cache(maxsize=32)  # the cells of a sweep, its control and its prompts are made of the same few tasks
@@ -148,7 +168,7 @@ def demand_of(task: TaskInstance, cuts: Sequence[int] | None = None) -> DemandCu
 def _refuse_moods(workload: Workload, batch: TaskBatch) -> None:
     """Raise ContractError if a third-party workload makes different tasks from the same seed."""
     spec, first = batch.spec, batch.seeds[:1]
-    again = _fill(workload, spec, first, workload.references(spec, first))
+    again = _fill(workload, spec, first, references_of(workload, spec, first))
     for what, once, twice in (
         ("references", batch.references[:1], again.references),
         ("answers", batch.answers[:1], again.answers),
@@ -181,7 +201,12 @@ def _answers(workload: Workload, spec: TaskSpec, references: References, inputs:
         refs = references[:, t - 1]
         # A reference 0 means none. It reads the answer of step t, which is still zero.
         operands = answers[rows, np.where(refs == 0, t, refs) - 1]
-        answers[:, t - 1] = workload.operate_batch(spec, kind, inputs[:, t - 1], operands, refs > 0)
+        found = workload.operate_batch(spec, kind, inputs[:, t - 1], operands, refs > 0)
+        if _shape(found) != answers[:, t - 1].shape:
+            raise ContractError(
+                f"{spec.workload} answered {found!r:.200}; return an integer array of shape {answers[:, t - 1].shape}"
+            )
+        answers[:, t - 1] = found
     if answers.size and not (answers.min() >= 0 and answers.max() < spec.q):
         raise ContractError(f"{spec.workload} answered outside 0 … {spec.q - 1}; reduce answers modulo spec.q")
     return answers

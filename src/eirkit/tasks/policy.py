@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, index
 from typing import Any, Literal, Self
 
 from numpy.typing import NDArray
@@ -252,9 +252,13 @@ class Retention:
             self._records.append(newcomer)
             return None
         victim = self.policy.victim((*self._records, newcomer), step)
-        if victim != record:
-            self._replace(victim, newcomer)
-        return victim
+        try:
+            chosen = index(victim)
+        except TypeError:  # no integer at all
+            raise self._not_a_candidate(victim) from None
+        if chosen != record:
+            self._replace(chosen, newcomer)
+        return chosen
 
     def discard(self, record: int) -> None:
         """Drop a held record on request; the last slot closes the gap."""
@@ -267,7 +271,10 @@ class Retention:
     def _replace(self, victim: int, newcomer: Record) -> None:
         slot = self._slots.pop(victim, None)
         if slot is None:
-            name = type(self.policy).__name__
-            raise ContractError(f"policy {name} chose {victim!r}, which is not a candidate; return a candidate's id")
+            raise self._not_a_candidate(victim)
         self._records[slot] = newcomer
         self._slots[newcomer.id] = slot
+
+    def _not_a_candidate(self, victim: object) -> ContractError:
+        name = type(self.policy).__name__
+        return ContractError(f"policy {name} chose {victim!r:.200}, which is not a candidate; return a candidate's id")

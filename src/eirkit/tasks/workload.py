@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -204,9 +205,13 @@ class Workload(ABC):
             )
             for w, values, flags in rows
         ]
-        if wrong := [answer for answer in answers if len(answer) != fresh.shape[1]]:
-            raise ContractError(f"{spec.workload} answered {wrong[0]}; return {fresh.shape[1]} values, as width() says")
-        return np.array(answers, dtype=np.int64).reshape(fresh.shape)
+        try:
+            found = np.array([[index(value) for value in answer] for answer in answers], dtype=np.int64)
+            return found.reshape(fresh.shape)
+        except (TypeError, ValueError, OverflowError):  # not sequences of integers, or of another length
+            told = next((a for a in answers if not isinstance(a, tuple) or len(a) != fresh.shape[1]), answers[0])
+            said = f"return a tuple of {fresh.shape[1]} integers, as width() says"
+            raise ContractError(f"{spec.workload} answered {told!r:.200}; {said}") from None
 
     def specify(self, values: Mapping[str, Any]) -> TaskSpec:
         """Return the specification with these parameters and defaults for the others."""

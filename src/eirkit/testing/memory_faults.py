@@ -223,10 +223,10 @@ async def _written(opened: OpenedMemory, limits: SuiteLimits) -> tuple[list[Item
         batch = [_item(number, 20_000 + 7 * number) for number in range(len(items) + 1, last + 1)]
         await opened.write(*batch, flush=False)
         items += batch
-    each = (time.monotonic() - started) / len(items)
+    took = time.monotonic() - started
     await opened.flush()
     if len(items) < most:
-        return items, f" of {limits.records:,} in {WRITING_SECONDS:g} s, {1000 * each:,.1f} ms a write"
+        return items, f" of {limits.records:,} in {took:,.1f} s, {1000 * took / len(items):,.1f} ms a write"
     return items, f" of {limits.records:,}, because it declares to hold no more" if most < limits.records else ""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from eirkit.errors import EirkitError, InputFileError, MissingExtraError, PluginError
+from eirkit.errors import EirkitError, InputFileError, MissingExtraError, PluginError, describe
 from eirkit.limits import RECORD_SECONDS, limited
 from eirkit.logs.corpus.analysis import TABLES
 from eirkit.logs.corpus.outcomes import (
@@ -315,6 +315,8 @@ def _runs(
     tally = section or DocumentTally()
     try:
         for item in limited(reader.read(document), RECORD_SECONDS, "reading one run"):
+            if not isinstance(item, Recording | Skipped):
+                raise TypeError(f"read() gave {item!r:.100}, which is neither a Recording nor Skipped")
             tally.add(isinstance(item, Recording))
             if isinstance(item, Recording) or tally.skipped <= NAMED:
                 yield item
@@ -325,13 +327,11 @@ def _runs(
         raise  # the caller bounds memory and gives up this run alone
     except RecursionError:
         yield Skipped(document.source, "nested too deeply to be an agent log; leave it out")
-        return
-    except Exception as error:  # noqa: BLE001 - the one place where a reader's failure becomes a skipped file
-        cause = as_label(f"{type(error).__name__}: {error}")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the one place where a reader's failure becomes a skip
+        cause = as_label(describe(error))
         yield Skipped(document.source, f"the reader of {name} failed ({cause}); report it with the file's beginning")
-        return
-    if section is None:
-        yield from document_notes(document.source, name, tally)
+    else:
+        yield from document_notes(document.source, name, tally) if section is None else ()
 
 
 def document_notes(source: str, format: str, tally: DocumentTally) -> Iterator[Skipped]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from eirkit.logs.shell.python_calls import ACTS, METHODS, SAVING, ProgramCall, ProgramFiles
+from eirkit.logs.shell.python_calls import ACTS, METHODS, SAVING, ProgramFiles
 from eirkit.logs.shell.python_values import (
     MOST_ITEMS,
     NO_EFFECTS,
@@ -93,7 +93,7 @@ class _Program:
         done = self.ledger
         is_whole = self.statements <= _MOST_STATEMENTS and self.looked <= _MOST_VALUES
         found = (tuple(done.settled()), tuple(done.shown), tuple(self.commands), frozenset(done.said))
-        return ProgramEffects(*found, self.looked, is_whole)
+        return ProgramEffects(*found, self.looked, is_whole, done.is_unnamed)
 
     def block(self, statements: Sequence[ast.stmt]) -> bool:
         """Interpret statements in order; return True if one of them leaves the block, so that the rest never runs."""
@@ -283,7 +283,7 @@ class _Program:
         if (
             acts := ACTS.get(name) or (METHODS.get(method) if isinstance(node.func, ast.Attribute) else None)
         ) is not None:
-            return acts(self.ledger, ProgramCall(base, arguments, keywords))
+            return acts(self.ledger, base, arguments, keywords)
         if name in PATH_FUNCTIONS and arguments:
             return combined(PATH_FUNCTIONS[name], arguments)
         if method in PATH_METHODS and base.texts:

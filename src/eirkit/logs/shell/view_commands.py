@@ -273,7 +273,8 @@ def diff(walk: Walk, call: Invocation) -> Flow:
     files = walk.paths([word for word in options.operands if word != "-"])
     if options.has("-r", "--recursive"):
         return Flow("diff", folder=walk.folder)
-    flow = Flow("files", files=files, chosen=True) if files else OTHER
+    is_unnamed = any(is_unknown(word, walk.output) for word in options.operands)
+    flow = replace(Flow("files", files=files, chosen=True) if files else OTHER, is_unnamed=is_unnamed)
     return flow if call.stdin.kind != "files" else replace(flow, files=(*flow.files, *call.stdin.files))
 
 

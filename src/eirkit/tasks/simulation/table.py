@@ -19,7 +19,7 @@ from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import SpecError, UsageError
 from eirkit.measures import Measure, MeasureGroup
 from eirkit.packages import hint_if_slow
-from eirkit.tasks.generation import BATCH, prepare
+from eirkit.tasks.generation import BATCH, prepare, references_of
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.simulation.batch import Batch, Misses, count_misses
 from eirkit.tasks.simulation.plain import Recovery, first_failure, structure_of
@@ -205,7 +205,7 @@ def batches(spec: TaskSpec, seeds: Sequence[int]) -> Iterator[Batch]:
         for seed in (min(chosen), max(chosen)):
             spec.with_seed(seed)  # raises SpecError for an invalid seed
         chunk = np.array(chosen, dtype=np.uint64)
-        yield Batch.of(structure, chunk, workload.references(spec, chunk))
+        yield Batch.of(structure, chunk, references_of(workload, spec, chunk))
 
 
 def gap_closed(rate: float, floor: float, ceiling: float) -> float | None:
