@@ -169,7 +169,7 @@ def run(
     show: Show,
     **options: Any,
 ) -> int:
-    """Run agents through tasks of a WORKLOAD, of a SUITE.toml, or of a suite with options over it.
+    """Run agents on the tasks of a WORKLOAD or a SUITE.toml; options replace values of the suite.
 
     Options that take lists, separated by commas, make a grid. Without --memory and --condition only the last h records
     are visible (controlled retention); with --memory everything else must come from the memory system. In conversations

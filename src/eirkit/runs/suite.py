@@ -15,6 +15,7 @@ from typing import Any
 
 from eirkit.agents.model import ModelOptions
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
+from eirkit.folders import read_small
 from eirkit.runs.cells import CONTROLLED, EXTERNAL, Access, Cell, plan_sha256
 from eirkit.runs.conversations import told_access
 from eirkit.runs.sessions import check_access, default_reads
@@ -165,7 +166,7 @@ def _budget(value: int | str) -> int | None:
 def load_suite(path: Path, given: Mapping[str, Any] | None = None) -> Suite:
     """Read and check a suite; the given keys override those of the file."""
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        document = tomllib.loads(read_small(path))
     except OSError as error:
         raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
     except ValueError as error:
