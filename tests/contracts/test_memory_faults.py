@@ -13,7 +13,8 @@ import pytest
 
 from eirkit.agents.driver import wait_for
 from eirkit.agents.memory import MemorySystem, memories
-from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory
+from eirkit.agents.stores.memory_factory import make_memory
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import UsageError
 from eirkit.testing import check_memory
 from eirkit.testing.conformance import try_all

@@ -132,7 +132,7 @@ EIR = LazyGroup(
     commands={
         "curve": ("eirkit.cli.eir:curve", "Bits that must survive each step of a generated task."),
         "count": ("eirkit.cli.eir:count", "Bits that a contract of your own requires."),
-        "frontier": ("eirkit.cli.eir_frontier:frontier", "How right a memory of a given size can be."),
+        "frontier": ("eirkit.cli.eir_frontier:frontier", "How often a memory of a given size can be right."),
     },
 )
 
@@ -148,7 +148,7 @@ LACUNA = LazyGroup(
         ),
         "probe": ("eirkit.cli.experiments:probe", "Test whether a model can recompute a lost result."),
         "generate": ("eirkit.cli.tasks:generate", "Print or write tasks with their answers."),
-        "words": ("eirkit.cli.words:words", "Print conversations about an invented world, with exact truth."),
+        "words": ("eirkit.cli.words:words", "Print conversations about an invented world, with the right answers."),
         "simulate": ("eirkit.cli.simulate:simulate", "Miss rates of retention policies, without an agent."),
         "cones": ("eirkit.cli.tasks:cones", "What it costs to recompute a lost result."),
         "audit": ("eirkit.cli.experiments:audit", "Check that the task interface leaks nothing."),
@@ -211,7 +211,7 @@ ROOT = LazyGroup(
         "What did recorded runs need and lose?": "eirkit vestige analyze PATH --out DIR",
     },
     commands={
-        "demo": ("eirkit.cli.demo:demo", "All three questions on built-in examples, offline."),
+        "demo": ("eirkit.cli.demo:demo", "Answer the three questions on built-in examples, offline."),
         "eir": EIR,
         "lacuna": LACUNA,
         "vestige": VESTIGE,

@@ -41,13 +41,20 @@ class DialList(ParamType):
         for part in filter(None, str(value).split(",")):
             name, _, number = part.partition("=")
             if name not in NAMES or not number.isdigit():
-                self.fail(f"{part!r} is no dial with its number; known: {', '.join(NAMES)}", param, ctx)
+                self.fail(f"{part!r} is not NAME=NUMBER; known: {', '.join(NAMES)}", param, ctx)
             found[name] = int(number)
         return found
 
 
 @command(example="eirkit lacuna words --preset small --seed 1")
-@option("--preset", type=click.Choice(tuple(PRESETS)), default="small", show_default=True, group="Task", help="Size.")
+@option(
+    "--preset",
+    type=click.Choice(tuple(PRESETS)),
+    default="small",
+    show_default=True,
+    group="Task",
+    help="Size of the world.",
+)
 @option(
     "--set",
     "dials",
@@ -55,9 +62,9 @@ class DialList(ParamType):
     default="",
     group="Task",
     metavar="NAME=N,…",
-    help=f"Dials that differ from the preset: {', '.join(NAMES)}.",
+    help=f"Values that differ from the preset: {', '.join(NAMES)}.",
 )
-@option("--seed", type=click.IntRange(0), default=0, show_default=True, group="Task", help="Determines the world.")
+@option("--seed", type=click.IntRange(0), default=0, show_default=True, group="Task", help="Seed of the world.")
 @option("--language", default="english", show_default=True, group="Task", help="A built-in language, or a file.toml.")
 @option("--count", type=click.IntRange(1, 10_000_000), help="Write this many worlds, with seeds from --seed upwards.")
 @option("--out", type=click.Path(path_type=Path), group=OUTPUT, metavar="FILE", help="With --count: the file to write.")
@@ -65,7 +72,7 @@ class DialList(ParamType):
 def words(
     preset: str, dials: dict[str, int], seed: int, language: str, count: int | None, out: Path | None, show: Show
 ) -> None:
-    """Tell an invented world as dated conversations, with questions, true answers and the bits that must survive.
+    """Print an invented world told in dated conversations, its questions with their answers, and the bits it requires.
 
     Facts are said, changed and withdrawn over several sessions, about people who may share a first name. Every value
     is a made-up word that occurs once, so whether a memory kept it is a search for a string.

@@ -207,6 +207,8 @@ class ProcessMemory(MemorySystem):
         is_own: whether it is a user's own system, which sees the environment without secrets.
     """
 
+    survives_loops = True  # the event loop of the next batch can go on using its process
+
     def __init__(
         self,
         name: str,
