@@ -27,8 +27,8 @@ from eirkit.runs.suite import read_suite
 from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.tasks.conversations import ToldWorld, canonical_answer, read_preset, spell, unspell
 from eirkit.tasks.generation import generate, generate_many, prepare
+from eirkit.tasks.words import ABILITIES
 from eirkit.tasks.words.reading import hear_passages, needed_statements
-from eirkit.tasks.words.world import ABILITIES
 from eirkit.tasks.workload import find_workload
 
 WHOLE = Access("whole", None)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.session import inject_nothing
-from eirkit.agents.stores.memory_factory import MemoryPlan
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import SpecError
 from eirkit.experiments.arms import RescueSetup
 from eirkit.experiments.rescue import rescue

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from eirkit.agents.managed import ACTION_LIMIT
+from eirkit.agents.conditions import ACTION_LIMIT
 from eirkit.agents.model import ModelOptions
-from eirkit.agents.stores.memory_factory import MemoryPlan, profile_record
+from eirkit.agents.stores.memory_factory import profile_record
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.cli.agent_options import Chosen, memory_options, model_options, seeds_option, workload_options
 from eirkit.cli.command import Show, document_options, option
 from eirkit.cli.options import workload_command

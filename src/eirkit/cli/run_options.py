@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from eirkit.agents.conditions import TOLD_CONDITIONS
 from eirkit.cli.agent_options import (
     CALL_OPTIONS,
     WorkloadNames,
@@ -22,7 +23,6 @@ from eirkit.cli.command import Option, option, options
 from eirkit.cli.options import SEEDS_HELP, IntegerList, NameList, SeedList
 from eirkit.errors import UsageError
 from eirkit.runs.cells import CONTROLLED
-from eirkit.runs.conversations import CONDITIONS as TOLD_CONDITIONS
 from eirkit.runs.sessions import CONDITIONS
 from eirkit.runs.suite import AXES
 from eirkit.tasks.policy import policies

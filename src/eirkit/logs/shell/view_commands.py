@@ -55,7 +55,6 @@ _SED_QUIT = re.compile(r"\s*+(\d{1,9})\s*+q\s*+")
 _AWK_PRINT = r"\s*+(?:\{\s*+print(?:\s++\$0)?;?\s*+\})?\s*+"
 _AWK_RANGE = re.compile(rf"\s*+NR\s*+(>=|>|==)\s*+(\d{{1,9}})(?:\s*+&&\s*+NR\s*+(<=|<)\s*+(\d{{1,9}}))?{_AWK_PRINT}")
 _AWK_SPAN = re.compile(rf"\s*+NR\s*+==\s*+(\d{{1,9}})\s*+,\s*+NR\s*+==\s*+(\d{{1,9}}){_AWK_PRINT}")
-_AWK_SHOWS_NOTHING = re.compile(r"print\s++(?:NR|FILENAME|length)\b")
 
 
 _PAGER_VALUES = {"bat": "rl", "batcat": "rl", "less": "p", "more": "p", "pygmentize": "lfO"}
