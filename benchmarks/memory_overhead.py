@@ -40,7 +40,8 @@ from eirkit.agents.stores.child_process import ProcessMemory
 from eirkit.agents.stores.embeddings import Embedding, find_embedding
 from eirkit.agents.stores.endpoint import ModelEndpoint
 from eirkit.agents.stores.environments import python_of
-from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory
+from eirkit.agents.stores.memory_factory import make_memory
+from eirkit.agents.stores.memory_plan import MemoryPlan
 
 TARGET = 0.05  # of the time that a system takes without the harness
 RECORDS, ROUNDS = 64, 24  # a step writes a record and searches for an earlier one

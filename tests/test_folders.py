@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from eirkit.cli import run
+from eirkit.errors import InputFileError
+from eirkit.event_files import EVENTS, pack, read_lines
 from eirkit.folders import clear_unfinished, filled_folder, replace_file
+from eirkit.records import read_document, read_records
 from tests.processes import completed
 
 
@@ -67,3 +71,27 @@ def test_what_a_killed_process_left_in_a_folder_is_removed_unless_it_was_whole(
     clear_unfinished(tmp_path, "list.json", ("runs",))
     left = {path.name for path in tmp_path.iterdir()} - {"list.json", "mine"}
     assert left == ({"runs"} if is_whole else set() if process == "ended" else {begun, "runs"})
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_in_a_folder_of_results_is_not_waited_for(tmp_path, capsys):
+    for name in ("manifest.json", "runs.jsonl", EVENTS):
+        os.mkfifo(tmp_path / name)
+    for read in (read_document, lambda *given: list(read_records(*given))):
+        with pytest.raises(InputFileError, match="Not an ordinary file; check the path"):
+            read(tmp_path / "runs.jsonl", "run/1")
+    with pytest.raises(OSError, match="Not an ordinary file"):
+        next(read_lines(tmp_path / EVENTS))
+    assert run(["watch", str(tmp_path), "--once"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_an_endless_line_and_an_endless_file_are_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("eirkit.event_files.LARGEST_BLOCK", 1000)
+    (tmp_path / EVENTS).write_bytes(pack(b"0" * 100_000))
+    with pytest.raises(InputFileError, match="line of more than 1,000 bytes"):
+        list(read_lines(tmp_path / EVENTS))
+    if Path("/dev/zero").exists():
+        options = ["stepwise-sum", "--h", "2", "--model", "reference/calculator", "--out", str(tmp_path / "out")]
+        assert run(["lacuna", "run", *options, "--prices", "/dev/zero"]) == 2
+        assert "cannot read /dev/zero: Larger than 64 MiB; check the path" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from pathlib import Path
 import zstandard
 
 from eirkit.errors import InputFileError
+from eirkit.folders import open_ordinary
 
 EVENTS, PLAIN_EVENTS = "events.jsonl.zst", "events.jsonl"
 LARGEST_BLOCK = 1 << 28  # bytes of the events of one run
@@ -61,7 +62,7 @@ def read_block(path: Path, offset: int, size: int, most: int = LARGEST_BLOCK) ->
     """
     if not 0 <= size <= most:
         raise InputFileError(f"{path}: a block of {size:,} bytes, of at most {most:,}; restore the file")
-    with path.open("rb") as stream:
+    with open_ordinary(path) as stream:
         stream.seek(offset)
         content = stream.read(size)
     return unpack(content, path, most) if is_packed(path) else content
@@ -69,12 +70,13 @@ def read_block(path: Path, offset: int, size: int, most: int = LARGEST_BLOCK) ->
 
 def read_lines(path: Path) -> Iterator[bytes]:
     """Yield all lines of an events file up to a torn last one."""
-    with path.open("rb") as stored:
-        if not is_packed(path):
-            yield from (line for line in stored if line.endswith(b"\n"))
-            return
+    with open_ordinary(path) as stored:
         reader = zstandard.ZstdDecompressor().stream_reader(stored, read_across_frames=True)
+        lines = io.BufferedReader(reader, 1 << 16) if is_packed(path) else stored
         try:
-            yield from (line for line in io.BufferedReader(reader, 1 << 16) if line.endswith(b"\n"))
+            while (line := lines.readline(LARGEST_BLOCK)).endswith(b"\n"):
+                yield line
+            if len(line) == LARGEST_BLOCK:
+                raise InputFileError(f"{path} has a line of more than {LARGEST_BLOCK:,} bytes; restore the file")
         except zstandard.ZstdError as error:
             raise InputFileError(f"{path} cannot be decompressed ({error}); restore the file") from error

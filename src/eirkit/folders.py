@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 _UNFINISHED = ".unfinished"
+_LARGEST_SMALL = 1 << 26  # bytes
 DEEPEST_FOLDER = 200  # levels below the given folder; deeper ones are skipped
 
 
@@ -35,6 +39,24 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
             return list(entries)
     except OSError:
         return []
+
+
+def open_ordinary(path: Path) -> BinaryIO:
+    """Open a file to read; a pipe or device in its place, which may never end, is an OSError and is not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "Not an ordinary file", str(path))
+
+
+def read_small(path: Path) -> str:
+    """Return the text of a file that a user named; one larger than anyone writes, or endless, is an OSError."""
+    with path.open("rb") as stream:
+        content = stream.read(_LARGEST_SMALL + 1)
+    if len(content) > _LARGEST_SMALL:
+        raise OSError(errno.EFBIG, f"Larger than {_LARGEST_SMALL >> 20} MiB", str(path))
+    return content.decode()
 
 
 def close_to_others(folder: Path) -> None:

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
-from eirkit.folders import replace_file
+from eirkit.folders import open_ordinary, replace_file
 
 try:
     import fcntl
@@ -128,7 +128,7 @@ def read_records(
         InputFileError: a line is damaged, longer than `limit_bytes`, or of another schema.
     """
     try:
-        stream = path.open("rb")
+        stream = open_ordinary(path)
     except OSError as error:
         raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
     with stream:
@@ -161,7 +161,7 @@ def read_document(path: Path, schema: str, limit_bytes: int = LARGEST_DOCUMENT) 
         InputFileError: the file is missing, too large, damaged, changed since it was sealed, or of another schema.
     """
     try:
-        with path.open("rb") as stream:
+        with open_ordinary(path) as stream:
             size = os.fstat(stream.fileno()).st_size
             content = stream.read() if size <= limit_bytes else b""
     except OSError as error:

@@ -25,8 +25,7 @@ def open_closed_streams() -> None:
 class PrintsOnStderr:
     """Sends what is printed to stderr, and what libraries and programs write to the descriptor of stdout itself."""
 
-    def __init__(self) -> None:
-        self._before: tuple[TextIO, int | None] | None = None
+    _before: tuple[TextIO, int | None] | None = None  # the stream and its descriptor, while this is on
 
     def __enter__(self) -> None:
         kept = None

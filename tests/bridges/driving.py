@@ -18,7 +18,7 @@ from eirkit.agents.model import Model, ModelOptions, Reply, Request, ToolCall
 from eirkit.agents.models.prompt_reader import read_summary_limit
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.protocol import Fault, as_call, as_text, read_reply
-from eirkit.agents.stores.memory_factory import MemoryPool
+from eirkit.agents.stores.memory_plan import MemoryPool
 from eirkit.bridges.episode import UNKNOWN_USAGE
 from eirkit.bridges.external_runs import open_external_runs
 from eirkit.runs.attempt import attempt

@@ -107,7 +107,7 @@ def test_a_break_says_what_each_number_counts():
         "reread_dropped_tokens": 1950, "overwritten_tokens": 0, "measured": True,
     }  # fmt: skip
     assert break_line(cost) == (
-        "3 files of 4,100 tokens were used later; 2,900 tokens of that dropped: "
+        "3 files of 4,100 tokens may have been needed; 2,900 tokens of that dropped: "
         "1,950 read again in 2 files, which showed 2,010 tokens, 950 never read again (1 file not at all)"
     )
     in_part = {**cost, "live_files": 2, "never_reread_files": 0}
@@ -118,8 +118,8 @@ def test_a_break_says_what_each_number_counts():
     assert "; at least 2,900 tokens of that dropped: " in unknown
     assert unknown.endswith("; unknown for 800 tokens")
     assert "; an unknown part of that dropped" in break_line({**cost, "unknown_tokens": 800, "dropped_tokens": 0})
-    assert break_line({**cost, "live_files": 0}) == "nothing that was used later was in the context"
-    assert break_line({**cost, "dropped_tokens": 0}).endswith("were used later; none of that dropped")
+    assert break_line({**cost, "live_files": 0}) == "nothing that may have been needed was in the context"
+    assert break_line({**cost, "dropped_tokens": 0}).endswith("may have been needed; none of that dropped")
     assert "not measured" in break_line({**cost, "live_files": 0, "measured": False})
 
 

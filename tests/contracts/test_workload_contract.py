@@ -10,9 +10,10 @@ import pytest
 
 from eirkit.eir.demand import DemandCurve
 from eirkit.errors import SpecError, UsageError
+from eirkit.tasks.maxima import RunningMaximum
 from eirkit.tasks.task import Kind, Payload, TaskSpec
 from eirkit.tasks.workload import Graph, Workload, curve_of, workloads
-from eirkit.tasks.workloads import RunningMaximum, StepwiseSum
+from eirkit.tasks.workloads import StepwiseSum
 from eirkit.testing import check_workload
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.conditions import Cache, Condition
+from eirkit.agents.conditions import Cache, Condition, ManagedOptions
 from eirkit.agents.driver import drive
-from eirkit.agents.managed import ManagedOptions, ManagedSession
+from eirkit.agents.managed import ManagedSession
 from eirkit.agents.model import Model, ModelOptions, Reply, Request
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.serving.model_factory import make_model, renderer_of

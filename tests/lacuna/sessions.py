@@ -6,9 +6,19 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from eirkit.agents.conditions import Cache, Compaction, Condition, External, KeyValueStore, Paging, Scratch, ScratchLru
+from eirkit.agents.conditions import (
+    Cache,
+    Compaction,
+    Condition,
+    External,
+    KeyValueStore,
+    ManagedOptions,
+    Paging,
+    Scratch,
+    ScratchLru,
+)
 from eirkit.agents.driver import drive
-from eirkit.agents.managed import ManagedOptions, ManagedSession
+from eirkit.agents.managed import ManagedSession
 from eirkit.agents.memories.in_process import KeyValue as KeyValueMemory
 from eirkit.agents.memory import MemoryCall, MemoryResult, MemorySystem
 from eirkit.agents.model import ModelOptions, Reply, Request

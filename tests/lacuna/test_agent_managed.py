@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from eirkit.agents.memories.agent_managed import MOST_CHARACTERS, passages_of
 from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemorySystem
 from eirkit.agents.model import Message, Reply, Request, ToolCall
-from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan
+from eirkit.agents.stores.memory_factory import check_plan
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import UsageError
 from eirkit.event_files import events_path, read_block
 from eirkit.runs.store import read_events

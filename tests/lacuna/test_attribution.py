@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.agents.managed import ManagedOptions
+from eirkit.agents.conditions import ManagedOptions
 from eirkit.agents.session import ActionTaken, Decision
 from eirkit.agents.telemetry import event_records, trace_of
 from eirkit.findings.causes import judge, score

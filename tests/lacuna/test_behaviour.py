@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from eirkit.agents.conditions import KeyValueStore, Scratch
-from eirkit.agents.managed import ManagedOptions
+from eirkit.agents.conditions import KeyValueStore, ManagedOptions, Scratch
 from eirkit.agents.session import ActionTaken, Decision
-from eirkit.findings.behaviour import continuations, measure_behaviour, mentioned, miss_regret, retrievals_of, valley
+from eirkit.findings.behaviour import continuations, measure_behaviour, mentioned, retrievals_of, valley
 from eirkit.findings.causes import judge
 from eirkit.tasks.generation import graph_of, prepare
-from eirkit.tasks.simulation.plain import simulate
 from tests.lacuna.running import Scripted, agent, controlled, managed, task_of
 
 # Steps 5 and 6 refer to early ones; step 4 needs 1 and 2.
@@ -112,15 +110,6 @@ def test_the_traits_of_reference_agents_show(name, just_in_time, is_redundant):
     assert found.just_in_time_rate == just_in_time
     assert (found.redundant > 0) == is_redundant
     assert found.retrievals == sum(decision.reads for decision in trace.decisions) > 0
-
-
-def test_belady_has_no_miss_regret_and_fifo_has_some():
-    task = task_of("stepwise-sum", m=16)
-    floor = controlled(task, agent("calculator"), 8)
-    expected = simulate(task, "fifo", 8).missed_references - simulate(task, "belady", 8).missed_references
-    assert miss_regret(task, floor.decisions, 8) == expected > 0
-    best = managed(task, agent("calculator"), 8, policy="belady")
-    assert miss_regret(task, best.decisions, 8) == 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from eirkit.agents.model import UNREPORTED, Message, Reply, Request, ToolCall, read_reply_record, reply_record
-from eirkit.agents.serving.chat_completion import read_body, read_completion, request_body
+from eirkit.agents.serving.chat_completion import read_completion, read_document, request_body
 from eirkit.agents.serving.native_servers import GeminiServer, MessagesServer, ResponsesServer
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import ModelError
@@ -68,7 +68,9 @@ def test_a_reply_that_can_be_written_or_a_failure_that_can_be_shown(document):
 
 @given(st.text() | st.binary().map(lambda b: b.decode("utf-8", "replace")) | JSON.map(json.dumps))
 def test_any_text_as_a_body(body):
-    assert isinstance(outcome(read_body, body, Scrubber()), (Reply, ModelError))
+    document = outcome(read_document, body, Scrubber())
+    found = document if isinstance(document, ModelError) else outcome(read_completion, document, Scrubber())
+    assert isinstance(found, (Reply, ModelError))
 
 
 @given(st.lists(st.text(st.characters(), max_size=9), max_size=4), st.integers(1, 99))

@@ -9,17 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.agents.conditions import (
+    SUMMARY_PROMPT,
     Cache,
     Compaction,
     Condition,
     External,
     KeyValueStore,
+    ManagedOptions,
     Paging,
     RefusedAction,
     Scratch,
     ScratchLru,
 )
-from eirkit.agents.managed import SUMMARY_PROMPT, ManagedOptions, ManagedSession
+from eirkit.agents.managed import ManagedSession
 from eirkit.agents.memory import MemoryCall
 from eirkit.agents.model import Reply
 from eirkit.agents.protocol import Drop, Note, Read, Search, Write

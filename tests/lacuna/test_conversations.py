@@ -27,8 +27,8 @@ from eirkit.runs.suite import read_suite
 from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.tasks.conversations import ToldWorld, canonical_answer, read_preset, spell, unspell
 from eirkit.tasks.generation import generate, generate_many, prepare
+from eirkit.tasks.words import ABILITIES
 from eirkit.tasks.words.reading import hear_passages, needed_statements
-from eirkit.tasks.words.world import ABILITIES
 from eirkit.tasks.workload import find_workload
 
 WHOLE = Access("whole", None)
@@ -189,7 +189,7 @@ def test_a_sweep_in_words_can_be_resumed_and_every_part_of_it_shown(tmp_path: Pa
     [
         ({"n": 5}, "words takes no n"),
         ({"preset": "huge"}, "no preset named 'huge'"),
-        ({"preset": "small+people"}, "'people' is no dial"),
+        ({"preset": "small+people"}, "'people' is not NAME=NUMBER"),
         ({"condition": "lru"}, "no condition of conversations named 'lru'"),
         ({"memory": "oracle"}, "made from labelled records"),
         ({"panel": "strict", "memory": "bm25"}, "conversations have no panel"),

@@ -11,7 +11,8 @@ from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import Requirements
 from eirkit.agents.stores import environments
 from eirkit.agents.stores.environments import install, is_importable, python_of, reason_not_installed
-from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory, reason_absent
+from eirkit.agents.stores.memory_factory import check_plan, make_memory, reason_absent
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import InfrastructureError, UnknownNameError, UsageError
 from eirkit.folders import own_folder
 from tests.processes import completed

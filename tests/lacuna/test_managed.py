@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from eirkit.agents.managed import LONGEST_PASSAGE, ManagedOptions, ManagedSession
+from eirkit.agents.conditions import ManagedOptions
+from eirkit.agents.managed import LONGEST_PASSAGE, ManagedSession
 from eirkit.agents.memory import MemoryResult
 from eirkit.agents.model import Reply, ToolCall
 from eirkit.agents.protocol import Fault, as_call, read_reply

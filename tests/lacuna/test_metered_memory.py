@@ -16,7 +16,8 @@ from eirkit.agents.model import ModelOptions, Reply, Request, Usage
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.stores.embeddings import embed_ngrams
 from eirkit.agents.stores.endpoint import MeteredMemory, ModelEndpoint
-from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory
+from eirkit.agents.stores.memory_factory import check_plan, make_memory
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UnknownNameError, UsageError
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep

@@ -14,9 +14,9 @@ from statistics import fmean
 
 import pytest
 
-from eirkit.agents.conditions import Compaction
+from eirkit.agents.conditions import Compaction, ManagedOptions
 from eirkit.agents.driver import drive
-from eirkit.agents.managed import ManagedOptions, ManagedSession
+from eirkit.agents.managed import ManagedSession
 from eirkit.agents.memories.in_process import KeyValue, find_labels
 from eirkit.agents.memory import Item
 from eirkit.agents.model import ModelOptions, Reply, Request

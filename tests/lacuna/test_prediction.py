@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from eirkit.findings.causes import judge, score
 from eirkit.findings.prediction import (
@@ -12,7 +10,6 @@ from eirkit.findings.prediction import (
     Recovery,
     decompose,
     equal_pressure_cells,
-    hazards,
     no_cascade,
     pressure_correlation,
     reads_given_cone,
@@ -55,21 +52,6 @@ def test_stepwise_sum_falls_below_its_no_cascade_prediction():
     trace = controlled(task, agent("calculator"), 12)
     found = score(judge(task, prepare(task.spec), trace.decisions), trace.decisions)
     assert found.accuracy < no_cascade(found.missed, 64, 63).of_all - 0.2
-
-
-def test_hazards_by_hand():
-    # Four trials: first errors at 2, 2 and 3, and none.
-    found = hazards([2, 2, 3, None], 4)
-    assert [(h.at_risk, h.first_errors, h.rate) for h in found] == [(4, 0, 0), (4, 2, 0.5), (2, 1, 0.5), (1, 0, 0)]
-    assert hazards([1], 2)[1].rate is None
-
-
-@given(st.lists(st.none() | st.integers(1, 6), min_size=1, max_size=20))
-def test_hazards_multiply_to_the_share_that_never_errs(first_errors):
-    survival = 1.0
-    for hazard in hazards(first_errors, 6):
-        survival *= 1 - (hazard.rate or 0)
-    assert survival == pytest.approx(first_errors.count(None) / len(first_errors))
 
 
 def test_the_decomposition_adds_up_and_shows_the_cascade():

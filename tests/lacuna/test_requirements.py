@@ -12,7 +12,8 @@ import pytest
 from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import Item, MemorySystem, Requirements, can_forget, memories, missing_verbs, requirements_of
 from eirkit.agents.stores.environments import install, reason_not_installed
-from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory, reason_absent
+from eirkit.agents.stores.memory_factory import check_plan, make_memory, reason_absent
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import UnknownNameError, UsageError
 from tests.lacuna.running import eirkit
 

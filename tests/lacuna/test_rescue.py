@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.session import inject_nothing
-from eirkit.agents.stores.memory_factory import MemoryPlan
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import SpecError
 from eirkit.experiments.arms import RescueSetup
 from eirkit.experiments.rescue import rescue
@@ -311,6 +311,10 @@ def test_the_command(capsys):
     assert "Paired by seed and step" in capsys.readouterr().out
     assert eirkit(*line, "--h", "8", "--model", "reference/guesser") == 0
     assert "lower --h" in capsys.readouterr().out
+    assert eirkit(*line, "--h", "8", "--model", "reference/sloppy", "--set", "p=1") == 0
+    shown = " ".join(capsys.readouterr().out.split())  # wrong for another reason, which a lower h would not show
+    assert "and yet only 0% of steps were right" in shown
+    assert "lower --h" not in shown
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from eirkit.cli import run as command_line
+from eirkit.cli.selftest import choose
 from eirkit.findings.fates import Lookups, recorded_consultations
 from eirkit.findings.why import NeededInput, WhyCard
 from eirkit.runs.store import RUNS, read_events, scan_runs
 from eirkit.selftest.behaviour import FATES_COMPARED, observe
-from eirkit.selftest.catalogue import choose
 from eirkit.selftest.memories import PlantedMemory
 from eirkit.selftest.planted import read_values
 from eirkit.show.viewer.lacuna_run import LacunaRun

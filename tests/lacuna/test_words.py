@@ -21,7 +21,7 @@ from eirkit import count_contract
 from eirkit.errors import SpecError
 from eirkit.tasks.generation import generate
 from eirkit.tasks.words.conversation import tell, tell_many
-from eirkit.tasks.words.floor import Askable, WorldContract, classes, declared, floor_bits, floor_bytes, requirements
+from eirkit.tasks.words.floor import Askable, classes, declared, floor_bits, floor_bytes, requirements
 from eirkit.tasks.words.language import load_language
 from eirkit.tasks.words.truth import answers
 from eirkit.tasks.words.world import (
@@ -38,6 +38,7 @@ from eirkit.tasks.words.world import (
     generate_worlds,
 )
 from eirkit.tasks.workload import find_workload
+from tests.lacuna.world_contract import WorldContract
 from tests.processes import completed
 
 ENGLISH = load_language()

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import pytest
 
 from eirkit.agents.memory import MemorySystem
-from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory, reason_absent
+from eirkit.agents.stores.memory_factory import make_memory, reason_absent
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
 

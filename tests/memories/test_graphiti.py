@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from eirkit.agents.memory import Item, MemorySystem
-from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan
+from eirkit.agents.stores.memory_factory import check_plan
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import UnknownNameError, UsageError
 from eirkit.validity import EndedText
 from tests.memories.stories import held, needs, opened, run

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from eirkit.agents.stores.letta_server import PASSWORD, WITH_PARENT
-from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory
+from eirkit.agents.stores.memory_factory import make_memory
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
 from tests.memories.stories import needs

@@ -18,7 +18,8 @@ import pytest
 
 from eirkit.agents.memories.mcp import Mcp, McpClient, describe
 from eirkit.agents.memory import Item
-from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory
+from eirkit.agents.stores.memory_factory import check_plan, make_memory
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.cli.doctor import list_availability
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 from eirkit.testing import check_memory

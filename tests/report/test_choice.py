@@ -169,6 +169,10 @@ def test_the_ranking_is_that_of_the_records(folder):
     assert found.details["null"]["lost"] == pytest.approx(1)
     (text,) = answer_of(found)[1:]
     assert text == "key-value and text had the same accuracy in every case; other tasks may separate them."
+    for name in ("key-value", "text"):
+        own = [one["memory"] for one in records if one["access"]["memory"] == name]
+        each = 1000 * sum(one["search_seconds"] for one in own) / sum(one["searches"] for one in own)
+        assert found.details[name]["search_ms"] == pytest.approx(each)  # over searches, as the sweep's table has it
 
 
 def test_the_report_of_several_memories_begins_with_their_ranking(folder):

@@ -11,10 +11,10 @@ import pytest
 
 import eirkit
 from eirkit.cli import run as command_line
+from eirkit.cli.selftest import FAMILIES, choose
 from eirkit.findings.fates import FATES
 from eirkit.findings.measures import CAUSE_MEASURES
 from eirkit.selftest.behaviour import CLAIMS, FATES_COMPARED, disagreements, observe, plain_text
-from eirkit.selftest.catalogue import FAMILIES, choose
 from eirkit.selftest.memories import fates
 from eirkit.selftest.planted import PlantedAgent, Traits, read_turn, read_values
 from eirkit.selftest.server import LoopbackServer, Said

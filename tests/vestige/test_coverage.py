@@ -79,6 +79,10 @@ def test_a_command_that_is_not_followed_to_its_end_is_not_understood(name: str) 
         "rm *.bak",
         "cp a.py $D",
         "cp $S b.py",
+        "grep -rh foo src",
+        "grep -h foo *.py",
+        "diff a.py $X",
+        "python3 -c \"import os; [open(f, 'w').write('x') for f in os.listdir()]\"",
         "cp *.bak old/",
         "mv a.py $D",
         "mv $S b.py",
@@ -90,6 +94,34 @@ def test_a_command_on_files_that_the_log_does_not_name_is_not_understood(command
     calls = [Call("bash", {"command": one}, "foo\n") for one in (command, *understood)]
     recording = Recording("r", "t", "made", "made", tuple(RecordedTurn(calls=(call,)) for call in calls))
     assert interpret(recording, len).unclear_calls == (("bash", 1),)
+
+
+@pytest.mark.parametrize("command", ["cp $S b.py", "mv $S b.py"])
+def test_a_copy_of_an_unknown_file_is_a_write_of_its_target(command: str) -> None:
+    turn = RecordedTurn(calls=(Call("bash", {"command": command}),))
+    (found,) = interpret(Recording("r", "t", "made", "made", (turn,)), len).turns
+    assert [(write.path, write.kind) for write in found.writes] == [("b.py", "whole")]
+
+
+@pytest.mark.parametrize(
+    ("linked", "output", "shown", "path"),
+    [
+        ("ln -s ../src lib/link", "", "lib/link/a.py", "src/a.py"),
+        ("ln -sf src/a.py now.py", "", "now.py", "src/a.py"),
+        ("ln -s src/a.py now.py", "ln: failed to create symbolic link 'now.py': File exists", "now.py", "now.py"),
+        ("cd /repo && pwd -P", "/private/repo\n", "/private/repo/src/a.py", "src/a.py"),
+        ("pwd", "/private/repo\n", "/private/repo/src/a.py", "/private/repo/src/a.py"),
+        ("readlink -f current", "/repo/v2\n", "current/a.py", "v2/a.py"),
+        ("ln -s src/a.py now.py; rm now.py", "", "now.py", "now.py"),
+    ],
+)
+def test_a_path_through_a_link_that_the_log_shows_is_the_same_file(
+    linked: str, output: str, shown: str, path: str
+) -> None:
+    calls = [Call("bash", {"command": linked}, output), Call("Read", {"file_path": shown}, "x = 1\n")]
+    turns = tuple(RecordedTurn(calls=(call,)) for call in calls)
+    found = interpret(Recording("r", "t", "made", "made", turns, root="/repo"), len)
+    assert [read.path for read in found.turns[1].reads] == [path]
 
 
 @pytest.mark.parametrize(

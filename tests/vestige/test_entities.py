@@ -5,16 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from eirkit.logs.demand.entities import (
-    SHELL_TOOL_TURNS,
-    Quantiles,
     entity_demand,
     entity_touches,
-    failure_auc,
-    quantiles,
     task_entities,
 )
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording
@@ -146,26 +140,3 @@ def test_entities_of_the_task_itself() -> None:
     assert task_entities(recording(task={"evaluation_criteria": {"actions": actions[:1]}})) == {"order:#W1"}
     assert task_entities(recording()) is None
     assert entity_demand(recording(actions=[])).task_entities == 0
-
-
-def test_auc_by_hand() -> None:
-    # Failed 3 and 5, resolved 1, 3 and 4: pairs 3>1, 3=3 (half), 3<4, 5>1, 5>3, 5>4, so 4.5 of 6.
-    assert failure_auc([3, 5, 1, 3, 4], [True, True, False, False, False]) == 4.5 / 6
-    assert failure_auc([1, 2], [True, True]) is None
-    assert failure_auc([], []) is None
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=30))
-def test_auc_agrees_with_counting_pairs(runs: list[tuple[int, bool]]) -> None:
-    lost, won = [s for s, failed in runs if failed], [s for s, failed in runs if not failed]
-    pairs = [(a > b) + (a == b) / 2 for a in lost for b in won]
-    found = failure_auc([s for s, _ in runs], [failed for _, failed in runs])
-    assert found == (sum(pairs) / len(pairs) if pairs else None)  # halves and their sums are exact
-
-
-def test_quantiles_leave_out_runs_with_too_few_tool_turns() -> None:
-    # Peaks 1 … 5 of runs with three turns or more: the median is 3, the 90th percentile lies at place 3.6: 4.6.
-    found = quantiles([1, 2, 3, 4, 5, 99], [3, 4, 5, 6, 7, 2], SHELL_TOOL_TURNS)
-    assert (found.runs, found.left_out, found.median) == (5, 1, 3.0)
-    assert found.p90 == pytest.approx(4.6)  # numpy interpolates in floating point
-    assert quantiles([], []) == Quantiles(0, 0, None, None, None)

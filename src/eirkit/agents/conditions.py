@@ -18,7 +18,33 @@ from eirkit.errors import SpecError
 from eirkit.tasks.policy import Retention
 from eirkit.tasks.task import Payload, TaskSpec, show_record
 
+# What is in view of a conversation, where nothing is agent-managed; a server compacts by a field of the model's API.
+WHOLE, TRUNCATED, COMPACTION, MEMORY, SERVER = "whole", "truncated", "compaction", "external", "server-compaction"
+TOLD_CONDITIONS = (WHOLE, TRUNCATED, COMPACTION, SERVER, MEMORY)
 _NUMBER = re.compile(r"[0-9]{1,6}")
+
+ACTION_LIMIT = 200
+SUMMARY_PROMPT = (
+    "Your context is full. Write a summary that lets you continue: it replaces everything above. "
+    "Keep every answer you may still need as a line A_t = value. At most {characters} characters."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedOptions:
+    """The limits of an agent-managed run."""
+
+    reads: int | None = 0  # B_oracle; None: no limit
+    recomputations: int | None = 0  # B
+    actions: int = ACTION_LIMIT
+    tool_calls: bool = False  # offer actions as tools beside the text protocol
+    summary_prompt: str = SUMMARY_PROMPT  # {characters} is replaced by the limit
+
+    def __post_init__(self) -> None:
+        if self.actions < 1 or min(self.reads or 0, self.recomputations or 0) < 0:
+            raise SpecError(
+                "a budget is negative or no action is allowed; use budgets of 0 or more and at least 1 action"
+            )
 
 
 class RefusedAction(Exception):  # noqa: N818 - reads as what happened

@@ -12,6 +12,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from eirkit.agents.answers import read_worded_answer
+from eirkit.agents.conditions import COMPACTION, MEMORY, TRUNCATED, WHOLE
 from eirkit.agents.memory import MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request, ServerCompaction
 from eirkit.agents.protocol import set_aside, silence, spoken_part
@@ -23,8 +24,6 @@ from eirkit.tasks.words.conversation import Told
 from eirkit.tasks.words.reading import show_turn
 
 CHARACTERS_PER_TOKEN = 4  # stated rather than measured, as in the compaction condition of other workloads
-WHOLE, TRUNCATED, COMPACTION, MEMORY = "whole", "truncated", "compaction", "external"
-SERVER = "server-compaction"  # by the field that the model's own API has for this
 RULES = """\
 You answer questions about conversations between a user and an assistant.
 Go by what is shown below and by nothing else. Later statements replace earlier ones.
@@ -95,6 +94,8 @@ class ConversationSession(Session):
     Args:
         add: what an intervention shows with a question.
     """
+
+    fixed_rules = RULES
 
     def __init__(self, talk: PublicTalk, view: TalkView, add: Addition = add_nothing) -> None:
         super().__init__(talk.task)

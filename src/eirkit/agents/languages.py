@@ -36,8 +36,8 @@ _DOUBT = re.compile(
 )
 # How a sentence begins that takes an answer back, up to the value in its place.
 REPLACES = re.compile(
-    r"(?:^|[.!?;,。]\s*)(?:(?:no|non|nein|nee|não|нет)\b[ ,.:;!-]+|不对|不對|错了|いや|違い\w*|아니\w*)"
-    r"[ ,.:;!]*(?:[^\W\d]++[ ,:'-]*+){0,4}([0-9][0-9,]*+)(?=\s*(?:[.!。](?![0-9])|\n|\Z))",
+    r"(?:^|[.!?;,。]\s*+)(?:(?:no|non|nein|nee|não|нет)\b(?=[ ,.:;!-])|不对|不對|错了|いや|違い|아니)"
+    r"[ ,.:;!-]*+(?:[^\W\d]++[ ,:'-]*+){0,4}([0-9][0-9,]*+)(?=\s*+(?:[.!。](?![0-9])|\Z)|[^\S\n]*+\n)",
     re.IGNORECASE | re.MULTILINE,
 )
 

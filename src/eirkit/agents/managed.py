@@ -7,9 +7,9 @@ and changes nothing. Every reply costs at least one action, so the action limit 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from eirkit.agents.conditions import Condition, RefusedAction
+from eirkit.agents.conditions import Condition, ManagedOptions, RefusedAction
 from eirkit.agents.current_step import CurrentStep, RecoveryAllowance
 from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request
@@ -36,29 +36,6 @@ from eirkit.agents.wording import recognise
 from eirkit.errors import SpecError
 from eirkit.tasks.task import Payload, show_record
 from eirkit.tasks.view import Budgets, PublicTask, Visible
-
-ACTION_LIMIT = 200
-SUMMARY_PROMPT = (
-    "Your context is full. Write a summary that lets you continue: it replaces everything above. "
-    "Keep every answer you may still need as a line A_t = value. At most {characters} characters."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ManagedOptions:
-    """The limits of an agent-managed run."""
-
-    reads: int | None = 0  # B_oracle; None: no limit
-    recomputations: int | None = 0  # B
-    actions: int = ACTION_LIMIT
-    tool_calls: bool = False  # offer actions as tools beside the text protocol
-    summary_prompt: str = SUMMARY_PROMPT  # {characters} is replaced by the limit
-
-    def __post_init__(self) -> None:
-        if self.actions < 1 or min(self.reads or 0, self.recomputations or 0) < 0:
-            raise SpecError(
-                "a budget is negative or no action is allowed; use budgets of 0 or more and at least 1 action"
-            )
 
 
 class ManagedSession(Session):

@@ -189,6 +189,7 @@ class Batching(Protocol):
 USUAL_TOKENS = 1024  # of one reply, unless the options say otherwise
 RAISED_TOKENS = 16_384  # after a reply was cut while the model was still reasoning
 BATCH_SECONDS = 25 * 3600.0  # for a reply from a batch API, which answers within a day
+MOST_AT_ONCE = 1_000  # runs, and so requests of a batch; providers allow 50,000 and more
 _RAISED_TIMES = 5  # times the usual time limit for a reply under the raised limit
 _OPERATIONAL = ("timeout_seconds", "retries", "connections")  # options that cannot change a reply
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eirkit.agents.managed import ACTION_LIMIT
+from eirkit.agents.conditions import ACTION_LIMIT
 from eirkit.agents.model import Message, Reply, Request
 from eirkit.agents.protocol import Action, Done, Fault, Read, as_text, read_reply
 from eirkit.agents.session import ActionTaken, Session

@@ -79,6 +79,8 @@ def inject_nothing(step: PublicStep, missing: tuple[int, ...], submitted: Mappin
 class Session(ABC):
     """Base of all sessions: the task, the submitted answers, and the events since the last `drain`."""
 
+    fixed_rules = ""  # the system message, where it is the same for every task and renderer
+
     def __init__(self, task: PublicTask, inject: Injector = inject_nothing, renderer: Renderer = render) -> None:
         self.task, self.inject, self.renderer = task, inject, renderer
         self.submitted: dict[int, Payload] = {}

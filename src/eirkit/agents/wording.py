@@ -321,9 +321,6 @@ class Recognition:
     )  # another value in place of the right one: its digits
 
 
-NOTHING = Recognition(frozenset())
-
-
 def recognise(texts: Iterable[str], records: Values, *, best_first: bool = False) -> Recognition:
     """Return which records the texts hold.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from eirkit.agents.stores.memory_factory import TIMEOUT
+from eirkit.agents.stores.memory_plan import TIMEOUT
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path
 from eirkit.folders import clear_unfinished, filled_folder

@@ -16,7 +16,7 @@ from typing import Any
 from eirkit.agents.model import Reply, Request, ToolCall, Usage
 from eirkit.agents.models.prompt_reader import read_summary_limit
 from eirkit.agents.protocol import LONGEST_REPLY
-from eirkit.agents.stores.memory_factory import MemoryPool
+from eirkit.agents.stores.memory_plan import MemoryPool
 from eirkit.errors import InfrastructureError, ModelError
 from eirkit.runs.attempt import CellContext, Failure, attempt
 from eirkit.runs.store import FinishedRun

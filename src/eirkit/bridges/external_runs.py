@@ -30,6 +30,7 @@ from eirkit.runs.sweep import recorded_suite
 from eirkit.runs.workers import CellBatch, cell_context_of
 from eirkit.tasks.generation import generate
 from eirkit.tasks.task import TaskInstance
+from eirkit.tasks.workload import conversations
 
 MODEL = "agent/visitor"
 CONDITION = "kv"  # the agent manages a memory of h records itself
@@ -48,6 +49,11 @@ def plan_external_runs(given: Mapping[str, Any], path: Path | None = None, seeds
         seeds: used if neither the file nor the keys give seeds.
     """
     keys = dict(given)
+    named = keys.get("workload", ())
+    if told := [one for one in ([named] if isinstance(named, str) else named) if one in conversations]:
+        raise UsageError(
+            f"{told[0]} is a workload of conversations, which external agents cannot be given; try another"
+        )
     if path is None and "condition" not in keys and "memory" not in keys:
         keys["condition"] = CONDITION
     if path is None and "model" not in keys:

@@ -41,7 +41,7 @@ from eirkit.agents.models.inspect_ai import InspectModel, as_asked
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.session import ActionTaken
-from eirkit.agents.stores.memory_factory import MemoryPool
+from eirkit.agents.stores.memory_plan import MemoryPool
 from eirkit.agents.telemetry import Exchange, Trace
 from eirkit.errors import UsageError
 from eirkit.findings.causes import CAUSES, RunScore, read_score

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -132,7 +133,7 @@ EIR = LazyGroup(
     commands={
         "curve": ("eirkit.cli.eir:curve", "Bits that must survive each step of a generated task."),
         "count": ("eirkit.cli.eir:count", "Bits that a contract of your own requires."),
-        "frontier": ("eirkit.cli.eir_frontier:frontier", "How right a memory of a given size can be."),
+        "frontier": ("eirkit.cli.eir_frontier:frontier", "How often a memory of a given size can be right."),
     },
 )
 
@@ -148,7 +149,7 @@ LACUNA = LazyGroup(
         ),
         "probe": ("eirkit.cli.experiments:probe", "Test whether a model can recompute a lost result."),
         "generate": ("eirkit.cli.tasks:generate", "Print or write tasks with their answers."),
-        "words": ("eirkit.cli.words:words", "Print conversations about an invented world, with exact truth."),
+        "words": ("eirkit.cli.words:words", "Print conversations about an invented world, with the right answers."),
         "simulate": ("eirkit.cli.simulate:simulate", "Miss rates of retention policies, without an agent."),
         "cones": ("eirkit.cli.tasks:cones", "What it costs to recompute a lost result."),
         "audit": ("eirkit.cli.experiments:audit", "Check that the task interface leaks nothing."),
@@ -211,7 +212,7 @@ ROOT = LazyGroup(
         "What did recorded runs need and lose?": "eirkit vestige analyze PATH --out DIR",
     },
     commands={
-        "demo": ("eirkit.cli.demo:demo", "All three questions on built-in examples, offline."),
+        "demo": ("eirkit.cli.demo:demo", "Answer the three questions on built-in examples, offline."),
         "eir": EIR,
         "lacuna": LACUNA,
         "vestige": VESTIGE,
@@ -305,7 +306,7 @@ def run(arguments: list[str] | None = None) -> int:
     except MemoryError:
         return _complain("out of memory; give less at once, or use a machine with more", 1)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None or error.errno in (errno.ENOSPC, errno.EDQUOT):
             return _complain(f"{error}; free some space or try again", 1)
         return _complain(f"{error.filename}: {error.strerror}; check the path and its permissions", 2)
     # Anything else is a bug in eirkit and keeps its traceback; what plug-ins raise is a PluginError.

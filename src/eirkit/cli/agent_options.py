@@ -13,7 +13,7 @@ import click
 from eirkit.agents.model import ModelOptions, models
 from eirkit.agents.models.reference import AGENTS
 from eirkit.agents.prompt import DIALECTS
-from eirkit.agents.stores.memory_factory import MemoryPlan
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.cli.command import option, options
 from eirkit.cli.options import SEEDS_HELP, NameList, SeedList, WorkloadName, task_options_of_many, workload_argument
 from eirkit.errors import UsageError

@@ -190,7 +190,7 @@ ABOUT_PLAIN = (
     "For logs that no other format fits, write one JSON object per line in the format plain; goal_files [] means that "
     "there are none, a missing goal_files that they are unknown:"
 )
-CONTAINERS = "Files, folders, .gz, .zst, .zip and Parquet are read in place; the format is found from the content."
+CONTAINERS = "Files, folders, .gz, .zst, .zip and Parquet are read in place; the format is detected from the content."
 FORMAT_COLUMNS = (Column("name", "name"), Column("description", "what it reads", role="text"))
 
 

@@ -67,7 +67,7 @@ def curve(
 
     Cut t lies after step t. The number is the execution information requirement (EIR): with fewer bits no agent can
     answer every later step correctly. A workload without a formula is counted if it is small; the formula of a
-    workload of your own is printed as stated, unless --certify finds it right.
+    workload of your own is reported as stated until --certify confirms it.
     """
     task = generate(spec) if graph is None else from_graph(spec, load_graph(graph))
     workload = prepare(task.spec)

@@ -54,7 +54,7 @@ def frontier(
     A response is right or wrong; a run is right if every response would be, whatever is asked. Histories, futures and
     moves of a contract are equally likely unless it has history_weight(history), future_weight(future) or
     move_weight(state, move). With --retrievals, its retrievable(history) returns the results of which B may be fetched.
-    The inputs of a workload are uniform, and its references are drawn as it says.
+    The inputs of a workload are uniform, and its references are drawn as in generated tasks.
     """
     name = spec.workload
     if name in conversations:

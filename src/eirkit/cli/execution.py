@@ -62,13 +62,13 @@ def _options(seconds: float, mib: int) -> tuple[Callable[[Any], Any], ...]:
             "--record-seconds",
             type=click.FloatRange(0, min_open=True),
             group="Engine",
-            help=f"Longest time for one record, in seconds.  [default: {seconds:g}]",
+            help=f"Longest time for one run, log or study, in seconds.  [default: {seconds:g}]",
         ),
         option(
             "--record-mib",
             type=click.IntRange(64),
             group="Engine",
-            help=f"Most memory for one record, in MiB.  [default: {mib}]",
+            help=f"Most memory for one run, log or study, in MiB.  [default: {mib}]",
         ),
     )
 

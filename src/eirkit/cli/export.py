@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
-from eirkit.bridges.external_runs import plan_external_runs
+from eirkit.bridges.external_runs import CONDITION, plan_external_runs
 from eirkit.bridges.harbor import MODEL, REQUIREMENT, export_harbor
 from eirkit.bridges.inspect_export import export_logs
 from eirkit.bridges.otel_export import Collector, Sink, TraceFile, export_traces
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option
 from eirkit.cli.options import workload_command
-from eirkit.cli.run_options import axis_options, given_keys, hide_model_options, suite_argument
+from eirkit.cli.run_options import axis_options, describe_external, given_keys, suite_argument
 from eirkit.cli.runner_options import PATH
 from eirkit.errors import UsageError
 from eirkit.folders import files_for_owner_only
@@ -46,7 +46,7 @@ LISTED = 20  # tasks; --json has all
 def harbor(
     suite: Path | None, mode: str | None, episodes: int | None, install: str, out: Path, show: Show, **options: Any
 ) -> None:
-    """Write one Harbor task folder for each run of a WORKLOAD, of a SUITE.toml, or of a suite with options over it.
+    """Write one Harbor task folder for each run of a WORKLOAD or a SUITE.toml; options replace values of the suite.
 
     In managed mode a service beside the agent's container holds the task; in controlled mode every step is a session of
     its own. The reward is correct / scored.
@@ -66,7 +66,7 @@ def harbor(
     show(Document("export-harbor", "Export to Harbor", (said,), data, (section,), next=then))
 
 
-hide_model_options(harbor)
+describe_external(harbor, MODEL, f"{CONDITION}, or controlled with --mode controlled", "0:3")
 
 
 def _wanted(path: Path | None, mode: str | None, episodes: int | None, given: dict[str, Any]) -> Suite:

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import Any
 
 from eirkit.agents.serving.prices import add_up
-from eirkit.agents.stores.memory_factory import EXTRACTOR, model_of
+from eirkit.agents.stores.memory_plan import EXTRACTOR, memory_factory
 from eirkit.cli.command import Show, document_options, say
 from eirkit.cli.options import workload_command
 from eirkit.cli.run_options import axis_options, given_keys, suite_argument
@@ -138,7 +138,7 @@ def _sum(row: Row, *fates: str) -> int:
 
 
 def _is_scripted(row: Row) -> bool:
-    return model_of(row["memory"], row["memory_settings"]) == EXTRACTOR
+    return memory_factory().model_of(row["memory"], row["memory_settings"]) == EXTRACTOR
 
 
 def _bits(floor: Mapping[str, Any] | None, which: str) -> float | None:
@@ -169,7 +169,7 @@ def run(
     show: Show,
     **options: Any,
 ) -> int:
-    """Run agents through tasks of a WORKLOAD, of a SUITE.toml, or of a suite with options over it.
+    """Run agents on the tasks of a WORKLOAD or a SUITE.toml; options replace values of the suite.
 
     Options that take lists, separated by commas, make a grid. Without --memory and --condition only the last h records
     are visible (controlled retention); with --memory everything else must come from the memory system. In conversations

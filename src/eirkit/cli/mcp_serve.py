@@ -13,6 +13,8 @@ from typing import Any
 import click
 
 from eirkit.bridges.external_runs import (
+    CONDITION,
+    MODEL,
     ExternalRuns,
     open_external_runs,
     plan_external_runs,
@@ -24,7 +26,7 @@ from eirkit.bridges.mcp_server import HttpAccess, require_mcp, serve_many_client
 from eirkit.cli.command import OUTPUT, Show, document_options, option, say
 from eirkit.cli.lacuna_run import fresh_folder
 from eirkit.cli.options import workload_command
-from eirkit.cli.run_options import axis_options, given_keys, hide_model_options, serve_argument
+from eirkit.cli.run_options import axis_options, describe_external, given_keys, serve_argument
 from eirkit.cli.runner_options import PATH
 from eirkit.errors import UsageError
 from eirkit.folders import own_folder
@@ -122,7 +124,7 @@ def serve(
     return 0
 
 
-hide_model_options(serve)
+describe_external(serve, MODEL, f"{CONDITION}, unless --memory is given", "random ones, as many as --episodes says")
 
 
 def _open_runs(

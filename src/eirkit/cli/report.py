@@ -60,7 +60,7 @@ def export_options(before: str = "") -> Callable[[Any], Any]:
             "--figure-width",
             type=click.Choice(tuple(WIDTHS)),
             group=OUTPUT,
-            help="With --figures: the width of a column, or of a page with two.  [default: as reads best]",
+            help="With --figures: the width of a column, or of a page with two.  [default: as wide as it is best read]",
         ),
         option(
             "--tables",

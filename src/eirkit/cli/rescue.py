@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from eirkit.agents.managed import ACTION_LIMIT
+from eirkit.agents.conditions import ACTION_LIMIT
 from eirkit.agents.model import ModelOptions
-from eirkit.agents.stores.memory_factory import MemoryPlan, profile_record
+from eirkit.agents.stores.memory_factory import profile_record
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.cli.agent_options import Chosen, memory_options, model_options, seeds_option, workload_options
 from eirkit.cli.command import Show, document_options, option
 from eirkit.cli.options import workload_command
@@ -27,7 +28,7 @@ from eirkit.experiments.arms import RescueSetup
 from eirkit.experiments.recorded import RescueExperiment, may_claim
 from eirkit.experiments.rescue import Contrast, Rescue
 from eirkit.findings.measures import ARM_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
-from eirkit.runs.capability import NO_CONTROL, CapabilityCell
+from eirkit.runs.capability import NO_CONTROL, THRESHOLD, CapabilityCell
 from eirkit.runs.cells import Truth
 from eirkit.runs.runner import Results
 from eirkit.show.document import Document, Section
@@ -137,7 +138,7 @@ def _document(
     allowed = may_claim(found, controls)
     answer = list(_effects(setup, found, found.repair_effects(allowed)))
     if not found.contrasts and not found.failures:
-        answer = [_nothing(setup)]
+        answer = [_nothing(setup, found)]
     units = units_of([setup.spec.workload])
     made = (_arm_table(setup, found), _fate_table(found), _contrast_table(found, allowed))
     tables = [one.reworded(units.tell) for one in made]
@@ -218,8 +219,14 @@ def _difference(one: Contrast) -> str:
     return f"{points(found.estimate)} points (95% interval {points(found.low)} to {points(found.high)})"
 
 
-def _nothing(setup: RescueSetup) -> str:
+def _nothing(setup: RescueSetup, found: Rescue) -> str:
     if setup.memory is None:
+        right = min((one.trajectory_accuracy for one in found.rows if one.trajectory_accuracy is not None), default=1.0)
+        if right < THRESHOLD:  # then a lower h would not show more: what is never answered cannot be missing
+            why = "`eirkit lacuna run` with the same options says why"
+            return (
+                f"No answer that was given was missing in any arm, and yet only {right:.0%} of steps were right; {why}."
+            )
         return "Nothing was missing in any arm, so there is nothing to repair; lower --h."
     return (
         f"{_title(setup.memory)} returned everything that was missing in the control arm, so there is nothing to "

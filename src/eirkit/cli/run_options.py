@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from eirkit.agents.conditions import TOLD_CONDITIONS
 from eirkit.cli.agent_options import (
     CALL_OPTIONS,
     WorkloadNames,
@@ -18,11 +19,10 @@ from eirkit.cli.agent_options import (
     read_memory_settings,
     read_setting,
 )
-from eirkit.cli.command import option, options
+from eirkit.cli.command import Option, option, options
 from eirkit.cli.options import SEEDS_HELP, IntegerList, NameList, SeedList
 from eirkit.errors import UsageError
 from eirkit.runs.cells import CONTROLLED
-from eirkit.runs.conversations import CONDITIONS as TOLD_CONDITIONS
 from eirkit.runs.sessions import CONDITIONS
 from eirkit.runs.suite import AXES
 from eirkit.tasks.policy import policies
@@ -195,9 +195,19 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**given, "model_options": asked} if asked else given
 
 
-def hide_model_options(command: click.Command) -> None:
-    """Leave out of a command's help how models are called: its agents are not called by eirkit."""
-    for parameter in command.params:
-        named = parameter.name in (*CALL_OPTIONS, "model_seed", "extra", "tool_calls", "repeats")
-        if isinstance(parameter, click.Option) and named:
-            parameter.hidden = True
+def describe_external(command: click.Command, model: str, condition: str, seeds: str) -> None:
+    """Let the help of a command whose agents eirkit does not call omit how models are called, and name its defaults."""
+    helps = {
+        "model": f"Name of the agent in the records, as agent/NAME.  [default: {model}]",
+        "condition": f"How the agent gets earlier results.  [default: {condition}]",
+        "seeds": f"{SEEDS_HELP}  [default: {seeds}]",
+    }
+    for one in command.params:
+        if not isinstance(one, Option):
+            continue
+        one.hidden |= one.name in (*CALL_OPTIONS, "model_seed", "extra", "tool_calls", "repeats", "preset")
+        one.help = helps.get(one.name or "", one.help)
+        if one.name == "model":
+            one.known = None
+        elif one.name == "condition":
+            one.known = lambda: (name for name in known_conditions() if not name.endswith(")"))

@@ -316,10 +316,12 @@ def spending_remarks(spending: Mapping[str, Any] | None) -> Iterator[str]:
         yield f"in flight at a kill: up to ${spending['in_flight_usd']:,.4f}, counted as spent"
     if spending["unconfirmed_usd"]:
         most = f"${spending['unconfirmed_usd']:,.4f}"
-        yield f"calls without a usable reply or count of tokens: up to {most}, counted as spent"
+        kept = "if the server kept to --max-tokens"
+        yield f"calls without a usable reply or count of tokens: up to {most} {kept}, counted as spent"
     if spending["over_usd"]:
         calls, over = counted(spending["over_calls"], "call"), f"${spending['over_usd']:,.4f}"
-        yield f"billed above the declared maximum of {calls}: {over}; check --max-tokens and the prices"
+        raised = "later calls of the model reserve more"
+        yield f"billed above what was reserved for {calls}: {over}; {raised}; check --max-tokens and the prices"
 
 
 def losses(failures: Iterable[Mapping[str, int]]) -> tuple[str, ...]:

@@ -12,10 +12,9 @@ from typing import Any
 
 import click
 
-from eirkit.cli.command import OUTPUT, Show, command, document_options, option
+from eirkit.cli.command import OUTPUT, Show, command, document_options, new_records, option
 from eirkit.cli.options import ParamType
 from eirkit.errors import UsageError
-from eirkit.records import RecordWriter
 from eirkit.show.document import Document, Listing, Section
 from eirkit.show.showing import TEXT_WIDTH
 from eirkit.show.table import Column, Table, counted
@@ -41,13 +40,20 @@ class DialList(ParamType):
         for part in filter(None, str(value).split(",")):
             name, _, number = part.partition("=")
             if name not in NAMES or not number.isdigit():
-                self.fail(f"{part!r} is no dial with its number; known: {', '.join(NAMES)}", param, ctx)
+                self.fail(f"{part!r} is not NAME=NUMBER; known: {', '.join(NAMES)}", param, ctx)
             found[name] = int(number)
         return found
 
 
 @command(example="eirkit lacuna words --preset small --seed 1")
-@option("--preset", type=click.Choice(tuple(PRESETS)), default="small", show_default=True, group="Task", help="Size.")
+@option(
+    "--preset",
+    type=click.Choice(tuple(PRESETS)),
+    default="small",
+    show_default=True,
+    group="Task",
+    help="Size of the world.",
+)
 @option(
     "--set",
     "dials",
@@ -55,9 +61,9 @@ class DialList(ParamType):
     default="",
     group="Task",
     metavar="NAME=N,…",
-    help=f"Dials that differ from the preset: {', '.join(NAMES)}.",
+    help=f"Values that differ from the preset: {', '.join(NAMES)}.",
 )
-@option("--seed", type=click.IntRange(0), default=0, show_default=True, group="Task", help="Determines the world.")
+@option("--seed", type=click.IntRange(0), default=0, show_default=True, group="Task", help="Seed of the world.")
 @option("--language", default="english", show_default=True, group="Task", help="A built-in language, or a file.toml.")
 @option("--count", type=click.IntRange(1, 10_000_000), help="Write this many worlds, with seeds from --seed upwards.")
 @option("--out", type=click.Path(path_type=Path), group=OUTPUT, metavar="FILE", help="With --count: the file to write.")
@@ -65,7 +71,7 @@ class DialList(ParamType):
 def words(
     preset: str, dials: dict[str, int], seed: int, language: str, count: int | None, out: Path | None, show: Show
 ) -> None:
-    """Tell an invented world as dated conversations, with questions, true answers and the bits that must survive.
+    """Print an invented world told in dated conversations, its questions with their answers, and the bits it requires.
 
     Facts are said, changed and withdrawn over several sessions, about people who may share a first name. Every value
     is a made-up word that occurs once, so whether a memory kept it is a search for a string.
@@ -74,9 +80,7 @@ def words(
     if (count is None) != (out is None):
         raise UsageError("--count and --out belong together; for many worlds give --count N --out FILE.jsonl")
     if count is not None and out is not None:
-        if out.exists() or out.is_symlink():
-            raise UsageError(f"{out} exists; choose a new file or remove it")
-        with RecordWriter(out, SCHEMA) as writer:
+        with new_records(out, SCHEMA) as writer:
             for world in generate_worlds(chosen, range(seed, seed + count)):
                 writer.append(_data(world, label_world(world, spoken), spoken))
         said = f"{counted(count, 'world')} written to {out}."

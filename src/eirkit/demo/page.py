@@ -133,8 +133,8 @@ def retention_section(rows: Sequence[Mapping[str, Any]]) -> Section:
     series = (*bars, best)
     worst = max(row["miss_rate"]["lru"] for row in rows if row["eir_pressure"] <= 1)
     told = (
-        f"At pressure 1 the right policy misses nothing and LRU up to {share(worst)} of the steps; above 1 everybody "
-        "misses something."
+        f"At pressure 1 the right policy misses nothing and LRU up to {share(worst)} of the steps; above 1 "
+        "every policy misses something."
     )
     axes = Axis("task and capacity", "category"), Axis.of(RUN_MEASURES["miss_rate"])
     chart = Chart("policies", "What policies miss", told, *axes, series)

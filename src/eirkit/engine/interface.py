@@ -15,7 +15,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from eirkit.engine import ENGINES
 from eirkit.errors import UnknownNameError, UsageError
 
-Piece = TypeVar("Piece")
 Value = TypeVar("Value")
 
 

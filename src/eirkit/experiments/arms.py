@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eirkit.agents.managed import ACTION_LIMIT
+from eirkit.agents.conditions import ACTION_LIMIT
 from eirkit.agents.model import ModelOptions
-from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan
+from eirkit.agents.stores.memory_factory import check_plan
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import SpecError
 from eirkit.runs.cells import (
     ARMS,

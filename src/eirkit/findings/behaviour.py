@@ -17,8 +17,7 @@ from eirkit.agents.session import ActionTaken, Decision
 from eirkit.agents.telemetry import Exchange
 from eirkit.agents.wording import records_in
 from eirkit.findings.causes import Verdict
-from eirkit.tasks.simulation.plain import Recovery, simulate
-from eirkit.tasks.task import Payload, TaskInstance
+from eirkit.tasks.task import Payload
 from eirkit.tasks.workload import Graph
 
 PREFETCH_STEPS = 4  # within how many steps a record read ahead must be referred to
@@ -90,14 +89,6 @@ def retrievals_of(action: ActionTaken) -> tuple[int, ...]:
     if word in ("READ", "RECOMPUTE"):
         return (int(rest),)
     return tuple(int(label) for label in _LABEL.findall(rest)) if word == "SEARCH" else ()
-
-
-def miss_regret(task: TaskInstance, decisions: Iterable[Decision], h: int, recovery: Recovery = "off") -> int:
-    """Return the run's missing references beyond those of Belady on the same graph with h records."""
-    return (
-        sum(len(decision.missing) for decision in decisions)
-        - simulate(task, "belady", h, recovery=recovery).missed_references
-    )
 
 
 def _is_answer(action: ActionTaken) -> bool:

@@ -40,7 +40,6 @@ Kind = Literal[
     "not_fetched",
     "protocol",
 ]
-UNANSWERED: tuple[Kind, ...] = ("unanswered", "unreached")  # the kinds of the cause `not_answered`
 _OWN_CAUSE: dict[str, Cause] = {"unanswered": "not_answered", "unreached": "not_answered", "protocol": "malformed"}
 # Faults of an answer that is not there; an answer with any other fault is there and cannot be read.
 _SILENT = ("unanswered", "declined", "empty", "refused", "filtered")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from eirkit.agents.conversing import COMPACTION, MEMORY
+from eirkit.agents.conditions import COMPACTION, MEMORY
 from eirkit.agents.memory import LONGEST_PASSAGE
 from eirkit.agents.telemetry import Trace
 from eirkit.findings.causes import Cause, Kind, Verdict

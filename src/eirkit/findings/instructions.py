@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from eirkit.agents.answers import without_marker
 from eirkit.agents.protocol import set_aside
 from eirkit.agents.telemetry import Trace
+from eirkit.findings.word_measures import COUNTS
 from eirkit.tasks.conversations import ToldWorld
 from eirkit.tasks.words.truth import statements_of
 from eirkit.tasks.words.world import INSTRUCTIONS, USER, World
@@ -19,9 +20,6 @@ from eirkit.tasks.words.world import INSTRUCTIONS, USER, World
 # overridden: it does as an instruction says that was replaced or withdrawn. Otherwise it follows none, and the one in
 # force was in sight (ignored), was not (dropped), or nobody knows what was in sight (unknown).
 Verdict = Literal["kept", "overridden", "ignored", "dropped", "unknown"]
-# Of instructions in force: checks, and how they ended. Of withdrawn ones: checks, and how many were followed still.
-COUNTS = ("asked", "kept", "overridden", "ignored", "dropped", "withdrawn", "came_back")
-UNKNOWN = "unknown"  # not kept, and nobody can tell whether it was shown
 
 
 class StandingRule(NamedTuple):

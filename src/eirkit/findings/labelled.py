@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eirkit.agents.conversing import COMPACTION, MEMORY
+from eirkit.agents.conditions import COMPACTION, MEMORY
 from eirkit.agents.telemetry import Trace
 from eirkit.findings.conversations import LONGEST_EVIDENCE, Seen, WordVerdict, record_of
-from eirkit.findings.instructions import COUNTS
+from eirkit.findings.word_measures import COUNTS
 from eirkit.tasks.conversations import unspell
 from eirkit.tasks.labelled import LabelledTalk, has_words, plain_words
 from eirkit.tasks.words.published import ABSTAIN, LabelledQuestion

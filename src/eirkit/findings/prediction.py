@@ -1,4 +1,4 @@
-"""Predicts accuracy from misses alone and tests the predictions: residuals, hazards, pressure and recovery cones."""
+"""Predicts accuracy from misses alone and tests the predictions: residuals, pressure and recovery cones."""
 
 from __future__ import annotations
 
@@ -47,30 +47,6 @@ def residuals(observed: Sequence[float], predicted: Sequence[float]) -> Residual
     found = tuple(o - p for o, p in zip(observed, predicted, strict=True))
     size = max(1, len(found))
     return Residuals(found, math.fsum(found) / size, math.fsum(map(abs, found)) / size)
-
-
-@dataclass(frozen=True, slots=True)
-class Hazard:
-    """The discrete-time hazard of first divergence at one step."""
-
-    t: int
-    at_risk: int  # trials without an error before t
-    first_errors: int  # of those: the first error is at t
-
-    @property
-    def rate(self) -> float | None:
-        return self.first_errors / self.at_risk if self.at_risk else None
-
-
-def hazards(first_errors: Sequence[int | None], n: int) -> tuple[Hazard, ...]:
-    """Return the hazard at each of n steps, from each trial's first error; None for a trial without one."""
-    at = Counter(first_errors)
-    at_risk = len(first_errors)
-    found = []
-    for t in range(1, n + 1):
-        found.append(Hazard(t, at_risk, at[t]))
-        at_risk -= at[t]
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

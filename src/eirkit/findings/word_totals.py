@@ -1,10 +1,4 @@
-"""Pools the records of runs in words over a cell: accuracy by ability, fates, bytes, and bits kept by servers.
-
-A server's compaction, which nobody can read, is probed by questions for the present value of a fact. A fact of M
-classes is log2 M bits, and a right answer counts as these bits. A value that was lost is answered as unknown, or
-guessed; a guess is right once in M times, so each wrong answer takes away log2 M / (M - 1), and the expected sum is
-what was kept. Mistakes of the reader count as lost, which the same worlds under the condition `whole` show.
-"""
+"""Pools the records of runs in words over a cell: accuracy by ability, fates, bytes, and bits kept by servers."""
 
 from __future__ import annotations
 
@@ -12,20 +6,14 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Any
 
-from eirkit.agents.telemetry import Trace
-from eirkit.findings.conversations import WordVerdict
-from eirkit.findings.instructions import COUNTS, UNKNOWN
 from eirkit.findings.intervals import clustered_share, proportion
 from eirkit.findings.statistics import mean
-from eirkit.findings.word_measures import SERVER_COMPACTION, WORD_FATES
-from eirkit.tasks.conversations import ToldWorld, unspell
-from eirkit.tasks.words.floor import floor_bits, present_requirement
-from eirkit.tasks.words.world import ABILITIES
+from eirkit.findings.word_measures import COUNTS, SERVER_COMPACTION, UNSEEN, WORD_FATES
+from eirkit.tasks.words import ABILITIES
 
 ALL = "all"
 EVIDENCE = ("all_shown", "some_shown")
 INSTRUCTION = "instruction"  # not among the questions: it is checked at every answer
-PROBES = ("now", "all", "day")  # forms of questions for a present value: of a fact, a set, and a date
 
 
 def pool_words(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -58,7 +46,7 @@ def _instructions(runs: Sequence[Mapping[str, int]]) -> dict[str, float | None]:
     """Return how often standing instructions were checked, and the share of checks with each outcome."""
     told = [run for run in runs if run["asked"]]
     outcomes = {name: mean(run[name] / run["asked"] for run in told) for name in COUNTS[1:5]} if told else {}
-    if any(run.get(UNKNOWN) for run in told):
+    if any(run.get(UNSEEN) for run in told):
         outcomes |= {"ignored": None, "dropped": None}
     gone = [run["came_back"] / run["withdrawn"] for run in runs if run.get("withdrawn")]
     return {
@@ -110,33 +98,6 @@ def _mean_known(values: Sequence[float | None]) -> float | None:
 def _ratio(runs: Sequence[Mapping[str, Any]], above: str, below: str) -> float | None:
     calls = sum(run[below] for run in runs)
     return sum(run[above] for run in runs) / calls if calls else None
-
-
-def server_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:
-    """Return what the answers of a run tell about the compactions of its server, as plain data."""
-    cut = len(task.told) - 1
-    compacted = {one.t for one in trace.exchanges if one.is_compacted}
-    unknown = task.language.table["unknown"].casefold()
-    submitted = {one.t: unspell(one.submitted) for one in trace.decisions if one.submitted is not None}
-    right = {one.t: one.right for one in verdicts}
-    probed: dict[tuple[str, str], tuple[float, float, bool]] = {}  # by fact: bits, bits kept, right
-    for asked in task.asked:
-        if asked.answer is None:
-            continue  # "unknown" is right also where nothing was kept
-        key = asked.question.attribute, asked.question.subject
-        if asked.question.form in PROBES and asked.t in compacted and asked.after == cut and key not in probed:
-            fact = present_requirement(task.world, cut, key)
-            guessed = asked.t in submitted and submitted[asked.t] != unknown
-            lost = fact.bits / (fact.classes - 1) if guessed and fact.classes > 1 else 0.0
-            probed[key] = fact.bits, fact.bits if right[asked.t] else -lost, right[asked.t]
-    return {
-        "compactions": sum(bool(one.reply.carried) for one in trace.exchanges),
-        "needed_bits": floor_bits(task.world, cut),
-        "probed_facts": len(probed),
-        "right_facts": sum(is_right for _, _, is_right in probed.values()),
-        "probed_bits": sum(bits for bits, _, _ in probed.values()),
-        "kept_bits": sum(kept for _, kept, _ in probed.values()),
-    }
 
 
 def pool_server(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

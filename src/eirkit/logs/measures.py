@@ -199,7 +199,7 @@ BREAK_MEASURES = MeasureGroup(
     (
         Measure(
             "live_tokens",
-            "used later",
+            "may be needed",
             "in context at the break, of files read or edited later, or read for the next write",
             "tokens",
             "",
@@ -209,7 +209,7 @@ BREAK_MEASURES = MeasureGroup(
         Measure(
             "dropped_tokens",
             "dropped",
-            "used later and not in the context afterwards: the sum of the next three",
+            "of that, not in the context afterwards: the sum of the next three",
             "tokens",
             better="less",
             pooled="sum",
@@ -241,7 +241,7 @@ BREAK_MEASURES = MeasureGroup(
         Measure(
             "unknown_tokens",
             "unknown",
-            "used later, where the log does not show whether it stayed in the context",
+            "of that, where the log does not show whether it stayed in the context",
             "tokens",
             pooled="sum",
         ),

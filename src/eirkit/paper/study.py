@@ -114,10 +114,6 @@ class Findings:
         return f"{self.judged} of {len(self.rows)}"
 
     @property
-    def is_mostly_judged(self) -> bool:
-        return 2 * self.judged >= len(self.rows)
-
-    @property
     def reasons(self) -> tuple[str, ...]:
         """Why rows differ or are not judged, each reason once."""
         return tuple(dict.fromkeys(row.why for row in self.rows if row.why))

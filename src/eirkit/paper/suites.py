@@ -15,7 +15,7 @@ from importlib.resources import files
 from itertools import product
 from typing import Any
 
-from eirkit.agents.managed import ACTION_LIMIT
+from eirkit.agents.conditions import ACTION_LIMIT
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.probe_session import find_lost_answer
 from eirkit.paper.published import PublishedFigure, published_models

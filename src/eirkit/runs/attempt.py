@@ -15,7 +15,7 @@ from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.ledger import exact_sum
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.session import ActionTaken, ControlledSession, Decision, Session
-from eirkit.agents.stores.memory_factory import MemoryPool, profile_record
+from eirkit.agents.stores.memory_plan import MemoryPool, memory_factory
 from eirkit.agents.telemetry import Exchange, Trace, event_lines
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError, describe
 from eirkit.findings.behaviour import continuations, measure_behaviour
@@ -23,15 +23,13 @@ from eirkit.findings.causes import RunScore, judge, score
 from eirkit.findings.fates import FateCounts, count_fates, memory_record
 from eirkit.findings.floor import floor_record, holdings
 from eirkit.records import encode
-from eirkit.runs.cells import Cell, RecoveryProbe, Unrecovered
-from eirkit.runs.conversations import judge_told
+from eirkit.runs.cells import Cell, RecoveryProbe, Unrecovered, conversation_runs
 from eirkit.runs.sessions import lost_answer_of, make_session
 from eirkit.runs.store import EVENT_SCHEMA, FinishedRun
-from eirkit.tasks.conversations import ToldTask
 from eirkit.tasks.generation import graph_of
 from eirkit.tasks.policy import Structure
 from eirkit.tasks.task import TaskInstance
-from eirkit.tasks.workload import Workload
+from eirkit.tasks.workload import Telling, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +112,8 @@ def finished_run(
         return _finish_probe(context, task, trace, context.cell.intervention)
     decisions, actions, exchanges = trace.decisions, trace.actions, trace.exchanges
     words: dict[str, Any] | None = None
-    if isinstance(task, ToldTask):
-        verdicts, words = judge_told(context.cell.access, task, trace)
+    if isinstance(context.workload, Telling):
+        verdicts, words = conversation_runs().judge_told(context.cell.access, task, trace)
     else:
         verdicts = judge(task, context.workload, decisions, actions)
     run = context.cell.run_id(task.spec.seed)
@@ -141,7 +139,7 @@ def finished_run(
         lookups = FateCounts({}, 0, 0) if words else count_fates(decisions, verdicts, consultations)
         limit = None if context.cell.memory_plan is None else context.cell.memory_plan.limit
         more = {"limit": limit, "floor": _floor(context, task, trace, limit)}
-        profile = profile_record(context.cell.memory_plan)
+        profile = memory_factory().profile_record(context.cell.memory_plan)
         more |= {} if profile is None else {"profile": profile}
         record["memory"] = memory_record(used, consultations, lookups) | more
     if words is not None:

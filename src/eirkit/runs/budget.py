@@ -15,7 +15,7 @@ from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.model_factory import make_model, preflight, split_model
 from eirkit.agents.serving.prices import Price, PriceList, load_prices
 from eirkit.agents.serving.reply_cache import ReplyCache
-from eirkit.agents.stores.memory_factory import EXTRACTOR, MODEL, make_memory
+from eirkit.agents.stores.memory_plan import EXTRACTOR, MODEL, memory_factory
 from eirkit.errors import PluginError
 from eirkit.runs.cells import Cell, RunPlan
 from eirkit.runs.journal import SpendJournal
@@ -137,7 +137,7 @@ class ModelPool:
         self._models: dict[bytes, Model] = {}
         for cell, _ in plan.plan():
             if cell.memory_plan is not None:
-                make_memory(cell.memory_plan, make=budget.make)
+                memory_factory().make_memory(cell.memory_plan, make=budget.make)
             if (key := _key(cell)) not in self._models:
                 self._models[key] = budget.make(cell.model, cell.options)
 

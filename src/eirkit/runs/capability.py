@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from eirkit.agents.conversing import WHOLE
+from eirkit.agents.conditions import WHOLE
 from eirkit.agents.model import Batching, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.errors import EirkitError

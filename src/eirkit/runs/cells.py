@@ -9,19 +9,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
+from importlib import import_module
 from typing import Any, ClassVar, Literal, Protocol
 
-from eirkit.agents.managed import ACTION_LIMIT
-from eirkit.agents.model import ModelOptions, canonical
+from eirkit.agents.conditions import ACTION_LIMIT
+from eirkit.agents.model import Model, ModelOptions, canonical
 from eirkit.agents.serving.model_factory import split_model
-from eirkit.agents.session import Decision, Injector, inject_nothing
-from eirkit.agents.stores.memory_factory import MODEL, RUN_MODEL, MemoryPlan, model_of
+from eirkit.agents.session import Decision, Injector, Session, inject_nothing
+from eirkit.agents.stores.memory_plan import MODEL, RUN_MODEL, MemoryPlan, memory_factory
+from eirkit.agents.telemetry import Trace
+from eirkit.findings.causes import Verdict
+from eirkit.runs import CONVERSATIONS
 from eirkit.runs.values import UNLIMITED, show_seeds
 from eirkit.seeds import below, words
-from eirkit.tasks.conversations import read_preset
 from eirkit.tasks.task import Payload, TaskInstance, TaskSpec, without_seed
 from eirkit.tasks.view import PublicStep, Record
-from eirkit.tasks.workload import Telling, find_workload
+from eirkit.tasks.workload import Telling, Workload, find_workload
 
 CONTROLLED, EXTERNAL = "controlled", "external"
 READER = "scripted/reader"  # model of memory systems in conversations, by default
@@ -148,9 +151,11 @@ class Cell:
 
     def _scripted(self, plan: MemoryPlan) -> str | None:
         """Return the script that reads conversations, for a system that asks a model what to keep of them."""
-        if not isinstance(find_workload(self.task.workload), Telling) or model_of(plan.name, plan.settings) is None:
+        if not isinstance(find_workload(self.task.workload), Telling):
             return None
-        return f"{READER}+language={read_preset(self.task.preset)[1]}"
+        if memory_factory().model_of(plan.name, plan.settings) is None:
+            return None
+        return f"{READER}+language={conversation_runs().language_of(self.task.preset)}"
 
     @property
     def follows(self) -> Cell | None:
@@ -328,3 +333,29 @@ def coordinates(cell: Cell, seeds: int, repeats: int = 1) -> dict[str, Any]:
         "seeds": seeds,
         "repeats": repeats,
     }
+
+
+class ConversationRuns(Protocol):
+    """What runs of conversations need beside other runs: the functions of `eirkit.runs.conversations`."""
+
+    def language_of(self, preset: str) -> str: ...
+
+    def told_access(self, given: dict[str, Any]) -> Access: ...
+
+    def check_told_access(self, access: Access) -> None: ...
+
+    def told_session(
+        self, access: Access, task: TaskInstance, workload: Workload, intervention: Intervention | None = None
+    ) -> Session: ...
+
+    def judge_told(
+        self, access: Access, task: TaskInstance, trace: Trace
+    ) -> tuple[tuple[Verdict, ...], dict[str, Any]]: ...
+
+    def stand_in(self, task: TaskInstance) -> Model: ...
+
+
+def conversation_runs() -> ConversationRuns:
+    """Return what runs of conversations need; it is imported with the first of them."""
+    found: Any = import_module(CONVERSATIONS)
+    return found  # type: ignore[no-any-return]

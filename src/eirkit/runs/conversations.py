@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from eirkit.agents.conditions import COMPACTION, MEMORY, SERVER, TOLD_CONDITIONS, TRUNCATED, WHOLE
 from eirkit.agents.conversing import (
     CHARACTERS_PER_TOKEN,
-    COMPACTION,
-    MEMORY,
-    SERVER,
     SUMMARY_PROMPTS,
-    TRUNCATED,
-    WHOLE,
     ConversationSession,
     PublicTalk,
     PutQuestion,
@@ -20,27 +16,39 @@ from eirkit.agents.conversing import (
     shown_context,
     transcript,
 )
-from eirkit.agents.model import ServerCompaction
+from eirkit.agents.model import Model, ModelOptions, ServerCompaction
+from eirkit.agents.models.reader import Quoter, make_reader
 from eirkit.agents.stores.memory_factory import check_plan, sees_truth
 from eirkit.agents.telemetry import Trace
 from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.findings.causes import Verdict
-from eirkit.findings.conversations import judge_conversation, word_record
+from eirkit.findings.conversations import WordVerdict, judge_conversation, word_record
 from eirkit.findings.labelled import judge_labelled
-from eirkit.findings.word_totals import server_record
 from eirkit.runs.cells import NATIVE, Access, Arm, Intervention, RescueArm
-from eirkit.tasks.conversations import ToldTask, ToldWorld
+from eirkit.tasks.conversations import ToldTask, ToldWorld, read_preset, unspell
 from eirkit.tasks.labelled import LabelledTalk
 from eirkit.tasks.view import publish
+from eirkit.tasks.words.floor import floor_bits, present_requirement
 from eirkit.tasks.words.reading import Heard, needed_statements, plain_sentence, show_turn
 from eirkit.tasks.words.world import Value
 from eirkit.tasks.workload import Workload
 
-CONDITIONS = (WHOLE, TRUNCATED, COMPACTION, SERVER, MEMORY)
 LIMITED = (TRUNCATED, COMPACTION, SERVER)
 CONTEXT_TOKENS = 512  # default of a limited context
 TRIGGER_TOKENS = 50_000  # default of the context that a server compacts: the least that Anthropic's API accepts
 LEAST_TOKENS = 64  # of which half is the summary
+USUAL_ANSWER = 80  # characters of an answer in free text
+PROBES = ("now", "all", "day")  # forms of questions for a present value: of a fact, a set, and a date
+
+
+def language_of(preset: str) -> str:
+    """Return the language of the worlds of a preset."""
+    return read_preset(preset)[1]
+
+
+def stand_in(task: ToldTask) -> Model:
+    """Return the free model that takes the place of a paid one in an estimate."""
+    return Quoter(ModelOptions(), USUAL_ANSWER) if isinstance(task, LabelledTalk) else make_reader(ModelOptions())
 
 
 def told_access(given: dict[str, Any]) -> Access:
@@ -58,8 +66,8 @@ def told_access(given: dict[str, Any]) -> Access:
 
 def check_told_access(access: Access) -> None:
     """Raise UsageError if the parts of an access contradict each other or name something unknown."""
-    if access.condition not in CONDITIONS:
-        raise UnknownNameError("condition of conversations", access.condition, CONDITIONS)
+    if access.condition not in TOLD_CONDITIONS:
+        raise UnknownNameError("condition of conversations", access.condition, TOLD_CONDITIONS)
     if (access.memory is None) == (access.condition == MEMORY):
         raise UsageError(
             f"condition {MEMORY!r} needs a memory system, and no other condition takes one; use a second [[grid]]"
@@ -189,3 +197,36 @@ def judge_told(access: Access, task: ToldTask, trace: Trace) -> tuple[tuple[Verd
     else:
         raise UsageError(f"{task.spec.workload} is no workload in words that can be judged; use another")
     return tuple(one.verdict() for one in found), record
+
+
+def server_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:
+    """Return what the answers of a run tell about the compactions of its server, as plain data.
+
+    Nobody can read a compaction, so it is probed by questions for the present value of a fact. A fact of M classes is
+    log2 M bits, and a right answer counts as these bits. A value that was lost is answered as unknown, or guessed; a
+    guess is right once in M times, so each wrong answer takes away log2 M / (M - 1), and the expected sum is what was
+    kept. Mistakes of the reader count as lost, which the same worlds under the condition `whole` show.
+    """
+    cut = len(task.told) - 1
+    compacted = {one.t for one in trace.exchanges if one.is_compacted}
+    unknown = task.language.table["unknown"].casefold()
+    submitted = {one.t: unspell(one.submitted) for one in trace.decisions if one.submitted is not None}
+    right = {one.t: one.right for one in verdicts}
+    probed: dict[tuple[str, str], tuple[float, float, bool]] = {}  # by fact: bits, bits kept, right
+    for asked in task.asked:
+        if asked.answer is None:
+            continue  # "unknown" is right also where nothing was kept
+        key = asked.question.attribute, asked.question.subject
+        if asked.question.form in PROBES and asked.t in compacted and asked.after == cut and key not in probed:
+            fact = present_requirement(task.world, cut, key)
+            guessed = asked.t in submitted and submitted[asked.t] != unknown
+            lost = fact.bits / (fact.classes - 1) if guessed and fact.classes > 1 else 0.0
+            probed[key] = fact.bits, fact.bits if right[asked.t] else -lost, right[asked.t]
+    return {
+        "compactions": sum(bool(one.reply.carried) for one in trace.exchanges),
+        "needed_bits": floor_bits(task.world, cut),
+        "probed_facts": len(probed),
+        "right_facts": sum(is_right for _, _, is_right in probed.values()),
+        "probed_bits": sum(bits for bits, _, _ in probed.values()),
+        "kept_bits": sum(kept for _, kept, _ in probed.values()),
+    }

@@ -14,25 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.driver import drive, wait_for
-from eirkit.agents.memories.in_process import Null
+from eirkit.agents.memory import memories
 from eirkit.agents.model import Model, ModelOptions
-from eirkit.agents.models.reader import Quoter, make_reader
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.serving.ledger import MEMORY, NOTHING
 from eirkit.agents.serving.model_factory import make_model, renderer_of
 from eirkit.agents.serving.prices import CHARS_PER_TOKEN, MILLION, Estimate, Price, add_up, estimate
 from eirkit.agents.telemetry import Exchange, Trace
 from eirkit.runs.budget import Budget, asks_paid_model
-from eirkit.runs.cells import Cell, RunPlan, Unrecovered, coordinates, unrecovered_in
+from eirkit.runs.cells import Cell, RunPlan, Unrecovered, conversation_runs, coordinates, unrecovered_in
 from eirkit.runs.journal import Journal, ModelCalls, read_journal
 from eirkit.runs.sessions import make_session
 from eirkit.runs.store import RUNS, scan_runs
-from eirkit.tasks.conversations import ToldTask
 from eirkit.tasks.generation import generate, prepare
-from eirkit.tasks.labelled import LabelledTalk
 from eirkit.tasks.task import TaskInstance
+from eirkit.tasks.workload import Telling, Workload
 
-USUAL_ANSWER = 80  # characters of an answer in free text
 _UnrecoveredByRun = dict[str, Unrecovered]  # by run, of control arms that other arms depend on
 
 
@@ -240,15 +237,14 @@ def _exchanges(cell: Cell, seed: int, unrecovered_by_run: _UnrecoveredByRun) -> 
 async def _try(cell: Cell, seed: int, unrecovered: Unrecovered | None) -> Trace:
     """Simulate one run with an agent that recovers what it can, without the memory system of the cell."""
     spec = cell.task.with_seed(seed)
-    task = generate(spec)
-    session = make_session(cell.access, task, prepare(spec), intervention=cell.intervention, unrecovered=unrecovered)
+    task, workload = generate(spec), prepare(spec)
+    session = make_session(cell.access, task, workload, intervention=cell.intervention, unrecovered=unrecovered)
     session.renderer = renderer_of(cell.model, cell.options)
-    memory = Null() if cell.access.memory is not None else None
-    return await drive(session, _stand_in(task), memory)
+    memory = memories.get("null")() if cell.access.memory is not None else None
+    return await drive(session, _stand_in(task, workload), memory)
 
 
-def _stand_in(task: TaskInstance) -> Model:
+def _stand_in(task: TaskInstance, workload: Workload) -> Model:
     """Return the free model that takes the place of a paid one."""
-    if isinstance(task, LabelledTalk):
-        return Quoter(ModelOptions(), USUAL_ANSWER)
-    return make_reader(ModelOptions()) if isinstance(task, ToldTask) else make_reference("recoverer", ModelOptions())
+    is_told = isinstance(workload, Telling)
+    return conversation_runs().stand_in(task) if is_told else make_reference("recoverer", ModelOptions())

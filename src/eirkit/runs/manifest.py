@@ -16,7 +16,6 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.conversing import RULES, ConversationSession
 from eirkit.agents.model import Request
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.model_factory import renderer_of, split_model
@@ -199,8 +198,8 @@ class SystemMessages:
         if self._task is None or self._task.spec != spec:
             self._task = generate(spec)
         session = make_session(cell.access, self._task, prepare(spec), intervention=cell.intervention)
-        if isinstance(session, ConversationSession):
-            return RULES
+        if session.fixed_rules:
+            return session.fixed_rules
         session.renderer = renderer_of(cell.model, cell.options)
         first = session.request()
         return first.messages[0].content if isinstance(first, Request) else ""

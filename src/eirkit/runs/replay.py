@@ -20,7 +20,8 @@ from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, Memo
 from eirkit.agents.model import Model, Reply, Request, ToolCall, Usage, close_model
 from eirkit.agents.serving.model_factory import make_model, split_model
 from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.agents.stores.memory_factory import MemoryPool, reason_absent
+from eirkit.agents.stores.memory_factory import reason_absent
+from eirkit.agents.stores.memory_plan import MemoryPool
 from eirkit.agents.telemetry import Consultation, Exchange, Trace, trace_of, with_stores
 from eirkit.errors import EirkitError, InputFileError, UntrustedError
 from eirkit.event_files import LARGEST_BLOCK, events_path, read_block

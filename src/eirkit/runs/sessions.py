@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
+from eirkit.agents import MANAGED
 from eirkit.agents.conditions import (
+    SUMMARY_PROMPT,
     Cache,
     Compaction,
     Condition,
     External,
     ExternalOnly,
     KeyValueStore,
+    ManagedOptions,
     Paging,
     Scratch,
     ScratchLru,
 )
-from eirkit.agents.managed import SUMMARY_PROMPT, ManagedOptions, ManagedSession
 from eirkit.agents.probe_session import LostAnswer, find_lost_answer, probe_session
 from eirkit.agents.session import CalculatorSession, ControlledSession, Session
-from eirkit.agents.stores.memory_factory import check_plan
+from eirkit.agents.stores.memory_plan import memory_factory
 from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.runs.cells import (
     CONTROLLED,
@@ -36,10 +39,9 @@ from eirkit.runs.cells import (
     RecoveryProbe,
     RescueArm,
     Unrecovered,
+    conversation_runs,
     injector,
 )
-from eirkit.runs.conversations import check_told_access, told_session
-from eirkit.tasks.conversations import ToldTask
 from eirkit.tasks.generation import graph_of
 from eirkit.tasks.policy import Outlook, Retention, Structure, find_policy, policies
 from eirkit.tasks.simulation.plain import structure_of
@@ -107,7 +109,7 @@ def default_reads(condition: str) -> int | None:
 def check_access(access: Access, workload: Workload | None = None) -> None:
     """Raise UsageError if the parts of an access contradict each other or name something unknown."""
     if isinstance(workload, Telling):
-        check_told_access(access)
+        conversation_runs().check_told_access(access)
         return
     if access.h < 1:
         raise SpecError(f"h = {access.h} is too small to hold a record; use h >= 1")
@@ -137,7 +139,7 @@ def _check_memory(access: Access) -> None:
     if access.panel not in (NATIVE, STRICT):
         raise UnknownNameError("panel", access.panel, (NATIVE, STRICT))
     if access.memory_plan is not None:
-        check_plan(access.memory_plan)
+        memory_factory().check_plan(access.memory_plan)
     elif access.panel == STRICT or access.memory_settings:
         raise UsageError("a panel and memory settings need a memory system; give memory or leave them out")
 
@@ -167,8 +169,8 @@ def make_session(
         structure: the structure of the workload, to avoid computing it for every session of a cell.
         unrecovered: what the arm of a rescue restores; by default everything that is missing.
     """
-    if isinstance(task, ToldTask):
-        return told_session(access, task, workload, intervention)
+    if isinstance(workload, Telling):
+        return conversation_runs().told_session(access, task, workload, intervention)
     if isinstance(intervention, RecoveryProbe):
         return probe_session(task, lost_answer_of(access, intervention, task))
     outlook = Outlook(structure or structure_of(task.spec), task.spec.seed, graph_of(task))
@@ -178,7 +180,7 @@ def make_session(
         session: Session = kind(public, _retention(access.policy or "", access, outlook))
     else:
         condition = find_condition(access.condition).make(access, public, outlook)
-        session = ManagedSession(public, condition, _options(access))
+        session = import_module(MANAGED).ManagedSession(public, condition, _options(access))
     if isinstance(intervention, RescueArm):
         session.inject = injector(intervention, task, unrecovered)
     return session

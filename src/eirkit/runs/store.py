@@ -21,6 +21,7 @@ from typing import Any
 from eirkit.agents.telemetry import with_stores
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path, is_packed, pack, read_block
+from eirkit.folders import open_ordinary
 from eirkit.records import (
     SEAL,
     append_records,
@@ -154,7 +155,7 @@ def scan_runs(path: Path, start: int = 0, lines: int = 0) -> Iterator[tuple[dict
         lines: number of lines before that position.
     """
     end = start
-    with path.open("rb") as stream:
+    with open_ordinary(path) as stream:
         stream.seek(start)
         for number, line in enumerate(iter(partial(stream.readline, LARGEST_RECORD), b""), lines + 1):
             if len(line) == LARGEST_RECORD:

@@ -15,8 +15,8 @@ from typing import Any
 
 from eirkit.agents.model import ModelOptions
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
-from eirkit.runs.cells import CONTROLLED, EXTERNAL, Access, Cell, plan_sha256
-from eirkit.runs.conversations import told_access
+from eirkit.folders import read_small
+from eirkit.runs.cells import CONTROLLED, EXTERNAL, Access, Cell, conversation_runs, plan_sha256
 from eirkit.runs.sessions import check_access, default_reads
 from eirkit.runs.values import (
     Reader,
@@ -141,8 +141,8 @@ def make_cell(
     memory = values.get("memory")
     if isinstance(workload, Telling):
         given = {name: values[name] for name in _ACCESS if name in values}
-        told = told_access({**given, "memory_settings": (memory_options or {}).get(memory or "", {}), "h": task.m})
-        return Cell(task, values["model"], told, options)
+        given |= {"memory_settings": (memory_options or {}).get(memory or "", {}), "h": task.m}
+        return Cell(task, values["model"], conversation_runs().told_access(given), options)
     condition = values.get("condition", CONTROLLED if memory is None else EXTERNAL)
     shared = {name: values[name] for name in _SHARED if name in values}
     access = Access(
@@ -165,7 +165,7 @@ def _budget(value: int | str) -> int | None:
 def load_suite(path: Path, given: Mapping[str, Any] | None = None) -> Suite:
     """Read and check a suite; the given keys override those of the file."""
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        document = tomllib.loads(read_small(path))
     except OSError as error:
         raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
     except ValueError as error:

@@ -25,7 +25,7 @@ from eirkit.agents.models.reference import Reference
 from eirkit.agents.serving.ledger import NOTHING, RunAccount, exact_usd
 from eirkit.agents.serving.model_factory import make_model, renderer_of, split_model
 from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.agents.stores.memory_factory import MemoryPool, ModelMaker
+from eirkit.agents.stores.memory_plan import MemoryPool, ModelMaker
 from eirkit.engine.interface import Engine, LostPiece
 from eirkit.errors import SpendCapReached
 from eirkit.runs.attempt import CellContext, Failure, attempt

@@ -18,6 +18,7 @@ Value = float | str | None
 Scale = Literal["linear", "log", "category"]
 Mark = Literal["line", "step", "points", "bars", "cells", "rule"]
 MOST_COINCIDENT = 4  # pairs of lines that a note names
+LEAST_COINCIDENT = 0.2  # of the pieces of a line: if less of it is covered, it can be seen without being drawn wider
 _KEYS = ("series", "x", "y", "low", "high", "value")
 
 
@@ -86,7 +87,7 @@ class Chart:
 
     @property
     def behind(self) -> list[int]:
-        """For each series, how many later ones run along a part of it; it is drawn wider, so that all can be seen."""
+        """For each series, how many later ones run along much of it; it is drawn wider, so that all can be seen."""
         return [len(others) for others in self._along()]
 
     @property
@@ -103,7 +104,11 @@ class Chart:
         # Dashed lines are drawn on top, and what is below them shows through their gaps.
         parts = [(one.dashed, _stretches(one)) for one in self.series]
         return [
-            [at for at, (dashed, other) in enumerate(parts) if at > place and dashed == own_dashed and own & other]
+            [
+                at
+                for at, (dashed, other) in enumerate(parts)
+                if at > place and dashed == own_dashed and own and len(own & other) >= LEAST_COINCIDENT * len(own)
+            ]
             for place, (own_dashed, own) in enumerate(parts)
         ]
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from eirkit.errors import EirkitError, InputFileError, UsageError
+from eirkit.folders import open_ordinary
 from eirkit.registry import Registry, records_read, references_in
 from eirkit.show.comparison import Comparison, SettingChange
 from eirkit.show.document import Page
@@ -105,7 +106,7 @@ def _schema_of(path: Path) -> str:
 
 def _head(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
+        with open_ordinary(path) as stream:
             return stream.read(_HEAD_BYTES)
     except OSError:
         return b""

@@ -11,7 +11,11 @@ CONVERSATIONS = {
     "longmemeval": "eirkit.tasks.labelled",
     "meme": "eirkit.tasks.labelled",
 }
-WORKLOADS = dict.fromkeys(
-    ("full-lookup", "running-max", "stepwise-max", "stepwise-sum", "stepwise-topk", "store-recall"),
-    "eirkit.tasks.workloads",
-)
+WORKLOADS = {
+    "full-lookup": "eirkit.tasks.workloads",
+    "running-max": "eirkit.tasks.maxima",
+    "stepwise-max": "eirkit.tasks.maxima",
+    "stepwise-sum": "eirkit.tasks.workloads",
+    "stepwise-topk": "eirkit.tasks.maxima",
+    "store-recall": "eirkit.tasks.workloads",
+}

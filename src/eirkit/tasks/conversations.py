@@ -160,7 +160,7 @@ def read_preset(text: str) -> tuple[Dials, str]:
         elif dial in _DIALS and value.isdigit():
             given[dial] = int(value)
         else:
-            raise SpecError(f"{change!r} is no dial with its number; known: {', '.join(_DIALS)}, language")
+            raise SpecError(f"{change!r} is not NAME=NUMBER; known: {', '.join(_DIALS)}, language")
     return replace(PRESETS[name], **given), language
 
 

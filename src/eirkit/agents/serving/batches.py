@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from eirkit.agents.model import MOST_AT_ONCE
 from eirkit.errors import ModelError
 
-MOST_AT_ONCE = 1_000  # runs, and so requests of a batch; providers allow 50,000 and more
 LARGEST_RESULTS = 1 << 30  # bytes of the results of a batch
 POLL_SECONDS = 30.0  # between two questions for the state of a batch, unless others are given
 _LONGEST_GATHERING = 2.0  # seconds without a further request

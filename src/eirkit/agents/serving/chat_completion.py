@@ -84,11 +84,6 @@ def read_document(body: str, scrub: Scrubber, what: str = COMPLETION) -> dict[st
     return document
 
 
-def read_body(body: str, scrub: Scrubber) -> Reply:
-    """Return the reply in a body of text."""
-    return read_completion(read_document(body, scrub), scrub)
-
-
 def read_completion(document: Any, scrub: Scrubber) -> Reply:
     """Return the reply in a decoded body: its first choice."""
     if not isinstance(document, dict):

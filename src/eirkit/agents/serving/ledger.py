@@ -135,8 +135,8 @@ class Spending:
     unconfirmed_usd: Decimal = NOTHING  # the most that calls without a usable reply may have cost
     in_flight_usd: Decimal = NOTHING  # the most that calls may have cost that were in flight when a process was killed
     earlier_usd: Decimal = NOTHING  # written by versions that kept the sum only
-    over_usd: Decimal = NOTHING  # part of billed_usd: above the declared maximum of its call
-    over_calls: int = 0
+    over_usd: Decimal = NOTHING  # part of billed_usd: above what was reserved for its call
+    over_calls: int = 0  # after the first, as much is reserved for the model's later ones, which may stay below it
     factors: dict[str, Decimal] = field(default_factory=dict)  # by model: the largest bill, in declared maxima
     sizes: dict[str, CallSizes] = field(default_factory=dict)  # by model
 

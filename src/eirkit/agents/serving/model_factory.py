@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eirkit.agents.model import Batching, Model, ModelOptions, Preflight, models
+from eirkit.agents.model import MOST_AT_ONCE, Batching, Model, ModelOptions, Preflight, models
 from eirkit.agents.prompt import DIALECTS, FULL, Renderer
-from eirkit.agents.serving.batches import MOST_AT_ONCE
 from eirkit.errors import UnknownNameError, UsageError
 from eirkit.registry import call
 

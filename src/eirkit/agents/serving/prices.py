@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
+from eirkit.folders import read_small
 
 BUILT_IN = Path(__file__).with_name("prices.toml")
 MILLION = 1_000_000
@@ -73,7 +74,7 @@ def load_prices(path: Path | None = None) -> PriceList:
 def read_prices(path: Path) -> dict[str, Price]:
     """Return the prices in a file."""
     try:
-        document = tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
+        document = tomllib.loads(read_small(path), parse_float=Decimal)
     except OSError as error:
         raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
     except ValueError as error:

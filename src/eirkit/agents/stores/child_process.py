@@ -207,6 +207,8 @@ class ProcessMemory(MemorySystem):
         is_own: whether it is a user's own system, which sees the environment without secrets.
     """
 
+    survives_loops = True  # the event loop of the next batch can go on using its process
+
     def __init__(
         self,
         name: str,
@@ -271,10 +273,10 @@ class ProcessMemory(MemorySystem):
         await self._ask("forget", label)
 
     async def restart(self, scope: str) -> None:
-        """Close the system and open a scope of it again, in the same process."""
-        for verb, arguments in (("teardown", ()), ("setup", ()), ("reopen", (scope,))):
-            if verb in self._own:
-                await self._ask(verb, *arguments)
+        """Close the system and open a scope of it again, in a new process."""
+        await self.teardown()
+        await self.setup()
+        await self._ask("reopen", scope)
 
     async def usage(self) -> MemoryUsage | None:
         if "usage" not in self._own:

@@ -1,7 +1,4 @@
-"""Makes memory systems from `--memory` and `--memory-set`, checks their settings, and keeps the open ones.
-
-A system whose run failed is not used again, because its process may be gone or its state inconsistent.
-"""
+"""Makes memory systems from `--memory` and `--memory-set`, and checks their settings."""
 
 from __future__ import annotations
 
@@ -10,13 +7,12 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.driver import call_with_timeout, label_of, wait_for
+from eirkit.agents.driver import wait_for
 from eirkit.agents.memory import (
     Item,
     MemorySystem,
@@ -28,8 +24,8 @@ from eirkit.agents.memory import (
     profile_of,
     requirements_of,
 )
-from eirkit.agents.memory_times import CALL_SECONDS, SETUP_SECONDS, START_SECONDS, TEARDOWN_SECONDS
-from eirkit.agents.model import USUAL_TOKENS, Model, ModelOptions
+from eirkit.agents.memory_times import CALL_SECONDS, START_SECONDS
+from eirkit.agents.model import USUAL_TOKENS
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.agents.stores import embeddings as minilm
 from eirkit.agents.stores.child_process import ProcessMemory, load, open_process
@@ -44,33 +40,14 @@ from eirkit.agents.stores.environments import (
 )
 from eirkit.agents.stores.memory_adapter import adapt
 from eirkit.agents.stores.memory_facts import ENDPOINT, NOWHERE, settings_of, stand_in
+from eirkit.agents.stores.memory_plan import EXTRACTOR, MODEL, TIMEOUT, MemoryPlan, ModelMaker
 from eirkit.agents.stores.openai_dialect import USUAL_MAX_TOKENS
 from eirkit.errors import PluginError, StoreError, UnknownNameError, UsageError, describe
 from eirkit.registry import is_only_read, locate
-from eirkit.tasks.task import TaskInstance, show_record
 
-ModelMaker = Callable[[str, ModelOptions], Model]
-EXTRACTOR = "scripted/extractor"  # model of memory systems, by default
-
-MODEL, EMBEDDING = "model", "embedding"  # settings of a system that calls a model
+EMBEDDING = "embedding"  # a setting of a system that calls a model
 MINILM = "minilm"  # the default embedding
-RUN_MODEL = "run"  # value of MODEL that selects the model of the run
 _SPELT: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
-TIMEOUT = "timeout_seconds"  # a setting of eirkit, not of the system
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryPlan:
-    """A memory system, its settings, and the number of records it is limited to (None: no limit)."""
-
-    name: str
-    settings: Mapping[str, Any]
-    limit: int | None = None
-    options: ModelOptions = field(default_factory=ModelOptions)  # of the model that the system calls, if it calls one
-
-    @property
-    def seconds(self) -> float:
-        return float(self.settings.get(TIMEOUT, CALL_SECONDS))
 
 
 def kind_of(name: str, settings: Mapping[str, Any] | None = None) -> type[MemorySystem]:
@@ -323,66 +300,3 @@ class LimitedMemory(MemoryWrapper):
             await self.system.forget(oldest)
         self._order[item.label] = None
         await self.system.write(item)
-
-
-class MemoryPool:
-    """The memory system that is open; use `scope` for each run and `close` at the end.
-
-    Runs come cell by cell, so a system is closed when a run asks for another one.
-
-    Args:
-        make: makes the models of systems that call one.
-    """
-
-    def __init__(self, make: ModelMaker = make_model) -> None:
-        self.make = make
-        self._open: dict[str, MemorySystem] = {}
-
-    @asynccontextmanager
-    async def scope(self, plan: MemoryPlan, run: str, task: TaskInstance) -> AsyncIterator[MemorySystem]:
-        """Yield a system with an empty scope for one run."""
-        key = json.dumps([plan.name, dict(plan.settings), plan.limit, asdict(plan.options)], sort_keys=True)
-        memory = self._open.get(key)
-        if memory is None or sees_truth(plan.name):  # what may see the answers of a task is made for each task
-            await self.close()
-            memory = self._open[key] = make_memory(plan, _truth(task), self.make)
-            await self._set_up(key, memory)
-        try:
-            await call_with_timeout(plan.seconds, "reset", memory.reset, run)
-            yield memory
-        except BaseException as error:
-            if _leaves_it_unsound(error):
-                await self._leave(key)  # the failure of a model does not affect the store
-            raise
-
-    async def _set_up(self, key: str, memory: MemorySystem) -> None:
-        try:
-            await call_with_timeout(SETUP_SECONDS, "setup", memory.setup)
-        except BaseException:
-            await self._leave(key)
-            raise
-
-    async def _leave(self, key: str) -> None:
-        memory = self._open.pop(key)
-        with suppress(Exception):  # the original error is already being raised
-            await call_with_timeout(TEARDOWN_SECONDS, "teardown", memory.teardown)
-
-    async def close(self, *, keep_processes: bool = False) -> None:
-        """Close what is open.
-
-        Args:
-            keep_processes: leave a system in a process of its own open, which the next event loop can go on using.
-        """
-        for key, memory in list(self._open.items()):
-            if not (keep_processes and isinstance(memory, ProcessMemory)):
-                await self._leave(key)  # its runs are already stored
-
-
-def _leaves_it_unsound(error: BaseException) -> bool:
-    """True if a system must not be used again because it failed itself or was interrupted."""
-    side = error.side if isinstance(error, PluginError) else None
-    return side == "memory" or isinstance(error, StoreError) or not isinstance(error, Exception)
-
-
-def _truth(task: TaskInstance) -> dict[str, str]:
-    return {label_of(step.t): show_record(task.spec, step.t, step.answer) for step in task.steps}

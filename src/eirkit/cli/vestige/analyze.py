@@ -144,11 +144,11 @@ def _accept_log_format(decorated: Callable[..., Any]) -> Callable[..., Any]:
 
 @command(example="eirkit vestige analyze examples/two_runs.jsonl --out out/analysis")
 @click.argument("paths", metavar="PATH...", type=LOCATION, nargs=-1, required=True)
-@option("--log-format", group="Input", metavar="NAME", help="Format of all logs.  [default: found from the content]")
+@option("--log-format", group="Input", metavar="NAME", help="Format of all logs.  [default: detected from the content]")
 @option(
     "--gold", type=_PATH, group="Input", help="Reference patches: <task>/gold.patch, or rows of instance_id, patch."
 )
-@option("--outcomes", type=_PATH, group="Input", metavar="FILE", help="Results of runs whose logs do not say them.")
+@option("--outcomes", type=_PATH, group="Input", metavar="FILE", help="Outcomes of runs whose logs do not state them.")
 @option("--windows", type=_PATH, group="Input", metavar="FILE", help="TOML with context windows of further models.")
 @option("--strict", is_flag=True, group="Input", help="Fail on damaged input instead of skipping and naming it.")
 @option(

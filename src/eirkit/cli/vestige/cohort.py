@@ -44,7 +44,11 @@ _PATH = click.Path(path_type=Path)
     help="An analysis of other runs, to estimate how hard tasks are. Can be repeated.",
 )
 @option("--only", type=click.Choice(tuple(ANALYSES)), multiple=True, help="Run this analysis only. Can be repeated.")
-@option("--resample", type=click.Choice(("tasks", "runs")), help="What bootstraps of gaps draw.  [default: tasks]")
+@option(
+    "--resample",
+    type=click.Choice(("tasks", "runs")),
+    help="What the bootstraps of the gap analysis resample.  [default: tasks]",
+)
 @option("--seed", type=click.IntRange(min=0), help="Seed of bootstraps and posteriors.  [default: 0]")
 @document_options
 def cohort(
@@ -287,7 +291,7 @@ def run_query(folder: Path, sql: str, rows: int, show: Show) -> None:
     """Run one SELECT over the tables of the analysis in DIR.
 
     Tables: runs, calls, cuts, states, files, actions, rereads, exposures, gaps, clips, hidden_lines, anomalies, breaks,
-    dropped, entities; the first column of each is run_id. To see the columns of one: SELECT * FROM cuts LIMIT 1.
+    dropped, instructions, entities; the first column of each is run_id. `SELECT * FROM cuts LIMIT 1` shows columns.
     """
     answer = query(folder, sql, rows)
     listed = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]

@@ -76,8 +76,8 @@ _SHOWN = ("calls", "input_tokens", "output_tokens", "cost_usd", "most_usd")
     group="Cuts",
     help="Where runs are cut: real (where the log was compacted), every:TURNS, or tokens:TOKENS of new context.",
 )
-@option("--gold", type=_PATH, group="Cuts", help="Reference patches, which say what a run was for.")
-@option("--log-format", group="Cuts", metavar="NAME", help="Format of all logs.  [default: found from the content]")
+@option("--gold", type=_PATH, group="Cuts", help="Reference patches, whose files are the goals of the runs.")
+@option("--log-format", group="Cuts", metavar="NAME", help="Format of all logs.  [default: detected from the content]")
 @funds_options
 @option("--out", type=_PATH, required=True, metavar="DIR", group=OUTPUT, help="A new folder, or one to continue.")
 @document_options

@@ -32,7 +32,7 @@ GOALS = {
 
 @command(example="eirkit vestige show out/analysis RUN_ID")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.argument("run_id", metavar="RUN_ID", required=False)
+@click.argument("run_id", metavar="[RUN_ID]", required=False)
 @document_options
 def show(folder: Path, run_id: str | None, show: Show) -> None:
     """Show what the run RUN_ID of the analysis in DIR needed at each cut; cut t lies just before turn t."""

@@ -137,7 +137,6 @@ def edit_not_applied(command: str | None, output: str) -> bool:
 
 
 Signature = Literal["edit_failure", "repeated_command", "repeated_edit", "submit_after_failed_test"]
-SIGNATURES: tuple[Signature, ...] = ("edit_failure", "repeated_command", "repeated_edit", "submit_after_failed_test")
 
 _EXCERPT = 400  # characters of evidence
 _SHELLS = frozenset(

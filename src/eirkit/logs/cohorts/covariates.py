@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eirkit.errors import InputFileError
+from eirkit.folders import read_small
 from eirkit.logs.cohorts.finding import log2_1p
 from eirkit.logs.cohorts.run_columns import Floats, Mask, RunColumns
 from eirkit.logs.inference.design import Columns, as_binary, as_codes, impute_median
@@ -75,7 +76,7 @@ class SuccessElsewhere:
 def read_base_lines(path: Path) -> dict[str, float]:
     """Return the source lines of the gold files by task, from JSON or from a CSV with the columns task_id and lines."""
     try:
-        text = path.read_text("utf-8")
+        text = read_small(path)
         given = json.loads(text) if text.lstrip().startswith("{") else _from_csv(text)
         return {str(task): _lines(value) for task, value in given.items()}
     except (OSError, UnicodeError, ValueError, KeyError, TypeError) as error:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.errors import InputFileError, UnknownNameError
+from eirkit.folders import read_small
 from eirkit.logs.cohorts.run_columns import Codes, Floats, Mask, RereadCells, RunColumns
 from eirkit.logs.inference.design import Columns
 from eirkit.logs.inference.results import Excluded, Fit, Term, join_notes
@@ -119,8 +120,8 @@ def read_plan(path: Path, tests: Collection[str]) -> AnalysisPlan:
         UnknownNameError: it plans a test that does not exist.
     """
     try:
-        content = path.read_bytes()
-        given = tomllib.loads(content.decode("utf-8"))["cohort"]
+        content = read_small(path)
+        given = tomllib.loads(content)["cohort"]
         planned = given.get("planned", [])
         settings = _settings(given)
         if not isinstance(planned, list) or set(given) - _KEYS:
@@ -133,7 +134,7 @@ def read_plan(path: Path, tests: Collection[str]) -> AnalysisPlan:
     for name in planned:
         if name not in tests:
             raise UnknownNameError("cohort test", str(name), tests)
-    return AnalysisPlan(tuple(planned), str(given.get("recorded", "")), sha256(content).hexdigest(), settings)
+    return AnalysisPlan(tuple(planned), str(given.get("recorded", "")), sha256(content.encode()).hexdigest(), settings)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -1,7 +1,7 @@
 """Summarises a whole analysis in one JSON document, updated run by run: counts, quantiles, and what is worth acting on.
 
 Nothing of a run is kept but numbers and, of its files, those that were read again. Worth acting on are files that were
-shown again and again, compactions that dropped most of what was used later, rules of the user that were dropped and
+shown again and again, compactions that dropped most of what may have been needed, rules of the user that were lost and
 then broken, and clipped views that were never looked at again, each with its tokens and the turn to look at. How much
 money that is depends on prices, which the pages add.
 """

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from eirkit.logs.demand.graph import Accesses, build, slice_to
 from eirkit.logs.demand.live_states import demand
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches
@@ -21,7 +19,6 @@ from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Reco
 # "named": its arguments, and plain-text replies such as a user found by name.
 # "shown": these and every record in its output.
 Scope = Literal["named", "shown"]
-SCOPES: tuple[Scope, ...] = ("named", "shown")
 
 # The entity type of a key, which holds an identifier, a list of them, or a mapping keyed by them.
 _TYPES: Mapping[str, str] = {
@@ -75,17 +72,6 @@ class EntityDemand:
     task_entities: int | None  # named by the task's reference actions; None if the log lacks them
 
 
-@dataclass(frozen=True, slots=True)
-class Quantiles:
-    """Quantiles of a peak over many runs, interpolated between runs."""
-
-    runs: int
-    left_out: int  # runs with too few tool turns
-    median: float | None
-    p90: float | None
-    p99: float | None
-
-
 def entity_touches(recording: Recording, scope: Scope = "named") -> tuple[Touches, ...]:
     """Return what each turn read and wrote."""
     return tuple(_touches(met, scope) for met in map(_met, recording.turns))
@@ -111,35 +97,6 @@ def task_entities(recording: Recording) -> frozenset[str] | None:
         return None
     given = (action.get("kwargs", action.get("arguments")) for action in actions if isinstance(action, Mapping))
     return frozenset(path for arguments in given for path in _in_json(arguments))
-
-
-def quantiles(peaks: Iterable[float], tool_turns: Iterable[int], least_tool_turns: int = 0) -> Quantiles:
-    """Return the 50th, 90th and 99th percentile of the peaks; shell runs need SHELL_TOOL_TURNS."""
-    runs = list(zip(peaks, tool_turns, strict=True))
-    kept = [peak for peak, turns in runs if turns >= least_tool_turns]
-    if not kept:
-        return Quantiles(0, len(runs), None, None, None)
-    return Quantiles(len(kept), len(runs) - len(kept), *(float(value) for value in np.quantile(kept, [0.5, 0.9, 0.99])))
-
-
-def failure_auc(scores: Iterable[float], failed: Iterable[bool]) -> float | None:
-    """Return the chance that a failed run scores above a resolved one, ties counted half; None without both."""
-    ranked = sorted(zip(scores, failed, strict=True))
-    failures = sum(1 for _, lost in ranked if lost)
-    pairs = failures * (len(ranked) - failures)
-    if not pairs:
-        return None
-    above, place = 0.0, 0
-    below = 0  # resolved runs with a smaller score
-    while place < len(ranked):
-        end = place
-        tied = [0, 0]
-        while end < len(ranked) and ranked[end][0] == ranked[place][0]:
-            tied[ranked[end][1]] += 1
-            end += 1
-        above += tied[True] * (below + tied[False] / 2)
-        below, place = below + tied[False], end
-    return above / pairs
 
 
 def _peak(turns: Iterable[Accesses]) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow
 from eirkit.logs.shell.walk import Invocation, ShellWrite, Walk
-from eirkit.logs.shell.words import ParsedOptions, is_unknown, split_options
+from eirkit.logs.shell.words import UNKNOWN, ParsedOptions, is_unknown, split_options
 from eirkit.logs.trajectory import FileWrite
 
 _FOLDERS = frozenset({".", "..", "/", "~", "/tmp", "/root", "/home", "/opt", "/var/tmp", "/usr/local/bin"})
@@ -64,7 +64,40 @@ def _put_all(walk: Walk, call: Invocation, options: ParsedOptions) -> list[tuple
         for path, to in list(pairs):
             _note(walk, call, FileWrite(to, "whole", content=walk.text_of(path)), word)
             done.append((path, word))
+            if call.name == "ln" and options.has("-s", "--symbolic") and "ln: " not in walk.output:
+                _follow(walk, source, to)
+        if not done and UNKNOWN in source and not into and _has_suffix(goal):
+            _note(walk, call, FileWrite(goal, "whole"), word)  # whatever it was, it is this file now
     return done
+
+
+def _follow(walk: Walk, source: str, link: str) -> None:
+    """Note where a link leads: a relative target is one from the folder of the link."""
+    folder = posixpath.dirname(walk.state.absolute(link, "" if link[:1] == "/" else (*walk.state.roots, "")[0]))
+    target = walk.state.resolve(source, folder)
+    if target is not None:
+        walk.state.link(link, target)
+
+
+def physical(walk: Walk, call: Invocation) -> Flow:
+    """`pwd -P`, `readlink -f` and `realpath` print where links lead."""
+    options, shown = split_options(call.arguments), walk.output.strip()
+    words = [walk.folder] if call.name == "pwd" else options.operands
+    is_told = shown[:1] == "/" and "\n" not in shown and (call.name != "pwd" or options.has("-P"))
+    if is_told and len(words) == 1 and words[0] and not is_unknown(words[0], ""):
+        _same(walk, words[0], shown)
+    return OTHER
+
+
+def _same(walk: Walk, word: str, shown: str) -> None:
+    """Note that a path has another name; the name inside the repository is the one to use."""
+    logical, real = walk.state.resolve(word, walk.folder), walk.state.relative(shown)
+    if logical is None or real is None or logical == real:
+        return
+    if real[:1] == "/":
+        walk.state.link(real, logical if logical != "." else next(iter(walk.state.roots), ""))
+    else:
+        walk.state.link(logical, real)
 
 
 def _complaint(output: str, *words: str) -> str:

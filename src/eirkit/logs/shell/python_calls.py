@@ -36,6 +36,7 @@ class ProgramFiles:
         self.parts: dict[str, list[str] | None] = {}  # text written to an open file, as long as all of it is known
         self.folder = ""
         self.line = 0  # line of the current top-level statement
+        self.is_unnamed = False  # it changed a file whose name is made at run time
         self.loops = 0  # loops around the current statement
         self.branches = 0
 
@@ -54,6 +55,7 @@ class ProgramFiles:
 
     def change(self, texts: Sequence[str], kind: WriteKind, content: str | None = None) -> None:
         """Record that files are changed."""
+        self.is_unnamed = self.is_unnamed or not texts
         for text in texts:
             path = self.resolve(text)
             # Which of the files found by a pattern a condition selects is unknown.
@@ -114,7 +116,8 @@ def save(
     ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
 ) -> ProgramValue:
     """A method by which tables, arrays and figures are saved to a file named first."""
-    ledger.change([text for text in (arguments[0].texts if arguments else ()) if _FILE_NAME.fullmatch(text)], "whole")
+    if named := [text for text in (arguments[0].texts if arguments else ()) if _FILE_NAME.fullmatch(text)]:
+        ledger.change(named, "whole")
     return UNKNOWN_VALUE
 
 

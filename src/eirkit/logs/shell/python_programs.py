@@ -93,7 +93,7 @@ class _Program:
         done = self.ledger
         is_whole = self.statements <= _MOST_STATEMENTS and self.looked <= _MOST_VALUES
         found = (tuple(done.settled()), tuple(done.shown), tuple(self.commands), frozenset(done.said))
-        return ProgramEffects(*found, self.looked, is_whole)
+        return ProgramEffects(*found, self.looked, is_whole, done.is_unnamed)
 
     def block(self, statements: Sequence[ast.stmt]) -> bool:
         """Interpret statements in order; return True if one of them leaves the block, so that the rest never runs."""

@@ -50,6 +50,7 @@ class ProgramEffects:
     said: frozenset[str] = frozenset()  # literal lines that it prints
     looked: int = 0  # values that were looked at
     is_whole: bool = True  # it was followed to its end
+    is_unnamed: bool = False  # it changed a file whose name is made at run time
 
 
 NO_EFFECTS = ProgramEffects()

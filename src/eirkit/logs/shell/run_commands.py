@@ -243,6 +243,8 @@ def _python(walk: Walk, call: Invocation, text: str) -> Flow:
     repeated = max(0, effects.looked - len(text) // _CHARACTERS_PER_VALUE)  # in functions and loops
     effort.spend(repeated // _VALUES_PER_COMMAND + len(effects.writes))
     effort.is_cut = effort.is_cut or not effects.is_whole
+    # Files in a temporary folder matter to nobody, and a program that failed may not have come so far.
+    walk.state.leave_unnamed(effects.is_unnamed and "tempfile" not in text and not walk.exit_code)
     for change in effects.writes:
         if change.command:
             _as_shell(walk, call, change)

@@ -108,9 +108,9 @@ def _searched(
         return flow if files else OTHER
     is_unnamed = any(not isinstance(word, Glob) and is_unknown(word, walk.output) for word in operands)
     if nameless and not options.has("-H"):
-        files = () if recursive else walk.paths(plain)
+        files = () if recursive else walk.paths(operands)
         flow = Flow("files", files=files, chosen=True, sought=sought) if files else OTHER
-        return replace(flow, is_unnamed=is_unnamed)
+        return replace(flow, is_unnamed=is_unnamed or not files)
     bases = tuple(operands) if len(plain) == len(operands) else ()
     if walk.state.on_windows and "\\" in walk.output:
         return Flow("search", folder=walk.folder, on_windows=True)

@@ -21,6 +21,7 @@ from eirkit.logs.shell.words import UNKNOWN, Glob
 from eirkit.logs.trajectory import WriteKind
 
 _MOST_KNOWN = 20_000  # names against which globs are matched
+_MOST_LINKS = 32
 _MOST_MATCHES = 200  # files that one glob may match
 _LONGEST_PATH = 1000
 _MOST_LISTINGS = 64  # searches whose results are kept, with their folders
@@ -90,6 +91,7 @@ class ShellState:
     _outputs: list[tuple[str, str]] = field(default_factory=list)
     met: dict[str, None] = field(default_factory=dict)  # files that calls named, extended when a glob is matched
     shown: dict[str, None] = field(default_factory=dict)  # files of which the run was shown any content
+    links: dict[str, str] = field(default_factory=dict)  # links that the run made or saw, and where they lead
     lengths: dict[str, int] = field(default_factory=dict)  # lines of files that were shown as a whole and not changed
     _kept: int = 0
     _resolved: dict[tuple[str, str], str] = field(default_factory=dict)  # by folder and word
@@ -131,13 +133,29 @@ class ShellState:
         return _normal(path)
 
     def relative(self, path: str) -> str | None:
-        """Return an absolute path as the graph names it; None for devices."""
+        """Return an absolute path as the graph names it, behind known links; None for devices."""
+        found = self.inside(path)
+        if found.startswith(("/dev/", "/proc/")):
+            return None
+        for link, target in self.links.items():
+            if found == link or found.startswith(f"{link}/"):
+                return self.inside(_normal(target + found[len(link) :]))
+        return found
+
+    def inside(self, path: str) -> str:
+        """Return a path relative to the repository if it is in there."""
         for root in self.roots:
             if path.startswith(root) and path[len(root) : len(root) + 1] in ("/", ""):
                 return path[len(root) + 1 :] or "."
-        if path.startswith(("/dev/", "/proc/")):
-            return None
         return path
+
+    def link(self, path: str, target: str | None) -> bool:
+        """Record that a path is another name of a target, or no longer; return whether it was such a name before."""
+        before = self.links.pop(path, None)
+        if target and not f"{target}/".startswith(f"{path}/") and len(self.links) < _MOST_LINKS:
+            self.links[path] = target
+        self._resolved.clear()
+        return before is not None
 
     def leave_unnamed(self, is_so: bool = True) -> None:
         """Note that it is not known which files the present call touched."""
@@ -172,7 +190,6 @@ class ShellState:
     def known(self) -> Collection[str]:
         """Return every file that the run has named or shown so far."""
         for text, folder in self._outputs:
-            # The pattern takes three times as long.
             names = text.translate(_BETWEEN_NAMES).split() if text.isascii() else _NAME.findall(text)
             for name in dict.fromkeys(names):
                 if len(self.met) >= _MOST_KNOWN:
@@ -379,7 +396,5 @@ def _closest(name: str, paths: Collection[str], state: ShellState) -> str | None
 def _without(flows: Sequence[Flow], missing: Collection[str]) -> Iterator[Flow]:
     for flow in flows:
         left = tuple(path for path in flow.files if path not in missing)
-        if left == flow.files:
-            yield flow
-        elif left:
+        if left or left == flow.files:
             yield replace(flow, files=left)

@@ -55,7 +55,6 @@ _SED_QUIT = re.compile(r"\s*+(\d{1,9})\s*+q\s*+")
 _AWK_PRINT = r"\s*+(?:\{\s*+print(?:\s++\$0)?;?\s*+\})?\s*+"
 _AWK_RANGE = re.compile(rf"\s*+NR\s*+(>=|>|==)\s*+(\d{{1,9}})(?:\s*+&&\s*+NR\s*+(<=|<)\s*+(\d{{1,9}}))?{_AWK_PRINT}")
 _AWK_SPAN = re.compile(rf"\s*+NR\s*+==\s*+(\d{{1,9}})\s*+,\s*+NR\s*+==\s*+(\d{{1,9}}){_AWK_PRINT}")
-_AWK_SHOWS_NOTHING = re.compile(r"print\s++(?:NR|FILENAME|length)\b")
 
 
 _PAGER_VALUES = {"bat": "rl", "batcat": "rl", "less": "p", "more": "p", "pygmentize": "lfO"}
@@ -274,7 +273,8 @@ def diff(walk: Walk, call: Invocation) -> Flow:
     files = walk.paths([word for word in options.operands if word != "-"])
     if options.has("-r", "--recursive"):
         return Flow("diff", folder=walk.folder)
-    flow = Flow("files", files=files, chosen=True) if files else OTHER
+    is_unnamed = any(is_unknown(word, walk.output) for word in options.operands)
+    flow = replace(Flow("files", files=files, chosen=True) if files else OTHER, is_unnamed=is_unnamed)
     return flow if call.stdin.kind != "files" else replace(flow, files=(*flow.files, *call.stdin.files))
 
 

@@ -26,7 +26,6 @@ NOT_FOUND = re.compile(
     r"|(\S{1,100}): (?:command )?not found))(?:\n|\Z)"
 )
 _NO_MATCHES = re.compile(r"(?m)^(?:zsh|\(eval\)):(?:\d{1,6}:)? no matches found: (\S{1,400})$")
-_NONE: frozenset[str] = frozenset()
 _DEEPEST = 12  # deepest nesting of functions, scripts and shells
 
 
@@ -58,13 +57,12 @@ Handler: TypeAlias = "Callable[[Walk, Invocation], Flow]"
 class Walk:
     """The interpretation of one call."""
 
-    steps = 0
-    rounds = 0  # iterations of loops
+    steps = rounds = 0  # commands, and iterations of loops
     last_step = 0  # the command that determines the call's exit code
     hushed = 0  # the last step whose errors do not reach the agent
     depth = 0
-    missing: frozenset[str] = _NONE
-    unmatched: frozenset[str] = _NONE
+    missing: frozenset[str] = frozenset()
+    unmatched: frozenset[str] = frozenset()
     is_over = False
 
     def __init__(
@@ -178,7 +176,7 @@ class Walk:
     ) -> None:
         """Record that a command writes the files that words name."""
         for word in words:
-            for path in self.touched(word):
+            for path in self.touched(word) if kind != "delete" else self.removed(word):
                 change = FileWrite(path, kind, content=content, added=added)
                 self.record(ShellWrite(change, call.step, call.name, word, firm, line))
 
@@ -203,6 +201,11 @@ class Walk:
     def paths(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the files that words name."""
         return tuple(self.state.resolve_all(words, self.folder))
+
+    def removed(self, word: str) -> tuple[str, ...]:
+        """Return the files that a word names, of a command that removes them; a link is removed, not its target."""
+        path = self.state.inside(self.state.absolute(word, self.folder)) if self.state.links and word else ""
+        return (path,) if path in self.state.links and self.state.link(path, None) else self.touched(word)
 
     def touched(self, word: str) -> tuple[str, ...]:
         """Return the files that a word names, of a command that changes them; note where these are not known."""

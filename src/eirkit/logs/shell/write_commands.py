@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from eirkit.logs.shell.copy_commands import ARCHIVERS, copy, make_folder, move
+from eirkit.logs.shell.copy_commands import ARCHIVERS, copy, make_folder, move, physical
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow
 from eirkit.logs.shell.view_commands import edit_in_place
 from eirkit.logs.shell.walk import Handler, Invocation, Walk
@@ -108,7 +108,7 @@ def remove(walk: Walk, call: Invocation) -> Flow:
     known = dict.fromkeys([*_files(walk), *walk.state.shown])
     for word in options.operands:
         # What was built and never met is nothing that the run knew.
-        for path in walk.paths([word]) if _PRODUCT.search(word) else walk.touched(word):
+        for path in walk.paths([word]) if _PRODUCT.search(word) else walk.removed(word):
             walk.state.folders.pop(path, None)
             below = [file for file in known if file.startswith(f"{path}/")]
             for file in below:
@@ -329,6 +329,7 @@ CHANGERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "textutil": convert_text,
     "install": copy,
     "ln": copy,
+    **dict.fromkeys(("pwd", "readlink", "realpath"), physical),
     "mv": move,
     "rm": remove,
     "unlink": remove,

@@ -30,17 +30,16 @@ def break_words(breaks: Mapping[str, Any]) -> str:
     elif not breaks["dropped_tokens"]:
         dropped = "nothing"
     rest = f"; of {unknown:,} {more} the logs do not show whether they stayed" if unknown else ""
-    return f"{both} dropped {dropped} of files that were used later{rest}{part}."
+    return f"{both} dropped {dropped} that may have been needed{rest}{part}."
 
 
 def break_line(cost: Mapping[str, Any]) -> str:
-    """Return what became of the files that were used later, each number with what it counts."""
+    """Return what became of the files that may have been needed, each number with what it counts."""
     if not cost.get("measured", True):
-        return "what was used later is not measured: no file was used"
+        return "what may have been needed is not measured: no file was used"
     if not cost["live_files"]:
-        return "nothing that was used later was in the context"
-    was = "was" if cost["live_files"] == 1 else "were"
-    needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} {was} used later"
+        return "nothing that may have been needed was in the context"
+    needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} may have been needed"
     unknown = cost.get("unknown_tokens")
     if not unknown and not cost["dropped_tokens"]:
         return f"{needed}; none of that {BREAK_MEASURES['dropped_tokens'].label}"

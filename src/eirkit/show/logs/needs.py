@@ -187,7 +187,7 @@ def signatures_section(document: Document) -> Section | None:
 
 
 def breaks_section(document: Document) -> Section | None:
-    """Return the section on what compactions and clears dropped of files that were used later."""
+    """Return the section on what compactions and clears dropped that may have been needed."""
     breaks = document["breaks"]
     if not breaks["compactions"] + breaks["clears"]:
         return None

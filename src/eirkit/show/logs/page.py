@@ -195,7 +195,7 @@ def headline_of(found: Analysed) -> Headline:
     if document["goal_access"]:
         peak = number(document["mean_peak_covered_tokens"])
         caption = "tokens that work towards the goal still needed at the peak, mean over runs that touched a goal file"
-        first = f"At their peak your runs had to keep {peak} tokens to reach their goal; {_read(document)}"
+        first = f"At their peak your runs had to keep {peak} tokens on average to reach their goal; {_read(document)}"
         return Headline(peak, caption, (first, *_more(found)))
     unit, quantiles = next(iter(document["later_used"].items()), ("tokens", None))
     if quantiles is None or not quantiles["peak_p99"]:
@@ -215,10 +215,10 @@ def _read(document: Mapping[str, Any]) -> str:
     if not document["read_tokens"]:
         return "reads of files were not recorded."
     again, vain = READING_MEASURES["repeat_share"], READING_MEASURES["dead_read_share"]
-    said = f"of {again.of}, {share(document['repeat_share'])} {again.label}"
+    said = f"of {again.of}, {share(document['repeat_share'])} were {again.label}"
     if not document["covered_runs"]:
         return f"{said}."
-    return f"{said}; of {vain.of}, {share(document['dead_read_share'])} {vain.label}."
+    return f"{said}; of {vain.of}, {share(document['dead_read_share'])} were {vain.label}."
 
 
 def _more(found: Analysed) -> Iterator[str]:

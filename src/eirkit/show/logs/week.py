@@ -182,7 +182,7 @@ def _figures(
     yield largest, f"{now['peak_context_tokens']:,}{full}", f"{before['peak_context_tokens']:,}"
     labels = {
         "compactions": "compactions",
-        "dropped_tokens": "dropped, used later",
+        "dropped_tokens": "dropped, maybe needed",
         "reread_dropped_tokens": "… and read again",
         "read_tokens": READING_MEASURES["read_tokens"].label,
         "repeat_tokens": READING_MEASURES["repeat_tokens"].label,

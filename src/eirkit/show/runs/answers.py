@@ -317,7 +317,7 @@ def _range(rows: Sequence[Row], losses: Losses) -> list[str]:
     pooled = f" ({named.counts})" if len(named.varying) > 1 else ""
     where = f"That is over {counted(losses.cells, 'cell')}{pooled} and {counted(losses.runs, 'run')}"
     if least == most:
-        return [f"{where}." if losses.all_came_back else f"{where}, {share(least)} in each."]
+        return [f"{where}." if losses.all_came_back else f"{where}; the first share is {share(least)} in each."]
     return [f"{where}: from {share(least)} ({named.label(best)}) to {share(most)} ({named.label(worst)})."]
 
 

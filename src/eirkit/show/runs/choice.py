@@ -27,7 +27,7 @@ FOLDER = "folder"
 ABILITY = "ability"  # of questions in words
 BY = (*AXES, FOLDER)
 _PREFERRED = ("memory", "model")  # what people choose between, if it varies
-_DETAILS = ("used", "search_ms", "bytes", "model_calls", "memory_cost_usd", "cost_usd")
+_DETAILS = ("used", "bytes", "model_calls", "memory_cost_usd", "cost_usd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +333,8 @@ def details_of(runs: Sequence[RunFacts]) -> dict[str, float | None]:
         known = [value for run in runs if (value := FIGURES[name](run)) is not None]
         found[name] = fmean(known) if known else None
     memories = [run.memory for run in runs if run.memory is not None]
+    searches = sum(one["searches"] for one in memories) or None  # each counts alike, as in the table of the sweep
+    found["search_ms"] = searches and 1000 * sum(one["search_seconds"] for one in memories) / searches
     fates = pool_fates(one["fates"] for one in memories)
     found["lost"] = sum(fates.of(fate) or 0.0 for fate in LOST) if fates.runs else None
     floors = [one["floor"] for one in memories if one.get("floor")]

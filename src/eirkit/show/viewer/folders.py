@@ -16,6 +16,7 @@ from typing import Any, Literal
 from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.findings.measures import RUN_MEASURES
 from eirkit.findings.statistics import pool
+from eirkit.folders import open_ordinary
 from eirkit.logs.compaction import COMPACTIONS
 from eirkit.logs.compaction import MANIFEST as BENCHMARK
 from eirkit.logs.compaction import MANIFEST_SCHEMA as BENCHMARK_SCHEMA
@@ -132,7 +133,7 @@ def _kind(folder: Path, root: Path) -> Kind | None:
 
 def _by_schema(path: Path) -> Kind | None:
     try:
-        with path.open("rb") as stream:
+        with open_ordinary(path) as stream:
             head = stream.read(_HEAD_BYTES)
     except OSError:
         return None

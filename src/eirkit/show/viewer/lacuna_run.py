@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from eirkit.agents.conversing import COMPACTION, MEMORY
+from eirkit.agents.conditions import COMPACTION, MEMORY
 from eirkit.agents.session import Decision
 from eirkit.agents.telemetry import Trace, trace_of
 from eirkit.eir.demand import DemandCurve, pressure

@@ -25,6 +25,7 @@ from eirkit.findings.measures import (
 )
 from eirkit.findings.why import count_ways, way_measure
 from eirkit.findings.word_measures import WORD_FATES
+from eirkit.folders import open_ordinary
 from eirkit.limits import RECORD_SECONDS, time_limit
 from eirkit.runs.cells import Access, cell_of
 from eirkit.runs.store import RUNS, decode_run
@@ -191,12 +192,12 @@ class RunIndex:
     def record(self, run: str) -> dict[str, Any]:
         """Return the record of a run."""
         start, stop, number = self._spans[self.place(run)]
-        with (self.folder / RUNS).open("rb") as stream:
+        with open_ordinary(self.folder / RUNS) as stream:
             stream.seek(start)
             return as_today(decode_run(stream.read(stop - start), self.folder / RUNS, number))
 
     def _read_on(self, path: Path, deadline: float) -> None:
-        with path.open("rb") as stream:
+        with open_ordinary(path) as stream:
             stream.seek(self._end)
             while line := stream.readline(LARGEST_LINE):
                 if len(line) == LARGEST_LINE:

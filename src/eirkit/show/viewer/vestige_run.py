@@ -208,10 +208,10 @@ def _hidden(row: Mapping[str, Any]) -> str:
 
 def _break(row: Mapping[str, Any]) -> str:
     if not row.get("measured", True):
-        return f"{row['kind']}: what was used later is not measured, since no file was used"
+        return f"{row['kind']}: what may have been needed is not measured, since no file was used"
     if not row["live_files"]:
-        return f"{row['kind']}: nothing that was used later was in the context"
-    needed = f"{counted(row['live_tokens'], 'token')} of {counted(row['live_files'], 'file')} used later"
+        return f"{row['kind']}: nothing that may have been needed was in the context"
+    needed = f"{counted(row['live_tokens'], 'token')} of {counted(row['live_files'], 'file')} may have been needed"
     unknown = f", {row['unknown_tokens']:,} unknown" if row.get("unknown_tokens") else ""
     dropped = f"{row['dropped_tokens']:,}" if row["dropped_tokens"] or unknown else "none"
     return f"{row['kind']}: {needed}, {dropped} of these dropped{unknown}"

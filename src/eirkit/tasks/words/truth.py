@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from eirkit.tasks.words import Ability
 from eirkit.tasks.words.world import (
     ATTRIBUTES,
-    Ability,
     Answer,
     Saying,
     Value,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from eirkit.errors import SpecError
 from eirkit.seeds import drawing, words
@@ -18,8 +18,6 @@ from eirkit.tasks.words.spelling import spell_word
 
 Form = Literal["value", "name", "set", "count", "date", "rule", "instruction", "alias"]
 Operation = Literal["set", "replace", "forget", "add", "remove", "raise", "lower"]
-Ability = Literal["fact", "update", "set", "count", "time", "hops", "rule", "withdrawal", "abstention", "needle"]
-ABILITIES: tuple[Ability, ...] = get_args(Ability)
 Value = str | int | None
 Answer = str | int | tuple[str, ...] | None  # None: unknown
 
