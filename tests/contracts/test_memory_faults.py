@@ -30,18 +30,28 @@ from tests.contracts.faulty_memories import (
     Small,
     Sound,
 )
-from tests.contracts.subtle_memories import SUBTLE, Temporal
-
-NAMED = {**BROKEN, **SUBTLE}
+from tests.contracts.subtle_memories import SUBTLE, UNUSUAL, Disk, Temporal
 
 
 @pytest.mark.parametrize("reuse", [False, True])
-@pytest.mark.parametrize("kind", NAMED, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
 def test_a_broken_memory_is_named_by_its_fault(kind, reuse, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("eirkit.testing.memory_faults.GRACE_SECONDS", 0.5)  # some are never found
-    with pytest.raises(AssertionError, match=NAMED[kind]):
+    with pytest.raises(AssertionError, match=BROKEN[kind]):
         check_memory(kind, seconds=20, records=64, reuse=reuse)
+
+
+@pytest.mark.parametrize(("kind", "said"), SUBTLE.items(), ids=lambda one: getattr(one, "__name__", one))
+def test_a_memory_that_breaks_less_plainly_is_named_by_its_fault(kind, said, monkeypatch):
+    monkeypatch.setattr("eirkit.testing.memory_faults.GRACE_SECONDS", 0.1)
+    with pytest.raises(AssertionError, match=said):
+        check_memory(kind, seconds=20, records=64)
+
+
+@pytest.mark.parametrize("kind", UNUSUAL.values(), ids=UNUSUAL)
+def test_a_memory_with_unusual_ways_raises_no_alarm(kind):
+    assert len(check_memory(kind, seconds=20, records=64).held) == 18
 
 
 def test_a_memory_that_stays_open_is_opened_four_times_at_most_and_closed_each_time():
@@ -62,7 +72,7 @@ def test_a_memory_that_stays_open_is_opened_four_times_at_most_and_closed_each_t
     assert (opened, len(closed)) == ([], 4)
 
 
-@pytest.mark.parametrize("kind", [Sound, SlowOnPurpose, Temporal])
+@pytest.mark.parametrize("kind", [Sound, SlowOnPurpose])
 def test_a_sound_memory_holds_everything(kind):
     found = check_memory(kind, seconds=20, records=64)
     assert len(found.held) == 18
@@ -162,6 +172,8 @@ def test_a_system_in_a_process_of_its_own_is_restarted_and_waited_for():
 
     with pytest.raises(AssertionError, match=r"lost in a restart: read\('A_1'\) returned nothing"):
         tried(restarts, own(NothingAfterRestart))
+    with pytest.raises(AssertionError, match=r"lost in a restart: read\('A_1'\) returned nothing"):
+        tried(restarts, own(Disk, subtle_memories))  # what a process remembers is gone with it
     with pytest.raises(AssertionError, match=r"racing writers: of 16 writes at the same time 15 are lost"):
         tried(_concurrent, own(RacingWriters))
     assert tried(_found, own(SlowOnPurpose)) is None

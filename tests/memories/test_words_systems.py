@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -10,14 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from studies.faults_by_hand import DAYS, SCRIPTS, ask_vendor, questions_of, sessions_of
 
 from eirkit.agents.memory import MemorySystem
 from eirkit.agents.model import Message
 from eirkit.findings.word_measures import WORD_FATES
-from eirkit.tasks.conversations import ToldWorld
-from eirkit.tasks.generation import generate_many
-from eirkit.tasks.workload import find_workload
 from tests.lacuna.running import eirkit
 from tests.memories.stories import needs, opened
 
@@ -26,13 +21,6 @@ SYSTEMS = ("mem0", "mcp", "langmem", "letta", "graphiti", "amem")
 EXTRACTING = ("mem0", "mcp", "langmem", "letta")  # they hold what their model says and nothing else
 READER = "scripted/reader+language=english"
 each = pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name)) for name in SYSTEMS])
-
-
-def task(seed: int = 0, preset: str = "small") -> ToldWorld:
-    spec = find_workload("words").specify({"workload": "words", "preset": preset})
-    (told,) = generate_many(spec, range(seed, seed + 1))
-    assert isinstance(told, ToldWorld)
-    return told
 
 
 def run(folder: Path, capsys: pytest.CaptureFixture[str], name: str, *more: str) -> dict[str, Any]:
@@ -46,10 +34,6 @@ def run(folder: Path, capsys: pytest.CaptureFixture[str], name: str, *more: str)
 
 def told(at: str, *said: str) -> tuple[list[Message], str, str]:
     return [Message("user", text) for text in said], f"session-{at}", at
-
-
-def undated(texts: Sequence[str]) -> list[str]:
-    return [DAYS.sub("", text) for text in texts]
 
 
 def kept(
@@ -124,16 +108,3 @@ def test_letta_cannot_take_back_what_its_agent_archived():
     held, _ = kept("letta", said, "What is Mira Zorneb's phone number?")
     assert any("4174-2663" in text for text in held)
     assert any(text.startswith("[2031-01-13]") for text in held), "the withdrawal is a passage of its own"
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name)) for name in SCRIPTS])
-def test_a_system_called_by_hand_with_the_same_messages_returns_the_same_list(name):
-    told_world = task(3)
-    sessions, ((asked, at),) = sessions_of(told_world), questions_of(told_world, [1])
-    given = [([Message(**one) for one in said], f"session-{n}", at) for n, (said, at) in enumerate(sessions, 1)]
-    held, ours = kept(name, given, asked, at)
-    listed, (theirs,) = asyncio.run(ask_vendor(name, sessions, [(asked, at)]))
-    assert undated(ours) == undated(theirs)
-    assert set(undated(held)) >= set(undated(listed)), "some also list the messages themselves"
-    assert listed
-    assert theirs

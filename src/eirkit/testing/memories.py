@@ -12,7 +12,7 @@ from eirkit.agents.driver import call_with_timeout, usage_of, wait_for
 from eirkit.agents.memory import Item, MemorySystem, missing_verbs
 from eirkit.errors import UsageError
 from eirkit.testing.conformance import Conformance, Requirement, try_all
-from eirkit.testing.memory_faults import FAULTS, Fault, restarts
+from eirkit.testing.memory_faults import FAULTS, Fault, has_record, restarts
 from eirkit.testing.opened_memory import (
     CALL_SECONDS,
     LIMIT,
@@ -135,8 +135,15 @@ async def _finds(system: Factory, limits: SuiteLimits) -> None:
     async with OpenedMemory(system, limits) as opened:
         items = await opened.fill("finds")
         answers = [await opened.find(item) for item in items]
+        every = " ".join(item.text.partition(" = ")[0] for item in items)
+        for limit in (LIMIT, 1):
+            answers.append(await opened.search(every, limit))
+            assert len(answers[-1]) <= limit, f"wrong limit: search({every!r}, {limit}) returned {len(answers[-1])}"
+        assert bool(answers[-1]) == bool(answers[-2]), f"wrong limit: search({every!r}, 1) returned nothing"
         assert all(len(found) <= LIMIT for found in answers), f"more than {LIMIT} passages came back"
-        hits = sum(any(item.text in passage for passage in found) for item, found in zip(items, answers, strict=True))
+        hits = sum(
+            any(has_record(passage, item) for passage in found) for item, found in zip(items, answers, strict=False)
+        )
         assert hits, "no record was found by its label"
 
 

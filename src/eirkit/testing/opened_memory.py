@@ -140,8 +140,8 @@ class OpenedMemory:
     async def read(self, label: str) -> str | None:
         return await read_stored(self.memory, label, self.seconds)
 
-    async def search(self, query: str) -> list[str]:
-        return check_passages(await call_with_timeout(self.seconds, "search", self.memory.search, query, LIMIT))
+    async def search(self, query: str, limit: int = LIMIT) -> list[str]:
+        return check_passages(await call_with_timeout(self.seconds, "search", self.memory.search, query, limit))
 
 
 class ReusedMemory(MemoryWrapper):

@@ -273,10 +273,10 @@ class ProcessMemory(MemorySystem):
         await self._ask("forget", label)
 
     async def restart(self, scope: str) -> None:
-        """Close the system and open a scope of it again, in the same process."""
-        for verb, arguments in (("teardown", ()), ("setup", ()), ("reopen", (scope,))):
-            if verb in self._own:
-                await self._ask(verb, *arguments)
+        """Close the system and open a scope of it again, in a new process."""
+        await self.teardown()
+        await self.setup()
+        await self._ask("reopen", scope)
 
     async def usage(self) -> MemoryUsage | None:
         if "usage" not in self._own:

@@ -1,0 +1,443 @@
+"""Calls memory systems by their vendors' own interfaces, without our adapters, each in its own environment.
+
+A script for each system writes records, tells conversations, asks, and prints what the store holds and what each
+question finds. `studies.faults_by_hand` and tests compare that with what our adapters do with the same inputs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import eirkit
+from eirkit.agents.model import Model
+from eirkit.agents.stores.embeddings import find_embedding
+from eirkit.agents.stores.endpoint import ModelEndpoint
+from eirkit.agents.stores.environments import node_folder, python_of
+
+DAYS = re.compile(r"^\[[\d-]+\] | \(until [\d-]+\)$")  # which adapters add, and the script of Graphiti, too
+
+# A script defines write(label, text), find(query, at) and held(); the day `at` is empty for records. Where a system
+# takes conversations otherwise than as records, it defines observe(messages, at); open() and close() are optional.
+HEAD = """
+import asyncio, inspect, json, os, re, sys
+from urllib.request import Request, urlopen
+url, folder, told = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+def post(path, body):
+    asked = Request(url + path, json.dumps({"model": "any", **body}).encode(), {"Content-Type": "application/json"})
+    with urlopen(asked) as answer:
+        return json.load(answer)
+def embed(text):
+    return post("/embeddings", {"input": [text]})["data"][0]["embedding"]
+def open_(): pass
+def close(): pass
+async def observe(messages, at):
+    for one in messages:
+        await done(write("", f"[{at}] {one['role']}: {one['content']}"))
+async def done(work):
+    return await work if inspect.isawaitable(work) else work
+"""
+TAIL = """
+async def main():
+    await done(open_())
+    for label, text in told["records"]:
+        await done(write(label, text))
+    for messages, at in told["sessions"]:
+        await done(observe(messages, at))
+    found = [await done(find(query, at)) for query, at in told["questions"]]
+    print(json.dumps([list(await done(held())), found]))
+    await done(close())
+asyncio.run(main())
+"""
+# A memory that is a set of tools is used by a model: told the sessions, then asked what it looks up for each question.
+WITH_TOOLS = """
+from eirkit.agents.memories.mcp_client import CONSULT, KEEP
+async def use(task, at):
+    system = f"You have a memory, which you use by tools. Today is {at}."
+    messages, results = [{"role": "system", "content": system}, {"role": "user", "content": task}], []
+    def reply():
+        return post("/chat/completions", {"messages": messages, "tools": tools})["choices"][0]["message"]
+    while calls := (said := reply()).get("tool_calls"):
+        messages.append(said)
+        for one in calls:
+            results.append(await call(one["function"]["name"], json.loads(one["function"]["arguments"])))
+            messages.append({"role": "tool", "tool_call_id": one["id"], "content": results[-1]})
+    return list(dict.fromkeys(results))
+async def observe(messages, at):
+    await use(KEEP + "\\n\\n" + "\\n".join(one["role"] + ": " + one["content"] for one in messages), at)
+async def consult(question, at):
+    return await use(CONSULT + "\\n\\nQuestion: " + question, at)
+"""
+SCRIPTS = {
+    "qdrant": """
+from qdrant_client import QdrantClient, models
+client = QdrantClient(":memory:")
+client.create_collection("c", vectors_config=models.VectorParams(size=384, distance=models.Distance.COSINE))
+def write(label, text):
+    point = models.PointStruct(id=client.count("c").count, vector=embed(text), payload={"t": text})
+    client.upsert("c", [point])
+def find(query, at):
+    return [one.payload["t"] for one in client.query_points("c", query=embed(query), limit=5).points]
+def held():
+    return [one.payload["t"] for one in client.scroll("c", limit=100_000)[0]]
+""",
+    "pgvector": """
+import shutil, tempfile
+from pathlib import Path
+from eirkit.agents.memories.pgvector import connect
+from eirkit.agents.stores.letta_server import Postgres
+place = tempfile.mkdtemp()  # below a folder that the server's user can enter
+server = Postgres(Path(place))
+def open_():
+    global connection
+    connection = connect(server.start())
+    connection.execute("CREATE EXTENSION vector")
+    connection.execute("CREATE TABLE items (t text, e vector(384))")
+def write(label, text):
+    connection.execute("INSERT INTO items VALUES (%s, %s)", (text, str(embed(text))))
+def find(query, at):
+    near = "SELECT t FROM items ORDER BY e <=> %s::vector LIMIT 5"
+    return [text for (text,) in connection.execute(near, (str(embed(query)),)).fetchall()]
+def held():
+    return [text for (text,) in connection.execute("SELECT t FROM items").fetchall()]
+def close():
+    connection.close()
+import atexit
+atexit.register(lambda: (server.stop(), shutil.rmtree(place)))
+""",
+    "langgraph": """
+from langgraph.store.memory import InMemoryStore
+store = InMemoryStore(index={"dims": 384, "embed": lambda texts: [embed(one) for one in texts], "fields": ["text"]})
+def write(label, text):
+    store.put(("me",), str(len(held())), {"text": text})
+def find(query, at):
+    return [one.value["text"] for one in store.search(("me",), query=query, limit=5)]
+def held():
+    return [one.value["text"] for one in store.search(("me",), limit=100_000)]
+""",
+    "langmem": """
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from langgraph.store.memory import InMemoryStore
+from langmem import create_memory_store_manager
+embedding = OpenAIEmbeddings(model="any", base_url=url, check_embedding_ctx_length=False)
+store, where = InMemoryStore(index={"dims": 384, "embed": embedding}), ("memories",)
+manager = create_memory_store_manager(ChatOpenAI(model="any", base_url=url), namespace=where, store=store)
+def write(label, text):
+    manager.invoke({"messages": [{"role": "user", "content": text}]})
+def observe(messages, at):
+    manager.invoke({"messages": [{"role": "system", "content": f"Today is {at}."}, *messages]})
+def find(query, at):
+    return [one.value["content"]["content"] for one in store.search(where, query=query, limit=5)]
+def held():
+    return [one.value["content"]["content"] for one in store.search(where, limit=100_000)]
+""",
+    "adk": """
+from datetime import UTC, datetime
+from google.adk.events import Event
+from google.adk.memory import InMemoryMemoryService
+from google.adk.sessions import InMemorySessionService
+from google.genai import types
+sessions, memory, mine = InMemorySessionService(), InMemoryMemoryService(), {"app_name": "a", "user_id": "u"}
+async def write(label, text):
+    await observe([{"role": "user", "content": text}], "2000-01-01")
+async def observe(messages, at):
+    session, time = await sessions.create_session(**mine), datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp()
+    for one in messages:
+        said = types.Content(role=one["role"], parts=[types.Part(text=one["content"])])
+        await sessions.append_event(session, Event(author=one["role"], content=said, timestamp=time))
+    await memory.add_session_to_memory(await sessions.get_session(**mine, session_id=session.id))
+def shown(one):
+    return one.author + ": " + one.content.parts[0].text
+async def find(query, at):
+    found = [shown(one) for one in (await memory.search_memory(**mine, query=query)).memories]
+    return [text if at else text.partition(": ")[2] for text in found][:5]
+async def held():
+    every = (await sessions.list_sessions(**mine)).sessions
+    whole = [await sessions.get_session(**mine, session_id=one.id) for one in every]
+    return [shown(event) for one in whole for event in one.events]
+""",
+    "autogen": """
+import chromadb
+from autogen_core.memory import MemoryContent, MemoryMimeType
+from autogen_ext.memory.chromadb import (
+    ChromaDBVectorMemory, CustomEmbeddingFunctionConfig, PersistentChromaDBVectorMemoryConfig)
+class Ours(chromadb.EmbeddingFunction):
+    def __init__(self): pass
+    def __call__(self, input): return [embed(text) for text in input]
+memory = ChromaDBVectorMemory(PersistentChromaDBVectorMemoryConfig(
+    persistence_path=folder, embedding_function_config=CustomEmbeddingFunctionConfig(function=Ours)))
+async def write(label, text):
+    await memory.add(MemoryContent(content=text, mime_type=MemoryMimeType.TEXT))
+async def find(query, at):
+    return [one.content for one in (await memory.query(query)).results]
+def held():
+    return memory._collection.get()["documents"]
+""",
+    "llamaindex": """
+import chromadb
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import VectorMemoryBlock
+from llama_index.embeddings.openai_like import OpenAILikeEmbedding
+from llama_index.vector_stores.chroma import ChromaVectorStore
+collection = chromadb.EphemeralClient().create_collection("c" * 3)
+model = OpenAILikeEmbedding(model_name="any", api_base=url, api_key="none")
+block = VectorMemoryBlock(vector_store=ChromaVectorStore(chroma_collection=collection), embed_model=model)
+async def put(said):
+    await block.aput([ChatMessage(**one) for one in said], from_short_term_memory=True)
+async def write(label, text):
+    await put([{"role": "user", "content": text}])
+async def observe(messages, at):
+    await put([{**one, "content": f"[{at}] " + one["content"]} for one in messages])
+def lines(text):
+    said = re.findall(r"<message role='(\\w+)'>(.*?)</message>", text, re.DOTALL)
+    return [re.sub(r"^(\\[[0-9-]+\\] )", r"\\1" + role + ": ", one) for role, one in said]
+async def find(query, at):
+    return lines(await block.aget([ChatMessage(role="user", content=query)]))
+def held():
+    return [line for one in collection.get()["documents"] for line in lines(one)]
+""",
+    "openai-agents": """
+from agents import SQLiteSession
+session = SQLiteSession("me")
+async def write(label, text):
+    await session.add_items([{"role": "user", "content": text}])
+async def observe(messages, at):
+    said = [{**one, "content": f"[{at}] " + one["role"] + ": " + one["content"]} for one in messages]
+    await session.add_items(said)
+async def held():
+    return [one["content"] for one in await session.get_items()]
+async def find(query, at):
+    return ["\\n".join(reversed(await held()))]
+""",
+    "anthropic-memory": WITH_TOOLS
+    + """
+from anthropic.tools import BetaLocalFilesystemMemoryTool
+from eirkit.agents.memories.anthropic_memory import TOOL
+tool, tools = BetaLocalFilesystemMemoryTool(folder), [TOOL]
+def shown(result):
+    lines = result.split("\\n")[1:] if result.startswith("Here's the content of") else []
+    return "\\n".join(line.partition("\\t")[2] for line in lines).rstrip("\\n")
+async def call(name, arguments):
+    return tool.call(arguments)
+def place(text):
+    return "/memories/" + re.search(r"A_[0-9]+", text)[0] + ".md"
+def write(label, text):
+    tool.call({"command": "create", "path": place(text), "file_text": text})
+async def find(query, at):
+    results = await consult(query, at) if at else [tool.call({"command": "view", "path": place(query)})]
+    return [one for one in map(shown, results) if one][:5]
+def held():
+    paths = [os.path.join(at, one) for at, _, files in os.walk(folder + "/memories") for one in files]
+    return [open(path).read().rstrip("\\n") for path in paths]
+""",
+    "mcp": WITH_TOOLS
+    + """
+from contextlib import AsyncExitStack
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+stack = AsyncExitStack()
+async def open_():
+    global session, tools
+    own = {"MEMORY_FILE_PATH": folder + "/graph.json", "PATH": os.environ["PATH"]}
+    server = os.environ["NODE_MODULES"] + "/@modelcontextprotocol/server-memory/dist/index.js"
+    started = stdio_client(StdioServerParameters(command="node", args=[server], env=own))
+    session = await stack.enter_async_context(ClientSession(*await stack.enter_async_context(started)))
+    await session.initialize()
+    tools = [{"type": "function", "function": {"name": one.name, "parameters": one.input_schema}}
+             for one in (await session.list_tools()).tools]
+async def close():
+    await stack.aclose()
+async def call(name, arguments):
+    return (await session.call_tool(name, arguments)).content[0].text
+def nodes(*results):
+    every = [one for result in results for one in json.loads(result).get("entities", [])]
+    texts = ["\\n".join([one["name"] + " (" + one["entityType"] + "):", *one["observations"]]) for one in every]
+    return list(dict.fromkeys(texts))
+async def write(label, text):
+    node = {"name": text.split()[0], "entityType": "record", "observations": [text]}
+    await call("create_entities", {"entities": [node]})
+async def find(query, at):
+    label = re.search(r"A_[0-9]+|$", query)[0]
+    results = await consult(query, at) if at else [await call("search_nodes", {"query": label})]
+    return nodes(*results)[:5]
+async def held():
+    return nodes(await call("read_graph", {}))
+""",
+    "graphiti": """
+from datetime import UTC, datetime, timedelta
+from graphiti_core import Graphiti
+from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
+from graphiti_core.driver.driver import GraphProvider
+from graphiti_core.driver.kuzu_driver import KuzuDriver
+from graphiti_core.edges import EntityEdge
+from graphiti_core.embedder.openai import OpenAIEmbedder, OpenAIEmbedderConfig
+from graphiti_core.graph_queries import get_fulltext_indices
+from graphiti_core.llm_client.config import LLMConfig
+from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
+from graphiti_core.nodes import EpisodeType
+driver = KuzuDriver(folder + "/kuzu")
+driver._database = "g"
+model = LLMConfig(api_key="none", model="any", small_model="any", base_url=url)
+embedder = OpenAIEmbedderConfig(api_key="none", base_url=url, embedding_model="any", embedding_dim=384)
+graph = Graphiti(graph_driver=driver, llm_client=OpenAIGenericClient(model), embedder=OpenAIEmbedder(embedder),
+                 cross_encoder=OpenAIRerankerClient(model))
+now = datetime(2024, 1, 1, tzinfo=UTC)
+async def open_():
+    for one in get_fulltext_indices(GraphProvider.KUZU):
+        await driver.execute_query(one)
+async def write(label, text):
+    global now
+    now += timedelta(minutes=1)
+    await graph.add_episode(name=label, episode_body=text, source_description="a record", reference_time=now,
+                            source=EpisodeType.text, group_id="g")
+async def observe(messages, at):
+    body = "\\n".join(one["role"] + ": " + one["content"] for one in messages)
+    await graph.add_episode(
+        name=f"session-{at}", episode_body=body, source_description="a conversation", group_id="g",
+        reference_time=datetime.fromisoformat(at).replace(tzinfo=UTC), source=EpisodeType.message)
+def shown(edge):
+    return edge.fact + ("" if edge.invalid_at is None else f" (until {edge.invalid_at:%Y-%m-%d})")
+async def find(query, at):
+    return [shown(one) for one in await graph.search(query, group_ids=["g"], num_results=5)]
+async def held():
+    return [shown(one) for one in await EntityEdge.get_by_group_ids(driver, ["g"])]
+""",
+    "amem": """
+from agentic_memory.memory_system import AgenticMemorySystem
+from eirkit.agents.stores.embeddings import weights_folder
+system = AgenticMemorySystem(model_name=str(weights_folder()), llm_model="any", storage_path=folder)
+def write(label, text):
+    system.add_note(text)
+def observe(messages, at):
+    for one in messages:
+        system.add_note(one["role"] + ": " + one["content"], time=at.replace("-", "") + "0000")
+def find(query, at):
+    return [system.read(one["id"]).content for one in system.search_agentic(query, k=5)][:5]
+def held():
+    return [one["content"] for one in system.retriever.collection.get()["metadatas"]]
+""",
+    "letta": """
+import subprocess
+from ast import literal_eval
+from letta_client import Letta
+from eirkit.agents.memories.letta import BLOCKS, CONTEXT_TOKENS
+from eirkit.agents.memories.mcp_client import CONSULT
+start = [sys.executable, "-m", "eirkit.agents.stores.letta_server", "--port", "0", "--with-parent"]
+server = subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def open_():
+    global client, archive, agent
+    at = json.loads(server.stdout.readline())
+    client = Letta(base_url=at["url"], api_key=at["password"], timeout=300)
+    embedding = {"embedding_endpoint_type": "openai", "embedding_endpoint": url, "embedding_model": "any",
+                 "embedding_dim": 384}
+    model = {"model": "any", "model_endpoint_type": "openai", "model_endpoint": url,
+             "context_window": CONTEXT_TOKENS, "parallel_tool_calls": True}
+    archive = client.archives.create(name="by-hand", embedding_config=embedding)
+    agent = client.agents.create(
+        llm_config=model, embedding_config=embedding, tools=["archival_memory_insert", "archival_memory_search"],
+        memory_blocks=[{"label": label, "value": value} for label, value in BLOCKS.items()],
+        include_base_tool_rules=False)
+    client.agents.archives.attach(archive.id, agent_id=agent.id)
+def close():
+    server.stdin.close()
+    server.wait()
+def observe(messages, at):
+    today = [{"role": "system", "content": f"Today is {at}."}] if at else []
+    said = client.agents.messages.create(agent.id, messages=[*today, *messages])
+    client.agents.messages.reset(agent.id, add_default_initial_messages=False)
+    return said.messages
+def write(label, text):
+    observe([{"role": "user", "content": text}], "")
+def block():
+    text = client.agents.blocks.retrieve("human", agent_id=agent.id).value.strip()
+    return [text] if text else []
+def find(query, at):
+    asked = observe([{"role": "user", "content": CONSULT + "\\n\\nQuestion: " + query}], at)
+    returned = [literal_eval(one.tool_return) for one in asked if one.message_type == "tool_return_message"]
+    return list(dict.fromkeys([*block(), *(one["content"] for found in returned for one in found)]))[:5]
+def held():
+    return [*block(), *(one.passage.text for one in client.passages.search(archive_id=archive.id, limit=100))]
+""",
+    "mem0": """
+from pathlib import Path
+from eirkit.agents.memories.mem0 import stop_words
+os.environ["FASTEMBED_CACHE_PATH"] = str(stop_words(Path(folder) / "keywords"))
+from mem0 import Memory
+own, mine = {"model": "any", "openai_base_url": url}, {"user_id": "u"}
+memory = Memory.from_config({
+    "llm": {"provider": "openai", "config": own},
+    "embedder": {"provider": "openai", "config": {**own, "embedding_dims": 384}},
+    "vector_store": {"provider": "qdrant", "config": {"path": folder + "/q", "embedding_model_dims": 384}},
+    "history_db_path": folder + "/h.db",
+})
+def write(label, text):
+    memory.add(text, user_id="u")
+def observe(messages, at):
+    memory.add(messages, user_id="u", metadata={"date": at}, prompt=f"The Observation Date is {at}.")
+def find(query, at):
+    return [one["memory"] for one in memory.search(query, filters=mine, top_k=5)["results"]]
+def held():
+    return [one["memory"] for one in memory.get_all(filters=mine, top_k=100_000)["results"]]
+""",
+}
+QUIET = {
+    "OPENAI_API_KEY": "none",
+    "MEM0_TELEMETRY": "False",
+    "GRAPHITI_TELEMETRY_ENABLED": "false",
+    "EMBEDDING_DIM": "384",
+    "LANGSMITH_TRACING": "false",
+    "ANONYMIZED_TELEMETRY": "False",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+class VendorLists(NamedTuple):
+    """What a vendor's store holds in the end, and what its search returns for each question."""
+
+    held: list[str]
+    found: list[list[str]]
+
+
+async def ask_vendor(
+    name: str,
+    model: Model,
+    *,
+    records: Sequence[tuple[str, str]] = (),
+    sessions: Sequence[Any] = (),
+    questions: Sequence[tuple[str, str]],
+) -> VendorLists:
+    """Return what a vendor's own interface holds and finds.
+
+    Args:
+        model: answers for the system's own model.
+        records: labels and texts, to be written in order.
+        sessions: messages of conversations, each with its day.
+        questions: each with its day, which is empty for a search of records.
+    """
+    endpoint = ModelEndpoint(model, find_embedding("minilm"))
+    url = await endpoint.start()
+    source = str(Path(eirkit.__file__).parents[1])
+    with TemporaryDirectory() as folder:
+        own = {**QUIET, "HOME": folder, "MEM0_DIR": folder, "PATH": os.environ["PATH"], "PYTHONPATH": source}
+        own |= {"OPENAI_BASE_URL": url, "NODE_MODULES": str(node_folder("mcp") / "node_modules")}
+        told = json.dumps({"records": records, "sessions": sessions, "questions": questions})
+        script = HEAD + SCRIPTS[name] + TAIL
+        command = [str(python_of(name) or sys.executable), "-c", script, url, folder, told]
+        try:
+            done = await asyncio.to_thread(subprocess.run, command, env=own, capture_output=True, text=True)
+        finally:
+            await endpoint.stop()
+    if done.returncode:
+        raise SystemExit(f"{name}: {done.stderr[-2000:]}")
+    return VendorLists(*json.loads(done.stdout.splitlines()[-1]))
