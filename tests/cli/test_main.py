@@ -1,5 +1,6 @@
 """The command line as a person or a script meets it: in processes of its own, with real pipes and real terminals."""
 
+import errno
 import json
 import os
 import re
@@ -156,6 +157,21 @@ def test_a_reader_that_leaves_early_is_no_error(flags, reader):
     command = f"{EIRKIT} lacuna generate stepwise-sum --n 3000 {flags} | {reader} > /dev/null"
     done = completed(["bash", "-o", "pipefail", "-c", command])
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_failure_in_the_middle_leaves_no_half_of_a_file(tmp_path, monkeypatch, capsys):
+    def full(world, *_):
+        raise OSError(errno.ENOSPC, "No space left on device", "elsewhere")
+
+    monkeypatch.setattr("eirkit.cli.words.label_world", full)
+    assert run(["lacuna", "words", "--count", "2", "--out", str(tmp_path / "worlds")]) == 2
+    assert capsys.readouterr().err == (
+        f"eirkit: cannot write {tmp_path}/worlds: No space left on device; choose another file\n"
+    )
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr("eirkit.cli.words.generate_world", full)
+    assert run(["lacuna", "words"]) == 1
+    assert capsys.readouterr().err.endswith("; free some space or try again\n")
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "0<&- >&- 2>&-"])

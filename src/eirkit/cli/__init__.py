@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -305,7 +306,7 @@ def run(arguments: list[str] | None = None) -> int:
     except MemoryError:
         return _complain("out of memory; give less at once, or use a machine with more", 1)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None or error.errno in (errno.ENOSPC, errno.EDQUOT):
             return _complain(f"{error}; free some space or try again", 1)
         return _complain(f"{error.filename}: {error.strerror}; check the path and its permissions", 2)
     # Anything else is a bug in eirkit and keeps its traceback; what plug-ins raise is a PluginError.

@@ -7,7 +7,8 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from itertools import pairwise
 from math import isfinite
@@ -18,6 +19,8 @@ import click
 
 from eirkit.errors import UsageError
 from eirkit.folders import replace_file
+from eirkit.records import RecordWriter
+from eirkit.registry import records_read
 from eirkit.show.document import Document
 from eirkit.show.showing import FORMS, TEXT_WIDTH, Form, shown
 from eirkit.show.table import clean
@@ -123,6 +126,25 @@ def options(*added: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return decorate
 
 
+plugins_flag = option(
+    "--plugins",
+    is_flag=True,
+    help="Run code and open files that the records name, such as a workload file.py:Name; only if you trust them.",
+)
+
+
+def plugins_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --plugins to a command, which without it follows no name of code or of a file in what it reads."""
+
+    @wraps(command)
+    def reading(*arguments: Any, plugins: bool, **given: Any) -> Any:
+        with records_read(plugins=plugins):
+            return command(*arguments, plugins=plugins, **given)
+
+    added: Callable[..., Any] = plugins_flag(reading)
+    return added
+
+
 def _refuse_short_h(ctx: click.Context, args: list[str]) -> None:
     """Point to --h where a number follows -h, which is short for --help."""
     for word, following in pairwise([*args, ""]):
@@ -211,6 +233,27 @@ def write_file(path: Path, text: str) -> None:
     """Write a result with a newline at its end; a reader sees the old file or the whole new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, f"{text}\n".encode("utf-8", "backslashreplace"))
+
+
+@contextmanager
+def new_records(out: Path, schema: str) -> Iterator[RecordWriter]:
+    """Yield the writer of a new file, which is there once the block has ended; after a failure nothing is."""
+    unfinished = out.with_name(f".{out.name}.{os.getpid()}.part")
+    _refuse_to_overwrite(out)
+    try:
+        with RecordWriter(unfinished, schema) as writer:
+            yield writer
+        _refuse_to_overwrite(out)
+        unfinished.rename(out)
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror}; choose another file") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _refuse_to_overwrite(out: Path) -> None:
+    if out.exists() or out.is_symlink():
+        raise UsageError(f"{out} exists; choose a new file or remove it")
 
 
 def print_lines(lines: list[Line], stream: TextIO) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from decimal import Decimal
@@ -13,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from eirkit.cli.command import OUTPUT, Show, command, document_options, option
+from eirkit.cli.command import OUTPUT, Show, command, document_options, new_records, option
 from eirkit.cli.options import (
     SEEDS_HELP,
     IntegerList,
@@ -26,7 +25,6 @@ from eirkit.cli.options import (
     workload_command,
 )
 from eirkit.errors import UsageError
-from eirkit.records import RecordWriter
 from eirkit.show.document import Document, Section
 from eirkit.show.table import Cell, Column, Table, counted
 from eirkit.tasks.cones import LARGE_CONE, ConePair, ConeSurvey, Growth, matched_pairs, survey_cones
@@ -69,35 +67,21 @@ def generate(spec: TaskSpec, graph: Path | None, count: int | None, out: Path | 
 
 
 def _write_many(spec: TaskSpec, count: int, out: Path) -> dict[str, Any]:
-    _refuse_to_overwrite(out)
     seeds = range(spec.seed, spec.seed + count)
     spec.with_seed(seeds[-1])  # refuses a range that ends beyond the last seed, before any work
     lists = _lists(spec)
     stderr = Console(stderr=True)
-    unfinished = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        with (
-            RecordWriter(unfinished, SCHEMA) as writer,
-            Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress,
-        ):
-            bar = progress.add_task("generating", total=count)
-            for batch in generate_batches(spec, seeds):
-                for start in range(0, len(batch), CHUNK):
-                    rows = range(start, min(start + CHUNK, len(batch)))
-                    writer.append(*(batch.task(row).as_json(lists=lists) for row in rows))
-                    progress.advance(bar, len(rows))
-        _refuse_to_overwrite(out)
-        unfinished.rename(out)
-    except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror}; choose another file") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with (
+        new_records(out, SCHEMA) as writer,
+        Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress,
+    ):
+        bar = progress.add_task("generating", total=count)
+        for batch in generate_batches(spec, seeds):
+            for start in range(0, len(batch), CHUNK):
+                rows = range(start, min(start + CHUNK, len(batch)))
+                writer.append(*(batch.task(row).as_json(lists=lists) for row in rows))
+                progress.advance(bar, len(rows))
     return {"out": str(out), "tasks": count, "seeds": [seeds[0], seeds[-1]]}
-
-
-def _refuse_to_overwrite(out: Path) -> None:
-    if out.exists() or out.is_symlink():
-        raise UsageError(f"{out} exists; choose a new file or remove it")
 
 
 def _lists(spec: TaskSpec) -> bool:

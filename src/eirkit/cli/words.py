@@ -12,10 +12,9 @@ from typing import Any
 
 import click
 
-from eirkit.cli.command import OUTPUT, Show, command, document_options, option
+from eirkit.cli.command import OUTPUT, Show, command, document_options, new_records, option
 from eirkit.cli.options import ParamType
 from eirkit.errors import UsageError
-from eirkit.records import RecordWriter
 from eirkit.show.document import Document, Listing, Section
 from eirkit.show.showing import TEXT_WIDTH
 from eirkit.show.table import Column, Table, counted
@@ -81,9 +80,7 @@ def words(
     if (count is None) != (out is None):
         raise UsageError("--count and --out belong together; for many worlds give --count N --out FILE.jsonl")
     if count is not None and out is not None:
-        if out.exists() or out.is_symlink():
-            raise UsageError(f"{out} exists; choose a new file or remove it")
-        with RecordWriter(out, SCHEMA) as writer:
+        with new_records(out, SCHEMA) as writer:
             for world in generate_worlds(chosen, range(seed, seed + count)):
                 writer.append(_data(world, label_world(world, spoken), spoken))
         said = f"{counted(count, 'world')} written to {out}."
