@@ -15,9 +15,8 @@ from eirkit.board.checking import Checked, CheckRequest, check, without_copies
 from eirkit.board.site import board_json, refused_table, summary, track_table, write_site
 from eirkit.board.standings import entries_of, tracks_of
 from eirkit.board.submission import DOCUMENT, make_submission
-from eirkit.cli.command import OUTPUT, Show, command, document_options, option
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option, plugins_option
 from eirkit.cli.execution import MIB, SECONDS, engine_options
-from eirkit.cli.options import plugins_option
 from eirkit.cli.report import FOLDER
 from eirkit.engine.interface import Engine, LostPiece, PieceLimits, make_engine
 from eirkit.errors import InputFileError, UsageError

@@ -20,6 +20,7 @@ import click
 from eirkit.errors import UsageError
 from eirkit.folders import replace_file
 from eirkit.records import RecordWriter
+from eirkit.registry import records_read
 from eirkit.show.document import Document
 from eirkit.show.showing import FORMS, TEXT_WIDTH, Form, shown
 from eirkit.show.table import clean
@@ -123,6 +124,25 @@ def options(*added: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return function
 
     return decorate
+
+
+plugins_flag = option(
+    "--plugins",
+    is_flag=True,
+    help="Run code and open files that the records name, such as a workload file.py:Name; only if you trust them.",
+)
+
+
+def plugins_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --plugins to a command, which without it follows no name of code or of a file in what it reads."""
+
+    @wraps(command)
+    def reading(*arguments: Any, plugins: bool, **given: Any) -> Any:
+        with records_read(plugins=plugins):
+            return command(*arguments, plugins=plugins, **given)
+
+    added: Callable[..., Any] = plugins_flag(reading)
+    return added
 
 
 def _refuse_short_h(ctx: click.Context, args: list[str]) -> None:

@@ -14,7 +14,6 @@ from click.shell_completion import CompletionItem
 
 from eirkit.cli.command import GroupedCommand, option, options
 from eirkit.errors import UsageError
-from eirkit.registry import records_read
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workload import conversations, workloads
 
@@ -217,22 +216,3 @@ graph_option = option(
     group="Task",
     help='Take references from a JSON file: {"steps": [{"t": 1, "refs": []}, …]}.',
 )
-
-
-plugins_flag = option(
-    "--plugins",
-    is_flag=True,
-    help="Run code and open files that the records name, such as a workload file.py:Name; only if you trust them.",
-)
-
-
-def plugins_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --plugins to a command, which without it follows no name of code or of a file in what it reads."""
-
-    @wraps(command)
-    def reading(*arguments: Any, plugins: bool, **given: Any) -> Any:
-        with records_read(plugins=plugins):
-            return command(*arguments, plugins=plugins, **given)
-
-    added: Callable[..., Any] = plugins_flag(reading)
-    return added

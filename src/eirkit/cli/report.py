@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options
-from eirkit.cli.options import NameList, plugins_option
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options, plugins_option
+from eirkit.cli.options import NameList
 from eirkit.errors import UsageError
 from eirkit.show.comparison import (
     Comparison,

@@ -16,9 +16,9 @@ import click
 
 from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import known_models
-from eirkit.cli.command import OUTPUT, Show, command, document_options, option, repeated, say
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option, plugins_flag, repeated, say
 from eirkit.cli.execution import LiveLine, bounded_engine_options, is_watched
-from eirkit.cli.options import SEEDS_HELP, NameList, SeedList, plugins_flag
+from eirkit.cli.options import SEEDS_HELP, NameList, SeedList
 from eirkit.cli.reproduce_models import AskedModels, settings_of, show_verification
 from eirkit.cli.runner_options import funds_options, spending_remarks
 from eirkit.engine.interface import Engine, PieceLimits, make_engine

@@ -15,8 +15,8 @@ from typing import Any
 
 import click
 
-from eirkit.cli.command import Show, command, document_options, option
-from eirkit.cli.options import NameList, SeedList, plugins_option
+from eirkit.cli.command import Show, command, document_options, option, plugins_option
+from eirkit.cli.options import NameList, SeedList
 from eirkit.cli.report import FOLDER
 from eirkit.errors import InputFileError, UsageError
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
