@@ -95,3 +95,13 @@ def test_an_endless_line_and_an_endless_file_are_refused(tmp_path, monkeypatch, 
         options = ["stepwise-sum", "--h", "2", "--model", "reference/calculator", "--out", str(tmp_path / "out")]
         assert run(["lacuna", "run", *options, "--prices", "/dev/zero"]) == 2
         assert "cannot read /dev/zero: Larger than 64 MiB; check the path" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_or_device_is_written_to_and_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    replace_file(tmp_path / "pipe", b"result")
+    assert os.read(reader, 100) == b"result"
+    os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()

@@ -86,8 +86,12 @@ def replace_file(path: Path, content: bytes, *, is_durable: bool = False) -> Non
     """Replace a file: a reader sees the old one or the whole new one, and after a failure the old one is still there.
 
     A link at the name of the unfinished file is not followed: in a folder that others can write to, it would lead
-    anywhere. What a process that was killed left unfinished is removed.
+    anywhere. What a process that was killed left unfinished is removed. A device or pipe, such as /dev/null, is written
+    to and stays.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        path.write_bytes(content)
+        return
     unfinished = path.with_name(f".{path.name}.{os.getpid()}{_UNFINISHED}")
     unfinished.unlink(missing_ok=True)
     try:
