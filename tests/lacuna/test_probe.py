@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from eirkit.agents.driver import drive
 from eirkit.agents.model import ModelOptions
-from eirkit.agents.probe_session import LostAnswer, ProbeSession, find_lost_answer, probe_session
+from eirkit.agents.probe_session import ProbeSession, find_lost_answer, probe_session
+from eirkit.agents.session import LostAnswer
 from eirkit.errors import SpecError
 from eirkit.experiments.probe import ProbeExperiment, ProbePlan, run_probes, score_probe
 from eirkit.tasks.cones import cone_of

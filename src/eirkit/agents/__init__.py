@@ -1,3 +1,4 @@
 """Agents: sessions, prompts, actions and telemetry; models, memory systems and model servers in subpackages."""
 
-MANAGED = "eirkit.agents.managed"  # sessions of agent-managed runs, imported with the first of them
+# Sessions of agent-managed runs and of recovery probes, imported with the first of them.
+MANAGED, PROBE = "eirkit.agents.managed", "eirkit.agents.probe_session"

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from eirkit.agents.conditions import ACTION_LIMIT
 from eirkit.agents.model import Message, Reply, Request
 from eirkit.agents.protocol import Action, Done, Fault, Read, as_text, read_reply
-from eirkit.agents.session import ActionTaken, Session
+from eirkit.agents.session import ActionTaken, LostAnswer, Session
 from eirkit.tasks.generation import prepare
 from eirkit.tasks.policy import Retention, find_policy
 from eirkit.tasks.simulation.plain import outlook_of
 from eirkit.tasks.task import Payload, TaskInstance, show_label, show_record
 from eirkit.tasks.view import PublicTask, publish
-
-
-@dataclass(frozen=True, slots=True)
-class LostAnswer:
-    """A lost answer, and the records that are still held when it is needed."""
-
-    at: int  # the step that refers to it
-    target: int
-    resident: tuple[int, ...]
 
 
 def find_lost_answer(task: TaskInstance, policy: str, h: int, from_step: int = 1) -> LostAnswer | None:

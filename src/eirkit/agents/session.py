@@ -76,6 +76,15 @@ def inject_nothing(step: PublicStep, missing: tuple[int, ...], submitted: Mappin
     return ()
 
 
+@dataclass(frozen=True, slots=True)
+class LostAnswer:
+    """A lost answer, and the records that are still held when it is needed."""
+
+    at: int  # the step that refers to it
+    target: int
+    resident: tuple[int, ...]
+
+
 class Session(ABC):
     """Base of all sessions: the task, the submitted answers, and the events since the last `drain`."""
 

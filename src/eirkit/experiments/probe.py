@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from eirkit.agents.model import ModelOptions
-from eirkit.agents.probe_session import LostAnswer, find_lost_answer
-from eirkit.agents.session import ActionTaken
+from eirkit.agents.probe_session import find_lost_answer
+from eirkit.agents.session import ActionTaken, LostAnswer
 from eirkit.agents.telemetry import Trace
 from eirkit.errors import SpecError
 from eirkit.findings.statistics import mean

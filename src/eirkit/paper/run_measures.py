@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from eirkit.agents.model import ModelOptions, canonical
-from eirkit.agents.probe_session import LostAnswer
+from eirkit.agents.session import LostAnswer
 from eirkit.agents.telemetry import Trace, trace_of
 from eirkit.experiments.probe import ProbeScore, score_probe
 from eirkit.findings.causes import RunScore, Verdict, judge, read_score

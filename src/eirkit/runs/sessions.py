@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
-from eirkit.agents import MANAGED
+from eirkit.agents import MANAGED, PROBE
 from eirkit.agents.conditions import (
     SUMMARY_PROMPT,
     Cache,
@@ -24,8 +24,7 @@ from eirkit.agents.conditions import (
     Scratch,
     ScratchLru,
 )
-from eirkit.agents.probe_session import LostAnswer, find_lost_answer, probe_session
-from eirkit.agents.session import CalculatorSession, ControlledSession, Session
+from eirkit.agents.session import CalculatorSession, ControlledSession, LostAnswer, Session
 from eirkit.agents.stores.memory_plan import memory_factory
 from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.runs.cells import (
@@ -172,7 +171,8 @@ def make_session(
     if isinstance(workload, Telling):
         return conversation_runs().told_session(access, task, workload, intervention)
     if isinstance(intervention, RecoveryProbe):
-        return probe_session(task, lost_answer_of(access, intervention, task))
+        probed: Session = import_module(PROBE).probe_session(task, lost_answer_of(access, intervention, task))
+        return probed
     outlook = Outlook(structure or structure_of(task.spec), task.spec.seed, graph_of(task))
     public = publish(task, workload)
     if access.is_controlled:
@@ -188,7 +188,9 @@ def make_session(
 
 def lost_answer_of(access: Access, probe: RecoveryProbe, task: TaskInstance) -> LostAnswer:
     """Return the lost answer that a probe rebuilds."""
-    lost = find_lost_answer(task, access.policy or "", access.h, probe.from_step)
+    lost: LostAnswer | None = import_module(PROBE).find_lost_answer(
+        task, access.policy or "", access.h, probe.from_step
+    )
     if lost is None:
         raise SpecError(f"seed {task.spec.seed} loses nothing from step {probe.from_step} on; choose a lower h")
     return lost

@@ -15,9 +15,9 @@ from typing import Any
 
 from eirkit.agents.memory import MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request, ToolCall, prompt_hash
-from eirkit.agents.probe_session import LostAnswer, probe_session
+from eirkit.agents.probe_session import probe_session
 from eirkit.agents.prompt import DIALECTS, Renderer
-from eirkit.agents.session import ControlledSession, Session
+from eirkit.agents.session import ControlledSession, LostAnswer, Session
 from eirkit.errors import EirkitError
 from eirkit.runs.cells import CONTROLLED, Access, Unrecovered, read_intervention
 from eirkit.runs.sessions import make_session
