@@ -95,6 +95,8 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
             state.note_read(read.path)
             if read.requested is None and read.lines is not None and not read.clipped:
                 state.lengths[read.path] = len(read.lines)
+    if walk.told is not None and sum(name != "cd" for name in walk.names) == 1:  # nothing else printed the output
+        state.link(*walk.told)
     if walk.cleaned:
         _clean(state, walk, {write.path for write in writes})
     if state.keeps_folder and UNKNOWN not in walk.folder:
