@@ -169,13 +169,13 @@ def _contrasts(
                 yield Lead(*names, middle, None, None, same and abs(middle) <= ROUNDING, None)
             elif same and abs(middle) <= ROUNDING:  # a share is bounded, so that seeing no difference bounds the mean
                 bounds = mean_difference(found.tolist(), tasks, 1 - outside) if share else None
-                ends = (bounds.low, bounds.high) if bounds else (None, None)
-                yield Lead(*names, middle, *ends, True, None)
+                low, high = (bounds.low, bounds.high) if bounds else (None, None)
+                yield Lead(*names, middle, low, high, True, None)
             else:
                 half = quantile * error
-                low, high = constant_difference(middle, groups, 1 - outside) if same else (middle - half, middle + half)
+                ends = constant_difference(middle, groups, 1 - outside) if same else (middle - half, middle + half)
                 wanted = clusters_for(1 - outside) if same else _wanted(middle, error, groups, outside)
-                yield Lead(*names, middle, max(low, -furthest), min(high, furthest), False, wanted, same)
+                yield Lead(*names, middle, max(ends[0], -furthest), min(ends[1], furthest), False, wanted, same)
 
 
 def _wanted(difference: float, error: float, groups: int, outside: float) -> int | None:
