@@ -213,7 +213,7 @@ def _holds(notes: Sequence[str]) -> str:
 
 def _written(notes: Sequence[str]) -> str | None:
     """Return how many records a system was given where it was tried with many, and why no more."""
-    told = re.compile(r"many records: (.+?), \d+ sought|lost among many: .*? after ([\d,]+) writes")
+    told = re.compile(r"many records: (.+?), \d+ sought|(?:lost|not found) among many: .*? after ([\d,]+) writes")
     found = [said[1] or said[2] for note in notes if (said := told.search(note))]
     return found[0].replace(" written", "").replace(" of 10,000", "") if found else None
 

@@ -289,7 +289,7 @@ SUBTLE = {
     LosesTheNewestInARestart: r"lost in a restart: read\('A_1'\) returned nothing",
     SavesNoOverwrites: r"lost in a restart: read\('A_1'\) returned 'A_01 = 1007'",
     SavesNoDeletes: r"delete lost in a restart: read\('A_1'\) returned 'A_01 = 4001' after forget",
-    FirstPage: r"lost among many: search\('A_53 = 20371'\) does not return it after 64 writes",
+    FirstPage: r"not found among many: search\('A_53 = 20371'\) does not return it after 64 writes",
     OneTooMany: r"wrong limit: search\('A_01 .* A_08', 5\) returned 6",
     OneTooFew: r"wrong limit: search\('A_01 .* A_08', 1\) returned nothing",
     RevivesWhatIsWrittenAgain: r"delete forgotten: search\('A_01 = 1007'\) .* after forget and a new value",

@@ -15,7 +15,7 @@ import pytest
 
 from eirkit.cli import run
 from eirkit.errors import InputFileError
-from eirkit.findings.intervals import FEWEST_CLUSTERS, clusters_for, mean_difference
+from eirkit.findings.intervals import clusters_for, constant_difference, student
 from eirkit.findings.ranking import POWER, rank
 from eirkit.runs.store import RUNS
 from eirkit.show.runs.choice import choice_in, choose, choose_folders
@@ -114,30 +114,53 @@ def test_less_can_be_better_and_equal_values_are_named_so():
     found = rank({"slow": [5.0] * 8, "fast": [1.0] * 8, "quick": [1.0] * 8}, range(8), less_is_better=True, share=False)
     assert [one.name for one in found.standings] == ["fast", "quick", "slow"]
     assert found.contrast("fast", "quick").equal
-    assert found.contrast("fast", "slow").low is None, "nothing is known of other tasks where nothing varies"
+    slow = found.contrast("fast", "slow")
+    assert slow.is_shown, "a measure that never varies has an interval too"
+    assert slow.low < 4 < slow.high
     certain = rank({"a": [1.0] * 20, "b": [0.0] * 20}, range(20)).contrasts[0]
     assert 0 < certain.low < 1, "an interval without width would claim that no task can differ"
     assert certain.is_shown
 
 
-@pytest.mark.parametrize("difference", [1.0, 0.5, -0.25, 0.01])
-@pytest.mark.parametrize("level", [0.95, 1 - 0.05 / 9, 1 - 0.05 / 90])
-def test_the_tasks_wanted_of_a_constant_difference_are_the_fewest_whose_interval_excludes_zero(difference, level):
-    def excludes(tasks: int) -> bool:
-        bounds = mean_difference([difference] * tasks, range(tasks), level)
-        return bounds.low > 0 or bounds.high < 0
-
-    least = next(tasks for tasks in range(1, 2000) if excludes(tasks))
-    assert clusters_for(difference, level) == max(FEWEST_CLUSTERS, least)
+@pytest.mark.parametrize("difference", [1.0, -0.25, 4.0])
+@pytest.mark.parametrize("level", [0.95, 1 - 0.05 / 9, 1 - 0.05 / 4060])
+def test_a_constant_difference_has_the_t_interval_of_its_tasks_and_one_without_a_difference(difference, level):
+    least = next(n for n in range(6, 99) if np.prod(constant_difference(difference, n, level)) > 0)
+    assert clusters_for(level) == least
+    for tasks in (6, 12):
+        values = [*[difference] * tasks, 0.0]
+        half = student(tasks, level) * stdev(values) / math.sqrt(tasks + 1)
+        assert constant_difference(difference, tasks, level) == pytest.approx(
+            (fmean(values) - half, fmean(values) + half)
+        )
 
 
 def test_a_constant_difference_that_is_not_shown_says_how_many_tasks_would_show_it():
-    few = rank({"a": [1.0] * 7, "b": [0.0] * 7}, range(7), rankings=9).contrasts[0]
+    few = rank({"a": [1.0] * 6, "b": [0.0] * 6}, range(6), rankings=200).contrasts[0]
     assert not few.is_shown
-    assert (few.constant, few.wanted) == (True, 8)
-    assert rank({"a": [1.0] * 8, "b": [0.0] * 8}, range(8), rankings=9).contrasts[0].is_shown
+    assert (few.constant, few.wanted) == (True, 7)
+    assert rank({"a": [1.0] * 7, "b": [0.0] * 7}, range(7), rankings=200).contrasts[0].is_shown
     same = rank({"a": [1.0] * 7, "b": [1.0] * 7}, range(7)).contrasts[0]
     assert (same.equal, same.constant, same.wanted) == (True, False, None)
+
+
+@pytest.mark.parametrize(("questions", "chance"), [(1, 0.5), (1, 0.9), (3, 0.98)])
+def test_one_question_a_task_gives_no_order_too_often(questions, chance):
+    """With few questions two candidates often differ by the same amount in several tasks."""
+    drawn, draws = np.random.default_rng(8), 600
+    shares = [drawn.binomial(questions, chance, (5, 6)) / questions for _ in range(draws)]
+    wrong = sum(
+        any(one.is_shown for one in rank(dict(zip("abcde", of, strict=True)), range(6)).contrasts) for of in shares
+    )
+    assert wrong / draws <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / draws)
+
+
+def test_nobody_is_level_with_those_who_beat_all_others_in_every_task():
+    """0 in every task is further from 1 than 0.01 on average, which is shown to be worse."""
+    almost = [0.1, *[0.0] * 9]
+    found = rank({"a": [1.0] * 10, "b": [1.0] * 10, "c": almost, "d": [0.0] * 10}, range(10), rankings=10)
+    assert found.leaders == ("a", "b")
+    assert found.contrast("a", "d").low > 0
 
 
 @pytest.fixture(scope="module")
@@ -343,16 +366,14 @@ def test_a_measure_that_no_run_has_is_refused_with_others(told, capsys):
         assert said.count("\n") == 1
 
 
-def test_a_constant_difference_in_words_is_followed_by_the_run_that_would_show_it(tmp_path, capsys):
+def test_a_constant_difference_in_words_is_shown_by_few_worlds(tmp_path, capsys):
     how = ("--seeds", "0:8", "--model", "scripted/reader", "--no-control", "--out", tmp_path / "two", "--json")
     command("lacuna", "run", "words", "--preset", "small", "--memory", "bm25,null", *how)
     found = choose([read_sweep(tmp_path / "two")], abilities=["count"])
-    assert answer_of(found)[1] == (
-        "bm25 is ahead of null by +100.0 points (−6.2 to +100.0), the same in every case; "
-        "8 worlds that all have this difference would show it."
+    assert answer_of(found) == (
+        "bm25 is best in “accuracy on count”, 1.000 over 7 worlds; it leads null, the next, by +100.0 points "
+        "(+37.1 to +100.0).",
     )
-    words = shlex.split(found.again)
-    assert words[words.index("--seeds") + 1] == "8:18", "7 of 8 worlds had such a question, so 8 need 10"
     (costs,) = cost_words(choose([read_sweep(tmp_path / "two")]))
     assert costs.startswith("Cost of bm25, which alone leads: mean search time "), "null returns nothing"
     assert costs.endswith("; no model was paid for. Times depend on the load of the machine.")

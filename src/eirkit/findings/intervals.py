@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from functools import cache
+from itertools import count
 
 from eirkit.findings.statistics import ROUNDING, Interval
 
@@ -102,12 +104,21 @@ def mean_difference(values: Sequence[float], clusters: Sequence[Hashable], level
     return Interval(middle, middle - unseen * (1 + middle), middle + unseen * (1 - middle), level, groups)
 
 
-def clusters_for(difference: float, level: float = LEVEL) -> int:
-    """Return the fewest clusters, all with this same difference, for which `mean_difference` excludes zero.
+def constant_difference(value: float, clusters: int, level: float = LEVEL) -> tuple[float, float]:
+    """Return the interval of a mean difference that is not zero and the same in every cluster.
 
-    It does where unseen · (1 + d) < d with d = |difference|, which is (1 - level) ** (1 / n) > 1 / (1 + d).
+    The t interval would have no width, although another cluster can differ. This is the t interval of these clusters
+    and one more without any difference; it excludes zero if the quantile is below their number.
     """
-    return max(FEWEST_CLUSTERS, math.floor(-math.log(1 - level) / math.log1p(abs(difference))) + 1)
+    half = student(clusters, level)
+    ends = (value * (clusters - half) / (clusters + 1), value * (clusters + half) / (clusters + 1))
+    return min(ends), max(ends)
+
+
+@cache
+def clusters_for(level: float = LEVEL) -> int:
+    """Return the fewest clusters, at least six, for which `constant_difference` excludes zero."""
+    return next(n for n in count(FEWEST_CLUSTERS) if student(n, level) < n)
 
 
 def _beta_interval(successes: float, n: int) -> tuple[float, float]:
@@ -129,6 +140,7 @@ def half_width(values: Sequence[float], clusters: Sequence[Hashable], level: flo
     return student(groups - 1, level) * error
 
 
+@cache
 def student(freedom: int, level: float = LEVEL) -> float:
     """Return the quantile t for which |T| ≤ t has this probability."""
     outside = 1 - level

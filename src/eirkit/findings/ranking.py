@@ -17,7 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.findings.intervals import FEWEST_CLUSTERS, LEVEL, clusters_for, mean_difference, student
+from eirkit.findings.intervals import (
+    FEWEST_CLUSTERS,
+    LEVEL,
+    clusters_for,
+    constant_difference,
+    mean_difference,
+    student,
+)
 from eirkit.findings.statistics import ROUNDING
 
 POWER = 0.8  # with which a difference is wanted to be shown
@@ -157,34 +164,18 @@ def _contrasts(
         errors = np.sqrt(groups / max(1, groups - 1) * squares) / total
         for other, found, apart, error in zip(order[place + 1 :], rest, spread.tolist(), errors.tolist(), strict=True):
             middle, names = fmean(found.tolist(), weights), (name, other)
-            if enough and apart > ROUNDING:
-                half = quantile * error
-                wanted = _wanted(middle, error, groups, outside)
-                furthest = 1.0 if share else math.inf  # two shares differ by no more than 1
-                low, high = max(middle - half, -furthest), min(middle + half, furthest)
-                yield Lead(*names, middle, low, high, False, wanted)
+            same, furthest = apart <= ROUNDING, 1.0 if share else math.inf  # two shares differ by no more than 1
+            if not enough:
+                yield Lead(*names, middle, None, None, same and abs(middle) <= ROUNDING, None)
+            elif same and abs(middle) <= ROUNDING:  # a share is bounded, so that seeing no difference bounds the mean
+                bounds = mean_difference(found.tolist(), tasks, 1 - outside) if share else None
+                low, high = (bounds.low, bounds.high) if bounds else (None, None)
+                yield Lead(*names, middle, low, high, True, None)
             else:
-                alike = {"share": share and enough, "equal": apart <= ROUNDING}
-                yield _constant(names, middle, found.tolist(), tasks, outside, **alike)
-
-
-def _constant(
-    names: tuple[str, str],
-    middle: float,
-    found: Sequence[float],
-    tasks: Sequence[Hashable],
-    outside: float,
-    *,
-    share: bool,
-    equal: bool,
-) -> Lead:
-    """Return the contrast of two whose difference is the same in every case, or of too few tasks for an interval."""
-    same = equal and abs(middle) <= ROUNDING
-    if not share:
-        return Lead(*names, middle, None, None, same, None)
-    bounds = mean_difference(found, tasks, 1 - outside)
-    wanted = None if same else clusters_for(middle, 1 - outside)
-    return Lead(*names, middle, bounds.low, bounds.high, same, wanted, not same)
+                half = quantile * error
+                ends = constant_difference(middle, groups, 1 - outside) if same else (middle - half, middle + half)
+                wanted = clusters_for(1 - outside) if same else _wanted(middle, error, groups, outside)
+                yield Lead(*names, middle, max(ends[0], -furthest), min(ends[1], furthest), False, wanted, same)
 
 
 def _wanted(difference: float, error: float, groups: int, outside: float) -> int | None:

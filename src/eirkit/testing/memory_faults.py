@@ -249,7 +249,7 @@ async def _long_texts(system: Factory, limits: SuiteLimits) -> str | None:
 
 
 async def _many(system: Factory, limits: SuiteLimits) -> str:
-    """Old records are kept while many more are written."""
+    """Old records are kept, and found, while many more are written."""
     async with OpenedMemory(system, limits) as opened:
         items, why = await _written(opened, limits)
         sampled = [items[place] for place in sorted({n * (len(items) - 1) // (SAMPLED - 1) for n in range(SAMPLED)})]
@@ -258,7 +258,7 @@ async def _many(system: Factory, limits: SuiteLimits) -> str:
         assert not gone, f"lost among many: read({gone[0].label!r}) no longer returns it {after}"
         missed = [item for item in sampled if not await _sought(opened, item)]
         assert len(missed) <= MOST_MISSED * len(sampled), (
-            f"lost among many: search({missed[0].text!r}) does not return it {after} "
+            f"not found among many: search({missed[0].text!r}) does not return it {after}, but read does "
             f"({len(missed)} of {len(sampled)} tried)"
         )
     return f"many records: {len(items):,} written{why}, {len(sampled)} sought, {len(missed)} not found"

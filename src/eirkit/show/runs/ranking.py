@@ -129,7 +129,7 @@ def ranking_table(choice: Choice) -> Table:
                 "name": one.name,
                 "rank": one.ranks if ranking.tasks >= FEWEST_CLUSTERS else "–",
                 "value": one.value,
-                "behind": "" if behind is None else _behind(measure, behind),
+                "behind": "" if behind is None else _behind(measure, behind, choice.units.task),
                 **choice.details[one.name],
                 "size": _size(choice.details[one.name]),
             }
@@ -155,10 +155,12 @@ def _size(found: Mapping[str, float | None]) -> str | None:
     return None if held is None or needed is None else f"{held:,.0f}, {needed:,.0f}"
 
 
-def _behind(measure: Measure, one: Lead) -> str:
+def _behind(measure: Measure, one: Lead, task: str) -> str:
     def text(value: float) -> str:
         return (f"{100 * value:.1f}" if measure.unit == "share" else f"{value:,.2f}").replace("-", "−")
 
+    if one.equal:
+        return f"same in every {task}"
     if one.low is None or one.high is None:
         return text(one.difference)
     return f"{text(one.difference)} ({text(one.low)} to {text(one.high)})"
