@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from eirkit.agents.wording import read_wording, recognise, records_in
+from eirkit.tasks.words.reading import split_turns
 from eirkit.validity import EndedText
 
 # {a} and {b} are labels, {x} and {y} their values.
@@ -179,6 +180,10 @@ def test_a_copy_of_a_text_that_has_ended_is_equal_to_it():
     ended = EndedText("A_7 = 42\nand A_9 = 3", "2031-01-13")
     for copied in (copy.deepcopy(ended), pickle.loads(pickle.dumps(ended))):
         assert (copied, copied.text, copied.until) == (ended, ended.text, ended.until)
+
+
+def test_a_day_that_is_in_no_calendar_is_unknown():
+    assert split_turns("[2031-02-30] user: so (until 2031-13-01)") == [(None, "so", 0)]
 
 
 def test_what_is_stated_instead_is_kept_as_it_was_written():

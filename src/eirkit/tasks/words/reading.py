@@ -60,13 +60,21 @@ def split_turns(passage: str) -> list[DatedTurn]:
     for mark, after in zip(marks, [*marks[1:], None], strict=True):
         text = passage[mark.end() : None if after is None else after.start()].strip()
         if mark[2] != "assistant":
-            found.append(_turn(date.fromisoformat(mark[1]).toordinal(), text))
+            found.append(_turn(_ordinal(mark[1]), text))
     return found
+
+
+def _ordinal(day: str) -> int | None:
+    """Return a day; None if it is in no calendar, as a memory may write anything."""
+    try:
+        return date.fromisoformat(day).toordinal()
+    except ValueError:
+        return None
 
 
 def _turn(day: int | None, said: str) -> DatedTurn:
     text, ended = read_mark(said)
-    until = None if ended is None else date.fromisoformat(ended).toordinal() if ended else day or 0
+    until = None if ended is None else _ordinal(ended) or day or 0
     return DatedTurn(day, text, until)
 
 
