@@ -190,7 +190,7 @@ def describe(error: BaseException) -> str:
     try:
         said = " ".join(str(error).split())
     except Exception:  # noqa: BLE001 - the text of a plug-in's error is the plug-in's code too
-        said = "its text cannot be made"
+        said = "its message cannot be read"
     if len(said) > _LONGEST_REASON and not isinstance(error, EirkitError):
         said = f"{said[:_LONGEST_REASON]}…"
     if isinstance(error, EirkitError | AssertionError) and said:

@@ -146,7 +146,7 @@ class TooWide(Workload):
     ("name", "complaint"),
     [
         (f"{__name__}:TooLarge", "answered outside 0 … 9999; reduce"),
-        (f"{__name__}:TooWide", "answered (0, 0); return 1 values"),
+        (f"{__name__}:TooWide", "answered (0, 0); return a tuple of 1 integers"),
     ],
 )
 def test_a_users_workload_that_breaks_its_word_is_told_so(name: str, complaint: str) -> None:

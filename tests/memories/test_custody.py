@@ -34,7 +34,7 @@ SAYING = {  # of systems whose runs all fail
     "Cancels": "CancelledError: had enough (raised by search)",
     "Interrupts": "KeyboardInterrupt: pretends (raised by search)",
     "Quits": "SystemExit: 0 (raised by search)",
-    "Unspeakable": "Worse (raised by search)",
+    "Unspeakable": "Worse: its message cannot be read (raised by search)",
     "Huge": "search returned 100 MiB; return less",
     "Wrong": "search returned a dict; return a list of strings",
 }
