@@ -90,3 +90,24 @@ def shared_cases(
     shared = [(case, own) for case, own in table.values() if len(own) == len(names.all)]
     found = {name: [own[name] for _, own in shared] for name in names.all}
     return [case for case, _ in shared], found, len(table) - len(shared)
+
+
+def without_figure(placed: Placed, names: Names, measure: str) -> list[str]:
+    """Return the candidates none of whose runs has a figure."""
+    runs: dict[str, list[RunFacts]] = {name: [] for name in names.all}
+    for sweep, row in placed:
+        runs[names.of(sweep, row)] += [run for run in sweep.runs if run.cell == row["cell"]]
+    return [name for name, own in runs.items() if all(FIGURES[measure](run) is None for run in own)]
+
+
+def with_figures(placed: Placed, by: str, measure: str) -> tuple[Placed, Names, list[str]]:
+    """Return the cells without the candidates that have no figure, their names, and who is left out.
+
+    Nobody is left out if nobody has a figure.
+    """
+    names = Names(placed, by)
+    absent = without_figure(placed, names, measure)
+    if not absent or len(absent) == len(names.all):
+        return placed, names, []
+    kept = [(sweep, row) for sweep, row in placed if names.of(sweep, row) not in absent]
+    return kept, Names(kept, by), absent

@@ -27,10 +27,12 @@ from eirkit.show.runs.candidates import (
     default_axis,
     settings_of,
     shared_cases,
+    with_figures,
+    without_figure,
 )
 from eirkit.show.runs.comparison import AXES, FIGURES
 from eirkit.show.runs.folder import RunFacts, SweepFolder, read_sweep
-from eirkit.show.runs.next_runs import command_for
+from eirkit.show.runs.next_runs import command_for, seconds_of
 from eirkit.show.table import counted, listed
 from eirkit.tasks.workload import Units, units_of
 
@@ -122,19 +124,13 @@ def choose(
         InputFileError: nothing varies, or the candidates were given no task in common.
         UsageError: no question tests such an ability.
     """
-    placed = [(sweep, row) for sweep in sweeps for row in sweep.rows if row["scored"]]
+    placed: Placed = [(sweep, row) for sweep in sweeps for row in sweep.rows if row["scored"]]
     if not placed:
         raise InputFileError("no run is scored in these folders; finish a sweep with `eirkit lacuna run --resume DIR`")
     by = by or default_axis(placed)
-    names = Names(placed, by)
-    absent = _without(placed, names, measure)
-    if 0 < len(names.all) - len(absent) < len(names.all):
-        placed = [(sweep, row) for sweep, row in placed if names.of(sweep, row) not in absent]
-        names = Names(placed, by)
+    placed, names, absent = with_figures(placed, by, measure)
     if len(names.all) < 2:
-        only = f"{by} has one value, {names.all[0]}"
-        lacks = f" that has a figure for {measure}" if absent else ""
-        raise InputFileError(f"there is nothing to choose between: {only}{lacks}; give another --by or more folders")
+        raise InputFileError(_nothing_to_choose(by, names.all[0], measure if absent else ""))
     confounded = confounded_axes(placed, names, by)
     cases, found, left_out = shared_cases(placed, names, by, confounded, measure)
     if not cases:
@@ -144,17 +140,16 @@ def choose(
     values = _asked(cases, found, abilities) if abilities else _overall(cases, found, measure)
     if not values.cases:
         raise InputFileError(f"no question of {listed(abilities)} was asked of all of them; choose another --ability")
-    rankings = len(known) if abilities else 1
-    ranking = values.rank(declared, rankings)
-    listed_ones = [] if len(abilities) == 1 else [name for name in known if name in abilities or not abilities]
-    asked = {name: _asked(cases, found, [name]) for name in listed_ones}
+    ranking = values.rank(declared, rankings := len(known) if abilities else 1)
+    asked = {
+        name: _asked(cases, found, [name]) for name in known if len(abilities) != 1 and name in (abilities or known)
+    }
     parts = {name: one.rank(declared, len(known)) for name, one in asked.items() if one.cases}
     wanted = _wanted_tasks(ranking, values, declared, rankings)
-    worlds = len({case.task for case in cases})
-    seeds = len({case.task.rpartition("/")[2] for case in cases})
-    needed = None if wanted is None else -(-wanted * seeds // ranking.tasks)
+    needed = (
+        None if wanted is None else -(-wanted * len({one.task.rpartition("/")[2] for one in cases}) // ranking.tasks)
+    )
     leading = [(sweep, row) for sweep, row in placed if names.of(sweep, row) in ranking.leaders]
-    first = next(sweep for sweep, row in placed if names.of(sweep, row) == ranking.leaders[0])
     return Choice(
         by,
         declared,
@@ -169,19 +164,15 @@ def choose(
         values.weights is not None,
         tuple(abilities),
         needed,
-        worlds,
-        None if needed is None else _seconds(leading, needed),
-        first.folder,
+        len({case.task for case in cases}),
+        None if needed is None else seconds_of(leading, needed),
+        next(sweep.folder for sweep, row in leading if names.of(sweep, row) == ranking.leaders[0]),
     )
 
 
-def _seconds(leading: Placed, needed: int) -> float | None:
-    """Return how long the calls of the memories and models of the leaders would take; None if they took no time."""
-    runs = [run for sweep, row in leading for run in sweep.by_cell().get(row["cell"], ())]
-    timed = [run.memory or {} for run in runs]
-    taken = sum(one.get("write_seconds", 0.0) + one.get("search_seconds", 0.0) for one in timed)
-    taken += sum(run.usage.get("latency_seconds") or 0.0 for run in runs)
-    return taken * len(leading) * needed / len(runs) if taken else None
+def _nothing_to_choose(by: str, only: str, measure: str) -> str:
+    lacks = f" that has a figure for {measure}" if measure else ""
+    return f"there is nothing to choose between: {by} has one value, {only}{lacks}; give another --by or more folders"
 
 
 def _left_out(absent: Sequence[str], measure: str) -> Iterator[str]:
@@ -224,18 +215,10 @@ def _mean(of: Callable[[RunFacts], float | None], runs: Sequence[RunFacts]) -> f
     return fmean(value for run in runs if (value := of(run)) is not None)
 
 
-def _without(placed: Placed, names: Names, measure: str) -> list[str]:
-    """Return the candidates none of whose runs has a figure."""
-    runs: dict[str, list[RunFacts]] = {name: [] for name in names.all}
-    for sweep, row in placed:
-        runs[names.of(sweep, row)] += [run for run in sweep.runs if run.cell == row["cell"]]
-    return [name for name, own in runs.items() if all(FIGURES[measure](run) is None for run in own)]
-
-
 def _nothing_shared(placed: Placed, names: Names, measure: str) -> str:
     """Return why no case has a value of every candidate: some have none at all, or none is shared."""
-    if without := _without(placed, names, measure):
-        label, able = measure_of(measure).label, [key for key in rankable() if not _without(placed, names, key)]
+    if without := without_figure(placed, names, measure):
+        label, able = measure_of(measure).label, [key for key in rankable() if not without_figure(placed, names, key)]
         return f"the runs of {listed(without)} have no figure for {measure} ({label}); rank by {listed(able, 12)}"
     units = units_of({str(row["workload"]) for _, row in placed})
     return f"no {units.task} was given to all of {listed(names.all)}; run them with the same seeds, {units.task}s and h"

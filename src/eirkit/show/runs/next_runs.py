@@ -43,6 +43,15 @@ def command_for(sweeps: Sequence[SweepFolder], leading: Sequence[tuple[SweepFold
     return sweep_command(manifest, f"{own[0].name}{MORE}" if len(own) == 1 else LEADERS)
 
 
+def seconds_of(leading: Sequence[tuple[SweepFolder, Row]], seeds: int) -> float | None:
+    """Return how long the calls of the memories and models of the leaders would take; None if they took no time."""
+    runs = [run for sweep, row in leading for run in sweep.by_cell().get(row["cell"], ())]
+    timed = [run.memory or {} for run in runs]
+    taken = sum(one.get("write_seconds", 0.0) + one.get("search_seconds", 0.0) for one in timed)
+    taken += sum(run.usage.get("latency_seconds") or 0.0 for run in runs)
+    return taken * len(leading) * seeds / len(runs) if taken else None
+
+
 def _merged(sweeps: Sequence[SweepFolder]) -> dict[str, Any] | None:
     """Return one grid with the memories of all sweeps; None if they differ in more than that."""
     grids = [grid for sweep in sweeps for grid in sweep.manifest.suite["grid"]]
