@@ -141,16 +141,13 @@ def choose(
     if not values.cases:
         raise InputFileError(f"no question of {listed(abilities)} was asked of all of them; choose another --ability")
     ranking = values.rank(declared, rankings := len(known) if abilities else 1)
-    asked = {
-        name: _asked(cases, found, [name]) for name in known if len(abilities) != 1 and name in (abilities or known)
-    }
+    several = () if len(abilities) == 1 else abilities or known
+    asked = {name: _asked(cases, found, [name]) for name in known if name in several}
     parts = {name: one.rank(declared, len(known)) for name, one in asked.items() if one.cases}
     wanted = _wanted_tasks(ranking, values, declared, rankings)
-    needed = (
-        None if wanted is None else -(-wanted * len({one.task.rpartition("/")[2] for one in cases}) // ranking.tasks)
-    )
+    needed = _seeds_for(wanted, cases, ranking.tasks)
     leading = [(sweep, row) for sweep, row in placed if names.of(sweep, row) in ranking.leaders]
-    return Choice(
+    made = Choice(
         by,
         declared,
         ranking,
@@ -164,10 +161,21 @@ def choose(
         values.weights is not None,
         tuple(abilities),
         needed,
-        len({case.task for case in cases}),
-        None if needed is None else seconds_of(leading, needed),
-        next(sweep.folder for sweep, row in leading if names.of(sweep, row) == ranking.leaders[0]),
     )
+    first = next(sweep for sweep, row in leading if names.of(sweep, row) == ranking.leaders[0])
+    return _with_next(made, cases, leading, first)
+
+
+def _seeds_for(wanted: int | None, cases: Sequence[Case], tasks: int) -> int | None:
+    """Return how many seeds give the wanted tasks, if as many of them do as did here."""
+    seeds = len({case.task.rpartition("/")[2] for case in cases})
+    return None if wanted is None else -(-wanted * seeds // tasks)
+
+
+def _with_next(made: Choice, cases: Sequence[Case], leading: Placed, first: SweepFolder) -> Choice:
+    """Return a choice with what its next run takes and where its first candidate is."""
+    seconds = None if made.seeds is None else seconds_of(leading, made.seeds)
+    return replace(made, given=len({case.task for case in cases}), seconds=seconds, folder=first.folder)
 
 
 def _nothing_to_choose(by: str, only: str, measure: str) -> str:
