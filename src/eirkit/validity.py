@@ -28,6 +28,9 @@ class EndedText(str):
         made.text, made.until = text, until
         return made
 
+    def __reduce__(self) -> tuple[type[EndedText], tuple[str, str]]:
+        return EndedText, (self.text, self.until)  # a copy is not marked once more
+
 
 def with_text(passage: str, change: Callable[[str], str]) -> str:
     """Return a passage whose text was changed; if it has ended, so has the changed one."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import time
 
 import pytest
@@ -171,6 +173,12 @@ def test_a_text_that_has_ended_does_not_count_and_only_its_own_value_stays_uncer
     for best_first in (True, False):
         found = recognise((ended, "A_7 = 43"), {7: (43,), 8: (9,), 9: (4,)}, best_first=best_first)
         assert (found.present, found.uncertain, dict(found.stated)) == ({7}, {8}, {})
+
+
+def test_a_copy_of_a_text_that_has_ended_is_equal_to_it():
+    ended = EndedText("A_7 = 42\nand A_9 = 3", "2031-01-13")
+    for copied in (copy.deepcopy(ended), pickle.loads(pickle.dumps(ended))):
+        assert (copied, copied.text, copied.until) == (ended, ended.text, ended.until)
 
 
 def test_what_is_stated_instead_is_kept_as_it_was_written():

@@ -113,6 +113,10 @@ def test_a_copy_of_an_unknown_file_is_a_write_of_its_target(command: str) -> Non
         ("pwd", "/private/repo\n", "/private/repo/src/a.py", "/private/repo/src/a.py"),
         ("readlink -f current", "/repo/v2\n", "current/a.py", "v2/a.py"),
         ("ln -s src/a.py now.py; rm now.py", "", "now.py", "now.py"),
+        ('dirname "$(realpath src/a.py)"', "/repo/src\n", "src/a.py", "src/a.py"),
+        ("readlink -f src/a.py | xargs dirname", "/repo/src\n", "src/a.py", "src/a.py"),
+        ("git -C $(realpath sub) rev-parse --show-toplevel", "/repo\n", "sub/a.py", "sub/a.py"),
+        ("realpath sub > /dev/null; cat where.txt", "/repo/data\n", "sub/a.py", "sub/a.py"),
     ],
 )
 def test_a_path_through_a_link_that_the_log_shows_is_the_same_file(

@@ -77,6 +77,14 @@ def test_a_rule_that_the_user_took_back_is_not_dropped(rule: str, later: str) ->
 
 
 @pytest.mark.parametrize(
+    "later", ["You may not edit config/prod.yaml.", "Don't forget the rule on config/prod.yaml.", "Don’t ignore it: {}"]
+)
+def test_a_reminder_takes_no_rule_back(later: str) -> None:
+    turns = [step(1, asked=RULE), step(2, asked=later.format("config/prod.yaml")), step(3, broken="clear")]
+    assert RULE in [one.text for one in instruction_fates(of_turns(turns))]
+
+
+@pytest.mark.parametrize(
     ("met", "edited", "is_broken"),
     [
         ((), "config.py", True),

@@ -82,7 +82,16 @@ _WHOLE_LINE = re.compile(
 _EITHER = re.compile(r"\s*[0-9][0-9,]*+ or [0-9]")
 _IF = re.compile(rf"\b(?:if|unless|suppos(?:e|ing)|assuming|provided (?:that\b|[{_OWN}{_OTHER}]))", re.IGNORECASE)
 _SUPPOSES = re.compile(r"\W*(?:(?:let us|let's|please) )?(?:suppose|assume|imagine)\b", re.IGNORECASE)
-_NOT_THIS = re.compile(r"\b(?:wrong|incorrect|previous|earlier|last|old|example(?:'s)?|sample)\s*\Z", re.IGNORECASE)
+_NOT_THIS = re.compile(
+    r"\b(?:wrong|incorrect|intermediate|partial|previous|earlier|last|old|example(?:'s)?|sample)\s*\Z", re.IGNORECASE
+)
+# What comes before the answer of another step: "Step 6: the", "For A_6, the", "A_6's".
+_HEADED = re.compile(
+    rf"(?:^[\s>#-]*|\b(?:for|of|at|in) ){_OTHER}\s*[:,–—-](?:[^\W\d]|\s){{0,20}}\Z|{_OTHER}['’]s(?: \w+)?\s*\Z",
+    re.IGNORECASE,
+)
+# The record of another step beside the answer: "42 because A_3 = 4" states 42, and "A_3 + A_5 = 42" is no such record.
+_BESIDE = re.compile(rf"([^\s+*×−=(-])\s*{_OTHER}\s*(?:=|is\b)\s*[0-9][0-9,]*+(?!\s*[+*×−=-])")
 _OF_BEFORE = re.compile(r"\b(?:previous|earlier|last|first) (?:step|one|answer)\b", re.IGNORECASE)
 _COMPARED = re.compile(r"[0-9] (?:more|less|fewer|larger|smaller|greater|higher|lower) than\b", re.IGNORECASE)
 _EXAMPLE = re.compile(r"\b(?:example|for instance|e\.g\b|such as)", re.IGNORECASE)
@@ -241,7 +250,7 @@ def _in_object(document: Mapping[str, Any], t: int, width: int) -> Iterator[Payl
 def _stated(pattern: re.Pattern[str], masked: str, width: int) -> Iterator[Payload | None]:
     """Yield the values after what introduces them; `= 12 + 30 = 42` states 42, and a formula without a value none."""
     for found in pattern.finditer(masked):
-        words = _CONTRAST.sub("", _SENTENCE.split(found.groups()[-1])[0])
+        words = _BESIDE.sub(r"\1", _CONTRAST.sub("", _SENTENCE.split(found.groups()[-1])[0]))
         rest = words.replace(_OWN, "").replace(_OTHER, "")
         if _COMPARED.search(rest) or _is_doubted(masked, found):
             continue
@@ -254,9 +263,10 @@ def _stated(pattern: re.Pattern[str], masked: str, width: int) -> Iterator[Paylo
 
 def _is_doubted(masked: str, found: re.Match[str]) -> bool:
     """True if the words before a value make it depend on something, deny it, or say it of another answer."""
-    between = found.group(1) if len(found.groups()) > 1 else ""
-    if _DOUBT.search(between) or _OF_BEFORE.search(between):
-        return True
+    if len(found.groups()) > 1:
+        between, before = found.group(1), _sentences(masked[max(0, found.start() - _FAR) : found.start()])[-1]
+        if _DOUBT.search(between) or _OF_BEFORE.search(between) or (_OWN not in between and _HEADED.search(before)):
+            return True
     just_before = masked[max(0, found.start() - 20) : found.start()]
     return _is_supposed(masked, found.end()) or _NOT_THIS.search(just_before) is not None
 

@@ -30,14 +30,17 @@ _DOUBT = re.compile(
     r"ou|oder|of|или|albo|"  # or
     r"peut-être|vielleicht|möglicherweise|quizás?|tal vez|talvez|forse|misschien|возможно|может|"  # perhaps
     r"précédente?|derni[eè]re?|letzte\w*|vor(?:her)?ig\w*|anterior|[uú]ltim[ao]|precedente|прошл\w*|предыдущ\w*|"
+    r"falsch\w*|mauvaise?|incorrect[ao]?e?|errad[ao]|errat[ao]|sbagliat[ao]|vorläufig\w*|interm[ée]di\w*|parcial|partiel\w*|"
     r"exemple|beispiel\w*|ejemplo|exemplo|esempio|пример\w*)\b"
     r"|[不没若错非]|如果|假设|假如|可能|也许|或|上一|前|中间|例|もし|なら|れば|ない|たぶん|만약|아니|아마|이전|إذا|ليس|यदि|अगर|नहीं",
     re.IGNORECASE,
 )
 # How a sentence begins that takes an answer back, up to the value in its place.
 REPLACES = re.compile(
-    r"(?:^|[.!?;,。]\s*+)(?:(?:no|non|nein|nee|não|нет)\b(?=[ ,.:;!-])|不对|不對|错了|いや|違い|아니)"
-    r"[ ,.:;!-]*+(?:[^\W\d]++[ ,:'-]*+){0,4}([0-9][0-9,]*+)(?=\s*+(?:[.!。](?![0-9])|\Z)|[^\S\n]*+\n)",
+    r"(?:^|[.!?;,。]\s*+)(?:(?:(?:no|non|nein|nee|não|нет)\b(?= ?[,.:;!-])|不对|不對|错了|いや|違い|아니)"
+    r"[ ,.:;!-]*+(?:[^\W\d]++[ ,:'’-]*+){0,4}"
+    r"|(?:actually|wait|sorry|i mean)\b,? (?:no,? )?(?:(?:it|that)(?: is|['’]s) |the answer is )?)"
+    r"([0-9][0-9,]*+)(?=\s*+(?:[.!。](?![0-9])|\Z)|[^\S\n]*+\n)",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -52,5 +55,7 @@ def stated_elsewhere(masked: str, other: str) -> Iterator[str]:
         far = max(0, found.start() - _FAR)
         start = max(masked.rfind(end, far, found.start()) for end in ("\n", ". ", "。", "!", "?")) + 1
         said = masked[max(start, far) : found.start(2)]
-        if not _DOUBT.search(said) and other not in said[: found.start() - max(start, far)][-4:]:
+        before = said[: found.start() - max(start, far)]
+        is_headed = re.match(rf"[\s>#-]*{other}\s*[:,：，-]", before) is not None
+        if not _DOUBT.search(said) and not is_headed and other not in before[-4:]:
             yield found.group(2)

@@ -70,10 +70,15 @@ sure that the them then there they this use using want was what when which while
 """
 _COMMON = frozenset(_USUAL.split())
 _ENDINGS = ("ing", "ed", "s")  # that a paraphrase may change
-# A prompt that takes a rule back, or that allows something; and words of such a prompt that do not say which rule.
-_TAKES_BACK = r"no longer|never ?mind|forget|ignore|disregard|drop (?:the|that|my) rule"
+# A prompt that takes a rule back, or that allows something: "don't forget" and "you may not" do neither. And words of
+# such a prompt that do not say which rule.
+_TAKES_BACK = (
+    r"(?<!\bcan )(?<!\bmay )no longer|never ?mind|drop (?:the|that|my) rule"
+    r"|(?<!\bnot )(?<!n['’]t )(?<!\bnever )(?:forget|ignore|disregard)"
+)
 _WITHDRAWS = re.compile(
-    rf"\b(?:({_TAKES_BACK})|you (?:may|can|are allowed)|(?:may|can|allowed|fine|ok|okay) now|go ahead|feel free)\b",
+    rf"\b(?:({_TAKES_BACK})|you (?:may|can|are allowed)(?! (?:not|never|no longer)\b|not\b|['’]t)"
+    r"|(?:may|can|allowed|fine|ok|okay) now|go ahead|feel free)\b",
     re.IGNORECASE,
 )
 _ALLOWING = """

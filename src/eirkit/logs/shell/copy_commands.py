@@ -85,19 +85,18 @@ def physical(walk: Walk, call: Invocation) -> Flow:
     words = [walk.folder] if call.name == "pwd" else options.operands
     is_told = shown[:1] == "/" and "\n" not in shown and (call.name != "pwd" or options.has("-P"))
     if is_told and len(words) == 1 and words[0] and not is_unknown(words[0], ""):
-        _same(walk, words[0], shown)
+        walk.told = _same(walk, words[0], shown)
     return OTHER
 
 
-def _same(walk: Walk, word: str, shown: str) -> None:
-    """Note that a path has another name; the name inside the repository is the one to use."""
+def _same(walk: Walk, word: str, shown: str) -> tuple[str, str] | None:
+    """Return two names of a path, if it has two; the second, inside the repository, is the one to use."""
     logical, real = walk.state.resolve(word, walk.folder), walk.state.relative(shown)
     if logical is None or real is None or logical == real:
-        return
+        return None
     if real[:1] == "/":
-        walk.state.link(real, logical if logical != "." else next(iter(walk.state.roots), ""))
-    else:
-        walk.state.link(logical, real)
+        return real, logical if logical != "." else next(iter(walk.state.roots), "")
+    return logical, real
 
 
 def _complaint(output: str, *words: str) -> str:

@@ -95,6 +95,7 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
             state.note_read(read.path)
             if read.requested is None and read.lines is not None and not read.clipped:
                 state.lengths[read.path] = len(read.lines)
+    _follow_told(state, walk)
     if walk.cleaned:
         _clean(state, walk, {write.path for write in writes})
     if state.keeps_folder and UNKNOWN not in walk.folder:
@@ -104,6 +105,12 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
         if exit_code == 0 and ("grep" in command or "find " in command or "rg " in command):
             state.note_listing(command, output, folder)
     return Touches(reads, writes)
+
+
+def _follow_told(state: ShellState, walk: Walk) -> None:
+    """Note the link of which a command told, if no other command can have printed the output."""
+    if walk.told is not None and sum(name != "cd" for name in walk.names) == 1:
+        state.link(*walk.told)
 
 
 def _is_unnamed(flow: Flow, shown: str, reads: tuple[FileRead, ...]) -> bool:

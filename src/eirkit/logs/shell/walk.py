@@ -57,10 +57,10 @@ Handler: TypeAlias = "Callable[[Walk, Invocation], Flow]"
 class Walk:
     """The interpretation of one call."""
 
-    steps = rounds = 0  # commands, and iterations of loops
+    steps = rounds = depth = 0  # commands, iterations of loops, and nesting of functions, scripts and shells
     last_step = 0  # the command that determines the call's exit code
     hushed = 0  # the last step whose errors do not reach the agent
-    depth = 0
+    told: tuple[str, str] | None = None  # a path and where it leads, if the output is that of the command that says so
     missing: frozenset[str] = frozenset()
     unmatched: frozenset[str] = frozenset()
     is_over = False
