@@ -6,6 +6,7 @@ import json
 import math
 import random
 import shlex
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, stdev
@@ -16,12 +17,13 @@ import pytest
 from eirkit.cli import run
 from eirkit.errors import InputFileError
 from eirkit.findings.intervals import clusters_for, constant_difference, student
-from eirkit.findings.ranking import POWER, rank
+from eirkit.findings.ranking import POWER, Lead, rank
 from eirkit.runs.store import RUNS
+from eirkit.show.comparison import measure_of
 from eirkit.show.runs.choice import choice_in, choose, choose_folders
 from eirkit.show.runs.folder import read_sweep
 from eirkit.show.runs.page import page_of
-from eirkit.show.runs.ranking import answer_of, cost_words, ranking_table
+from eirkit.show.runs.ranking import answer_of, cost_words, difference_text, parts_table, ranking_table
 from tests.report.folders import command
 
 # Quantiles of Student's t, two-sided, from published tables: (level, degrees of freedom) → t.
@@ -376,7 +378,9 @@ def test_a_constant_difference_in_words_is_shown_by_few_worlds(tmp_path, capsys)
     )
     (costs,) = cost_words(choose([read_sweep(tmp_path / "two")]))
     assert costs.startswith("Cost of bm25, which alone leads: mean search time "), "null returns nothing"
-    assert costs.endswith("; no model was paid for. Times depend on the load of the machine.")
+    assert costs.endswith(
+        "; the models cost nothing (scripted, or without a price). Times depend on the load of the machine."
+    )
     assert "null" not in costs
     bytes_held = [json.loads(line) for line in (tmp_path / "two" / RUNS).read_text("utf-8").splitlines()]
     mean = fmean(one["memory"]["bytes"] for one in bytes_held if one["access"]["memory"] == "bm25")
@@ -408,3 +412,89 @@ def test_texts_held_are_not_said_to_be_unrecorded(told, capsys):
     assert "bytes held" in text
     assert "not recorded" not in text
     assert "not judged: texts are held; their size in bytes may be known" in text
+
+
+def test_standing_instructions_are_called_what_they_are(told):
+    found = choose([read_sweep(told)], abilities=["instruction"])
+    assert found.measure.label == "instructions followed"
+    meanings = ranking_table(found).meanings()
+    assert "followed (share of checks of standing instructions, all worlds together)" in meanings
+    assert "questions" not in meanings
+    assert parts_table(choose([read_sweep(told)])).title == "Best by ability"
+
+
+def test_worlds_without_such_questions_are_not_said_to_be_lacking_seeds(told):
+    found = choose([read_sweep(told)], abilities=["withdrawal"])
+    had = len(questions(told)["withdrawal"]["bm25"])
+    assert had < 6
+    (first, *more) = answer_of(found)
+    assert f"Of 6 worlds, {had} had such questions, too few to rank; {found.seeds} seeds would give about 12" in first
+    assert f"--seeds 6:{6 + found.seeds} " in found.again, "one number in the text and in the command"
+    assert more == [
+        "At the pace of these runs, the calls of memories and models in the next would take less than a minute."
+    ]
+    assert cost_words(found) == ()
+
+
+def test_an_unfinished_candidate_changes_no_number_of_seeds(told):
+    sweep = read_sweep(told)
+    cell = next(row["cell"] for row in sweep.rows if row["memory"] == "text")
+    found = choose([replace(sweep, runs=tuple(run for run in sweep.runs if run.cell != cell or run.seed))])
+    assert found.ranking.tasks == 5
+    assert found.warnings[-1] == "1 case that not every candidate was given, or has no value for, is left out"
+    assert found.wanted == found.seeds
+
+
+def test_no_fewer_tasks_are_wanted_than_did_not_suffice(told):
+    for ability in questions(told):
+        found = choose([read_sweep(told)], abilities=[ability])
+        assert found.wanted is None or found.wanted >= found.ranking.tasks
+
+
+def test_who_has_no_figure_is_left_out_and_named(told, tmp_path):
+    how = ("--seeds", "0:6", "--model", "scripted/reader", "--no-control", "--out", tmp_path / "whole", "--json")
+    command("lacuna", "run", "words", "--condition", "whole", *how)
+    found, _ = choose_folders([told, tmp_path / "whole", told], "memory", "search_ms")
+    assert len(found.ranking.standings) == 3
+    assert "whole has no figure for search_ms and is left out" in found.warnings
+    assert f"{told} was given more than once and counts once" in found.warnings
+    assert " ms" in answer_of(found)[0]
+
+
+def test_the_next_step_is_about_the_first_candidate(told, tmp_path):
+    how = ("--seeds", "0:6", "--model", "scripted/reader", "--no-control", "--json", "--out")
+    for name in ("null", "bm25", "words-add-only"):
+        command("lacuna", "run", "words", "--memory", name, *how, tmp_path / name)
+    found, _ = choose_folders([tmp_path / "null", tmp_path / "bm25"], None, "accuracy")
+    assert found.folder == tmp_path / "bm25"
+    found, _ = choose_folders([tmp_path / name for name in ("null", "words-add-only", "bm25")], None, "accuracy")
+    words = shlex.split(found.again)
+    assert words[words.index("--memory") + 1] == "words-add-only,bm25"
+    assert words[-1] == "leaders", "no folder named after one of several memories"
+
+
+@pytest.mark.parametrize(("value", "text"), [(-0.0002, "−0.02"), (0.0, "0.0"), (-0.1, "−10.0"), (-1e-9, "0.0000")])
+def test_a_difference_near_zero_keeps_its_sign(value, text):
+    share, calls = measure_of("accuracy"), measure_of("model_calls")
+    lead = Lead("a", "b", 0.05, value, 0.1, equal=False, wanted=None)
+    assert difference_text(share, lead, sign="+").partition("(")[2].startswith(text)
+    assert difference_text(share, lead) == f"5.0 ({text} to 10.0)"
+    assert "-" not in difference_text(calls, Lead("a", "b", -4.0, -5.0, -3.0, equal=False, wanted=None))
+
+
+def test_options_that_do_nothing_are_refused(told, capsys):
+    for words, said in (
+        (["--figure-width", "column", "--out", "page.html"], "--figure-width is of --figures"),
+        (["--ability", ""], "is not a list such as update,time"),
+    ):
+        assert run(["choose", str(told), *words]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_printed_page_has_one_section_of_details_and_no_two_definitions(told, capsys):
+    capsys.readouterr()
+    command("choose", told, "--format", "html")
+    text = capsys.readouterr().out
+    assert text.count(">Details</h2>") == 1
+    assert 'id="measure-accuracy"' not in text
+    assert 'id="measure-bytes"' not in text

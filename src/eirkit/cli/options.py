@@ -93,16 +93,23 @@ class Dollars(ParamType):
 
 
 class NameList(ParamType):
-    """`fifo,lru`: comma-separated names."""
+    """`fifo,lru`: comma-separated names.
+
+    Args:
+        example: what an error shows.
+    """
 
     name = "names"
+
+    def __init__(self, example: str = "fifo,lru") -> None:
+        self._example = example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
         if isinstance(value, list):
             return value
         names = [part.strip() for part in str(value).split(",")]
         if not all(names):
-            self.fail(f"{value!r} is not a list such as fifo,lru", param, ctx)
+            self.fail(f"{value!r} is not a list such as {self._example}", param, ctx)
         return names
 
 

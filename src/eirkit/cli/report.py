@@ -14,6 +14,7 @@ import click
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options, plugins_option
 from eirkit.cli.options import NameList
 from eirkit.errors import UsageError
+from eirkit.findings.word_totals import INSTRUCTION
 from eirkit.show.comparison import (
     Comparison,
     SettingChange,
@@ -29,14 +30,15 @@ from eirkit.show.document import Document, Headline, Listing, Page, Section
 from eirkit.show.exports import FIGURES, TABLES, WIDTHS, FigureForm, FigureWidth, TableForm, write_page
 from eirkit.show.folders import compare as compare_folders
 from eirkit.show.folders import kind_of, page_for
-from eirkit.show.runs.choice import BY, check_measure, choose_folders
-from eirkit.show.runs.choice import FOLDER as FOLDER_AXIS
+from eirkit.show.runs.candidates import FOLDER as FOLDER_AXIS
+from eirkit.show.runs.choice import BY, check_measure, choose_folders, rankable
 from eirkit.show.runs.next_runs import beside
 from eirkit.show.runs.page import pivoted_page
 from eirkit.show.runs.pivot import read_pivot
 from eirkit.show.runs.possible import possible_in, section_of
 from eirkit.show.runs.ranking import answer_of, choice_section, cost_words, parts_table, ranking_table
 from eirkit.show.table import listed
+from eirkit.tasks.words import ABILITIES
 
 ACCURACY = "accuracy"  # what is ranked by unless something else is named
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -129,6 +131,7 @@ def report(
 
     `reproduce` writes its own page, index.html in its folder.
     """
+    _check_exports(folder, figures, figure_width, tables)
     if measures or across or panels or only:
         page = pivoted_page(folder, others, read_pivot(measures, across, panels, only), plugins=plugins)
     else:
@@ -175,15 +178,16 @@ by_option = option(
 ability_option = option(
     "--ability",
     "abilities",
-    type=NameList(),
+    type=NameList("update,time"),
     multiple=True,
-    help="Rank by the questions in words that test these abilities alone, such as update,time. Can be repeated.",
+    help="Rank by the questions in words that test these abilities alone, such as update,time. Can be repeated. Known: "
+    f"{', '.join((*ABILITIES, INSTRUCTION))}.",
 )
 
 
 def measure_option(before: str = "") -> Callable[[Any], Any]:
     """Return what adds --measure."""
-    text = "what to rank by, such as search_ms or agent_tokens.  [default: accuracy]"
+    text = f"what to rank by: {', '.join(rankable())}.  [default: accuracy]"
     return option("--measure", help=_after(before, text))
 
 
@@ -214,10 +218,16 @@ def choose(
     is not shown share their ranks. The result says who is best for each workload, h, model or ability, who is cheapest,
     and which command runs the leaders alone on as many tasks as would tell them apart.
     """
-    if out is None and (figures or tables):
-        raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
+    _check_exports(out, figures, figure_width, tables)
     how = (out, figures, figure_width, tables, plugins)
     show(_ranked(folders, by, measure, _each(abilities), *how))
+
+
+def _check_exports(out: Path | None, figures: str | None, width: str | None, tables: str | None) -> None:
+    if out is None and (figures or tables):
+        raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
+    if width and not figures:
+        raise UsageError("--figure-width is of --figures; add --figures svg, or leave it out")
 
 
 def _each(given: Iterable[Iterable[str]]) -> tuple[str, ...]:
@@ -251,11 +261,11 @@ def _ranked(
         "choice",
     )
     written = [] if out is None else write_page(page, out, figures, tables, figure_width)
-    again = beside(found.again, folders[0]) if found.again else ""
-    then = again or f"eirkit report {quote(str(folders[0]))}"
+    again = beside(found.again, found.folder) if found.again else ""
+    then = again or f"eirkit report {quote(str(found.folder))}"
     sections = [
         Section("", tuple(f"note: {warning}" for warning in found.warnings), (ranking_table(found),)),
-        Section("", cost_words(found)),
+        *([Section("", costs)] if (costs := cost_words(found)) else []),
         *(Section("", (), (table,)) for table in filter(None, [parts_table(found)])),
         *([Section("", found.systems)] if found.systems else []),
         *([replace(possible, items=possible.items[-1:] if judgeable else ())] if possible else []),
@@ -296,8 +306,7 @@ def compare(
     and cost. Of two `vestige analyze` folders: what the runs needed and how they ended. More than two sweeps, or --by,
     are ranked as `eirkit choose` does.
     """
-    if out is None and (figures or tables):
-        raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
+    _check_exports(out, figures, figure_width, tables)
     if by is not None or len(folders) > 2:
         show(_ranked(folders, by or FOLDER_AXIS, measure, (), out, figures, figure_width, tables, plugins))
         return

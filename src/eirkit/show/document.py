@@ -282,9 +282,12 @@ class Document:
 
     def page(self) -> Page:
         """Return the document as a page."""
+        every = (*self.sections, *self.details)
+        untitled = [section for section in every if not section.title]
+        words = tuple(word for section in untitled for word in section.words)
+        details = Section("Details", words, tuple(item for section in untitled for item in section.items))
         sections = tuple(
-            section if section.title else Section("Details", section.words, section.items)
-            for section in (*self.sections, *self.details)
+            section if section.title else details for section in every if section.title or section is untitled[0]
         )
         if self.next:
             sections = (*sections, Section("What to do next", (), (Listing("next", "A command", self.next),)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,29 +14,33 @@ from eirkit.findings.fates import LOST, pool_fates
 from eirkit.findings.intervals import FEWEST_CLUSTERS
 from eirkit.findings.ranking import Ranking, rank
 from eirkit.findings.validity import doubt_of, system_remarks
+from eirkit.findings.word_totals import INSTRUCTION
 from eirkit.measures import Measure
 from eirkit.show.comparison import measure_of
 from eirkit.show.folders import kind_of, maker_of, records_of
+from eirkit.show.runs.candidates import (
+    FOLDER,
+    Case,
+    Names,
+    Placed,
+    confounded_axes,
+    default_axis,
+    settings_of,
+    shared_cases,
+    with_figures,
+    without_figure,
+)
 from eirkit.show.runs.comparison import AXES, FIGURES
 from eirkit.show.runs.folder import RunFacts, SweepFolder, read_sweep
-from eirkit.show.runs.next_runs import command_for
+from eirkit.show.runs.next_runs import command_for, seconds_of
 from eirkit.show.table import counted, listed
 from eirkit.tasks.workload import Units, units_of
 
 Row = Mapping[str, Any]
-FOLDER = "folder"
 ABILITY = "ability"  # of questions in words
 BY = (*AXES, FOLDER)
-_PREFERRED = ("memory", "model")  # what people choose between, if it varies
+CHECKS = "checks of standing instructions"  # which are no questions
 _DETAILS = ("used", "bytes", "model_calls", "memory_cost_usd", "cost_usd")
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One task in one cell, for which every candidate has a value."""
-
-    task: str
-    place: Row  # its values on the axes other than the one that is ranked
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,10 @@ class Choice:
     units: Units = field(default_factory=Units)  # what tasks and steps are called
     pooled: bool = False  # accuracy counts all questions alike; otherwise it is the mean over cases
     abilities: tuple[str, ...] = ()  # of questions in words that alone are ranked by; empty: all
+    seeds: int | None = None  # that give the wanted tasks; more than these if not every task has such questions
+    given: int = 0  # tasks that all candidates were given, with such questions or without
+    seconds: float | None = None  # that the calls of that run would take, at the pace of these
+    folder: Path = Path()  # of the first candidate
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -66,6 +75,8 @@ class Choice:
             "systems": list(self.systems),
             "again": self.again,
             "wanted_tasks": self.wanted,
+            "wanted_seeds": self.seeds,
+            "wanted_seconds": self.seconds,
             "abilities": list(self.abilities),
             "mean_over": f"{self.units.step}s" if self.pooled else "cases",
         }
@@ -113,16 +124,15 @@ def choose(
         InputFileError: nothing varies, or the candidates were given no task in common.
         UsageError: no question tests such an ability.
     """
-    placed = [(sweep, row) for sweep in sweeps for row in sweep.rows if row["scored"]]
+    placed: Placed = [(sweep, row) for sweep in sweeps for row in sweep.rows if row["scored"]]
     if not placed:
         raise InputFileError("no run is scored in these folders; finish a sweep with `eirkit lacuna run --resume DIR`")
-    by = by or _default_axis(placed)
-    names = _Names(placed, by)
+    by = by or default_axis(placed)
+    placed, names, absent = with_figures(placed, by, measure)
     if len(names.all) < 2:
-        only = f"{by} has one value, {names.all[0]}"
-        raise InputFileError(f"there is nothing to choose between: {only}; give another --by or more folders")
-    confounded = _confounded(placed, names, by)
-    cases, found, left_out = _cases(placed, names, by, confounded, measure)
+        raise InputFileError(_nothing_to_choose(by, names.all[0], measure if absent else ""))
+    confounded = confounded_axes(placed, names, by)
+    cases, found, left_out = shared_cases(placed, names, by, confounded, measure)
     if not cases:
         raise InputFileError(_nothing_shared(placed, names, measure))
     known = _abilities(found) if measure == "accuracy" else []
@@ -130,27 +140,53 @@ def choose(
     values = _asked(cases, found, abilities) if abilities else _overall(cases, found, measure)
     if not values.cases:
         raise InputFileError(f"no question of {listed(abilities)} was asked of all of them; choose another --ability")
-    rankings = len(known) if abilities else 1
-    ranking = values.rank(declared, rankings)
-    listed_ones = [] if len(abilities) == 1 else [name for name in known if name in abilities or not abilities]
-    asked = {name: _asked(cases, found, [name]) for name in listed_ones}
+    ranking = values.rank(declared, rankings := len(known) if abilities else 1)
+    several = () if len(abilities) == 1 else abilities or known
+    asked = {name: _asked(cases, found, [name]) for name in known if name in several}
     parts = {name: one.rank(declared, len(known)) for name, one in asked.items() if one.cases}
     wanted = _wanted_tasks(ranking, values, declared, rankings)
-    leading = [row for sweep, row in placed if names.of(sweep, row) in ranking.leaders]
-    return Choice(
+    needed = _seeds_for(wanted, cases, ranking.tasks)
+    leading = [(sweep, row) for sweep, row in placed if names.of(sweep, row) in ranking.leaders]
+    made = Choice(
         by,
         declared,
         ranking,
         {**_parts(values, declared), **({ABILITY: parts} if parts else {})},
         {name: details_of([run for runs in found[name] for run in runs]) for name in names.all},
-        tuple(_warnings(sweeps, placed, left_out, confounded, by)),
+        (*_left_out(absent, measure), *_warnings(sweeps, placed, left_out, confounded, by)),
         system_remarks(row for _, row in placed),
-        command_for(sweeps, leading, wanted, ranking.tasks),
+        command_for(sweeps, leading, needed),
         wanted,
         units_of({str(row["workload"]) for _, row in placed}),
         values.weights is not None,
         tuple(abilities),
+        needed,
     )
+    first = next(sweep for sweep, row in leading if names.of(sweep, row) == ranking.leaders[0])
+    return _with_next(made, cases, leading, first)
+
+
+def _seeds_for(wanted: int | None, cases: Sequence[Case], tasks: int) -> int | None:
+    """Return how many seeds give the wanted tasks, if as many of them do as did here."""
+    seeds = len({case.task.rpartition("/")[2] for case in cases})
+    return None if wanted is None else -(-wanted * seeds // tasks)
+
+
+def _with_next(made: Choice, cases: Sequence[Case], leading: Placed, first: SweepFolder) -> Choice:
+    """Return a choice with what its next run takes and where its first candidate is."""
+    seconds = None if made.seeds is None else seconds_of(leading, made.seeds)
+    return replace(made, given=len({case.task for case in cases}), seconds=seconds, folder=first.folder)
+
+
+def _nothing_to_choose(by: str, only: str, measure: str) -> str:
+    lacks = f" that has a figure for {measure}" if measure else ""
+    return f"there is nothing to choose between: {by} has one value, {only}{lacks}; give another --by or more folders"
+
+
+def _left_out(absent: Sequence[str], measure: str) -> Iterator[str]:
+    if absent:
+        have = "has" if len(absent) == 1 else "have"
+        yield f"{listed(absent)} {have} no figure for {measure} and {'is' if len(absent) == 1 else 'are'} left out"
 
 
 def choose_folders(
@@ -166,12 +202,16 @@ def choose_folders(
             raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give folders of `lacuna run`")
     with records_of(*folders, plugins=plugins):
         sweeps = [read_sweep(folder, plugins=plugins) for folder in dict.fromkeys(folders)]
-        return choose(sweeps, by, measure, abilities), sweeps
+        found = choose(sweeps, by, measure, abilities)
+    twice = listed([str(one) for one, n in Counter(folders).items() if n > 1])
+    told = (*found.warnings, *([f"{twice} was given more than once and counts once"] if twice else []))
+    return replace(found, warnings=told), sweeps
 
 
 def choice_in(sweep: SweepFolder) -> Choice | None:
     """Return the ranking of the memory systems of a sweep; None if it has fewer than two with tasks in common."""
-    if len({(row["memory"], _settings(row)) for row in sweep.rows if row["scored"] and row["memory"] is not None}) < 2:
+    scored = [row for row in sweep.rows if row["scored"] and row["memory"] is not None]
+    if len({(row["memory"], settings_of(row)) for row in scored}) < 2:
         return None
     try:
         return choose([sweep], "memory")
@@ -179,89 +219,14 @@ def choice_in(sweep: SweepFolder) -> Choice | None:
         return None
 
 
-def _default_axis(placed: Sequence[tuple[SweepFolder, Row]]) -> str:
-    varying = [name for name, of in AXES.items() if len({of(row) for _, row in placed}) > 1]
-    preferred = [name for name in _PREFERRED if name in varying]
-    return (preferred or varying or [FOLDER])[0]
-
-
-class _Names:
-    """Names the candidate of a cell; settings of a memory are added where one memory has several."""
-
-    def __init__(self, placed: Sequence[tuple[SweepFolder, Row]], by: str) -> None:
-        self._by = by
-        settings: dict[str, set[str]] = {}
-        for sweep, row in placed:
-            settings.setdefault(self._plain(sweep, row), set()).add(_settings(row))
-        self._several = {name for name, found in settings.items() if by == "memory" and len(found) > 1}
-        self.all = tuple(dict.fromkeys(self.of(sweep, row) for sweep, row in placed))
-
-    def of(self, sweep: SweepFolder, row: Row) -> str:
-        name = self._plain(sweep, row)
-        return f"{name} ({_settings(row) or 'default'})" if name in self._several else name
-
-    def _plain(self, sweep: SweepFolder, row: Row) -> str:
-        return str(sweep.folder) if self._by == FOLDER else str(AXES[self._by](row))
-
-
-def _settings(row: Row) -> str:
-    """Return the profile of a memory and its other settings."""
-    settings = dict(row.get("memory_settings") or {})
-    profile = ((row.get("memory_system") or {}).get("profile") or {}).get("name") or settings.get("profile")
-    for name in ("profile", "timeout_seconds"):  # how long a call may take changes no result
-        settings.pop(name, None)
-    own = [f"{name}={value}" for name, value in sorted(settings.items())]
-    return ", ".join([*filter(None, [profile]), *own])
-
-
-def _confounded(placed: Sequence[tuple[SweepFolder, Row]], names: _Names, by: str) -> tuple[str, ...]:
-    """Return the other axes on which every candidate has one value, and not all the same."""
-    found = []
-    for name, of in AXES.items():
-        values: dict[str, set[Any]] = {}
-        for sweep, row in placed:
-            values.setdefault(names.of(sweep, row), set()).add(of(row))
-        apart = len({value for one in values.values() for value in one}) > 1
-        if name != by and apart and all(len(one) == 1 for one in values.values()):
-            found.append(name)
-    return tuple(found)
-
-
-def _cases(
-    placed: Sequence[tuple[SweepFolder, Row]], names: _Names, by: str, confounded: Sequence[str], measure: str
-) -> tuple[list[Case], dict[str, list[list[RunFacts]]], int]:
-    """Return the cases that all candidates share, their runs in the same order, and how many cases are left out."""
-    axes = [name for name in AXES if name != by and name not in confounded]
-    runs = {id(sweep): sweep.by_cell() for sweep, _ in placed}
-    table: dict[tuple[Any, ...], tuple[Case, dict[str, list[RunFacts]]]] = {}
-    for sweep, row in placed:
-        place = {name: AXES[name](row) for name in axes}
-        for run in runs[id(sweep)].get(row["cell"], ()):
-            if FIGURES[measure](run) is None:
-                continue
-            task = f"{run.fingerprint}/{run.seed}"
-            _, own = table.setdefault((task, *place.values()), (Case(task, place), {}))
-            own.setdefault(names.of(sweep, row), []).append(run)
-    shared = [(case, own) for case, own in table.values() if len(own) == len(names.all)]
-    found = {name: [own[name] for _, own in shared] for name in names.all}
-    return [case for case, _ in shared], found, len(table) - len(shared)
-
-
 def _mean(of: Callable[[RunFacts], float | None], runs: Sequence[RunFacts]) -> float:
     return fmean(value for run in runs if (value := of(run)) is not None)
 
 
-def _nothing_shared(placed: Sequence[tuple[SweepFolder, Row]], names: _Names, measure: str) -> str:
+def _nothing_shared(placed: Placed, names: Names, measure: str) -> str:
     """Return why no case has a value of every candidate: some have none at all, or none is shared."""
-    runs: dict[str, list[RunFacts]] = {name: [] for name in names.all}
-    for sweep, row in placed:
-        runs[names.of(sweep, row)] += [run for run in sweep.runs if run.cell == row["cell"]]
-
-    def lacking(key: str) -> list[str]:
-        return [name for name, own in runs.items() if all(FIGURES[key](run) is None for run in own)]
-
-    if without := lacking(measure):
-        label, able = measure_of(measure).label, [key for key in rankable() if not lacking(key)]
+    if without := without_figure(placed, names, measure):
+        label, able = measure_of(measure).label, [key for key in rankable() if not without_figure(placed, names, key)]
         return f"the runs of {listed(without)} have no figure for {measure} ({label}); rank by {listed(able, 12)}"
     units = units_of({str(row["workload"]) for _, row in placed})
     return f"no {units.task} was given to all of {listed(names.all)}; run them with the same seeds, {units.task}s and h"
@@ -303,7 +268,11 @@ def _check_abilities(declared: Measure, abilities: Sequence[str], known: Sequenc
     for name in abilities:
         if name not in known:
             raise UnknownNameError("ability", name, known)
-    return replace(declared, label=f"{declared.label} on {listed(list(abilities))}")
+    if set(abilities) == {INSTRUCTION}:
+        told = "checks of standing instructions that the answers followed"
+        return replace(declared, label="instructions followed", meaning=told, of=CHECKS)
+    both = f"questions asked and {CHECKS}" if INSTRUCTION in abilities else declared.of
+    return replace(declared, label=f"{declared.label} on {listed(list(abilities))}", of=both)
 
 
 def _parts(values: CaseValues, measure: Measure) -> dict[str, dict[str, Ranking]]:
@@ -346,7 +315,7 @@ def details_of(runs: Sequence[RunFacts]) -> dict[str, float | None]:
 
 def _warnings(
     sweeps: Sequence[SweepFolder],
-    placed: Sequence[tuple[SweepFolder, Row]],
+    placed: Placed,
     left_out: int,
     confounded: Sequence[str],
     by: str,
@@ -355,14 +324,16 @@ def _warnings(
         if sweep.scored < sweep.planned:
             yield f"{sweep.name} is not finished: {sweep.scored:,} of {sweep.planned:,} runs are scored"
     if left_out:
-        yield f"{counted(left_out, 'case')} that not every candidate was given, or has no value for, are left out"
+        are = "is" if left_out == 1 else "are"
+        yield f"{counted(left_out, 'case')} that not every candidate was given, or has no value for, {are} left out"
     if confounded:
         yield f"the candidates also differ in {listed(list(confounded))}, so a difference may be due to that"
     panels = {row["panel"] for _, row in placed if row["memory"] is not None}
     if by == "memory" and (
         len(panels) > 1 or (panels == {"native"} and any(row["memory"] is None for _, row in placed))
     ):
-        yield "some candidates kept as much as they liked and others h records; `--panel strict` makes them compare"
+        remedy = "to compare them, run `eirkit lacuna run` with --panel strict"
+        yield f"some candidates kept as much as they liked and others h records; {remedy}"
     versions = sorted({sweep.manifest.eirkit for sweep in sweeps})
     if len(versions) > 1:
         yield f"the folders were made by different versions of eirkit: {listed(versions)}"
@@ -374,14 +345,16 @@ def _warnings(
 def _wanted_tasks(ranking: Ranking, values: CaseValues, measure: Measure, rankings: int) -> int | None:
     """Return on how many tasks a run of the leaders alone would tell the two first apart.
 
-    None if they are apart or it cannot be said. Fewer candidates make fewer pairs, which need fewer tasks.
+    None if they are apart or it cannot be said. Fewer candidates make fewer pairs, which need
+    fewer tasks, but an estimate below the tasks that did not suffice is no advice.
     """
     if ranking.tasks < FEWEST_CLUSTERS:
         return 2 * FEWEST_CLUSTERS
     if len(ranking.leaders) < 2:
         return None
     alone = values.take(range(len(values.cases)), ranking.leaders).rank(measure, rankings)
-    return alone.contrast(*ranking.leaders[:2]).wanted
+    wanted = alone.contrast(*ranking.leaders[:2]).wanted
+    return None if wanted is None else max(wanted, ranking.tasks)
 
 
 def rankable() -> list[str]:

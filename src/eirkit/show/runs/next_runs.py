@@ -17,30 +17,39 @@ from eirkit.tasks.workload import find_workload
 
 Row = Mapping[str, Any]
 MORE = "-more"  # added to the name of a folder
+LEADERS = "leaders"  # the folder of a run of what several folders hold
 MOST_NAMES = 1_000_000  # more than anybody keeps beside each other
 _MERGED = ("memory", "memory_options", "seeds")  # what grids may differ in and still be run as one
 
 
-def command_for(sweeps: Sequence[SweepFolder], rows: Sequence[Row], wanted: int | None, tasks: int) -> str:
+def command_for(sweeps: Sequence[SweepFolder], leading: Sequence[tuple[SweepFolder, Row]], seeds: int | None) -> str:
     """Return the command, or nothing if there is no single one.
 
     New seeds are used, because the leaders were chosen by the results of the old ones.
 
     Args:
-        rows: the cells of the leaders.
-        wanted: how many tasks would tell them apart; None if that is unknown.
-        tasks: how many they were compared on.
+        leading: the cells of the leaders, each with its sweep.
+        seeds: how many would tell them apart; None if that is unknown.
     """
-    grid = _merged(sweeps)
-    if grid is None or wanted is None or wanted > MOST_TASKS:
+    own = list({id(sweep): sweep for sweep, _ in leading}.values())
+    grid = _merged(own)
+    if grid is None or seeds is None or seeds > MOST_TASKS:
         return ""
     if not all(":" not in name and find_workload(name).endless for name in grid["workload"]):
         return ""
-    used = {seed for sweep in sweeps for seed in sweep.seeds}
-    first, count = max(used) + 1, -(-wanted * len(used) // tasks)
-    own = {**_restricted(grid, rows), "seeds": f"{first}:{first + count}"}
-    manifest = replace(sweeps[0].manifest, suite={**sweeps[0].manifest.suite, "grid": [own]})
-    return sweep_command(manifest, f"{sweeps[0].name}{MORE}")
+    first = max(seed for sweep in sweeps for seed in sweep.seeds) + 1
+    restricted = {**_restricted(grid, [row for _, row in leading]), "seeds": f"{first}:{first + seeds}"}
+    manifest = replace(own[0].manifest, suite={**own[0].manifest.suite, "grid": [restricted]})
+    return sweep_command(manifest, f"{own[0].name}{MORE}" if len(own) == 1 else LEADERS)
+
+
+def seconds_of(leading: Sequence[tuple[SweepFolder, Row]], seeds: int) -> float | None:
+    """Return how long the calls of the memories and models of the leaders would take; None if they took no time."""
+    runs = [run for sweep, row in leading for run in sweep.by_cell().get(row["cell"], ())]
+    timed = [run.memory or {} for run in runs]
+    taken = sum(one.get("write_seconds", 0.0) + one.get("search_seconds", 0.0) for one in timed)
+    taken += sum(run.usage.get("latency_seconds") or 0.0 for run in runs)
+    return taken * len(leading) * seeds / len(runs) if taken else None
 
 
 def _merged(sweeps: Sequence[SweepFolder]) -> dict[str, Any] | None:
@@ -77,6 +86,7 @@ def _restricted(grid: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
 
 def beside(command: str, folder: Path) -> str:
     """Return the command with a folder to write to that is beside another and does not exist yet."""
-    names = (folder.with_name(f"{folder.resolve().name}{MORE}{'' if n == 1 else f'-{n}'}") for n in count(1))
+    *words, name = shlex.split(command)
+    names = (folder.with_name(f"{name}{'' if n == 1 else f'-{n}'}") for n in count(1))
     free = next(path for path in islice(names, MOST_NAMES) if not path.exists())
-    return shlex.join([*shlex.split(command)[:-1], str(free)])
+    return shlex.join([*words, str(free)])

@@ -244,7 +244,8 @@ def explained(found: Sequence[TaskPossible]) -> Iterator[str]:
             reasons.setdefault(why, []).append(cell.label)
     for why, labels in list(reasons.items())[:MOST_REASONS]:
         told = list(dict.fromkeys(labels))
-        yield f"{listed(told, most=4)} {'is' if len(told) == 1 else 'are'} not judged: {why}."
+        names = listed(told, most=4) if len(told) <= 4 else f"{len(labels)} cells ({', '.join(told[:3])} and others)"
+        yield f"{names} {'is' if len(told) == 1 else 'are'} not judged: {why}."
 
 
 def possible_chart(one: TaskPossible) -> Chart:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from eirkit.findings.intervals import FEWEST_CLUSTERS
 from eirkit.findings.measures import MEMORY_MEASURES
 from eirkit.findings.ranking import MOST_TASKS, Lead, Ranking
+from eirkit.findings.statistics import ROUNDING
+from eirkit.findings.word_totals import INSTRUCTION
 from eirkit.measures import Measure
 from eirkit.show.comparison import measure_of
 from eirkit.show.document import Axis, Chart, Headline, Section, Series
-from eirkit.show.runs.choice import ABILITY, Choice
-from eirkit.show.table import Cell, Column, Table, counted, listed, number, points
+from eirkit.show.runs.choice import ABILITY, CHECKS, Choice
+from eirkit.show.table import Cell, Column, Table, counted, listed, number
 
 
 def answer_of(choice: Choice) -> tuple[str, ...]:
@@ -24,14 +27,31 @@ def answer_of(choice: Choice) -> tuple[str, ...]:
     said = _named(choice.measure)
     if ranking.tasks < FEWEST_CLUSTERS:
         figures = listed([f"{one.name} {value[one.name]}" for one in ranking.standings])
-        few = f"{counted(ranking.tasks, task)} are too few to rank; use {FEWEST_CLUSTERS} or more seeds"
-        return (f"{said[0].upper()}{said[1:]}: {figures}. {few[0].upper()}{few[1:]}.",)
+        return (f"{said[0].upper()}{said[1:]}: {figures}. {_too_few(choice)}", *_duration(choice))
     if not others:
         second = ranking.standings[1].name
         lead = _difference(choice.measure, ranking.contrast(best, second))
         return (f"{best} is best in {said}, {value[best]} {over}; it leads {second}, the next, by {lead}.",)
     names = listed([f"{name} ({value[name]})" for name in ranking.leaders])
     return (f"{names} cannot be told apart in {said} {over}{_surpassed(ranking)}.", *_separation(choice))
+
+
+def _too_few(choice: Choice) -> str:
+    """Return why nothing is ranked: too few tasks, or too few of them with such questions."""
+    tasks, task = choice.ranking.tasks, choice.units.task
+    if choice.given == tasks:
+        are = "is" if tasks == 1 else "are"
+        return f"{counted(tasks, task)} {are} too few to rank; use {FEWEST_CLUSTERS} or more seeds."
+    had = f"Of {counted(choice.given, task)}, {tasks:,} had such questions, too few to rank"
+    return f"{had}; {choice.seeds:,} seeds would give about {choice.wanted:,} that have." if choice.seeds else f"{had}."
+
+
+def _duration(choice: Choice) -> Iterator[str]:
+    """Yield how long the run that is proposed next would take."""
+    if choice.again and choice.seconds is not None:
+        minutes = round(choice.seconds / 60)
+        told = f"about {counted(minutes, 'minute')}" if minutes else "less than a minute"
+        yield f"At the pace of these runs, the calls of memories and models in the next would take {told}."
 
 
 def _surpassed(ranking: Ranking) -> str:
@@ -71,11 +91,20 @@ def _separation(choice: Choice) -> Iterator[str]:
         lead = _difference(choice.measure, contrast)
         alone = "" if len(ranking.leaders) == len(ranking.standings) else " in a run of the leaders alone"
         if contrast.constant:
-            shown = f"{told.removeprefix('about ')} {tasks} that all have this difference would show it{alone}"
+            exact = f"{told.removeprefix('about ')} {tasks}{_by_seeds(choice)}"
+            shown = f"{exact} that all have this difference would show it{alone}"
             yield f"{first} is ahead of {second} by {lead}, the same in every case; {shown}."
         else:
-            shown = f"{told} {tasks} would show such a difference{alone} with probability 0.8"
+            shown = f"{told} {tasks}{_by_seeds(choice)} would show such a difference{alone} with probability 0.8"
             yield f"{first} is ahead of {second} by {lead}; {shown}."
+        if not choice.again:
+            yield f"No single command runs them together on new {tasks}."
+        yield from _duration(choice)
+
+
+def _by_seeds(choice: Choice) -> str:
+    """Return how many seeds the wanted tasks take, where that is another number."""
+    return "" if choice.seeds == choice.wanted or choice.seeds is None else f" (of {choice.seeds:,} seeds)"
 
 
 def _named(measure: Measure) -> str:
@@ -83,17 +112,28 @@ def _named(measure: Measure) -> str:
 
 
 def _shown(measure: Measure, value: float) -> str:
-    return f"{value:.3f}" if measure.unit == "share" else number(value, 2)
+    unit = " ms" if measure.unit == "milliseconds" else ""
+    return f"{value:.3f}" if measure.unit == "share" else f"{number(value, 2)}{unit}"
 
 
-def _difference(measure: Measure, one: Lead) -> str:
-    def text(value: float) -> str:
-        return points(value) if measure.unit == "share" else f"{value:+,.2f}"
+def _amount(measure: Measure, value: float, sign: str = "") -> str:
+    """Return a difference, of shares in points, with as many digits as tell it from zero."""
+    shown, digits = (100 * value, 1) if measure.unit == "share" else (value, 2)
+    while digits < MOST_DIGITS and round(shown, digits) == 0 and abs(shown) > ROUNDING:
+        digits += 1
+    return f"{shown:{sign if round(shown, digits) else ''}z,.{digits}f}".replace("-", "−")
 
-    unit = " points" if measure.unit == "share" else ""
+
+def difference_text(measure: Measure, one: Lead, unit: str = "", sign: str = "") -> str:
+    """Return a difference with its interval."""
+    text = partial(_amount, measure, sign=sign)
     if one.low is None or one.high is None:
         return f"{text(one.difference)}{unit}"
     return f"{text(one.difference)}{unit} ({text(one.low)} to {text(one.high)})"
+
+
+def _difference(measure: Measure, one: Lead) -> str:
+    return difference_text(measure, one, {"share": " points", "milliseconds": " ms"}.get(measure.unit, ""), "+")
 
 
 _BESIDE = (  # what each candidate kept, took and cost
@@ -105,13 +145,14 @@ _BESIDE = (  # what each candidate kept, took and cost
         meaning="records needed from memory that were not returned",
         priority=2,
     ),
-    Column.of(MEMORY_MEASURES["search_ms"], priority=3),
+    Column.of(MEMORY_MEASURES["model_calls"], digits=1, priority=3),
     Column("size", "bits, needed", figures=True, meaning="bits held at the peak, and needed by any memory", priority=4),
+    Column.of(MEMORY_MEASURES["search_ms"], priority=5),
     replace(
         Column.of(MEMORY_MEASURES["bytes"], priority=5),
         meaning=f"{MEMORY_MEASURES['bytes'].meaning}, mean over runs",
+        measure="",  # its definition says how a table of cells pools it
     ),
-    Column.of(MEMORY_MEASURES["model_calls"], digits=1, priority=5),
     Column.of(measure_of("memory_cost_usd"), priority=6),
     Column.of(measure_of("cost_usd"), priority=6),
 )
@@ -147,7 +188,10 @@ def ranking_table(choice: Choice) -> Table:
 def _value_column(choice: Choice) -> Column:
     """Return the column of the measure, which says what it is the mean of."""
     column, units = replace(Column.of(choice.measure, percent=False), key="value"), choice.units
-    return replace(column, whole=f"{units.step}s asked, all {units.task}s together") if choice.pooled else column
+    if not choice.pooled:
+        return column
+    asked = choice.measure.of if INSTRUCTION in choice.abilities else f"{units.step}s asked"
+    return replace(column, whole=f"{asked}, all {units.task}s together", measure="")
 
 
 def _size(found: Mapping[str, float | None]) -> str | None:
@@ -156,14 +200,7 @@ def _size(found: Mapping[str, float | None]) -> str | None:
 
 
 def _behind(measure: Measure, one: Lead, task: str) -> str:
-    def text(value: float) -> str:
-        return (f"{100 * value:.1f}" if measure.unit == "share" else f"{value:,.2f}").replace("-", "−")
-
-    if one.equal:
-        return f"same in every {task}"
-    if one.low is None or one.high is None:
-        return text(one.difference)
-    return f"{text(one.difference)} ({text(one.low)} to {text(one.high)})"
+    return f"same in every {task}" if one.equal else difference_text(measure, one)
 
 
 def parts_table(choice: Choice) -> Table | None:
@@ -173,6 +210,7 @@ def parts_table(choice: Choice) -> Table | None:
             "axis": f"{axis} = {value}" if axis not in ("workload", "model", "memory", ABILITY) else value,
             "best": _best(ranking),
             "value": ranking.standings[0].value,
+            "values": _range(ranking),
             "tasks": ranking.tasks,
         }
         for axis, of in choice.parts.items()
@@ -183,10 +221,20 @@ def parts_table(choice: Choice) -> Table | None:
     columns = (
         Column("axis", "where", role="name"),
         Column("best", "best, or not told apart from the best", role="text"),
-        Column("value", f"{measure_of(choice.measure.id).label} of the first"),
+        Column("values", f"their {measure_of(choice.measure.id).label}", figures=True, raw="value"),
         Column("tasks", "tasks"),
     )
-    return Table("best-by-setting", "Best by setting", columns, tuple(lines)).reworded(choice.units.tell)
+    title = "Best by ability" if set(choice.parts) == {ABILITY} else "Best by setting"
+    note = f"{INSTRUCTION}: followed, of {CHECKS}" if INSTRUCTION in choice.parts.get(ABILITY, ()) else ""
+    return Table("best-by-setting", title, columns, tuple(lines), note).reworded(choice.units.tell)
+
+
+def _range(ranking: Ranking) -> str:
+    """Return the highest and the lowest value of those that are named as best."""
+    named = ranking.leaders if ranking.tasks >= FEWEST_CLUSTERS else ()
+    values = [one.value for one in ranking.standings if one.name in named] or [ranking.standings[0].value]
+    first, last = f"{values[0]:.3f}", f"{values[-1]:.3f}"
+    return first if first == last else f"{first} to {last}"
 
 
 def _best(ranking: Ranking) -> str:
@@ -197,6 +245,7 @@ def _best(ranking: Ranking) -> str:
 
 
 MOST_PAIRS = 6  # named in a sentence
+MOST_DIGITS = 4  # of a difference that is nearly zero
 _MONEY, _TIME = "money", "mean search time"
 
 
@@ -219,6 +268,8 @@ def _cheapest(choice: Choice) -> Iterator[str]:
 
     The others are left out: what returns nothing is cheap, but nobody would choose it. Who does not say is named.
     """
+    if choice.ranking.tasks < FEWEST_CLUSTERS:
+        return
     leaders, costs, parts = choice.ranking.leaders, tuple(_costs(choice)), []
     alone = len(leaders) == 1
     for least, what, form, values in costs:
@@ -231,7 +282,8 @@ def _cheapest(choice: Choice) -> Iterator[str]:
             parts.append(f"{what} {lowest}" if alone else f"{least} {what}, {listed(first)} ({lowest}){unknown}")
     if parts:
         head = f"Cost of {leaders[0]}, which alone leads" if alone else f"Cheapest of {listed(leaders)}, not told apart"
-        unpaid = "" if any(what == _MONEY for _, what, _, _ in costs) else "; no model was paid for"
+        paid = any(what == _MONEY for _, what, _, _ in costs)
+        unpaid = "" if paid else "; the models cost nothing (scripted, or without a price)"
         load = " Times depend on the load of the machine." if any(_TIME in part for part in parts) else ""
         yield f"{head}: {'; '.join(parts)}{unpaid}.{load}"
 
@@ -255,6 +307,8 @@ def ranking_chart(choice: Choice) -> Chart:
     series = Series.of(
         choice.measure, "bars", tuple(one.name for one in standings), tuple(one.value for one in standings)
     )
+    if choice.pooled:
+        series = replace(series, measure="")  # its definition is the mean over runs
     told = listed([f"{one.name} {_shown(choice.measure, one.value)}" for one in standings])
     axis = Axis.of(choice.measure)
     return Chart(
