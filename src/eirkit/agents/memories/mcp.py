@@ -103,6 +103,7 @@ class Mcp(MemorySystem):
         node=("@modelcontextprotocol/server-memory",),
         endpoint=("model",),
     )
+    _servers: ClassVar[set[int]] = set()  # of all memories of this process
     profiles: ClassVar[Mapping[str, Profile]] = {
         AS_DOCUMENTED: Profile(
             "a model with the server's tools keeps what it finds worth keeping, and looks it up",
@@ -128,6 +129,7 @@ class Mcp(MemorySystem):
         self._directory = StoreDirectory("mcp")
         self._client: McpClient | None = None
         self._before: frozenset[int] = frozenset()  # children of this process that are not the server's
+        self._own: frozenset[int] = frozenset()  # the server
         self._written: set[str] = set()
         self._scope = ""
 
@@ -249,15 +251,19 @@ class Mcp(MemorySystem):
             name = Path(missing[0]).relative_to(places["node_modules"])
             raise StoreError(f"{name} is not installed; run eirkit doctor --install mcp, with npm on the path")
         variables = {name: _fill(value, places) for name, value in (self._described.variables or {}).items()}
-        self._before = frozenset(children())
+        self._before, self._own = frozenset(children()), frozenset()
         self._client = McpClient(command, {**inherited_variables(os.environ), **variables}, self._described.url)
         await self._client.open()
+        self._own = frozenset(children()) - self._before
+        Mcp._servers |= self._own
 
     async def _disconnect(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
-            kill_children(spared=self._before)  # a server may ignore signals, fork or become a daemon
+            Mcp._servers -= self._own
+            # A server may ignore signals, fork or become a daemon; those of other memories go on.
+            kill_children(spared=self._before | Mcp._servers)
 
     async def _call(self, tool: tuple[str, Mapping[str, Any]], **values: Any) -> list[str]:
         name, template = tool
