@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from eirkit.agents.languages import REPLACES, STEP, stated_elsewhere
 from eirkit.agents.wording import plain_digits
 from eirkit.tasks.task import Payload
 
@@ -24,10 +23,11 @@ _WORDED_BACK = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 LONGEST_ANSWER = 65_536  # characters that are read, from the end
-_FAR = 400  # characters back to which a condition is looked for
+_FAR = 400  # characters back to which a sentence or its condition may begin; bounds the time of a long reply
+_STEP = r"schritt|étape|etapa|paso|passo|stap|шаг\w?|步骤|ステップ|단계"
 _OWN, _OTHER = "\ue000", "\ue001"  # stand for labels, so that their digits are not taken for values
 _LABEL = re.compile(
-    rf"(?:\b(?:A_?\{{?|step[ _]?#?)|(?:{STEP}) ?|第 ?)0*([0-9]{{1,6}})\}}?(?![0-9])", re.ASCII | re.IGNORECASE
+    rf"(?:\b(?:A_?\{{?|step[ _]?#?)|(?:{_STEP}) ?|第 ?)0*([0-9]{{1,6}})\}}?(?![0-9])", re.ASCII | re.IGNORECASE
 )
 _FENCE = re.compile(r"```[a-z]*\n?|\\[\[\]()]|\\(?:text(?:bf)?|math(?:bf|rm))\b|[*`$]", re.ASCII | re.IGNORECASE)
 _TAG = re.compile(r"<(/?)(?:final_?)?answer>", re.ASCII | re.IGNORECASE)
@@ -116,6 +116,40 @@ MARK = re.compile(r"(?<=[0-9])[_'\u2019\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))"
 _NUMBER = re.compile(r"[0-9]+")
 _STEP_KEYS = ("t", "step", "id", "label")
 _VALUE_KEYS = ("answer", "final_answer", "value", "values", "v", "result")
+# In other languages than English (`La réponse est 42`, `答案是 42`) only the plainest sentence is read: a word for the
+# answer, at most a few words, a word for "is", the value, and the end of the sentence.
+_NOUN = (
+    r"(?:\b(?:r[ée]ponse|r[ée]sultat|antwort|ergebnis|l[öo]sung|respuesta|resultado|resposta|risposta|risultato"
+    r"|antwoord|svaret?|odpowied[źz]|wynik|cevap|ответ|результат|відповідь|jawaban)\b"
+    r"|答案|结果|結果|答え|回答|정답|답|الجواب|الإجابة|उत्तर)"
+)
+_IS = r"(?:\b(?:est|ist|lautet|es|é|è|is|er|är|to|adalah|هو|هي)\b|[:=—是为為は은는])"
+_SO = r"(?:(?:donc|also|somit|daher|entonces|pues|quindi|portanto|dus) )?"
+_STATED_ELSEWHERE = re.compile(
+    rf"{_NOUN}([^\n.。!?;:=0-9{_OTHER}]{{0,30}}?){_IS}[ \t]*{_SO}([0-9][0-9,]*+)"
+    r"(?:です|である|だ|입니다|이다| है)?(?=[ \t]*(?:[.!。।](?![0-9])|\(|\n|\Z))",
+    re.IGNORECASE,
+)
+_DOUBT_ELSEWHERE = re.compile(
+    r"\b(?:pas|nicht|kein\w*|no|não|nao|non|niet|inte|ikke|nie|не|"  # not
+    r"si|wenn|falls|sofern|angenommen|se|caso|als|indien|если|jeśli|eğer|suppos\w*|"  # if
+    r"ou|oder|of|или|albo|"  # or
+    r"peut-être|vielleicht|möglicherweise|quizás?|tal vez|talvez|forse|misschien|возможно|может|"  # perhaps
+    r"précédente?|derni[eè]re?|letzte\w*|vor(?:her)?ig\w*|anterior|[uú]ltim[ao]|precedente|прошл\w*|предыдущ\w*|"
+    r"falsch\w*|mauvaise?|incorrect[ao]?e?|errad[ao]|errat[ao]|sbagliat[ao]|vorläufig\w*|interm[ée]di\w*|parcial|partiel\w*|"
+    r"exemple|beispiel\w*|ejemplo|exemplo|esempio|пример\w*)\b"
+    r"|[不没若错非]|如果|假设|假如|可能|也许|或|上一|前|中间|例|もし|なら|れば|ない|たぶん|만약|아니|아마|이전|إذا|ليس|यदि|अगर|नहीं",
+    re.IGNORECASE,
+)
+_HEADED_ELSEWHERE = re.compile(rf"[\s>#-]*{_OTHER}\s*[:,：，-]")
+# How a sentence begins that takes an answer back, up to the value in its place.
+_REPLACES = re.compile(
+    r"(?:^|[.!?;,。]\s*+)(?:(?:(?:no|non|nein|nee|não|нет)\b(?= ?[,.:;!-])|不对|不對|错了|いや|違い|아니)"
+    r"[ ,.:;!-]*+(?:[^\W\d]++[ ,:'’-]*+){0,4}"
+    r"|(?:actually|wait|sorry|i mean)\b,? (?:no,? )?(?:(?:it|that)(?: is|['’]s) |the answer is )?)"
+    r"([0-9][0-9,]*+)(?=\s*+(?:[.!。](?![0-9])|\Z)|[^\S\n]*+\n)",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def find_answer(text: str, t: int, width: int, q: int) -> Payload | None:
@@ -134,7 +168,7 @@ def find_answer(text: str, t: int, width: int, q: int) -> Payload | None:
 
 def _again(text: str) -> re.Match[str] | None:
     """Return where a text first speaks of an answer before it."""
-    found = [one for pattern in (_TAKES_BACK, _WITHDRAWS, _THINKS_AGAIN, REPLACES) if (one := pattern.search(text))]
+    found = [one for pattern in (_TAKES_BACK, _WITHDRAWS, _THINKS_AGAIN, _REPLACES) if (one := pattern.search(text))]
     return min(found, key=lambda one: one.start(), default=None)
 
 
@@ -146,7 +180,7 @@ def _find_stated(text: str, t: int, width: int) -> Payload | None:
         lambda: _in_line(plain, t, width),
         lambda: _stated(_OWN_RECORD, masked, width),
         lambda: _stated(_STATED, masked, width),
-        lambda: (values_in(digits, width) for digits in stated_elsewhere(masked, _OTHER)),
+        lambda: (values_in(digits, width) for digits in _stated_elsewhere(masked)),
         lambda: _alone(masked, width),
         lambda: _in_a_sentence(masked, width),
     )
@@ -169,7 +203,7 @@ def is_taken_back(rest: str, t: int, values: Payload, q: int) -> bool:
 
     if _TAKES_BACK.search(plain) and has_others(_LABEL.sub("", plain)):
         return True
-    if any(has_others(one) for one in REPLACES.findall(masked)):
+    if any(has_others(one) for one in _REPLACES.findall(masked)):
         return True
     own = "\n".join([line for line in masked.split("\n") if _OTHER not in line])  # what is said of no other step
     kinds = [_in_line(plain, t, width), _in_json(plain, t, width), _in_box(own, width)]
@@ -317,3 +351,15 @@ def read_worded_answer(reply: str) -> str | None:
 def without_marker(reply: str) -> str:
     """Return a reply without the words that mark its answer, so that it begins and ends with what was said."""
     return _WORDED.sub(lambda found: found[1], reply).strip()
+
+
+def _stated_elsewhere(masked: str) -> Iterator[str]:
+    """Yield the digits of each value that a text states in another language."""
+    for found in _STATED_ELSEWHERE.finditer(masked):
+        far = max(0, found.start() - _FAR)
+        start = max(masked.rfind(end, far, found.start()) for end in ("\n", ". ", "。", "!", "?")) + 1
+        said = masked[max(start, far) : found.start(2)]
+        before = said[: found.start() - max(start, far)]
+        is_headed = _HEADED_ELSEWHERE.match(before) is not None
+        if not _DOUBT_ELSEWHERE.search(said) and not is_headed and _OTHER not in before[-4:]:
+            yield found.group(2)
