@@ -14,7 +14,7 @@ from tests.processes import completed
 
 pytestmark = pytest.mark.check
 
-MOST_NAMES = 22
+MOST_NAMES = 30
 HEAVY = {"click", "rich", "numba", "torch", "matplotlib", "pandas", "pytest"}
 ROOT = Path(__file__).parents[1]
 
