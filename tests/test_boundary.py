@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.driver import call_with_timeout
+from eirkit.agents.memory_calls import call_with_timeout
 from eirkit.agents.model import ModelOptions, Reply, Request
 from eirkit.agents.models.reference import make_reference
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))  # the server is that of the tests
 from tests.faults.money import HERE, MEMORY, SERVER  # noqa: E402
 from tests.lacuna.servers import Answer, ModelServer, Received, as_json, document, fails  # noqa: E402
 
-from eirkit.agents.driver import wait_for  # noqa: E402
+from eirkit.agents.memory_calls import wait_for  # noqa: E402
 from eirkit.agents.model import Message, ModelOptions, Request, Tool  # noqa: E402
 from eirkit.agents.models.reference import make_reference  # noqa: E402
 from eirkit.agents.serving.prices import add_up  # noqa: E402

@@ -175,6 +175,10 @@ class Registry(Generic[T]):
         """True if a plug-in of this name is built in or loaded; installed packages are not searched."""
         return name in self._known or name in self._built_in()
 
+    def home(self, name: str) -> str | None:
+        """Return the module that defines a built-in plug-in; None for others."""
+        return self._built_in().get(name)
+
     def names(self) -> list[str]:
         """All names, sorted; no plug-in is loaded."""
         return sorted({*self._built_in(), *self._known, *(point.name for point in _entry_points(group=self.group))})

@@ -11,8 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from eirkit.agents.driver import wait_for
 from eirkit.agents.memory import MemorySystem, memories
+from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.stores.memory_factory import make_memory
 from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import UsageError

@@ -16,7 +16,7 @@ from typing import Any
 
 from eirkit.agents.answers import read_worded_answer
 from eirkit.agents.conversing import PASSAGE, PASSAGE_END, SO_FAR, TOLD
-from eirkit.agents.driver import wait_for
+from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.model import Message, ModelOptions, Request
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.tasks.words.language import load_language

@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
 
-from eirkit.agents.driver import call_with_timeout, consult
+from eirkit.agents.driver import consult
 from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemoryCall, MemorySystem, signature_of
+from eirkit.agents.memory_calls import call_with_timeout
 from eirkit.agents.telemetry import Consultation
 from eirkit.errors import PluginError, StoreError, describe
 from eirkit.runs.attempt import failure_kind

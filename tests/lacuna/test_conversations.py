@@ -12,9 +12,10 @@ import pytest
 
 from eirkit.agents.answers import read_worded_answer, without_marker
 from eirkit.agents.conversing import ConversationSession
-from eirkit.agents.driver import drive, wait_for
+from eirkit.agents.driver import drive
 from eirkit.agents.memories.in_process import Bm25
 from eirkit.agents.memory import memories
+from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.model import Message, ModelOptions
 from eirkit.agents.models.reader import make_reader
 from eirkit.cli import main

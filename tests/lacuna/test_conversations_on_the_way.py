@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from eirkit.agents.conversing import SUMMARY_PROMPTS, SUMMARY_RULES, shown_context
-from eirkit.agents.driver import drive, wait_for
+from eirkit.agents.driver import drive
+from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.model import ModelOptions, Reply
 from eirkit.agents.models.reader import make_reader
 from eirkit.agents.telemetry import Trace

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from eirkit.agents.conditions import Cache
 from eirkit.agents.driver import drive
 from eirkit.agents.managed import ManagedSession
-from eirkit.agents.model import RAISED_TOKENS, USUAL_TOKENS, ModelOptions, Reply, read_finish
-from eirkit.agents.protocol import Answer, Done, Fault, read_answers, read_reply, set_aside
+from eirkit.agents.model import RAISED_TOKENS, USUAL_TOKENS, ModelOptions, Reply, read_finish, set_aside
+from eirkit.agents.protocol import Answer, Done, Fault, read_answers, read_reply
 from eirkit.agents.serving.metered import make_metered
 from eirkit.agents.session import ControlledSession
 from eirkit.agents.telemetry import event_records

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.driver import drive, wait_for
+from eirkit.agents.driver import drive
 from eirkit.agents.memories.in_process import Bm25
 from eirkit.agents.memory import MemorySystem
+from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.model import Message, ModelOptions
 from eirkit.agents.models.reader import Quoter
 from eirkit.cli import main

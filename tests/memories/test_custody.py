@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.agents.driver import call_with_timeout
 from eirkit.agents.memory import Item
+from eirkit.agents.memory_calls import call_with_timeout
 from eirkit.agents.stores.child_process import ProcessMemory, variables_without_secrets
 from eirkit.agents.stores.memory_adapter import adapt
 from eirkit.errors import PluginError, StoreError

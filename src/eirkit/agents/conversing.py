@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from eirkit.agents.answers import read_worded_answer
 from eirkit.agents.conditions import COMPACTION, MEMORY, TRUNCATED, WHOLE
 from eirkit.agents.memory import MemoryCall, MemoryResult
-from eirkit.agents.model import Message, Reply, Request, ServerCompaction
-from eirkit.agents.protocol import set_aside, silence, spoken_part
+from eirkit.agents.model import Message, Reply, Request, ServerCompaction, set_aside
+from eirkit.agents.protocol import silence, spoken_part
 from eirkit.agents.session import Decision, Session
 from eirkit.tasks.conversations import spell
 from eirkit.tasks.task import Payload

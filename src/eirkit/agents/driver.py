@@ -6,14 +6,8 @@ that were never stored from records that were stored and not found.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from functools import partial
+from collections.abc import Callable, Mapping
 from time import perf_counter
-from types import CoroutineType
-from typing import Any, TypeVar, cast
 
 from eirkit.agents.memory import (
     LONGEST_PASSAGE,
@@ -22,21 +16,17 @@ from eirkit.agents.memory import (
     MemoryCall,
     MemoryResult,
     MemorySystem,
-    MemoryUsage,
-    MemoryWrapper,
 )
+from eirkit.agents.memory_calls import call_with_timeout, label_of, read_stored, usage_of
 from eirkit.agents.memory_times import CALL_SECONDS
-from eirkit.agents.memory_values import check_contents, check_passages, check_read, check_usage, start_call
+from eirkit.agents.memory_values import check_contents, check_passages
 from eirkit.agents.model import Model, attribute_to
 from eirkit.agents.session import Session
 from eirkit.agents.telemetry import Consultation, Exchange, Trace
 from eirkit.agents.wording import recognise
-from eirkit.errors import InfrastructureError, StoreError
-from eirkit.registry import attribute
+from eirkit.errors import InfrastructureError
 from eirkit.tasks.task import Payload
 from eirkit.validity import cut_passage
-
-T = TypeVar("T")
 
 
 async def consult(
@@ -118,70 +108,6 @@ async def _converse(
     return Consultation(t, call, passages, took, sum(map(len, texts)))
 
 
-async def call_with_timeout(seconds: float, verb: str, method: Callable[..., Awaitable[T]], *arguments: object) -> T:
-    """Call a method of a memory system with a time limit and return its result.
-
-    Raises:
-        StoreError: it takes too long, has the wrong signature, or is not awaitable.
-        PluginError: it raises an error.
-    """
-    try:
-        work = start_call(verb, method, arguments)
-        if isinstance(work, CoroutineType):
-            try:
-                work = _Begun(work, work.send(None))
-            except StopIteration as done:
-                return cast(T, done.value)  # it finished without waiting, so no timer is needed
-        elif not isinstance(work, Awaitable):
-            raise StoreError(f"the memory system's {verb} is not async; write it as `async def {verb}`")
-        async with asyncio.timeout(seconds):
-            return await work
-    except TimeoutError as error:
-        raise StoreError(
-            f"the memory system did not finish {verb} within {seconds:g} s; raise timeout_seconds"
-        ) from error
-    except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
-        owner = getattr(method, "__self__", method)
-        name = owner.wrapped_name if isinstance(owner, MemoryWrapper) else type(owner).__name__
-        attribute("memory", name, verb, error)
-
-
-async def usage_of(memory: MemorySystem, seconds: float) -> MemoryUsage:
-    """Return the usage that a memory system reports; all fields are unknown if it returns None."""
-    return check_usage(await call_with_timeout(seconds, "usage", memory.usage))
-
-
-class _Begun(Awaitable[T]):
-    """The rest of a coroutine that has been started and is waiting for the first time."""
-
-    def __init__(self, work: Coroutine[Any, Any, T], waits_for: Any) -> None:
-        self.work, self.waits_for = work, waits_for
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        waits_for = self.waits_for
-        while True:
-            try:
-                sent = yield waits_for
-            except BaseException as error:  # noqa: BLE001 - passed into the coroutine, cancellation included
-                resume = partial(self.work.throw, error)
-            else:
-                resume = partial(self.work.send, sent)
-            try:
-                waits_for = resume()
-            except StopIteration as done:
-                return cast(T, done.value)
-
-
-def label_of(step: int) -> str:
-    """Return the label of a step as memory systems see it, without padding."""
-    return f"A_{step}"
-
-
-async def read_stored(memory: MemorySystem, label: str, seconds: float) -> str | None:
-    """Return what a memory system stores under a label; raise StoreError if it is neither a string nor None."""
-    return check_read(await call_with_timeout(seconds, "read", memory.read, label))
-
-
 async def _holds(memory: MemorySystem, step: int, values: Payload, seconds: float) -> bool:
     """True if the store has a record: under its own label its value alone is enough."""
     text = await read_stored(memory, label_of(step), seconds)
@@ -232,24 +158,3 @@ async def drive(
         log.extend(session.drain())
     trace.ending = session.ending
     return trace
-
-
-def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, even if an event loop is already running, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(_attended(work))
-    with ThreadPoolExecutor(1) as elsewhere:
-        return elsewhere.submit(copy_context().run, asyncio.run, _attended(work)).result()
-
-
-async def _attended(work: Coroutine[Any, Any, T]) -> T:
-    asyncio.get_running_loop().set_exception_handler(_report)
-    return await work
-
-
-def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Report what a callback raised, except that a result came for a call that an interrupt had just cancelled."""
-    if not isinstance(context.get("exception"), asyncio.InvalidStateError):
-        loop.default_exception_handler(context)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from eirkit.agents.conditions import Condition, ManagedOptions, RefusedAction
 from eirkit.agents.current_step import CurrentStep, RecoveryAllowance
 from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, MemoryResult
-from eirkit.agents.model import Message, Reply, Request
+from eirkit.agents.model import Message, Reply, Request, set_aside
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.protocol import (
     SILENCE,
@@ -27,7 +27,6 @@ from eirkit.agents.protocol import (
     as_text,
     printable,
     read_reply,
-    set_aside,
     silence,
     tools,
 )

@@ -7,6 +7,7 @@ only; it has no access to tasks, answers and telemetry.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
@@ -329,3 +330,34 @@ def read_reply_record(record: Mapping[str, Any]) -> Reply:
         max_tokens=int(record.get("max_tokens", 0)),
         carried=tuple(dict(item) for item in record.get("carried", ())),
     )
+
+
+# Tags around what a model thinks aloud; those that servers and chat templates are known to leave in the content.
+_TAG = re.compile(
+    r"(?P<closing></(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|\[/THINK\]|\u25c1/think\u25b7"
+    r"|<\|channel\|>final<\|message\|>)"
+    r"|<(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|\[THINK\]|\u25c1think\u25b7"
+    r"|<\|channel\|>(?:analysis|commentary)<\|message\|>",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def set_aside(text: str) -> tuple[str, str]:
+    """Return a reply without what the model thought aloud, and that.
+
+    A tag that is never closed reaches to the end. What stands before a closing tag without an opening one is thought
+    too: some chat templates put the opening tag into the prompt.
+    """
+    spoken: list[str] = []
+    thought: list[str] = []
+    thinking, at = False, 0
+    for tag in _TAG.finditer(text):
+        (thought if thinking else spoken).append(text[at : tag.start()])
+        at = tag.end()
+        closing = tag.group("closing") is not None
+        if closing and not thinking:
+            thought.extend(spoken)
+            spoken = []
+        thinking = not closing
+    (thought if thinking else spoken).append(text[at:])
+    return "".join(spoken), "".join(thought)

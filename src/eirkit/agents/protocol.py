@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any
 
 from eirkit.agents.answers import MARK, readings
-from eirkit.agents.model import FILTER, LENGTH, REFUSAL, Reply, Tool, ToolCall
+from eirkit.agents.model import FILTER, LENGTH, REFUSAL, Reply, Tool, ToolCall, set_aside
 from eirkit.agents.wording import plain_digits
 from eirkit.facts import fact
 from eirkit.tasks.task import Payload
@@ -127,14 +127,6 @@ _ANSWER = re.compile(
 _MARKUP = re.compile(r"\\boxed ?\{|[\"'$*`{}\u201c\u201d]|(?<=[0-9])_(?=[0-9]{3})|(?<=[0-9])\.0{1,2}(?![0-9])")
 _REMARK = re.compile(r" (?:#|//|because\b|since\b).*", re.IGNORECASE)  # after an answer, on its line
 _DECORATION = " \t:*`_"
-# Tags around what a model thinks aloud; those that servers and chat templates are known to leave in the content.
-_TAG = re.compile(
-    r"(?P<closing></(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|\[/THINK\]|\u25c1/think\u25b7"
-    r"|<\|channel\|>final<\|message\|>)"
-    r"|<(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|\[THINK\]|\u25c1think\u25b7"
-    r"|<\|channel\|>(?:analysis|commentary)<\|message\|>",
-    re.ASCII | re.IGNORECASE,
-)
 # Why a reply has no command: kinds of faults that are not about how a command was written.
 SILENCE: dict[str, str] = {
     "empty": "the reply is empty; write a command on a line of its own",
@@ -145,30 +137,9 @@ SILENCE: dict[str, str] = {
 _SILENT = {LENGTH: "truncated", FILTER: "filtered", REFUSAL: "refused"}
 
 
-def set_aside(text: str) -> tuple[str, str]:
-    """Return a reply without what the model thought aloud, and that.
-
-    A tag that is never closed reaches to the end. What stands before a closing tag without an opening one is thought
-    too: some chat templates put the opening tag into the prompt.
-    """
-    spoken: list[str] = []
-    thought: list[str] = []
-    thinking, at = False, 0
-    for tag in _TAG.finditer(text):
-        (thought if thinking else spoken).append(text[at : tag.start()])
-        at = tag.end()
-        closing = tag.group("closing") is not None
-        if closing and not thinking:
-            thought.extend(spoken)
-            spoken = []
-        thinking = not closing
-    (thought if thinking else spoken).append(text[at:])
-    return "".join(spoken), "".join(thought)
-
-
 def spoken_part(reply: Reply) -> str:
     """Return the part of a reply's text that is read for commands."""
-    said = set_aside(reply.text)[0] if _TAG.search(reply.text) else reply.text
+    said = set_aside(reply.text)[0]
     return said[: said.rfind("\n") + 1] if reply.finish in _SILENT else said
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.driver import label_of
+from eirkit.agents.memory_calls import label_of
 from eirkit.agents.model import Reply
 from eirkit.agents.protocol import Fault, as_call, read_reply
 from eirkit.bridges.otel import TraceBuilder, TraceSpan, Value, call_part, compact_json, message, text_part

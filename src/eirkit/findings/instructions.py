@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from eirkit.agents.answers import without_marker
-from eirkit.agents.protocol import set_aside
+from eirkit.agents.model import set_aside
 from eirkit.agents.telemetry import Trace
 from eirkit.findings.word_measures import COUNTS
 from eirkit.tasks.conversations import ToldWorld

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from eirkit.agents.driver import drive, usage_of
+from eirkit.agents.driver import drive
 from eirkit.agents.memory import MemoryUsage
+from eirkit.agents.memory_calls import usage_of
 from eirkit.agents.model import LENGTH, NO_USAGE, Model
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.ledger import exact_sum

@@ -13,8 +13,9 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.driver import drive, wait_for
+from eirkit.agents.driver import drive
 from eirkit.agents.memory import memories
+from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.model import Model, ModelOptions
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.serving.ledger import MEMORY, NOTHING

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eirkit.agents.driver import drive, wait_for
+from eirkit.agents.driver import drive
+from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.model import Reply, Request
 from eirkit.agents.session import ControlledSession
 from eirkit.agents.telemetry import Trace

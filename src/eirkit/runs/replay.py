@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.driver import lacking_in, wait_for
-from eirkit.agents.memories import PLUGINS
-from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, MemoryResult, MemoryUsage
+from eirkit.agents.driver import lacking_in
+from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, MemoryResult, MemoryUsage, memories
+from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.model import Model, Reply, Request, ToolCall, Usage, close_model
 from eirkit.agents.serving.model_factory import make_model, split_model
 from eirkit.agents.serving.scrubber import Scrubber
@@ -141,7 +141,7 @@ def reason_not_made_anew(cell: Cell) -> str | None:
         return "its model is no script of eirkit"
     if memory is None:
         return None
-    if PLUGINS.get(memory) != _ITS_OWN:
+    if memories.home(memory) != _ITS_OWN:
         return "its memory is no script of eirkit"
     return None if reason_absent(memory, cell.access.memory_settings) is None else "its packages are not installed here"
 

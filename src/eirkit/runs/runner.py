@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
-from eirkit.agents.driver import wait_for
+from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.model import Model, canonical
 from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.scrubber import Scrubber

@@ -19,7 +19,7 @@ from hashlib import sha256
 from multiprocessing import parent_process
 from typing import Any
 
-from eirkit.agents.driver import wait_for
+from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.model import Batching, Model, close_model
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.serving.ledger import NOTHING, RunAccount, exact_usd

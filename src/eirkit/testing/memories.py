@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from eirkit.agents.driver import call_with_timeout, usage_of, wait_for
 from eirkit.agents.memory import Item, MemorySystem, missing_verbs
+from eirkit.agents.memory_calls import call_with_timeout, usage_of, wait_for
 from eirkit.errors import UsageError
 from eirkit.testing.conformance import Conformance, Requirement, try_all
 from eirkit.testing.memory_faults import FAULTS, Fault, has_record, restarts

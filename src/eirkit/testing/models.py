@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from eirkit.agents.driver import wait_for
+from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.model import (
     Message,
     Model,

@@ -8,8 +8,8 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from eirkit.agents.driver import call_with_timeout, read_stored
 from eirkit.agents.memory import Item, MemorySystem, MemoryWrapper, can_forget, can_reopen, missing_verbs
+from eirkit.agents.memory_calls import call_with_timeout, read_stored
 from eirkit.agents.memory_values import check_passages
 from eirkit.agents.models.scripted import Extractor
 from eirkit.agents.stores.child_process import ProcessMemory

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from eirkit.agents.driver import drive, wait_for
+from eirkit.agents.driver import drive
+from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.model import ModelOptions, Request
 from eirkit.agents.models.bundled import WEIGHTS, make_bundled
 from eirkit.agents.probe_session import ProbeSession

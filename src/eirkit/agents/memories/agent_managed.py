@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.memories.in_process import find_labels, mentions, usage_of_texts
-from eirkit.agents.memories.mcp_client import ToolAgent
 from eirkit.agents.memory import (
     LONGEST_PASSAGE,
     SEARCH_LIMIT,
@@ -23,6 +22,7 @@ from eirkit.agents.memory import (
 )
 from eirkit.agents.model import Message
 from eirkit.agents.stores.temporary_directory import StoreDirectory
+from eirkit.agents.stores.tool_agent import ToolAgent
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 
 MOST_CHARACTERS = SEARCH_LIMIT * LONGEST_PASSAGE  # of a file, all of which is shown

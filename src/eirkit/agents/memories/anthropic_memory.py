@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from eirkit.agents.memories.in_process import find_labels, find_words, mentions
-from eirkit.agents.memories.mcp_client import ToolAgent
 from eirkit.agents.memory import (
     AS_DOCUMENTED,
     STORE_ONLY,
@@ -28,6 +27,7 @@ from eirkit.agents.memory import (
 from eirkit.agents.model import Message
 from eirkit.agents.stores.memory_adapter import VendorWarnings, WorkerThread
 from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
+from eirkit.agents.stores.tool_agent import ToolAgent
 from eirkit.registry import load_object
 
 ROOT = "/memories"

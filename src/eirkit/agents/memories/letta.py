@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from eirkit.agents.memories.in_process import find_labels, mentions
-from eirkit.agents.memories.mcp_client import CONSULT
 from eirkit.agents.memory import (
     AS_DOCUMENTED,
     STORE_ONLY,
@@ -35,6 +34,7 @@ from eirkit.agents.memory import (
 from eirkit.agents.model import Message
 from eirkit.agents.stores.letta_server import PASSWORD, WITH_PARENT
 from eirkit.agents.stores.temporary_directory import size_of
+from eirkit.agents.stores.tool_agent import CONSULT
 from eirkit.errors import StoreError, UsageError
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves

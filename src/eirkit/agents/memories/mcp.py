@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from eirkit.agents.memories.in_process import find_labels, mentions
-from eirkit.agents.memories.mcp_client import McpClient, ToolAgent, nodes_of
+from eirkit.agents.memories.mcp_client import McpClient
 from eirkit.agents.memory import (
     AS_DOCUMENTED,
     STORE_ONLY,
@@ -37,6 +37,7 @@ from eirkit.agents.model import Message
 from eirkit.agents.stores.child_process import inherited_variables
 from eirkit.agents.stores.keeper import children, kill_children
 from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
+from eirkit.agents.stores.tool_agent import ToolAgent, nodes_of
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 
 STORE = "store"  # name of the file that {store} stands for

@@ -30,8 +30,8 @@ from eirkit.agents.model import (
     attribute_to,
     close_model,
     reply_key,
+    set_aside,
 )
-from eirkit.agents.protocol import set_aside
 from eirkit.agents.serving.ledger import NOTHING, PAYER, CallSizes, Hold, Ledger, ModelSpend, exact_usd
 from eirkit.agents.serving.model_factory import make_model, runs_at_once
 from eirkit.agents.serving.prices import MILLION, Price, PriceList, load_prices

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.driver import wait_for
 from eirkit.agents.memory import (
     Item,
     MemorySystem,
@@ -24,6 +23,7 @@ from eirkit.agents.memory import (
     profile_of,
     requirements_of,
 )
+from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.memory_times import CALL_SECONDS, START_SECONDS
 from eirkit.agents.model import USUAL_TOKENS
 from eirkit.agents.serving.model_factory import make_model

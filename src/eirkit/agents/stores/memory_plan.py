@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
 
-from eirkit.agents.driver import call_with_timeout, label_of
 from eirkit.agents.memory import MemorySystem
+from eirkit.agents.memory_calls import call_with_timeout, label_of
 from eirkit.agents.memory_times import CALL_SECONDS, SETUP_SECONDS, TEARDOWN_SECONDS
 from eirkit.agents.model import Model, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
