@@ -15,6 +15,7 @@ import pytest
 
 from eirkit.agents.bundled.decoding import Memory, cached_replies
 from eirkit.agents.model import ModelOptions
+from eirkit.cli import run
 from eirkit.eir.demand import store_recall
 from eirkit.errors import UsageError
 from eirkit.experiments.arms import RescueSetup
@@ -26,15 +27,25 @@ from eirkit.logs.corpus.pipeline import Corpus, analyze_here
 from eirkit.logs.corpus.planted_corpus import PlantedCorpus, write_logs
 from eirkit.paper.page import row_tables
 from eirkit.paper.published import figures_by_id
-from eirkit.paper.studies import cascades, cones, policies, pressure, recorded, requirements
+from eirkit.paper.studies import cascades, cones, managed, policies, pressure, recorded, requirements
 from eirkit.paper.studies import comparison as shapes
-from eirkit.paper.studies.agents import StudyAgent, reference, repeated, run_cell
+from eirkit.paper.studies.agents import STANDS_IN, StudyAgent, reference, repeated, run_cell
 from eirkit.paper.studies.architectures import MemoryRun, by_seed
 from eirkit.paper.studies.catalogue import BY_ID, STUDIES, find_study
-from eirkit.paper.studies.comparison import compare, spread, stand_in
+from eirkit.paper.studies.comparison import TOO_FEW, compare, spread, stand_in
 from eirkit.paper.studies.recorded_figures import Published
 from eirkit.paper.studies.rescue import in_arms
-from eirkit.paper.study import KINDS, NEEDS_MEMORY, REPRODUCED, VERDICTS, Findings, Setting, findings_from
+from eirkit.paper.study import (
+    KINDS,
+    NEEDS_MEMORY,
+    NO_REASON,
+    OWN_HOLD,
+    REPRODUCED,
+    VERDICTS,
+    Findings,
+    Setting,
+    findings_from,
+)
 from eirkit.paper.verdicts import AGREES, DIFFERS, NOT_SAME, TOO_WIDE
 from eirkit.registry import load_object
 from eirkit.runs.cells import Access
@@ -105,6 +116,55 @@ def test_findings_are_whole_and_survive_the_disk(identity):
 
 
 @quick
+def test_a_row_has_a_printed_figure_or_is_our_own_check(identity):
+    """What is compared stands in the file of figures, which is checked against the paper; nothing else is counted."""
+    made = found(identity)
+    for row in made.rows:
+        if row.is_printed:
+            figure = figures_by_id()[row.figure]
+            assert row.published in (figure.value, figure.value / (figure.n or 1)), row
+            assert row.expected is None
+        else:
+            assert (row.published, row.expected is None) == (None, False), row
+    assert len(made.printed) == len({figures_by_id()[row.figure].same_as or row.figure for row in made.printed})
+    assert made.judged <= len(made.printed)
+
+
+def test_figures_that_the_paper_does_not_print_are_own_checks():
+    """By hand from the paper: what it shows or says without a number."""
+    own = {
+        "framework": 4,  # one task through four panels
+        "channel-audit": 1,  # planted leaks
+        "known-dependencies": 1,  # known peaks
+        "cone-growth": 2,  # that cones of the printed sizes are found
+        "error-heat-map": 9,  # shares read off a heat map
+    }
+    for identity, number in own.items():
+        assert len(found(identity).own_checks) == number, identity
+    assert {row.label for row in found("known-dependencies").own_checks} == {"cases with the known peak"}
+    assert [row.published for row in found("workload-requirements").rows] == [212.603, 13.288, 212.603, 106.302, 93.014]
+
+
+@quick
+def test_a_reason_is_computed_or_unknown(identity):
+    """Why a row is not judged is what it lacks; why it differs has a number, or is not known."""
+    for row in found(identity).rows:
+        lacks, _, reason = row.why.rpartition("it differs: ")
+        if row.verdict in (NOT_SAME, DIFFERS) and row.ours is not None and reason not in (STANDS_IN, NO_REASON):
+            assert re.search(r"\d", reason), row.why
+        assert not lacks or lacks == f"{STANDS_IN}; ", row.why
+    for table in found(identity).tables:
+        for line in table.rows:
+            assert line.get("why not", "") in ("", NO_REASON, TOO_FEW)
+
+
+def test_more_reads_than_references_are_said_so_with_both_numbers():
+    """By hand: 64 steps with two references each, but for none in the first step and one in the second: 125."""
+    assert managed.beyond_references(125.0) == ""
+    assert managed.beyond_references(184.0) == "184.0 is more than one read for each of a run's 125 references"
+
+
+@quick
 def test_what_is_not_judged_says_what_it_needs_and_how_to_get_it(identity):
     made = found(identity)
     for row in made.rows:
@@ -121,7 +181,7 @@ def test_every_row_is_printed_once_and_every_chart_speaks_in_figures(identity):
     printed = row_tables(identity, made)
     assert len({table.id for table in printed}) == len(printed)
     assert sum(len(table.rows) for table in printed) == len(
-        {(row.section, row.label, row.published, row.published_by) for row in made.rows}
+        {(row.section, row.label, row.published, row.expected, row.published_by) for row in made.rows}
     )
     for figure in made.figures:
         for chart in figure.panels:
@@ -130,10 +190,26 @@ def test_every_row_is_printed_once_and_every_chart_speaks_in_figures(identity):
             assert chart.csv().count("\n") > 1
 
 
+@cache
+def whole(identity: str) -> Findings:
+    """Return a study with its own seeds."""
+    return find_study(identity).run(Setting())
+
+
 @pytest.mark.parametrize("identity", MODEL_FREE)
 def test_model_free_studies_reproduce(identity):
-    made = found(identity) if identity == "channel-audit" else find_study(identity).run(Setting())  # it takes no seeds
+    made = found(identity) if identity == "channel-audit" else whole(identity)  # it takes no seeds
     assert made.verdict == REPRODUCED
+
+
+def test_the_page_of_policies_names_the_figures_that_differ():
+    made = whole("cross-family-policies")
+    page = " ".join((DOCS / "policies.md").read_text("utf-8").split())
+    named = re.search(r"Two of the (\d+) that can be judged do: ([^;]+);", page)
+    assert named is not None
+    assert int(named[1]) == made.judged
+    assert re.findall(r"\*([^*]+)\*", named[2]) == [row.label for row in made.printed if row.verdict == DIFFERS]
+    assert {row.why for row in made.printed if row.verdict == DIFFERS} == {NO_REASON}
 
 
 def test_stepwise_maximum_with_two_references_is_not_what_was_simulated():
@@ -285,7 +361,7 @@ def test_recorded_runs_are_judged_where_they_are_given(tmp_path):
     assert by_label["OpenHands/Qwen3: goal access"].ours == 1
     assert by_label["Verified: runs"].ours is None
     assert not any("openhands" in command for command in cohorts.commands)
-    assert find_study("clipping-example").run(setting).verdict == REPRODUCED
+    assert find_study("clipping-example").run(setting).verdict == OWN_HOLD
     clipped = {row.label: row.ours for row in find_study("clipping-and-anomalies").run(setting).rows}
     assert clipped["OpenHands/Qwen3: runs with one"] == 60
     recovery = {row.label: row for row in find_study("demand-and-mediation").run(setting).rows}
@@ -332,10 +408,26 @@ def test_an_estimate_is_judged_by_both_intervals():
     assert wide.verdict == TOO_WIDE
     assert "also holds 1, no association" in wide.why
     off = recorded.estimate(ratio, 2.0, 1.8, 2.2)
-    assert (off.verdict, off.why) == (DIFFERS, recorded.FEWER)
+    assert (off.verdict, off.why) == (DIFFERS, NO_REASON)
     assert recorded.estimate(ratio, 1.20, None, None).verdict == AGREES
     (table,) = row_tables("x", Findings((near, wide, off)))
     assert "judged by" in table.markdown()
+
+
+def test_what_the_gap_analysis_prints_is_not_called_missing(tmp_path, capsys):
+    """The notes on figures that no study compares name the command that prints ours."""
+    logs = write_logs(PlantedCorpus(60, 20), 0, tmp_path)
+    options = AnalysisOptions(read_windows(), rule="paper")
+    analyze_here(
+        Corpus((logs,), tmp_path / "gold"), tmp_path / "a", options, estimate=True, progress=lambda *told: None
+    )
+    assert run(["vestige", "cohort", str(tmp_path / "a"), "--only", "gaps", "--json"]) == 0
+    tests = {test["name"]: test for test in json.loads(capsys.readouterr().out)["tests"]}
+    assert tests["fair-clock-gap-without-length"]["n"] == tests["fair-clock-gap"]["n"] > 0
+    assert {"clusters", "median_resolved_tokens", "median_failed_tokens"} <= tests["fair-clock-gap"]["details"].keys()
+    noted = [figure for figure in figures_by_id().values() if figure.row.startswith("Fair clock")]
+    assert len(noted) == 5
+    assert all("`eirkit vestige cohort --only gaps --json` prints ours" in figure.note for figure in noted)
 
 
 def test_other_runs_than_the_papers_are_not_judged():
@@ -391,9 +483,12 @@ def test_rows_by_hand():
     assert compare("x", 0.52, threes, by, "why").why == ""
     assert compare("x", 0.56, threes, by, "why").verdict == DIFFERS
     assert compare("x", 0.56, threes, by, "why").why == "why"
+    assert compare("x", 0.56, threes, by).why == NO_REASON
     assert compare("x", 4.4e4, [43_600.0], digits=-3).verdict == AGREES  # printed in thousands
     assert compare("x", 4.4e4, [43_400.0], digits=-3).verdict == DIFFERS
     assert stand_in("x", 0.56, threes, by, "why").verdict == NOT_SAME
+    assert stand_in("x", 0.56, threes, by, "why").why == "why; it differs: no reason known"
+    assert stand_in("x", 0.5, threes, by, "why").why == "why"
 
 
 def test_signs_orders_and_places_by_hand():

@@ -19,10 +19,22 @@ from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here
 from eirkit.logs.corpus.planted_corpus import PlantedCorpus, write_logs
-from eirkit.paper.page import DOCUMENT, SCHEMA, overview, reproduction_page, write_overview, write_study
+from eirkit.paper.page import DOCUMENT, SCHEMA, overview, reproduction_page, row_tables, write_overview, write_study
 from eirkit.paper.runner import StudyOutcome, StudyStore, deciding_files, key_of, run_studies
 from eirkit.paper.studies.catalogue import find_study, perform
-from eirkit.paper.study import NEEDS_MEMORY, NEEDS_MODEL, NEEDS_RUNS, REPRODUCED, Findings, Setting, StudyRow, overall
+from eirkit.paper.study import (
+    NEEDS_MEMORY,
+    NEEDS_MODEL,
+    NEEDS_RUNS,
+    OWN_FAIL,
+    OWN_HOLD,
+    REPRODUCED,
+    Findings,
+    Setting,
+    StudyRow,
+    document_of,
+    overall,
+)
 from eirkit.paper.verdicts import AGREES, DIFFERS, NOT_SAME, TOO_WIDE
 from eirkit.records import read_document
 from tests.processes import completed, running, wait_until
@@ -104,7 +116,7 @@ def test_analysing_what_was_asked_for_and_running_again_is_enough(tmp_path):
     assert now().findings.verdict == NEEDS_RUNS
     assert store.find(study, setting) is None
     analyse(tmp_path / "first", tmp_path / "data", 24)
-    assert now().findings.verdict == REPRODUCED
+    assert now().findings.verdict == OWN_HOLD
     assert now().was_kept
     before = key_of(study, setting)
     (tmp_path / "data" / "base-lines.json").write_text("{}")
@@ -142,11 +154,38 @@ def test_a_study_says_how_much_of_it_was_judged_and_a_figure_is_counted_once():
         StudyOutcome(half, Findings((*named, replace(row_with(DIFFERS), figure="a", same_as="framework")))),
         StudyOutcome(less, Findings((replace(row_with(NOT_SAME), figure="a"), replace(row_with(DIFFERS), figure="c")))),
     ]
-    assert [row["extent"] for row in overview(outcomes).rows] == ["2 of 3", "1 of 2"]
+    assert [row["extent"] for row in overview(outcomes).rows] == ["1 of 2", "1 of 2"]
     page = reproduction_page(outcomes)
-    assert page.headline.number == "1 of 2"
-    assert page.headline.sentences[0].startswith("3 distinct published figures: 1 agree, 1 differ")
-    assert "1 of 2 figures judged" in page.sections[2].words[0]
+    assert (page.headline.number, page.headline.caption) == ("2 of 3", "printed figures are judged")
+    assert page.headline.sentences[0].startswith("2 of 3 printed figures are judged: 1 agree, 1 differ")
+    assert "1 of 2 printed figures judged" in page.sections[2].words[0]
+
+
+def test_own_checks_are_shown_and_counted_apart(tmp_path):
+    """Of seven channels the paper prints the findings, and nothing of planted leaks."""
+    (outcome,) = run_studies(studies("channel-audit"), SETTING, StudyStore(tmp_path), None, perform)
+    (line,) = overview([outcome]).rows
+    assert (line["extent"], line[AGREES], line["own"]) == ("7 of 7", 7, "1 of 1")
+    assert outcome.findings.judged == 7
+    document = document_of(outcome.study, outcome.findings)
+    assert (document["judged"], document["of"], document["counts"][AGREES]) == (7, 7, 7)
+    *_, own = document["rows"]
+    assert (own["published"], own["expected"], own["figure"]) == (None, 7, "")
+    printed, checked = row_tables("channel-audit", outcome.findings)
+    assert (len(printed.rows), [row["verdict"] for row in checked.rows]) == (7, ["holds"])
+    assert checked.title.startswith("Own checks")
+    page = reproduction_page([outcome])
+    assert page.headline.number == "7 of 7"
+    assert "Of our own checks, of which the paper prints no figure, 1 of 1 hold." in page.headline.sentences
+
+
+def test_a_study_of_which_nothing_is_printed_has_only_its_own_checks():
+    own = StudyRow("x", None, 1.0, 1.0, 1.0, AGREES, expected=1.0)
+    assert Findings((own,)).verdict == OWN_HOLD
+    assert Findings((own, replace(own, verdict=DIFFERS))).verdict == OWN_FAIL
+    assert Findings((own, replace(row_with(AGREES), figure="a"))).verdict == REPRODUCED
+    assert Findings((replace(own, verdict=DIFFERS), replace(row_with(AGREES), figure="a"))).verdict == DIFFERS
+    assert Findings((own,)).extent == "0 of 0"
 
 
 def test_processes_find_the_same(tmp_path):
@@ -235,11 +274,11 @@ def test_the_command_prints_one_document(tmp_path, capsys):
     document = json.loads(capsys.readouterr().out)
     assert [(study["id"], study["verdict"]) for study in document["studies"]] == [
         ("eir-histories", REPRODUCED),
-        ("framework", REPRODUCED),
+        ("framework", OWN_HOLD),
     ]
     for study in document["studies"]:
         assert {"id", "title", "kind", "verdict", "rows"} <= study.keys()
-        assert study["judged"] == study["of"] == len(study["rows"])
+        assert study["judged"] == study["of"] == sum(bool(row["figure"]) for row in study["rows"])
         for row in study["rows"]:
             assert {"label", "published", "ours", "low", "high", "verdict"} <= row.keys()
     assert Path(document["page"]).is_file()

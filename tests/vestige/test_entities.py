@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus.analysis import AnalysisOptions, measure
 from eirkit.logs.demand.entities import (
     entity_demand,
     entity_touches,
     task_entities,
 )
+from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording
 
 
@@ -71,11 +76,94 @@ def test_what_outputs_show() -> None:
 
 def test_the_later_used_peak_by_hand() -> None:
     # Named: the exchange in turn 5 carries every read before it. At the cut before it, the user, the order and the
-    # product have been met and are used by it: 3; the two items are first named in turn 5 itself.
+    # product have been met and are used by it; the old item was shown in turn 3 and the new one in turn 4, and both
+    # are named in turn 5: 5. The card is shown and never named.
     # Shown: user, card, order, product and both items have been met by then and are carried to turn 5: 6.
     found = entity_demand(RUN)
-    assert (found.peak_named_entities, found.peak_shown_entities) == (3, 6)
+    assert (found.peak_named_entities, found.peak_shown_entities) == (5, 6)
     assert (found.tool_turns, found.entities, found.task_entities) == (5, 6, None)
+
+
+ORDERS = ("#W1000001", "#W1000002", "#W1000003")
+LISTED = Call("get_user_orders", {}, json.dumps({"orders": list(ORDERS)}))
+
+
+def details(order: str) -> Call:
+    return Call("get_order_details", {"order_id": order}, "{}")
+
+
+CANCEL = Call("cancel_pending_order", {"order_id": ORDERS[2]}, "{}")
+PAYMENT = json.dumps({"payment_id": "gift_card_7711863"})
+SHOW_PAYMENT, RESET_PAYMENT = Call("get_payment", {}, PAYMENT), Call("reset_payment", {}, PAYMENT)
+
+
+@pytest.mark.parametrize(
+    ("calls", "by_cut"),
+    [
+        # A list shows three orders, and each of the next turns names one: 3 before turn 2, then 2, then 1.
+        ([LISTED, *map(details, ORDERS)], [0, 3, 2, 1]),
+        # Orders that are shown and never named are not needed, however often they are shown.
+        ([LISTED, details(ORDERS[1]), LISTED], [0, 1, 0]),
+        # Naming in the turn that shows is no later use; a second naming is.
+        ([details(ORDERS[0]), LISTED, details(ORDERS[0])], [0, 1, 1]),
+        # Shown again after it was last named: live only until then.
+        ([LISTED, details(ORDERS[2]), LISTED, details(ORDERS[2]), LISTED], [0, 1, 1, 1, 0]),
+        # The third order is canceled in turn 3, which also carries the reading of the first in turn 2.
+        (
+            [LISTED, details(ORDERS[0]), CANCEL, LISTED],
+            [0, 2, 2, 0],
+        ),
+        # The version that the change makes is seen from the change on, until it is named in turn 4.
+        (
+            [LISTED, CANCEL, LISTED, details(ORDERS[2])],
+            [0, 1, 1, 1],
+        ),
+        # A payment is shown in turn 1 and changed in turn 3 by a call that does not name it.
+        ([SHOW_PAYMENT, LISTED, RESET_PAYMENT, SHOW_PAYMENT], [0, 1, 1, 0]),
+    ],
+)
+def test_what_was_shown_is_live_until_it_is_named_or_changed(calls: list[Call], by_cut: list[int]) -> None:
+    run = recording(*calls)
+    assert entity_demand(run).peak_named_entities == max(by_cut)
+    found = measure(run, None, AnalysisOptions(read_windows()), estimating_counter())
+    assert list(found.tables["cuts"]["later_used"]) == by_cut
+    assert found.run.later_used_peak == max(by_cut)
+
+
+def live(turns: list[tuple[set[str], set[str], set[str]]], cut: int) -> int:
+    """Count the entities that are live at a cut, straight from the definition; a turn is what it names, shows, changes.
+
+    A version is used by a turn that names it, and by the next change from there on; it is seen from the turn that
+    shows, names or makes it.
+    """
+    count = 0
+    for entity in set().union(*(named | shown | changed for named, shown, changed in turns)):
+        made = [turn for turn, (_, _, changed) in enumerate(turns, 1) if entity in changed]
+        start = max((turn for turn in made if turn < cut), default=0)  # the version at the cut
+        end = min((turn for turn in made if turn >= cut), default=len(turns) + 1)
+        seen = start or min(
+            (turn for turn in range(1, cut) if entity in turns[turn - 1][0] | turns[turn - 1][1]), default=0
+        )
+        namings = [turn for turn in range(start + 1, min(end, len(turns)) + 1) if entity in turns[turn - 1][0]]
+        carried = [
+            min((at for at in range(turn, len(turns) + 1) if turns[at - 1][2]), default=turn) for turn in namings
+        ]
+        count += bool(seen) and max(carried, default=0) >= cut
+    return count
+
+
+@given(st.lists(st.tuples(*[st.sets(st.sampled_from(ORDERS), max_size=2)] * 3), max_size=8))
+def test_live_entities_are_those_of_the_definition(drawn: list[tuple[set[str], set[str], set[str]]]) -> None:
+    turns = []
+    for named, shown, changed in drawn:
+        reading = [Call("get_order_details", {"order_id": order}, "{}") for order in sorted(named)]
+        listing = [Call("get_user_orders", {}, json.dumps({"orders": sorted(shown)}))]
+        writing = [Call("cancel_pending_order", {"order_id": order}, "{}") for order in sorted(changed)]
+        turns.append(RecordedTurn((*reading, *listing, *writing)))
+    run = Recording("r1", "t1", "tau-bench", "one.json:1", tuple(turns), domain="entities")
+    told = [(named | changed, shown, changed) for named, shown, changed in drawn]
+    expected = [live(told, cut) for cut in range(1, len(told) + 1)]
+    assert entity_demand(run).peak_named_entities == max(expected, default=0)
 
 
 def test_a_failed_change_changes_nothing() -> None:

@@ -228,7 +228,7 @@ def _document(
     verdicts = Counter(outcome.verdict for outcome in outcomes)
     told = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items())
     said = f"{counted(len(outcomes), 'study', 'studies')}: {told}."
-    told_more = summary_sentences([one.findings for one in outcomes if one.findings is not None])
+    lead, *told_more = summary_sentences([one.findings for one in outcomes if one.findings is not None])
     sections = [_study_section(one.study, one.findings) for one in outcomes if one.findings is not None]
     lost = tuple(f"failed: {one.study.id}: {one.reason}" for one in outcomes if one.findings is None)
     left = tuple(f"stopped: {reason}{'' if CAPPED in reason else AGAIN}" for reason in stopped)
@@ -239,7 +239,7 @@ def _document(
     return Document(
         "reproduce",
         "The paper's tables and figures",
-        (said,),
+        (lead, said),
         data,
         (*sections, summary, where) if few else (summary, where),
         details=() if few else tuple(sections),

@@ -22,9 +22,10 @@ from eirkit.engine.interface import Engine
 from eirkit.errors import UsageError
 from eirkit.paper.published import PublishedFigure, figures_of, published_models
 from eirkit.paper.run_measures import CARRYING, MEASURES, PaperRun, PaperRunIndex, RunMeasure
-from eirkit.paper.study import NEEDS_MEMORY, NEEDS_MODEL, NEEDS_RUNS, Findings, Study, StudyRow
+from eirkit.paper.study import NEEDS_MEMORY, NEEDS_MODEL, NEEDS_RUNS, NO_REASON, Findings, Study, StudyRow
 from eirkit.paper.suites import PaperPlan, SuiteCell, cells_named, paper_suites
 from eirkit.paper.verdicts import (
+    DIFFERS,
     FEWER_SEEDS,
     NOT_SAME,
     PAPER_SEEDS,
@@ -206,6 +207,7 @@ def _absent(figure: PublishedFigure, verdict: str, why: str) -> StudyRow:
 
 
 def _row(figure: PublishedFigure, judged: Judgement, by: str, why: str) -> StudyRow:
+    unexplained = NO_REASON if judged.verdict == DIFFERS else ""
     return StudyRow(
         figure.label,
         figure.value,
@@ -213,7 +215,7 @@ def _row(figure: PublishedFigure, judged: Judgement, by: str, why: str) -> Study
         _finite(judged.low),
         _finite(judged.high),
         NOT_SAME if why else judged.verdict,
-        why or figure.note,
+        why or "; ".join(filter(None, (figure.note, unexplained))),
         figure.place,
         shown_models(figure),
         by,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
+from eirkit.paper.published import figures_by_id
 from eirkit.paper.runner import StudyOutcome
 from eirkit.paper.study import (
     JUDGED,
@@ -18,6 +19,7 @@ from eirkit.paper.study import (
     Findings,
     Study,
     StudyRow,
+    distinct,
     document_of,
 )
 from eirkit.paper.verdicts import AGREES, DIFFERS, ERROR, TOO_WIDE
@@ -28,6 +30,8 @@ from eirkit.show.folders import pages
 from eirkit.show.table import Cell, Column, Table, counted
 
 _LARGE, _HUGE = 1e4, 1e6
+OWN_CHECKS = "Own checks"
+HOLDS, FAILS = "holds", "fails"  # of an own check
 
 
 def all_rows(identity: str, findings: Findings) -> Table:
@@ -38,11 +42,18 @@ def all_rows(identity: str, findings: Findings) -> Table:
 
 
 def row_tables(identity: str, findings: Findings) -> tuple[Table, ...]:
-    """Return the rows of each section as a table."""
-    sections: dict[str, list[StudyRow]] = {}
+    """Return the rows of each section as a table; those of which the paper prints nothing have one of their own."""
+    sections: dict[tuple[str, bool], list[StudyRow]] = {}
     for row in findings.rows:
-        sections.setdefault(row.section, []).append(row)
-    return tuple(_table(identity, title, rows) for title, rows in sections.items())
+        sections.setdefault((row.section, row.is_printed), []).append(row)
+    return tuple(
+        _table(identity, title if is_printed else f"{OWN_CHECKS}: {title}", rows)
+        for (title, is_printed), rows in sections.items()
+    )
+
+
+def _stated(row: StudyRow) -> float | None:
+    return row.published if row.is_printed else row.expected
 
 
 def _table(identity: str, title: str, rows: Sequence[StudyRow]) -> Table:
@@ -56,10 +67,10 @@ def _table(identity: str, title: str, rows: Sequence[StudyRow]) -> Table:
     columns = [
         Column("label", "figure", role="text"),
         *([Column("by", "by", role="name", priority=1)] if len(models) > 1 else []),
-        *_COMPARED,
+        *(_COMPARED if rows[0].is_printed else (_EXPECTED, *_COMPARED[1:])),
     ]
     columns += [Column("basis", "judged by", role="text", priority=2)] if any(row.basis for row in rows) else []
-    whole = all(value is None or value == int(value) for row in rows for value in (row.published, row.ours))
+    whole = all(value is None or value == int(value) for row in rows for value in (_stated(row), row.ours))
     columns += [Column("ours_by", "ours by", role="text", priority=2)] if len(agents) > 1 else []
     given = ({"label": row.label, "by": row.published_by, "ours_by": row.ours_by} for row in rows)
     cells = tuple({**names, **_compared(row, whole)} for names, row in zip(given, rows, strict=True))
@@ -87,14 +98,19 @@ _COMPARED = (
 )
 
 
+_EXPECTED = Column(
+    "published", "expected", figures=True, meaning="what a check must give, or what follows from printed figures"
+)
+
+
 def _compared(row: StudyRow, whole: bool) -> Mapping[str, Cell]:
     spread = None if row.low is None or row.low == row.high else f"{number(row.low)} … {number(row.high)}"
-    published, ours = (_cell(value, whole) for value in (row.published, row.ours))
+    published, ours = (_cell(value, whole) for value in (_stated(row), row.ours))
     return {
         "published": published,
         "ours": ours,
         "range": spread,
-        "verdict": row.verdict,
+        "verdict": _verdict(row),
         "missed": row.agrees_if_off,
         "basis": row.basis,
     }
@@ -111,12 +127,12 @@ def _by_agent(name: str, title: str, rows: Sequence[StudyRow], agents: Sequence[
     """Return one line a published figure, with a column and a verdict for each agent."""
     figures: dict[tuple[str, float | None, str], dict[str, StudyRow]] = {}
     for row in rows:
-        figures.setdefault((row.label, row.published, row.published_by), {})[row.ours_by] = row
+        figures.setdefault((row.label, _stated(row), row.published_by), {})[row.ours_by] = row
     is_named = not note
     columns = [
         Column("label", "figure", role="text"),
         *([Column("by", "by", role="name", priority=1)] if is_named else []),
-        Column("published", "published", figures=True),
+        _COMPARED[0] if rows[0].is_printed else _EXPECTED,
     ]
     columns += [Column(agent, agent or "ours", figures=True) for agent in agents]
     lines: list[Mapping[str, Cell]] = []
@@ -130,8 +146,12 @@ def _by_agent(name: str, title: str, rows: Sequence[StudyRow], agents: Sequence[
 
 def _verdicts(of: Mapping[str, StudyRow], agents: Sequence[str]) -> str:
     """Return the verdicts in the order of the columns; once where they agree."""
-    found = [of[agent].verdict for agent in agents if agent in of] or [row.verdict for row in of.values()]
+    found = [_verdict(of[agent]) for agent in agents if agent in of] or [_verdict(row) for row in of.values()]
     return found[0] if len(set(found)) == 1 else " / ".join(found)
+
+
+def _verdict(row: StudyRow) -> str:
+    return row.verdict if row.is_printed else {AGREES: HOLDS, DIFFERS: FAILS}.get(row.verdict, row.verdict)
 
 
 def _figure(row: StudyRow | None) -> str | None:
@@ -158,20 +178,33 @@ def overview(outcomes: Sequence[StudyOutcome]) -> Table:
     lines: list[Mapping[str, Cell]] = []
     for outcome in outcomes:
         study, found = outcome.study, outcome.findings
-        counts = Counter(row.verdict for row in found.rows) if found else Counter[str]()
+        counts = Counter(row.verdict for row in found.printed) if found else Counter[str]()
         judged = {verdict: counts[verdict] if found else None for verdict in (AGREES, DIFFERS, TOO_WIDE)}
         extent = found.extent if found else None
-        lines.append({"id": study.id, "kind": study.kind, "verdict": outcome.verdict, "extent": extent, **judged})
+        line = {"id": study.id, "kind": study.kind, "verdict": outcome.verdict, "extent": extent, **judged}
+        lines.append({**line, "own": own_checks(found.own_checks) if found else None})
     columns = (
         Column("id", "study", role="name"),
         Column("kind", "kind", priority=1),
         Column("verdict", "verdict"),
-        Column("extent", "judged", meaning="the others are too wide, another experiment, or need something"),
+        Column(
+            "extent",
+            "judged",
+            meaning="of the printed figures; the others are too wide, another experiment, or need something",
+        ),
         Column(AGREES, "agree"),
         Column(DIFFERS, "differ"),
         Column(TOO_WIDE, "too wide"),
+        Column("own", "own checks hold", priority=1, meaning="of which the paper prints no figure"),
     )
-    return Table("studies", "Studies", columns, tuple(lines), "Numbers count published figures.")
+    note = "Numbers count figures that the paper prints, each once; own checks are counted apart."
+    return Table("studies", "Studies", columns, tuple(lines), note)
+
+
+def own_checks(rows: Sequence[StudyRow]) -> str | None:
+    """Return how many of the own checks that could be made hold."""
+    made = [row for row in rows if row.verdict in JUDGED]
+    return f"{sum(row.verdict == AGREES for row in made)} of {len(made)}" if made else None
 
 
 def reproduction_page(outcomes: Sequence[StudyOutcome]) -> Page:
@@ -200,32 +233,31 @@ def _headline(found: Sequence[Findings], awaited: int) -> Headline:
         *summary_sentences(found),
     )
     rows = distinct_rows(found)
-    agree, judged = (sum(row.verdict in which for row in rows) for which in ((AGREES,), JUDGED))
-    return Headline(f"{agree} of {judged}", "judged figures agree with the paper", sentences)
+    judged = sum(row.verdict in JUDGED for row in rows)
+    return Headline(f"{judged} of {len(rows)}", "printed figures are judged", sentences)
 
 
 def distinct_rows(found: Sequence[Findings]) -> list[StudyRow]:
-    """Return one row for each published figure: several agents or studies may have the same one."""
-    rows: dict[tuple[str, ...], StudyRow] = {}
-    for row in (row for findings in found for row in findings.rows if not row.same_as):
-        key = (row.figure,) if row.figure else (row.source, row.section, row.label, row.published_by)
-        kept = rows.get(key)
-        if kept is None or (row.verdict in JUDGED and kept.verdict not in JUDGED):
-            rows[key] = row
-    return list(rows.values())
+    """Return one row for each printed figure of all studies."""
+    return distinct(row for findings in found for row in findings.rows)
 
 
 def summary_sentences(found: Sequence[Findings]) -> tuple[str, ...]:
-    """Return how many figures agree, how many would differ by chance, and why the others are not judged."""
-    rows = Counter(row.verdict for row in distinct_rows(found))
+    """Return how many printed figures are judged, how many would differ by chance, and what the others lack."""
+    printed = distinct_rows(found)
+    rows = Counter(row.verdict for row in printed)
     judged, tested = (
         sum(rows[verdict] for verdict in JUDGED),
-        sum(row.p is not None for row in distinct_rows(found) if row.verdict in JUDGED),
+        sum(row.p is not None for row in printed if row.verdict in JUDGED),
     )
     others = ", ".join(f"{rows[verdict]} {verdict}" for verdict in VERDICTS if verdict not in JUDGED and rows[verdict])
+    unseen = _without_a_row(printed)
+    own = own_checks([row for findings in found for row in findings.own_checks if not row.same_as])
     return (
-        f"{counted(sum(rows.values()), 'distinct published figure')}: {rows[AGREES]} agree, {rows[DIFFERS]} differ"
-        f"{', ' + others if others else ''}.",
+        f"{judged} of {counted(len(printed), 'printed figure')} {'is' if judged == 1 else 'are'} judged: "
+        f"{rows[AGREES]} agree, {rows[DIFFERS]} differ{'. Not judged: ' + others if others else ''}.",
+        *((unseen,) if unseen else ()),
+        *((f"Of our own checks, of which the paper prints no figure, {own} hold.",) if own else ()),
         *(
             (
                 f"Of the {judged} judged figures {tested} are compared by a test, of which about "
@@ -237,16 +269,28 @@ def summary_sentences(found: Sequence[Findings]) -> tuple[str, ...]:
     )
 
 
+def _without_a_row(rows: Sequence[StudyRow]) -> str:
+    """Return how many figures the paper prints beside those of the same studies that have a row."""
+    shown = {row.figure.removesuffix("|±") for row in rows}
+    known = figures_by_id()
+    studies = {known[name].study for name in shown if name in known}
+    left = [one for one in known.values() if one.study in studies and not one.same_as and one.id not in shown]
+    of_models = sum(bool(one.cells) and not one.reason for one in left)
+    parts = (f"{of_models} are compared where models run", f"{len(left) - of_models} are not compared")
+    said = " and ".join(part for part, number in zip(parts, (of_models, len(left) - of_models), strict=True) if number)
+    return f"The paper prints {len(left)} more in the same places: {said}." if left else ""
+
+
 def study_page(study: Study, findings: Findings) -> Page:
     """Return the page of one study, of which its files are made."""
-    headline = Headline(findings.verdict, f"{study.title}; judged: {findings.extent} figures", ())
+    headline = Headline(findings.verdict, f"{study.title}; judged: {findings.extent} printed figures", ())
     return Page(study.title, headline, (_section(study, findings),), study.id, kind="study")
 
 
 def _section(study: Study, findings: Findings) -> Section:
     words = (
-        f"{study.title}. Verdict: {findings.verdict}, {findings.extent} figures judged. In the paper: {study.place}. "
-        f"{KINDS[study.kind].capitalize()}.",
+        f"{study.title}. Verdict: {findings.verdict}, {findings.extent} printed figures judged. "
+        f"In the paper: {study.place}. {KINDS[study.kind].capitalize()}.",
     )
     why = tuple(f"Why: {reason}." for reason in findings.reasons)
     tables = tuple(_own(study, table) for table in (*row_tables(study.id, findings), *findings.tables))

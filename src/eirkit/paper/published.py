@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
+from typing import Self
 
 NOT_COMPARED = "not compared: "
 _PERCENT = 0.01
@@ -49,6 +50,11 @@ class PublishedFigure:
         return f"{self.place}|{self.row}|{self.column}"
 
     @property
+    def number(self) -> Printed:
+        """The value, which knows its figure."""
+        return Printed(self.value, self.id)
+
+    @property
     def label(self) -> str:
         return ": ".join(filter(None, (self.row, self.column)))
 
@@ -63,6 +69,20 @@ class PublishedFigure:
         if self.same_as:
             return f"the same figure as {self.same_as.replace('|', ', ')}"
         return self.note.removeprefix(NOT_COMPARED) if self.note.startswith(NOT_COMPARED) else ""
+
+
+class Printed(float):
+    """A number that the paper prints, with the id of its figure; what is computed from it is a plain number."""
+
+    figure: str
+
+    def __new__(cls, value: float, figure: str) -> Self:
+        number = super().__new__(cls, value)
+        number.figure = figure
+        return number
+
+    def __reduce__(self) -> tuple[type[Printed], tuple[float, str]]:
+        return Printed, (float(self), self.figure)
 
 
 @cache
@@ -83,8 +103,8 @@ def figures_of(study: str) -> tuple[PublishedFigure, ...]:
 
 
 def value_of(place: str, row: str, column: str) -> float:
-    """Return one published value."""
-    return figures_by_id()[f"{place}|{row}|{column}"].value
+    """Return one published value, which knows its figure."""
+    return figures_by_id()[f"{place}|{row}|{column}"].number
 
 
 def digits_of(place: str, row: str, column: str) -> int:

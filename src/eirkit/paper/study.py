@@ -5,7 +5,7 @@ Findings survive a round trip through JSON, so that a study is computed once. Th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from eirkit.agents.model import ModelOptions
 from eirkit.errors import UsageError
+from eirkit.paper.published import figures_by_id
 from eirkit.paper.verdicts import AGREES, DIFFERS, ERROR, FEWER_SEEDS, NOT_SAME, TOO_WIDE
 from eirkit.runs.budget import Budget
 from eirkit.runs.runner import Runner
@@ -22,13 +23,15 @@ from eirkit.show.table import Column, Table
 NEEDS_MODEL = "needs a model that is not configured"
 NEEDS_RUNS = "needs recorded runs that are not given"
 NEEDS_MEMORY = "needs a memory system that is not installed"
-REPRODUCED = "reproduced"  # a whole study: its judged figures agree
+REPRODUCED = "reproduced"  # a whole study: its judged figures agree, and its own checks hold
+OWN_HOLD, OWN_FAIL = "own checks hold", "own checks fail"  # a whole study of which the paper prints no figure
+NO_REASON = "no reason known"  # of a difference, unless a number of the same run gives one
 
 JUDGED = (DIFFERS, AGREES)
 VERDICTS = (AGREES, DIFFERS, TOO_WIDE, NOT_SAME, FEWER_SEEDS, NEEDS_MODEL, NEEDS_RUNS, NEEDS_MEMORY)
 MEANINGS = {
     AGREES: "both figures can come from the same truth; the test would call 5% of such pairs different",
-    DIFFERS: "they cannot, as far as the test can tell; the row says what is known of the reason",
+    DIFFERS: "they cannot, as far as the test can tell; the row gives a reason only if one was computed",
     TOO_WIDE: "they can, but if the truth differed by 0.1 (of a figure that is no share: by a tenth) the test would "
     "find so in less than half of the cases",
     NOT_SAME: "ours comes from something else than the published figure: a reference agent, another model, other runs",
@@ -65,10 +68,10 @@ KINDS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StudyRow:
-    """One published figure, ours, and the published figures with which ours would agree."""
+    """One published figure, ours, and the published figures with which ours would agree; or a check of our own."""
 
     label: str
-    published: float | None  # None: the paper prints none
+    published: float | None  # None: the paper prints none, so that it is a check of our own
     ours: float | None  # None: what it needs is not here
     low: float | None
     high: float | None
@@ -79,7 +82,7 @@ class StudyRow:
     ours_by: str = ""
     source: str = ""  # where in the paper
     basis: str = ""  # what the verdict rests on
-    figure: str = ""  # the id of the published figure
+    figure: str = ""  # the id of the published figure; empty for a check of our own
     p: float | None = None  # how often figures with the same truth lie as far apart
     agrees_if_off: float | None = None  # probability of *agrees* if the truth differed by `off_by`
     off_by: float | None = None
@@ -87,6 +90,32 @@ class StudyRow:
     unit: str = ""
     spread: float | None = None  # standard deviation of our means over three seeds
     same_as: str = ""  # the study that has the same figure; it is counted there
+    expected: float | None = None  # of a check of our own: what ours must be
+
+    @property
+    def is_printed(self) -> bool:
+        return bool(self.figure)
+
+
+def distinct(rows: Iterable[StudyRow]) -> list[StudyRow]:
+    """Return one row for each printed figure: several agents or studies may have the same one.
+
+    Of several rows one of the study that has the figure is kept before one that draws it again, then one that differs
+    before one that agrees, and either before one that is not judged.
+    """
+    kept: dict[str, StudyRow] = {}
+    known = figures_by_id()
+    for row in rows:
+        if not row.is_printed:
+            continue
+        figure = (known[row.figure].same_as if row.figure in known else "") or row.figure
+        if figure not in kept or _weight(row) > _weight(kept[figure]):
+            kept[figure] = row
+    return list(kept.values())
+
+
+def _weight(row: StudyRow) -> tuple[bool, int]:
+    return not row.same_as, {DIFFERS: 2, AGREES: 1}.get(row.verdict, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +130,31 @@ class Findings:
 
     @property
     def verdict(self) -> str:
+        """That of the rows; a study of which the paper prints no figure has only its own checks."""
+        made = {row.verdict for row in self.own_checks} & set(JUDGED)
+        if made and not self.printed:
+            return OWN_FAIL if DIFFERS in made else OWN_HOLD
         return overall(self.rows)
 
     @property
+    def printed(self) -> list[StudyRow]:
+        """One row for each printed figure."""
+        return distinct(self.rows)
+
+    @property
+    def own_checks(self) -> list[StudyRow]:
+        """The rows of which the paper prints nothing."""
+        return [row for row in self.rows if not row.is_printed]
+
+    @property
     def judged(self) -> int:
-        """How many rows were judged; the others need something."""
-        return sum(row.verdict in JUDGED for row in self.rows)
+        """How many printed figures were judged; the others need something."""
+        return sum(row.verdict in JUDGED for row in self.printed)
 
     @property
     def extent(self) -> str:
-        """How much of the study its verdict rests on."""
-        return f"{self.judged} of {len(self.rows)}"
+        """How many of the printed figures of the study were judged."""
+        return f"{self.judged} of {len(self.printed)}"
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -217,8 +260,8 @@ def document_of(study: Study, findings: Findings) -> dict[str, Any]:
         **study.as_json(),
         "verdict": findings.verdict,
         "judged": findings.judged,
-        "of": len(findings.rows),
-        "counts": {verdict: sum(row.verdict == verdict for row in findings.rows) for verdict in VERDICTS},
+        "of": len(findings.printed),
+        "counts": {verdict: sum(row.verdict == verdict for row in findings.printed) for verdict in VERDICTS},
         "rows": [asdict(row) for row in findings.rows],
         "commands": list(findings.commands),
     }

@@ -1,7 +1,7 @@
 """Recovery cones: the steps that must be evaluated again to rebuild a missing result, and surveys of their sizes.
 
 `cone_of` is the readable definition for one graph; `measure_cones` computes all cones of many graphs from arrays. The
-cone of a step contains the step itself, as in the published table.
+cone of a step contains the step itself; the published table leaves it out (study `recovery-cones`).
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from eirkit.logs.corpus.rows import (
     run_row,
     traffic,
 )
-from eirkit.logs.demand.entities import EntityDemand, entity_demand, entity_touches
+from eirkit.logs.demand.entities import EntityDemand, entity_demand, entity_touches, first_shown
 from eirkit.logs.demand.gold_patches import GoldPatches, Patch
 from eirkit.logs.demand.graph import DemandRule, Goal, OwnEdits, goal_of, session_goal
 from eirkit.logs.demand.live_states import FileUse, MeasuredRun, Visibility, graph_tables, live_at, measure_touches
@@ -133,7 +133,8 @@ def analyze_entities(trajectory: Trajectory, options: AnalysisOptions, count: Co
     touched = zip(trajectory.turns, entity_touches(recording, "named"), strict=True)
     turns = tuple(replace(turn, reads=touches.reads, writes=touches.writes) for turn, touches in touched)
     trajectory = replace(trajectory, turns=turns)
-    measured, found = measure_touches(trajectory, None, count), entity_demand(recording)
+    measured = measure_touches(trajectory, None, count, shown_at=first_shown(recording))
+    found = entity_demand(recording)
     events, clips = anomalies(trajectory), clipped_views(trajectory, ())
     tools = coverage_of(recording)
     tables = {

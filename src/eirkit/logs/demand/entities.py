@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,8 +16,8 @@ from eirkit.logs.demand.graph import Accesses, build, slice_to
 from eirkit.logs.demand.live_states import demand
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches
 
-# "named": its arguments, and plain-text replies such as a user found by name.
-# "shown": these and every record in its output.
+# What a turn uses. "named": entities in arguments and in plain-text replies, such as a user found by name, and those
+# that it changes. "shown": these and every record in its output.
 Scope = Literal["named", "shown"]
 
 # The entity type of a key, which holds an identifier, a list of them, or a mapping keyed by them.
@@ -63,29 +63,34 @@ _TEXT_CHARACTERS = 20_000  # characters of plain text that are searched for iden
 
 @dataclass(frozen=True, slots=True)
 class EntityDemand:
-    """The largest number of entities that a run had met and used again later."""
+    """The largest number of entities that a run had seen, shown or named, and used later."""
 
     tool_turns: int
     entities: int  # distinct, named or shown
-    peak_named_entities: int  # counting only uses in a call's arguments
+    peak_named_entities: int  # counting as uses that a call names or changes the entity
     peak_shown_entities: int  # counting outputs that show the entity as uses too
     task_entities: int | None  # named by the task's reference actions; None if the log lacks them
 
 
 def entity_touches(recording: Recording, scope: Scope = "named") -> tuple[Touches, ...]:
     """Return what each turn read and wrote."""
-    return tuple(_touches(met, scope) for met in map(_met, recording.turns))
+    return tuple(_touches(met, scope) for met in _met_in(recording))
+
+
+def first_shown(recording: Recording) -> dict[str, int]:
+    """Return the turn that first showed or named each entity, from 1."""
+    return _first_shown(_met_in(recording))
 
 
 def entity_demand(recording: Recording) -> EntityDemand:
     """Return the row of a run; every action counts as a goal, since no reference excludes any."""
-    met = [_met(turn) for turn in recording.turns]
-    task = task_entities(recording)
+    met, task = _met_in(recording), task_entities(recording)
+    shown_at = _first_shown(met)
     return EntityDemand(
         tool_turns=sum(1 for turn in recording.turns if turn.calls and not turn.rejected),
         entities=len({path for turn in met for path in (*turn.shown, *turn.written)}),
-        peak_named_entities=_peak((turn.named, turn.written) for turn in met),
-        peak_shown_entities=_peak((turn.shown, turn.written) for turn in met),
+        peak_named_entities=_peak(((turn.used, turn.written) for turn in met), shown_at),
+        peak_shown_entities=_peak(((turn.shown, turn.written) for turn in met), shown_at),
         task_entities=None if task is None else len(task),
     )
 
@@ -99,8 +104,8 @@ def task_entities(recording: Recording) -> frozenset[str] | None:
     return frozenset(path for arguments in given for path in _in_json(arguments))
 
 
-def _peak(turns: Iterable[Accesses]) -> int:
-    graph = build(turns)
+def _peak(turns: Iterable[Accesses], shown_at: Mapping[str, int]) -> int:
+    graph = build(turns, shown_at=shown_at)
     return demand(graph, slice_to(graph, None), [1] * len(graph.paths), "seen").peak
 
 
@@ -108,12 +113,26 @@ def _peak(turns: Iterable[Accesses]) -> int:
 class _Met:
     """The entities of one turn, each once, in order of appearance."""
 
-    named: tuple[str, ...]
-    shown: tuple[str, ...]  # those that the output showed
+    used: tuple[str, ...]  # named, or changed and seen before
+    shown: tuple[str, ...]  # named, or in the output
     written: tuple[str, ...]
 
 
-def _met(turn: RecordedTurn) -> _Met:
+def _met_in(recording: Recording) -> list[_Met]:
+    seen: set[str] = set()
+    found = []
+    for turn in recording.turns:
+        met = _met(turn, seen)
+        seen.update(met.shown)
+        found.append(met)
+    return found
+
+
+def _first_shown(met: Sequence[_Met]) -> dict[str, int]:
+    return {path: place for place in range(len(met), 0, -1) for path in met[place - 1].shown}
+
+
+def _met(turn: RecordedTurn, seen: Container[str]) -> _Met:
     named: dict[str, None] = {}
     shown: dict[str, None] = {}
     written: dict[str, None] = {}
@@ -122,11 +141,12 @@ def _met(turn: RecordedTurn) -> _Met:
         named.update(given if call.output.startswith(("{", "[")) else given | answer)
         shown.update(given | answer)
         written.update(dict.fromkeys(_changed(call, given, answer)))
-    return _Met(tuple(named), tuple(shown), tuple(written))
+    used = named | {path: None for path in written if path in seen}
+    return _Met(tuple(used), tuple(shown), tuple(written))
 
 
 def _touches(met: _Met, scope: Scope) -> Touches:
-    reads = met.named if scope == "named" else met.shown
+    reads = met.used if scope == "named" else met.shown
     return Touches(
         tuple(FileRead(path, tokens=1) for path in reads), tuple(FileWrite(path, tokens=1) for path in met.written)
     )

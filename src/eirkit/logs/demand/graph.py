@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from itertools import chain, repeat
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from eirkit.facts import fact
@@ -21,12 +22,12 @@ Accesses: TypeAlias = tuple[Sequence[str], Sequence[str]]  # the paths that a tu
 
 @fact
 class ActionGraph:
-    """States in order of first appearance; turns count from 1, so index 0 of a sequence is turn 1."""
+    """States in order of first use; turns count from 1, so index 0 of a sequence is turn 1."""
 
     paths: Sequence[str]  # of each state
     versions: Sequence[int]  # 0: the file as it was before the run
     made_at: Sequence[int]  # the turn that wrote it; 0 if it existed before the run
-    first_seen: Sequence[int]  # the turn that first read or wrote it
+    first_seen: Sequence[int]  # the turn that first showed, read or wrote it
     reads: Sequence[Sequence[int]]  # by turn: the state that each read used
     writes: Sequence[Sequence[int]]  # by turn: the state that each write made; writes of one path share it
     edits: Sequence[Sequence[int]]  # by turn: the known states that its writes replaced, whose content they used
@@ -48,11 +49,16 @@ class Slice:
     sinks: int  # actions that access a goal file themselves
 
 
-def build(turns: Iterable[Accesses], kinds: Iterable[Sequence[WriteKind]] = ()) -> ActionGraph:
+def build(
+    turns: Iterable[Accesses],
+    kinds: Iterable[Sequence[WriteKind]] = (),
+    shown_at: Mapping[str, int] = MappingProxyType({}),
+) -> ActionGraph:
     """Return the states of a run, and which turns used and made each.
 
     Args:
         kinds: by turn, the kind of each write; without them no write is taken to use what it replaces.
+        shown_at: the turn that first showed a path; showing makes a state seen, but does not use it.
     """
     paths: list[str] = []
     versions: list[int] = []
@@ -74,7 +80,7 @@ def build(turns: Iterable[Accesses], kinds: Iterable[Sequence[WriteKind]] = ()) 
     for turn, ((read, written), kind) in enumerate(zip(turns, chain(kinds, repeat(())), strict=False), 1):
         for path in read:
             if path not in visible:
-                visible[path] = add(path, 0, 0, turn)
+                visible[path] = add(path, 0, 0, min(turn, shown_at.get(path, turn)))
         reads.append([visible[path] for path in read] if read else ())
         was_read.update(reads[-1])
         if not written:

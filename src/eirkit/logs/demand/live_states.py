@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Literal
 
 from eirkit.errors import InputFileError
@@ -105,18 +106,23 @@ class MeasuredRun:
 
 
 def measure_touches(
-    trajectory: Trajectory, goal: Goal | None, count: Counter, paper_goal: Goal | None = None
+    trajectory: Trajectory,
+    goal: Goal | None,
+    count: Counter,
+    paper_goal: Goal | None = None,
+    shown_at: Mapping[str, int] = MappingProxyType({}),
 ) -> MeasuredRun:
     """Return a run's graph, its slices and its demand; without a goal every later use counts as needed.
 
     Args:
         paper_goal: the goal by the paper's rule, if `goal` is edit-aware; None measures by the paper's rule throughout.
+        shown_at: the turn that first showed a path, where that may be before the first read.
     """
     turns, edit_aware = trajectory.turns, paper_goal is not None
     kinds = [[write.kind for write in turn.writes] if turn.writes else () for turn in turns]
     reads = [[read.path for read in turn.reads] if turn.reads else () for turn in turns]
     writes = [[write.path for write in turn.writes] if turn.writes else () for turn in turns]
-    graph = build(zip(reads, writes, strict=True), kinds)
+    graph = build(zip(reads, writes, strict=True), kinds, shown_at)
     used = slice_to(graph, None, edit_aware=edit_aware)
     needed = used if goal is None else slice_to(graph, goal.paths, goal.segments, edit_aware=edit_aware)
     breaks = {

@@ -61,7 +61,8 @@ class Run:
 
 def reference(name: str, p: float | None = None, runner: Runner | None = None) -> StudyAgent:
     """Return a reference agent, optionally with the probability of its trait."""
-    return StudyAgent(name, f"reference/{name}", ModelOptions() if p is None else ModelOptions(extra={"p": p}), runner)
+    options = ModelOptions() if p is None else ModelOptions(extra={"p": float(p)})
+    return StudyAgent(name, f"reference/{name}", options, runner)
 
 
 def agents_for(setting: Setting, *names: str) -> tuple[StudyAgent, ...]:
@@ -150,10 +151,23 @@ def accuracy(run: Run) -> float:
 
 
 def row_of(
-    agent: StudyAgent, label: str, published: float, repetitions: Sequence[float], by: str, why: str
+    agent: StudyAgent,
+    label: str,
+    published: float,
+    repetitions: Sequence[float],
+    by: str,
+    reason: str = "",
+    also: str = "",
 ) -> StudyRow:
-    """Return the figure of an agent beside that of the published models, for which it stands in."""
-    return stand_in(label, published, repetitions, (by, agent.name), why or STANDS_IN)
+    """Return the figure of an agent beside that of the published models, for which it stands in.
+
+    Args:
+        reason: computed reason of a difference; without one it is unknown.
+        also: what else is not the same, with its numbers.
+    """
+    why = STANDS_IN if agent.is_reference else OTHER_MODEL
+    return stand_in(label, published, repetitions, (by, agent.name), f"{why}; {also}" if also else why, reason)
 
 
-STANDS_IN = "a reference agent stands in for the published models; run yours with --model"
+STANDS_IN = "a reference agent stands in for the published models, run yours with --model"
+OTHER_MODEL = "another model than the published ones"

@@ -39,6 +39,7 @@ from eirkit.show.document import Axis, Chart, Figure, Series
 from eirkit.tasks.task import TaskSpec
 
 MANY_ACTIONS = 10_000  # so that the action limit does not affect the results
+STEPS, ACTIONS = 64, 200  # of the published runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def how_to_get(memory: str) -> str | None:
 
 SEEDS = 12
 SYSTEM_SEEDS = 3  # as published
-SYSTEM_STEPS = 24  # a real system takes up to a second a call; the published runs have 64
+SYSTEM_STEPS = 24  # a real system takes up to a second a call
 TITLES = {
     "store-recall": "Store–Recall",
     "stepwise-topk": "Stepwise Top-k",
@@ -148,21 +149,12 @@ STRICT = _panel(belady="Belady", fifo="FIFO", lru="LRU", lfu="LFU", fixed="Fixed
 STRICT_MEM0 = _panel(mem0="Mem0")["mem0"]
 NATIVE = _panel(paging="Forced paging", scratch="Scratch")
 
-NEVER_SLIPS = (
-    "the recoverer never slips, keeps what it is told to keep and, with reads, fetches whatever is missing while its "
-    "200 actions last; the four models also lose steps to arithmetic, to thrashing and to the limit"
-)
-EXECUTES = (
-    "four models over three seeds against one scripted agent: ours is what the system stores and finds over 24 steps, "
-    "with 10,000 actions; theirs also has what the models made of it over 64, at most 200 turns, and versions and "
-    "settings that the paper does not give"
-)
-BELADY = (
-    "Belady with hindsight holds the records that will be asked for soonest; the models' runs stay far below it, which "
-    "the paper puts down to their execution"
-)
 LOST = "no seed was scored at both capacities"
-TEXT = "the recoverer's notes are flawless; bounded text cost the four models even STORE steps"
+
+
+def other_lengths(steps: int) -> str:
+    """Return how long our runs of memory systems are, and the published ones."""
+    return f"ours has {steps} steps and at most {MANY_ACTIONS:,} actions, the published runs {STEPS} and {ACTIONS}"
 
 
 def condition(name: str, h: int, reads: int | None) -> Access:
@@ -211,21 +203,24 @@ def condition_rows(agent: StudyAgent, seeds: Sequence[int]) -> Iterator[StudyRow
             for budget in ("reads",) if name == "paging" else ("no reads",) if name == "floor" else READS:
                 cells = [run_cell(spec, condition(name, h, READS[budget]), agent, seeds) for h in (2, 4)]
                 label = f"{TITLES[workload]}, {NAMES[name]}"
-                yield row_of(named(agent, budget), label, published, pooled(cells, accuracy), FOUR, NEVER_SLIPS)
+                yield row_of(named(agent, budget), label, published, pooled(cells, accuracy), FOUR)
 
 
 def external_rows(setting: Setting, agent: StudyAgent, workloads: Sequence[str]) -> Iterator[StudyRow]:
     """Yield the published figures of external systems beside ours, for those that were asked for and are here."""
     ran = {name: run_system(name, agent, workloads) for name in setting.memories if how_to_get(name) is None}
+    lengths = other_lengths(SYSTEM_STEPS)
     for workload in workloads:
         for name, (published, scored) in EXTERNAL[workload].items():
+            if published is None:
+                continue
             label = f"{TITLES[workload]}, {SYSTEMS[name]} ({scored}/24 scored)"
             runs = ran.get(name, {}).get(workload)
             if runs is None or not by_seed(runs):
                 why = how_to_get(name) or (f"not asked for: --memory {name}" if runs is None else LOST)
                 yield absent(label, published, NEEDS_MEMORY, why, FOUR)
-            elif published is not None:
-                yield row_of(agent, label, published, repeated(by_seed(runs)), FOUR, EXECUTES)
+            else:
+                yield row_of(agent, label, published, repeated(by_seed(runs)), FOUR, also=lengths)
 
 
 def by_seed(cells: Sequence[Sequence[MemoryRun]]) -> list[float]:
@@ -265,15 +260,14 @@ def panel_rows(panel: Mapping[str, tuple[float, ...]], agent: StudyAgent, seeds:
     for name, figures in panel.items():
         for h, published in zip((4, 8), figures, strict=True):
             threes = in_threes(run_cell(spec, condition(name, h, 0), agent, seeds), accuracy)
-            reason = {"belady": BELADY, "scratch": TEXT}.get(name, NEVER_SLIPS)
-            yield row_of(agent, f"{NAMES[name]}, h = {h}", published, threes, FOUR, reason)
+            yield row_of(agent, f"{NAMES[name]}, h = {h}", published, threes, FOUR)
 
 
 def strict_mem0_rows(setting: Setting, agent: StudyAgent) -> Iterator[StudyRow]:
     """Yield Mem0 limited to h records, with nothing else in sight."""
-    runs = None
+    runs, spec = None, TaskSpec("full-lookup")
     if "mem0" in setting.memories and how_to_get("mem0") is None:
-        cells = [(TaskSpec("full-lookup"), external("mem0", h, "strict")) for h in (4, 8)]
+        cells = [(spec, external("mem0", h, "strict")) for h in (4, 8)]
         runs = run_memories(cells, range(SYSTEM_SEEDS), agent)
     for place, (h, published) in enumerate(zip((4, 8), STRICT_MEM0, strict=True)):
         label = f"Mem0 limited to h, h = {h}"
@@ -282,7 +276,7 @@ def strict_mem0_rows(setting: Setting, agent: StudyAgent) -> Iterator[StudyRow]:
             yield absent(label, published, NEEDS_MEMORY, why, FOUR)
         else:
             right = repeated([run.score.accuracy for run in runs[place]])
-            yield row_of(agent, label, published, right, FOUR, EXECUTES)
+            yield row_of(agent, label, published, right, FOUR, also=other_lengths(spec.n))
 
 
 def architecture_outcomes(setting: Setting) -> Findings:

@@ -26,14 +26,12 @@ from eirkit.paper.studies.agents import (
     run_cell,
     seeds_of,
 )
-from eirkit.paper.studies.comparison import THREE, banded, exact, listed, numbers, sectioned, spread, stand_in
+from eirkit.paper.studies.comparison import THREE, banded, exact, listed, numbers, sectioned, spread
 from eirkit.paper.studies.pressure import (
     AGENTS,
     CAPACITIES,
     FAMILIES,
-    LUCK,
     PRESSED,
-    REASONS,
     TABLE,
     Grid,
     fall,
@@ -54,9 +52,6 @@ ALIGNMENT = {
     for family in ("Stepwise Sum", "Store–Recall", "Stepwise Maximum", "Stepwise Top-k")
 }
 THEORY = value_of(FIRST, "Store–Recall theory", "mean absolute error")
-CONFOUNDED = "the published alignment of Top-k counts computation errors that come before any miss; ours make none"
-CHANCE = "the guesser's draw from 10^4 often exceeds the true maximum, so that a miss shows at once"
-ONE_GRAPH = "one run is one graph"
 UNNAMED = "a model that the paper does not name"
 
 
@@ -72,7 +67,7 @@ def alignment_and_rescue(setting: Setting) -> Findings:
     }
     aligned = {(f, w.name): pooled([grid[f, h, w.name] for h in PRESSED], _aligned) for f in ALIGNMENT for w in agents}
     ours = {agent.name: {family: aligned[family, agent.name] for family in ranked(ALIGNMENT)} for agent in agents}
-    line = fall("first miss = first error: order of the workloads", ranked(ALIGNMENT), ours, LUCK)
+    line = fall("first miss = first error: order of the workloads", ranked(ALIGNMENT), ours)
     panels = (_alignment_chart(grid, agents), _arms_chart(rescuer, arms))
     figure = Figure("alignment-and-rescue", "Missing inputs predict errors; restoring them repairs answers", panels)
     made = commands(setting, "alignment-and-rescue")
@@ -85,12 +80,10 @@ def _aligned(run: Run) -> float | None:
 
 def alignment_rows(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[StudyRow]:
     """Yield first miss = first error over all trials with a miss: three seeds at each of three capacities."""
-    reasons = {"Store–Recall": LUCK, "Stepwise Maximum": CHANCE, "Stepwise Top-k": CONFOUNDED}
     for family, published in ALIGNMENT.items():
         for agent in agents:
             threes = pooled([grid[family, h, agent.name] for h in PRESSED], _aligned)
-            label, why = f"{family}: first miss = first error", reasons.get(family, REASONS[family])
-            yield row_of(agent, label, published, threes, STRONG, why)
+            yield row_of(agent, f"{family}: first miss = first error", published, threes, STRONG)
 
 
 def _alignment_chart(grid: Grid, agents: Sequence[StudyAgent]) -> Chart:
@@ -139,10 +132,9 @@ def error_heat_map(setting: Setting) -> Findings:
     rows: list[StudyRow] = []
     for agent in agents:
         full = [1 - run.score.accuracy for run in runs[16, agent.name]]
-        rows.append(row_of(agent, "h = 16: wrong answers", 0.0, repeated(full), STRONG, "a model may slip"))
+        rows.append(row_of(agent, "h = 16: wrong answers", 0.0, repeated(full), STRONG))
         first = [float(run.score.aligned or False) for h in PRESSED for run in runs[h, agent.name]]
-        why = "an error before the first miss, or a lucky answer at it"
-        rows.append(row_of(agent, "h = 12, 8, 4: error front at the first miss", 1.0, [fmean(first)], STRONG, why))
+        rows.append(row_of(agent, "h = 12, 8, 4: error front at the first miss", 1.0, [fmean(first)], STRONG))
     excess = {
         h: fmean(p.excess for agent in agents for p in decompose([r.verdicts for r in runs[h, agent.name]]))
         for h in PRESSED
@@ -238,19 +230,18 @@ def cascade_gap(setting: Setting) -> Findings:
 
 
 def _gap_rows(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[StudyRow]:
-    reason = REASONS["Stepwise Sum"]
     predicted, observed = values_of(CASCADE, "h = 8", "predicted without cascades", "predicted / observed")
     for agent in agents:
         alone = in_threes(grid["Stepwise Sum", 8, agent.name], _without_cascades)
-        yield row_of(agent, "h = 8: predicted without cascades", predicted, alone, STRONG, reason)
+        yield row_of(agent, "h = 8: predicted without cascades", predicted, alone, STRONG)
         seen = in_threes(grid["Stepwise Sum", 8, agent.name], accuracy)
         times = [a / b for a, b in zip(alone, seen, strict=True) if b]
-        yield row_of(agent, "h = 8: predicted / observed", observed, times, STRONG, reason)
+        yield row_of(agent, "h = 8: predicted / observed", observed, times, STRONG)
         for h in (8, 4):
             published = value_of(CASCADE, f"h = {h}", "Store–Recall − Stepwise Sum")
             pairs = zip(grid["Store–Recall", h, agent.name], grid["Stepwise Sum", h, agent.name], strict=True)
             apart = [a.score.accuracy - b.score.accuracy for a, b in pairs]
-            yield row_of(agent, f"h = {h}: Store–Recall − Stepwise Sum", published, repeated(apart), STRONG, LUCK)
+            yield row_of(agent, f"h = {h}: Store–Recall − Stepwise Sum", published, repeated(apart), STRONG)
 
 
 def _without_cascades(run: Run) -> float:
@@ -262,7 +253,7 @@ def _trajectory_rows(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[Study
     for name, (h, published, figure) in TRAJECTORY.items():
         for agent in agents:
             ours = [float(value) for run in grid["Stepwise Sum", h, agent.name] if (value := figure(run)) is not None]
-            yield stand_in(f"h = {h}: {name}", published, ours, (UNNAMED, agent.name), ONE_GRAPH)
+            yield row_of(agent, f"h = {h}: {name}", published, ours, UNNAMED)
 
 
 def _causes(grid: Grid) -> Iterator[dict[str, Any]]:
@@ -338,7 +329,7 @@ def store_recall_theory(setting: Setting) -> Findings:
         cells = [_predicted(runs[h, agent.name]) for h in PRESSED]
         errors = [residuals(*zip(*cell, strict=True)).mean_absolute for cell in zip(*cells, strict=True)]
         label = "observed − predicted: mean absolute error"
-        rows.append(row_of(agent, label, THEORY, errors, STRONG, LUCK))
+        rows.append(row_of(agent, label, THEORY, errors, STRONG))
     figure = Figure("store-recall-theory", "Store–Recall: theory and observed", tuple(_theory_charts(runs, agents)))
     made = commands(setting, "store-recall-theory")
     return Findings(sectioned({"Store–Recall, 0.5 + 0.5 (1 − miss rate)": rows}), figures=(figure,), commands=made)

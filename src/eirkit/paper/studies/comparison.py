@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.findings.behaviour import Valley, valley
-from eirkit.paper.study import StudyRow
+from eirkit.paper.published import Printed
+from eirkit.paper.study import NO_REASON, StudyRow
 from eirkit.paper.verdicts import AGREES, DIFFERS, NOT_SAME, SHIFT, TOO_WIDE, Judgement, judge_draws, judge_exact
 from eirkit.show.document import Mark, Series, Value
 from eirkit.show.table import Column, Table
@@ -48,7 +49,7 @@ def compare(
 
     Args:
         repetitions: ours, once for each repetition of the published experiment: a mean over three seeds, mostly.
-        why: explanation of a difference, shown only if there is one; it never changes the verdict.
+        why: computed reason of a difference, shown only if there is one; it never changes the verdict.
         digits: printed digits of the published figure.
     """
     if not len(repetitions):
@@ -67,28 +68,43 @@ def exact(label: str, published: float, ours: float, why: str = "", digits: int 
 def row_from(
     label: str, published: float, judged: Judgement, by: By = ("", ""), why: str = "", spread: float | None = None
 ) -> StudyRow:
-    """Return a row of a judgement, with the reason if it differs."""
+    """Return a row of a judgement, with the reason if it differs; our own check if the paper prints no such number."""
     low, high, off = judged.low, judged.high, judged.shift
-    said = why if judged.verdict == DIFFERS else ""
-    return StudyRow(
-        *(label, published, judged.ours, low, high, judged.verdict, said, "", *by),
+    said = (why or NO_REASON) if judged.verdict == DIFFERS else ""
+    row = StudyRow(
+        *(label, None, judged.ours, low, high, judged.verdict, said, "", *by),
         basis=judged.basis,
         p=judged.p,
         agrees_if_off=judged.missed,
         off_by=off,
         spread=spread,
     )
+    return replace(row, **_printed_or_own(published))
 
 
-def stand_in(label: str, published: float, repetitions: Repetitions, by: By, why: str) -> StudyRow:
-    """Return a row that is shown and never judged, because a reference agent stands in for the published models."""
-    row = compare(label, published, repetitions, by)
-    return replace(row, verdict=NOT_SAME, why=why)
+def _printed_or_own(published: float) -> dict[str, Any]:
+    if isinstance(published, Printed):
+        return {"published": float(published), "figure": published.figure}
+    return {"expected": published}
 
 
-def absent(label: str, published: float | None, verdict: str, why: str, published_by: str = "") -> StudyRow:
+def stand_in(label: str, published: float, repetitions: Repetitions, by: By, why: str, reason: str = "") -> StudyRow:
+    """Return a row that is shown and never judged, because a reference agent stands in for the published models.
+
+    Args:
+        why: why it is not judged.
+        reason: computed reason of a difference, shown if the test would see one.
+    """
+    row = compare(label, published, repetitions, by, reason)
+    differs = row.why if row.ours is None or not row.why else f"it differs: {row.why}"
+    return replace(row, verdict=NOT_SAME, why="; ".join(filter(None, (why, differs))))
+
+
+def absent(label: str, published: float, verdict: str, why: str, published_by: str = "") -> StudyRow:
     """Return a row without a figure of ours, because its inputs are missing."""
-    return StudyRow(label, published, None, None, None, verdict, why, "", published_by)
+    return replace(
+        StudyRow(label, None, None, None, None, verdict, why, "", published_by), **_printed_or_own(published)
+    )
 
 
 def spread(repetitions: Repetitions) -> tuple[float, float, float] | None:
@@ -179,16 +195,16 @@ def _signed(value: float) -> str:
 
 
 BUDGETS = ("no reads", "reads")
+TOO_FEW = "not in more than half of the repetitions"
 
 
 def shape(
-    claim: str, published: str, found: Mapping[str, Judged], why: str, columns: Sequence[str] = BUDGETS, **more: str
+    claim: str, published: str, found: Mapping[str, Judged], columns: Sequence[str] = BUDGETS, **more: str
 ) -> dict[str, str]:
     """Return one line of a table of shapes: the claim of the paper, then our results.
 
     Args:
         found: results by column; columns may be missing.
-        why: explanation, shown where the shape is not reproduced.
         more: further columns, before those of the results.
     """
     shown = {name: f"{judged.ours} ({judged.holds} of {judged.repetitions})" for name, judged in found.items()}
@@ -199,7 +215,7 @@ def shape(
         **more,
         **{name: shown.get(name, "–") for name in columns},
         "verdict": verdicts[0] if len(set(verdicts)) == 1 else " / ".join(verdicts),
-        "why not": "" if set(verdicts) == {AGREES} else why,
+        "why not": "" if set(verdicts) == {AGREES} else NO_REASON if DIFFERS in verdicts else TOO_FEW,
     }
 
 

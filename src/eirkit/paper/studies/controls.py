@@ -40,18 +40,15 @@ PLACE = "tab:smuggling-audit"
 PUBLISHED_CHECKS = {channel: int(value_of(PLACE, row, "Checks")) for channel, row in CHANNEL_ROWS.items()}
 CHECKS = (
     "The published instances are not known, so numbers of checks are shown side by side and not judged. Judged are the "
-    "findings, and whether a leak planted in a channel is found there."
+    "findings; whether a leak planted in a channel is found there is a check of our own."
 )
 SEEDS = 18
 WORKLOADS = ("stepwise-sum", "store-recall", "running-max", "stepwise-max", "stepwise-topk")
 COLUMNS = ("Stepwise Sum", "Store–Recall", "Running Max.", "Stepwise Max.", "Stepwise Top-k")
 # Model → accuracy on those workloads, h = m, mean over m in {4, 8, 16} and three seeds.
 PUBLISHED_SHARES = {model: values_of("tab:capability", row, *COLUMNS) for model, row in CODES.items()}
-COMPUTES = "the published figure is what that model can compute unaided; the calculator computes everything"
-SLOPPY = (
-    "Unaided figures are traits of the published models. Independent of the model is that every cell is perfect with a "
-    "calculator, which is judged with an agent that makes mistakes (`reference/sloppy`)."
-)
+AIDED = ("Stepwise Sum", "Store–Recall", "Running Maximum", "Stepwise Maximum", "Stepwise Top-k")
+SLOPPY = "The rows with a calculator are of an agent that makes mistakes (`reference/sloppy`)."
 
 
 def channel_audit(setting: Setting) -> Findings:
@@ -100,12 +97,11 @@ def capability(setting: Setting) -> Findings:
             row_of(
                 sloppy,
                 name,
-                1.0,
+                value_of("sec:capability-results", "Calculator control", column),
                 of_groups([cells[name].calculator_accuracy for cells in aided], seeds),
                 "every model",
-                "",
             )
-            for name in WORKLOADS
+            for name, column in zip(WORKLOADS, AIDED, strict=True)
         ],
     }
     words = (SLOPPY,) if setting.model is None else ()
@@ -118,7 +114,7 @@ def _unaided(
     for model, published in PUBLISHED_SHARES.items():
         for name, accuracy in zip(WORKLOADS, published, strict=True):
             ours = of_groups([cells[name].accuracy for cells in threes], seeds)
-            yield row_of(agent, name, accuracy, ours, model, COMPUTES)
+            yield row_of(agent, name, accuracy, ours, model)
 
 
 def _threes(agent: StudyAgent, seeds: Sequence[int]) -> list[dict[str, CapabilityCell]]:

@@ -46,25 +46,10 @@ RANKS = value_of("sec:results-rq1", "Spearman, Stepwise Sum and arbitrary access
 TRIALS_A_LEVEL = 9  # behind the published rank correlation
 LENGTHS = (32, 64, 128)
 
-LUCK = (
-    "what a model puts in the place of a missing value is its own, and some of it is lucky: the guesser draws 1 of "
-    "10^4, the substituter often finds a copy in the answer to a later RECALL"
-)
-REASONS = {
-    "Store–Recall": LUCK,
-    "Stepwise Sum": "over many graphs; the published mean has three",
-    "Stepwise Maximum": "the calculator omits a missing operand and the guesser draws one of 10^4; something that was "
-    "an answer already, as the substituter takes, is nearer to a maximum than either",
-    "Stepwise Top-k": "the published models miscompute Top-k at full retention already, where ours never err; "
-    "and as with the maximum, an earlier answer in the place of a missing operand does better than nothing",
-}
-SLIPS = "at h = 16 two of 576 queries were answered wrongly although every record was shown; ours never slip"
-WITHOUT = "what an agent does without a value decides between workloads in which a miss need not show"
-NEAR = "the first three published figures are nearer to one another than their printed spread"
 SEVERAL = (
     "The published figures pool three models. Ours are reference agents that compute without error and differ in what "
     "they do about a missing value: the calculator leaves it out, the guesser draws one, the substituter takes another "
-    "visible record. A row that differs for one agent and not for another says that this is what decides."
+    "visible record."
 )
 
 Grid = dict[tuple[str, int, str], list[Run]]  # family, h, agent
@@ -101,7 +86,7 @@ def accuracy_rows(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[StudyRow
         for h, published in zip(CAPACITIES, figures, strict=True):
             for agent in agents:
                 threes = in_threes(grid[family, h, agent.name], accuracy)
-                yield row_of(agent, f"{family}, h = {h}", published, threes, STRONG, REASONS[family])
+                yield row_of(agent, f"{family}, h = {h}", published, threes, STRONG)
 
 
 def controls(agents: Sequence[StudyAgent]) -> Iterator[dict[str, Any]]:
@@ -161,22 +146,22 @@ def shapes(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[dict[str, str]]
         # Top-k at h = 16 is arithmetic: it falls short with everything in sight.
         curve = {h: figure for h, figure in zip(CAPACITIES, figures, strict=True) if figures[0] == 1 or h < M}
         ours = {name: {f"h = {h}:": right[family, h, name] for h in curve} for name in names}
-        yield fall(f"{family}: less retained, less accurate", {f"h = {h}:": f for h, f in curve.items()}, ours, WITHOUT)
+        yield fall(f"{family}: less retained, less accurate", {f"h = {h}:": f for h, f in curve.items()}, ours)
     for h in PRESSED:
         levels = ranked({family: figures[CAPACITIES.index(h)] for family, figures in TABLE.items()})
         ours = {name: {family: right[family, h, name] for family in levels} for name in names}
-        yield fall(f"h = {h}: order of the workloads", levels, ours, NEAR if h == 12 else WITHOUT)
+        yield fall(f"h = {h}: order of the workloads", levels, ours)
 
 
 def ranked(figures: dict[str, float]) -> dict[str, float]:
     return dict(sorted(figures.items(), key=lambda item: -item[1]))
 
 
-def fall(claim: str, figures: dict[str, float], ours: dict[str, dict[str, list[float]]], why: str) -> dict[str, str]:
+def fall(claim: str, figures: dict[str, float], ours: dict[str, dict[str, list[float]]]) -> dict[str, str]:
     """Return the line that says whether levels fall in the published order."""
     published = " > ".join(f"{name} {figure:.3f}" for name, figure in figures.items())
     found = {agent: ordered(curves) for agent, curves in ours.items()}
-    return shape(claim, f"{published} ({STRONG})", found, why, tuple(found))
+    return shape(claim, f"{published} ({STRONG})", found, tuple(found))
 
 
 def full_lookup_sweep(setting: Setting) -> Findings:
@@ -188,6 +173,6 @@ def full_lookup_sweep(setting: Setting) -> Findings:
         for agent in agents:
             runs = run_cell(spec, Access(policy="fixed", h=h), agent, seeds)
             threes = in_threes(runs, lambda run: run.score.step_accuracy)
-            rows.append(row_of(agent, f"h = {h}: query accuracy", published, threes, FOUR, SLIPS))
+            rows.append(row_of(agent, f"h = {h}: query accuracy", published, threes, FOUR))
     section = in_section("Full Lookup under fixed retention, m = 16", rows)
     return Findings(section, commands=commands(setting, "full-lookup-sweep"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from eirkit.experiments.probe import Probed, ProbeExperiment, ProbePlan, ProbeRow, ProbeScore, run_probes
 from eirkit.findings.prediction import Recovery, reads_given_cone
-from eirkit.paper.published import values_of
+from eirkit.paper.published import Printed, figures_by_id, values_of
 from eirkit.paper.studies.agents import (
     CODES,
     FOUR,
@@ -36,18 +36,23 @@ DRAWN = 3  # seeds whose probes are drawn one by one
 SPECS = [TaskSpec(name, m=8) for name in ("stepwise-sum", "stepwise-max", "stepwise-topk")]
 TITLES = {"stepwise-sum": "Stepwise Sum", "stepwise-max": "Stepwise Maximum", "stepwise-topk": "Stepwise Top-k"}
 QUITS = (0.02, 0.1, 0.3)  # probabilities a reply, for no reason but that they differ; the share completed is theirs
-# Workload → completed, probes; four models and two fan-ins pooled.
 BY_WORKLOAD, TRAVERSAL, TRACE = "tab:rq2-recovery-workloads", "tab:rq3-amp", "fig:rq3-trace"
-COMPLETED = {name: values_of(BY_WORKLOAD, title, "Successful", "Total") for name, title in TITLES.items()}
+
+
+def _share_completed(place: str, row: str, column: str) -> float:
+    """Return a printed number of completed probes as a share of those it is printed for."""
+    figure = figures_by_id()[f"{place}|{row}|{column}"]
+    return Printed(figure.value / (figure.n or 1), figure.id)
+
+
+# Workload → share completed; four models and two fan-ins pooled.
+COMPLETED = {name: _share_completed(BY_WORKLOAD, title, "Successful") for name, title in TITLES.items()}
 # Model → success rate, off-cone reads, early stops on Stepwise Sum; the same overhead and rereads for all.
 BY_MODEL = {
     model: values_of(TRAVERSAL, row, "Success rate", "Off-cone reads", "Early stops") for model, row in CODES.items()
 }
 OVERHEAD, REREADS = values_of(TRAVERSAL, CODES[GPT], "Read overhead", "Redundant rereads")
-# Completed probes, and those in the figure: the others are the two that stopped.
-COMPLETED_IN_FIGURE, STOPPED_IN_FIGURE = values_of(TRACE, "Probes", "completed", "GPT-4.1 stops")
-TRACED = (COMPLETED_IN_FIGURE, COMPLETED_IN_FIGURE + STOPPED_IN_FIGURE)
-STOPS = "how often an agent stops early is its own; the quitter stops as often as it is told to, so nothing is compared"
+TRACED = _share_completed(TRACE, "Probes", "completed")
 
 
 def quitters(runner: Runner | None) -> tuple[StudyAgent, ...]:
@@ -96,14 +101,14 @@ def _traversal(agent: StudyAgent, rows: Sequence[ProbeRow], seeds: Sequence[int]
     share = of_groups([row.successful / row.probes for row in rows], seeds)
     early = of_groups([float(row.early_stops) for row in rows], seeds)
     for model, (success, _, stopped) in models.items():
-        yield row_of(agent, "success rate", success, share, model, STOPS)
-        yield row_of(agent, "early stops", stopped, early, model, STOPS)
+        yield row_of(agent, "success rate", success, share, model)
+        yield row_of(agent, "early stops", stopped, early, model)
     if overheads := _overheads(rows, seeds):
-        yield row_of(agent, "read overhead of successes", OVERHEAD, overheads, everyone, "")
+        yield row_of(agent, "read overhead of successes", OVERHEAD, overheads, everyone)
     again = of_groups([float(row.redundant) for row in rows], seeds)
-    yield row_of(agent, "redundant rereads", REREADS, again, everyone, "")
+    yield row_of(agent, "redundant rereads", REREADS, again, everyone)
     off = of_groups([float(row.off_cone) for row in rows], seeds)
-    yield row_of(agent, "off-cone reads", steady[GPT][1], off, ", ".join(steady), "")
+    yield row_of(agent, "off-cone reads", steady[GPT][1], off, ", ".join(steady))
 
 
 def _independence(runner: Runner | None) -> Table:
@@ -136,14 +141,14 @@ def probes_by_workload(setting: Setting) -> Findings:
     for agent in agents:
         found = _rows_of(agent, SPECS, seeds)
         for place, spec in enumerate(SPECS):
-            own, (completed, probes) = [group[place] for group in found], COMPLETED[spec.workload]
+            own, completed = [group[place] for group in found], COMPLETED[spec.workload]
             share = of_groups([row.successful / row.probes for row in own], seeds)
             title = TITLES[spec.workload]
-            rows.append(row_of(agent, f"{title}: completed", completed / probes, share, FOUR, STOPS))
+            rows.append(row_of(agent, f"{title}: completed", completed, share, FOUR))
             if overheads := _overheads(own, seeds):
-                rows.append(row_of(agent, f"{title}: overhead of completed ones", OVERHEAD, overheads, FOUR, ""))
+                rows.append(row_of(agent, f"{title}: overhead of completed ones", float(OVERHEAD), overheads, FOUR))
             again = of_groups([float(row.redundant) for row in own], seeds)
-            rows.append(row_of(agent, f"{title}: redundant rereads", REREADS, again, FOUR, ""))
+            rows.append(row_of(agent, f"{title}: redundant rereads", float(REREADS), again, FOUR))
     section = in_section("Probes, m = 8, n = 64, fan-ins 2 and 4", rows)
     return Findings(section, commands=commands(setting, "recovery-probes-by-workload"))
 
@@ -163,9 +168,9 @@ def read_traces(setting: Setting) -> Findings:
         probes += [(agent, probe) for _, traced in found for _, _, probe in traced if probe.seed in seeds[:DRAWN]]
         own = [group[0] for group, _ in found]
         share = of_groups([row.successful / row.probes for row in own], seeds)
-        rows.append(row_of(agent, "completed probes", TRACED[0] / TRACED[1], share, FOUR, STOPS))
+        rows.append(row_of(agent, "completed probes", TRACED, share, FOUR))
         if overheads := _overheads(own, seeds):
-            rows.append(row_of(agent, "read overhead of completed probes", OVERHEAD, overheads, FOUR, ""))
+            rows.append(row_of(agent, "read overhead of completed probes", float(OVERHEAD), overheads, FOUR))
     done = [probe for _, probe in probes if probe.success]
     figure = Figure("read-traces", "Recoveries that succeed are read-optimal", (_trace_chart(probes, len(done)),))
     section = in_section("Probes of Stepwise Sum", rows)

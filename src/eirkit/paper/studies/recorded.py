@@ -17,7 +17,7 @@ from eirkit.logs.cohorts.cohort import analyse_cohorts
 from eirkit.logs.cohorts.covariates import read_base_lines
 from eirkit.logs.cohorts.finding import AnalysisPlan
 from eirkit.logs.cohorts.size_failure import DEMAND_AS_SIZE
-from eirkit.logs.demand.validation import DISTRACTOR, known_cases, validate
+from eirkit.logs.demand.validation import DISTRACTOR, CaseVerdict, known_cases, validate
 from eirkit.logs.tables import is_analysis, read_analysis, read_rows
 from eirkit.paper.published import SLACK, paper_cohorts, value_of
 from eirkit.paper.studies.comparison import absent, banded, exact, in_section, listed, row_from, sectioned
@@ -42,8 +42,6 @@ from eirkit.paper.studies.recorded_figures import (
 from eirkit.paper.study import NEEDS_RUNS, Findings, Setting, StudyRow
 from eirkit.paper.verdicts import DIFFERS, NOT_SAME, judge_estimates, judge_exact
 from eirkit.show.document import Axis, Chart, Figure, Series
-
-FEWER = "other runs than the published ones: a cohort's figures are its own"
 
 
 def needed(setting: Setting, *cohorts: str) -> tuple[str, ...]:
@@ -105,9 +103,9 @@ def _cohort_rows(
     cohort: str, labels: Sequence[str], published: Sequence[float], found: Mapping[str, Any]
 ) -> Iterator[StudyRow]:
     rows = [
-        exact(labels[0], published[0], found["runs"], FEWER, 0),
-        exact(labels[1], published[1], found["goal_access"], FEWER),
-        exact(labels[2], published[2], found["mean_peak_tokens"], FEWER, 0),
+        exact(labels[0], published[0], found["runs"], digits=0),
+        exact(labels[1], published[1], found["goal_access"]),
+        exact(labels[2], published[2], found["mean_peak_tokens"], digits=0),
     ]
     auc = found["failure_auc"]
     if auc is None:
@@ -129,10 +127,10 @@ def same_cohort(cohort: str, runs: int, row: StudyRow) -> StudyRow:
 def estimate(one: Published, ours: float, low: float | None, high: float | None) -> StudyRow:
     """Return a row that is judged by both 95% intervals; without one of ours it is a plain figure."""
     if low is None or high is None:
-        return row_from(one.label, one.value, judge_exact(one.value, ours, one.figure.rounding), why=FEWER)
+        return row_from(one.label, one.value, judge_exact(one.value, ours, one.figure.rounding))
     stated = (one.value, one.figure.low, one.figure.high)
     judged = judge_estimates(stated, (ours, low, high), one.figure.rounding, ratio=one.nothing == 1.0)
-    row = row_from(one.label, one.value, judged, why=FEWER)
+    row = row_from(one.label, one.value, judged)
     return row if row.verdict == DIFFERS else replace(row, why=_says_little(one, low, high))
 
 
@@ -250,7 +248,7 @@ def _clipping_rows(setting: Setting) -> Iterator[StudyRow]:
             if folder is None:
                 yield absent(label, published, NEEDS_RUNS, lacks(cohort))
             else:
-                why = f"{len(runs):,} runs of {COHORTS[cohort][0]:,.0f}"
+                why = other_number(len(runs), COHORTS[cohort][0])
                 yield same_cohort(cohort, len(runs), exact(label, published, count(runs), why, 0))
 
 
@@ -261,9 +259,15 @@ def _anomaly_rows(setting: Setting) -> Iterator[StudyRow]:
         if None in folders:
             yield absent(name, published, NEEDS_RUNS, "not all three cohorts are in --data")
         else:
-            row = exact(name, published, _total(column)(runs), f"{len(runs):,} runs of {ALL_RUNS:,}", 0)
+            why = other_number(len(runs), ALL_RUNS)
+            row = exact(name, published, _total(column)(runs), why, 0)
             is_met = abs(len(runs) - ALL_RUNS) <= SLACK * ALL_RUNS
-            yield row if is_met else replace(row, verdict=NOT_SAME, why=f"{len(runs):,} runs of {ALL_RUNS:,}")
+            yield row if is_met else replace(row, verdict=NOT_SAME, why=why)
+
+
+def other_number(runs: int, published: float) -> str:
+    """Return how many runs there are and should be; nothing if there are as many."""
+    return "" if runs == published else f"{runs:,} runs of {published:,.0f}"
 
 
 def domain_anchors(setting: Setting) -> Findings:
@@ -299,6 +303,10 @@ def domain_anchors(setting: Setting) -> Findings:
     return Findings(rows, (listed("anchors", "What is counted, and what it is anchored to", anchors),), commands=made)
 
 
+def _known_peaks(found: Sequence[CaseVerdict]) -> int:
+    return sum(one.peak_tokens == one.case.peak_tokens for one in found)
+
+
 def known_dependencies(setting: Setting) -> Findings:
     """Compare the 36 synthetic cases with known dependencies and an injected distractor."""
     found = [validate(case) for case in known_cases()]
@@ -307,6 +315,6 @@ def known_dependencies(setting: Setting) -> Findings:
         exact("cases", cases, len(found), digits=0),
         exact("cases with every required file", cases, sum(not one.missing for one in found), digits=0),
         exact("cases without the distractor", cases, sum(DISTRACTOR not in one.surplus for one in found), digits=0),
-        exact("cases with the known peak", cases, sum(one.peak_tokens == one.case.peak_tokens for one in found), "", 0),
+        exact("cases with the known peak", float(cases), _known_peaks(found), digits=0),
     ]
     return Findings(in_section("Synthetic runs with known dependencies", rows))

@@ -27,7 +27,7 @@ class Published:
 
     @property
     def value(self) -> float:
-        return self.figure.value
+        return self.figure.number
 
 
 def printed(cohort: str, test: str, label: str, place: str, key: str, nothing: float | None = 1.0) -> Published:
@@ -124,11 +124,9 @@ CLIPPED = (
     "changed old lines never shown again",
     "runs with those",
 )
-CLIPPING = {
-    cohort: tuple(map(int, values_of(SWE, title.partition("/")[0], *CLIPPED))) for cohort, title in TITLES.items()
-}
+CLIPPING = {cohort: values_of(SWE, title.partition("/")[0], *CLIPPED) for cohort, title in TITLES.items()}
 ANOMALIES = {
-    column: (label, int(value_of(SWE, "Anomalies", name)))
+    column: (label, value_of(SWE, "Anomalies", name))
     for column, label, name in (
         ("edit_failures", "edit-application failures", "edit-application failures"),
         ("repeated_commands", "identical command and output", "identical command and output"),

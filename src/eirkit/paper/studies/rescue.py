@@ -34,20 +34,6 @@ CONTROL = {model: value_of(STORE_RECALL, row, "No injection") for model, row in 
 ARM_COLUMNS: dict[Arm, str] = {"control": "No injection", "oracle": "Exact restoration", "sham": "Matched sham"}
 ARM_MEANS = {arm: value_of(STORE_RECALL, "Mean", column) for arm, column in ARM_COLUMNS.items()}
 
-GUESSES = "what a model puts in the place of a missing value is its own; the guesser draws one of 10^4"
-OMITS = (
-    "the calculator omits a missing operand of a maximum; an agent, not shipped, that took the oldest visible record "
-    "instead reached 0.80 where the calculator reaches 0.40: the published figure lies between two ways of going on"
-)
-UNEXPLAINED = (
-    "explained in part: here too the sham exceeds the control, because an earlier maximum is often the answer itself "
-    "(0.37 where such values are left out); why the published one is as high we do not know"
-)
-SLIPS = (
-    "the published models slip by themselves: 0.3% of their answers at full retention do not follow from their own "
-    "earlier ones, and in Stepwise Sum one slip spoils what comes after it; the calculator never slips"
-)
-
 Figure = Callable[[ArmRow], float | None]
 Arms = dict[str, list[float]]
 
@@ -88,10 +74,9 @@ def store_recall_arms(agent: StudyAgent, seeds: Sequence[int]) -> Arms:
 
 def store_recall_rows(agent: StudyAgent, arms: Arms) -> Iterator[StudyRow]:
     for arm, column in ARM_COLUMNS.items():
-        why = GUESSES if arm == "control" else ""
-        yield row_of(agent, column.lower(), ARM_MEANS[arm], arms[arm], FOUR, why)
+        yield row_of(agent, column.lower(), ARM_MEANS[arm], arms[arm], FOUR)
     repair = [a - b for a, b in zip(arms["oracle"], arms["sham"], strict=True)]
-    yield row_of(agent, "repair effect", value_of(STORE_RECALL, "Mean", "Repair effect"), repair, FOUR, "")
+    yield row_of(agent, "repair effect", value_of(STORE_RECALL, "Mean", "Repair effect"), repair, FOUR)
 
 
 def store_recall_rescue(setting: Setting) -> Findings:
@@ -99,7 +84,7 @@ def store_recall_rescue(setting: Setting) -> Findings:
     agent = agents_for(setting, "guesser")[0]
     arms = store_recall_arms(agent, seeds_of(setting, SEEDS))
     rows = list(store_recall_rows(agent, arms))
-    rows += [row_of(agent, "no injection", own, arms["control"], name, GUESSES) for name, own in CONTROL.items()]
+    rows += [row_of(agent, "no injection", own, arms["control"], name) for name, own in CONTROL.items()]
     section = in_section("Accuracy at missed RECALLs, m = 8, h = 4", rows)
     control, words = controlled(agent, TaskSpec("store-recall"))
     return Findings(section, (control,), words=words, commands=commands(setting, "rescue"))
@@ -114,10 +99,10 @@ def maximum_rescue(setting: Setting) -> Findings:
     control, sham, exact = values_of(MAXIMUM, "Pooled mean", "Control", "Sham", "Exact")
     apart = value_of("sec:results-rq1", "Stepwise Maximum rescue", "exact − sham")
     rows = [
-        row_of(agent, "no injection", control, right["control"], STRONG, OMITS),
-        row_of(agent, "matched sham", sham, right["sham"], STRONG, UNEXPLAINED),
-        row_of(agent, "exact restoration", exact, right["oracle"], STRONG, ""),
-        row_of(agent, "exact − sham", apart, effect, STRONG, UNEXPLAINED),
+        row_of(agent, "no injection", control, right["control"], STRONG),
+        row_of(agent, "matched sham", sham, right["sham"], STRONG),
+        row_of(agent, "exact restoration", exact, right["oracle"], STRONG),
+        row_of(agent, "exact − sham", apart, effect, STRONG),
     ]
     section = in_section("Accuracy over whole runs, m = 8, h = 4", rows)
     gate, words = controlled(agent, TaskSpec("stepwise-max"))
@@ -155,8 +140,8 @@ def sufficient_rows(agent: StudyAgent, seeds: Sequence[int]) -> Iterator[StudyRo
         rows = made[policy, h][arm]
         name = f"{'exact window' if policy == 'window' else 'LRU'}, h = {h}{RESTORED[arm]}"
         right = figures(rows, lambda row: row.trajectory_accuracy)
-        yield row_of(agent, f"{name}: accuracy", accuracy, right, STRONG, SLIPS)
+        yield row_of(agent, f"{name}: accuracy", accuracy, right, STRONG)
         own = figures(rows, lambda row: row.self_consistent_accuracy)
-        yield row_of(agent, f"{name}: self-consistent", consistent, own, STRONG, SLIPS)
+        yield row_of(agent, f"{name}: self-consistent", consistent, own, STRONG)
         steps = figures(rows, lambda row: row.missed_steps)
-        yield row_of(agent, f"{name}: steps with a miss", missed, steps, STRONG, SLIPS)
+        yield row_of(agent, f"{name}: steps with a miss", missed, steps, STRONG)

@@ -159,25 +159,6 @@ def panel_accuracy(panel: Panel) -> Mapping[str, list[float]]:
 
 Shape = dict[str, str]
 
-BACK = "unlimited reads bring back what was not kept"
-COPIES = "it writes copies of RECALLs too, which take the place of STOREs, and every note and DROP costs an action"
-SAME = "without reads: all answers written, text under LRU holds what key–value LRU holds"
-FLAWLESS = "its notes are flawless"
-NOTHING = (
-    "at a rate of 0 both texts are empty; the published figure is less than STOREs alone give, so steps went unanswered"
-)
-WHERE = (
-    "without reads: at one rate for all h the floor decides the place; the published figure at h = 16 says that it "
-    "wrote more there"
-)
-TENFOLD = "0.312 at h = 16 is ten actions an answer, and no published rate says for what"
-FULL = "once the notes are full, DROP, NOTE and NEXT are an episode at any capacity"
-OMITS = "it omits what it cannot get, which loses most maxima, and reads all it can"
-ENOUGH = "with reads: 200 actions suffice for nearly all of them, and what is read is right"
-DROPS = "who writes everything spends on NOTE and DROP the actions that LRU has for answers"
-SMALL = "the difference is smaller than the spread of three-seed means"
-NEVER_WITHOUT = "it never goes on without a value that it can have"
-
 
 def store_recall_shapes(recoverer: Cells, takers: dict[float, Cells], thrasher: Cells) -> Iterator[Shape]:
     """Yield the shapes of the 2×2, the valleys and capacity scaling with their verdicts."""
@@ -195,8 +176,8 @@ def panel_shapes(panels: dict[str, Panel]) -> Iterator[Shape]:
     yield from panel_orders(panels)
 
 
-def shape(claim: str, published: str, agent: str, found: dict[str, Judged], why: str = SMALL) -> Shape:
-    return shapes.shape(claim, published, found, why, **{"ours by": f"reference/{agent}"})
+def shape(claim: str, published: str, agent: str, found: dict[str, Judged]) -> Shape:
+    return shapes.shape(claim, published, found, **{"ours by": f"reference/{agent}"})
 
 
 def _taker(p: float) -> str:
@@ -220,22 +201,22 @@ def choice_shapes(recoverer: Cells, takers: dict[float, Cells]) -> Iterator[Shap
     """Who chooses: better than LRU for the capable models, worse for Haiku."""
     gains, capable = "Store–Recall: Scratch above LRU", takers[WRITES[OPUS]]
     found = _contrast(above, recoverer, "scratch", "lru")
-    yield shape(gains, _named(CHOICE, OPUS, GPT), "recoverer", found, f"with reads: {BACK}")
+    yield shape(gains, _named(CHOICE, OPUS, GPT), "recoverer", found)
     found = _contrast(above, capable, "scratch", "lru")
-    yield shape(gains, _named(CHOICE, OPUS), _taker(WRITES[OPUS]), found, COPIES)
+    yield shape(gains, _named(CHOICE, OPUS), _taker(WRITES[OPUS]), found)
     found = _contrast(below, takers[WRITES[HAIKU]], "scratch", "lru")
     label = "Store–Recall: Scratch below LRU"
-    yield shape(label, _named(CHOICE, HAIKU), _taker(WRITES[HAIKU]), found, f"with reads: {BACK}")
+    yield shape(label, _named(CHOICE, HAIKU), _taker(WRITES[HAIKU]), found)
 
 
 def storage_shapes(recoverer: Cells, takers: dict[float, Cells]) -> Iterator[Shape]:
     """In what form: key–value above text for all models."""
     label = "Store–Recall: key–value above text (LRU − Scratch–LRU)"
     found = _contrast(above, recoverer, "lru", "scratch-lru")
-    yield shape(label, _named(STORAGE, *STORAGE), "recoverer", found, FLAWLESS)
+    yield shape(label, _named(STORAGE, *STORAGE), "recoverer", found)
     for model, p in WRITES.items():
         found = _contrast(above, takers[p], "lru", "scratch-lru")
-        yield shape(label, _named(STORAGE, model), _taker(p), found, SAME if p == 1 else f"with reads: {BACK}")
+        yield shape(label, _named(STORAGE, model), _taker(p), found)
 
 
 def order_shapes(recoverer: Cells, takers: dict[float, Cells]) -> Iterator[Shape]:
@@ -247,20 +228,19 @@ def order_shapes(recoverer: Cells, takers: dict[float, Cells]) -> Iterator[Shape
         f"recoverer; {_taker(TEXT_LRU_WRITES)}, in Scratch–LRU",
         _in_order(capable, TWO_BY_TWO, OPUS, GPT),
     )
-    yield shape("Store–Recall: Scratch > LRU > Scratch–LRU", published, agents, found, f"with reads: {BACK}")
+    yield shape("Store–Recall: Scratch > LRU > Scratch–LRU", published, agents, found)
     own, published = takers[WRITES[HAIKU]], _in_order(small, TWO_BY_TWO, HAIKU)
     found = {b: ordered({NAMES[c]: over_h(own, c, b) for c in small}) for b in READS}
-    yield shape("Store–Recall: LRU > Scratch > Scratch–LRU", published, _taker(WRITES[HAIKU]), found, NOTHING)
+    yield shape("Store–Recall: LRU > Scratch > Scratch–LRU", published, _taker(WRITES[HAIKU]), found)
 
 
 def valley_shapes(takers: dict[float, Cells]) -> Iterator[Shape]:
-    reasons = {HAIKU: WHERE, OPUS: SMALL, GPT: f"with reads: {BACK}; {TENFOLD}"}
     for condition, depth, model, h in VALLEYS:
         own = takers[p := WRITES.get(model, TEXT_LRU_WRITES)]
         floor = by_h(own, "floor", "no reads")
         found = {budget: lowest_at(h, by_h(own, condition, budget), floor) for budget in READS}
         label = f"Store–Recall: {NAMES[condition]} below the floor, most at h = {h}"
-        yield shape(label, f"{depth:+.3f} ({model})", _taker(p), found, reasons[model])
+        yield shape(label, f"{depth:+.3f} ({model})", _taker(p), found)
 
 
 def _at(curve: Mapping[int, Threes]) -> dict[str, Threes]:
@@ -272,7 +252,7 @@ def capacity_shapes(recoverer: Cells, takers: dict[float, Cells]) -> Iterator[Sh
     writing = {_taker(p): own for p, own in takers.items() if p > 0}  # who writes nothing loses nothing more
     for agent, cells in {"recoverer": recoverer, **writing}.items():
         found = {budget: never_rises(_at(by_h(cells, "scratch", budget))) for budget in READS}
-        yield shape(label, published, agent, found, SMALL)
+        yield shape(label, published, agent, found)
 
 
 def thrash_shapes(thrasher: Cells) -> Iterator[Shape]:
@@ -281,7 +261,7 @@ def thrash_shapes(thrasher: Cells) -> Iterator[Shape]:
         runs = {h: thrasher[condition, "reads", h] for h in reversed(CAPACITIES)}
         episodes = {h: in_threes(r, lambda run: float(run.behaviour.thrash_episodes)) for h, r in runs.items()}
         published = f"12+ episodes at low capacity, declining ({model})"
-        yield shape(label, published, "thrasher", {"reads": ordered(_at(episodes))}, FULL)
+        yield shape(label, published, "thrasher", {"reads": ordered(_at(episodes))})
 
 
 def floor_shapes(panels: dict[str, Panel]) -> Iterator[Shape]:
@@ -293,13 +273,13 @@ def floor_shapes(panels: dict[str, Panel]) -> Iterator[Shape]:
         name: above(floor if name.startswith("thrasher") else accuracies["floor"], _best(accuracies))
         for name, accuracies in made.items()
     }
-    for agent, columns, why in (
-        ("recoverer", {"reads": found["recoverer, reads"]}, OMITS),
-        ("substituter", {b: found[f"substituter, {b}"] for b in READS}, ENOUGH),
-        ("substituter, p = 0.4", {"no reads": found["substituter, p = 0.4, no reads"]}, SMALL),
-        ("thrasher, with the substituter's floor", {"reads": found["thrasher, reads"]}, SMALL),
+    for agent, columns in (
+        ("recoverer", {"reads": found["recoverer, reads"]}),
+        ("substituter", {b: found[f"substituter, {b}"] for b in READS}),
+        ("substituter, p = 0.4", {"no reads": found["substituter, p = 0.4, no reads"]}),
+        ("thrasher, with the substituter's floor", {"reads": found["thrasher, reads"]}),
     ):
-        yield shape("Stepwise Maximum: the floor above every memory", _named(lead, *lead), agent, columns, why)
+        yield shape("Stepwise Maximum: the floor above every memory", _named(lead, *lead), agent, columns)
 
 
 def _best(accuracies: Mapping[str, list[float]]) -> list[float]:
@@ -319,7 +299,7 @@ def panel_orders(panels: dict[str, Panel]) -> Iterator[Shape]:
     columns = {"no reads": judged(strong, "substituter, no reads", partly)}
     label, published = "floor > Scratch > LRU > Scratch–LRU", _in_order(strong, MAXIMUM, GPT, OPUS, HAIKU)
     agent = "substituter; p = 0.4 in Scratch–LRU"
-    yield shape(f"Stepwise Maximum: {label}", published, agent, columns, DROPS)
+    yield shape(f"Stepwise Maximum: {label}", published, agent, columns)
     label, published = "floor > LRU > Scratch > Scratch–LRU", _in_order(mini, MAXIMUM, MINI)
     columns = {"no reads": judged(mini, partly, partly)}
     yield shape(f"Stepwise Maximum: {label}", published, "substituter, p = 0.4", columns)
@@ -329,11 +309,11 @@ def recovery_shapes(recoveries: Recoveries) -> Iterator[Shape]:
     """More pressure: more reads, and less accuracy."""
     rights, counts = zip(*RECOVERY.values(), strict=True)
     fall, rise = " > ".join(f"{right:.3f}" for right in rights), " > ".join(map(str, reversed(counts)))
-    for name, why in (("recoverer, LRU, READ", NEVER_WITHOUT), ("quitter, LRU, READ", SMALL)):
+    for name in ("recoverer, LRU, READ", "quitter, LRU, READ"):
         spent = {h: in_threes(recoveries[name, h], recovery_reads) for h in reversed(RECOVERY)}
         agent, label = name.removesuffix(", READ"), "Stepwise Maximum with recovery"
         yield shape(
             f"{label}: reads rise with m/h", f"{rise} (models not named)", agent, {"reads": ordered(_at(spent))}
         )
         found = {"reads": ordered(_at({h: in_threes(recoveries[name, h], accuracy) for h in RECOVERY}))}
-        yield shape(f"{label}: accuracy falls with m/h", f"{fall} (models not named)", agent, found, why)
+        yield shape(f"{label}: accuracy falls with m/h", f"{fall} (models not named)", agent, found)
