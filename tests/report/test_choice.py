@@ -6,6 +6,7 @@ import json
 import math
 import random
 import shlex
+import tracemalloc
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -336,6 +337,20 @@ def test_weights_are_repeated_cases():
     for one, other in zip(once, again, strict=True):
         assert (one.better, one.worse, one.wanted) == (other.better, other.worse, other.wanted)
         assert (one.difference, one.low, one.high) == pytest.approx((other.difference, other.low, other.high))
+
+
+def test_four_times_the_tasks_take_four_times_the_memory():
+    def peak(tasks: int) -> int:
+        random_ = random.Random(3)
+        values = {name: [random_.random() for _ in range(2 * tasks)] for name in "abc"}
+        tracemalloc.start()
+        try:
+            rank(values, [case // 2 for case in range(2 * tasks)])  # two cases of each task
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(3_000) < 6 * peak(750)
 
 
 def test_the_last_line_runs_the_leaders_alone_on_new_worlds(told, capsys):
