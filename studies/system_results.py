@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.memory import find_memory, requirements_of
+from eirkit.agents.memory import SEARCH_LIMIT, find_memory, requirements_of
 from eirkit.agents.stores.environments import node_folder, python_of
 from eirkit.findings.word_measures import WORD_FATES
 from eirkit.paper.studies.comparison import listed
@@ -38,6 +38,7 @@ USED = (
 OF_SYSTEMS = (
     *("fates", "floor", "bytes", "model_calls", "input_tokens", "output_tokens", "searches", "search_seconds"),
 )
+SCRIPTED = "a script extracted and read, not a language model"
 COSTS = ("bytes", "own calls", "own tokens")
 RIGHT = ("accuracy", "from", "to")
 COLUMNS = {
@@ -71,7 +72,20 @@ def keep(folder: Path, gate: Path, by_hand: Path) -> Results:
 def _used(row: Mapping[str, Any]) -> dict[str, Any]:
     system = row["memory_system"]
     kept = {name: row[name] for name in USED if name in row}
+    if system is not None:
+        kept["passages"] = (system.get("profile") or {}).get("passages", SEARCH_LIMIT)
     return {**kept, "memory_system": None if system is None else {name: system[name] for name in OF_SYSTEMS}}
+
+
+def conditions(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the line above every table: how many passages each search asked for, and who took a model's place."""
+    asked = {row.get("passages", SEARCH_LIMIT) for row in rows if row["memory_system"] is not None}
+    if asked <= {SEARCH_LIMIT}:
+        told = f"Made with {SEARCH_LIMIT} passages a search, whatever the vendor's own default, until it is run again"
+    else:
+        numbers = [str(number) for number in sorted(number for number in asked if number is not None)]
+        told = f"Searches asked for {', '.join([*numbers, *(['all'] if None in asked else [])])} passages"
+    return f"**{told}; {SCRIPTED}.**"
 
 
 def _system(folder: str) -> str:
@@ -124,10 +138,11 @@ def word_page(found: Results) -> dict[str, str]:
     tables = [one for one in word_tables(rows) if one.rows]
     ran = {_system(name): one["examples"] for name, one in usual.items()}
     rankings = [found["choices"][count] for count in sorted(found["choices"], key=int, reverse=True)]
+    how = conditions(rows)
     return {
         "what-ran": markdown([_ran(usual)]),
-        "ranking": "\n\n".join(map(_printed, rankings)),
-        "figures": markdown(tables),
+        "ranking": "\n\n".join([how, *map(_printed, rankings)]),
+        "figures": f"{how}\n\n{markdown(tables)}",
         "by-hand": markdown([_by_hand([row for row in found["by_hand"] if "question" in row])]),
         "examples": "\n\n".join(f"### {name}\n\n" + "\n".join(one) for name, one in ran.items() if one),
     }
@@ -163,9 +178,10 @@ def system_page(found: Results) -> dict[str, str]:
     for kind, table in zip(GRIDS, study(*rows), strict=True):
         lines = sorted(table.rows, key=lambda row: row["memory"])
         tables.append(_ordered(kind, table.title, list(map(_rounded, lines))))
+    how = conditions([row for of_kind in rows for own in of_kind.values() for row in own])
     return {
-        "profiles": markdown(tables),
-        "every-ranking": _printed(found["ranking"]),
+        "profiles": f"{how}\n\n{markdown(tables)}",
+        "every-ranking": f"{how}\n\n{_printed(found['ranking'])}",
         "gate": markdown([_gate(found["gate"])]),
         "overwrites": markdown([_overwrites([row for row in found["by_hand"] if "label" in row])]),
     }

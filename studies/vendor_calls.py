@@ -1,7 +1,9 @@
 """Calls memory systems by their vendors' own interfaces, without our adapters, each in its own environment.
 
 A script for each system writes records, tells conversations, asks, and prints what the store holds and what each
-question finds. `studies.faults_by_hand` and tests compare that with what our adapters do with the same inputs.
+question finds. Searches name no number of results, so that the vendor's default holds; plain vector stores, which have
+no documented use as a memory, are asked for five. `studies.faults_by_hand` and tests compare that with what our
+adapters do with the same inputs.
 """
 
 from __future__ import annotations
@@ -119,7 +121,7 @@ store = InMemoryStore(index={"dims": 384, "embed": lambda texts: [embed(one) for
 def write(label, text):
     store.put(("me",), str(len(held())), {"text": text})
 def find(query, at):
-    return [one.value["text"] for one in store.search(("me",), query=query, limit=5)]
+    return [one.value["text"] for one in store.search(("me",), query=query)]
 def held():
     return [one.value["text"] for one in store.search(("me",), limit=100_000)]
 """,
@@ -135,7 +137,7 @@ def write(label, text):
 def observe(messages, at):
     manager.invoke({"messages": [{"role": "system", "content": f"Today is {at}."}, *messages]})
 def find(query, at):
-    return [one.value["content"]["content"] for one in store.search(where, query=query, limit=5)]
+    return [one.value.content for one in manager.search(query=query)]
 def held():
     return [one.value["content"]["content"] for one in store.search(where, limit=100_000)]
 """,
@@ -158,7 +160,7 @@ def shown(one):
     return one.author + ": " + one.content.parts[0].text
 async def find(query, at):
     found = [shown(one) for one in (await memory.search_memory(**mine, query=query)).memories]
-    return [text if at else text.partition(": ")[2] for text in found][:5]
+    return [text if at else text.partition(": ")[2] for text in found]
 async def held():
     every = (await sessions.list_sessions(**mine)).sessions
     whole = [await sessions.get_session(**mine, session_id=one.id) for one in every]
@@ -233,7 +235,7 @@ def write(label, text):
     tool.call({"command": "create", "path": place(text), "file_text": text})
 async def find(query, at):
     results = await consult(query, at) if at else [tool.call({"command": "view", "path": place(query)})]
-    return [one for one in map(shown, results) if one][:5]
+    return [one for one in map(shown, results) if one]
 def held():
     paths = [os.path.join(at, one) for at, _, files in os.walk(folder + "/memories") for one in files]
     return [open(path).read().rstrip("\\n") for path in paths]
@@ -267,7 +269,7 @@ async def write(label, text):
 async def find(query, at):
     label = re.search(r"A_[0-9]+|$", query)[0]
     results = await consult(query, at) if at else [await call("search_nodes", {"query": label})]
-    return nodes(*results)[:5]
+    return nodes(*results)
 async def held():
     return nodes(await call("read_graph", {}))
 """,
@@ -306,7 +308,7 @@ async def observe(messages, at):
 def shown(edge):
     return edge.fact + ("" if edge.invalid_at is None else f" (until {edge.invalid_at:%Y-%m-%d})")
 async def find(query, at):
-    return [shown(one) for one in await graph.search(query, group_ids=["g"], num_results=5)]
+    return [shown(one) for one in await graph.search(query, group_ids=["g"])]
 async def held():
     return [shown(one) for one in await EntityEdge.get_by_group_ids(driver, ["g"])]
 """,
@@ -320,7 +322,7 @@ def observe(messages, at):
     for one in messages:
         system.add_note(one["role"] + ": " + one["content"], time=at.replace("-", "") + "0000")
 def find(query, at):
-    return [system.read(one["id"]).content for one in system.search_agentic(query, k=5)][:5]
+    return [system.read(one["id"]).content for one in system.search_agentic(query)]
 def held():
     return [one["content"] for one in system.retriever.collection.get()["metadatas"]]
 """,
@@ -362,7 +364,7 @@ def block():
 def find(query, at):
     asked = observe([{"role": "user", "content": CONSULT + "\\n\\nQuestion: " + query}], at)
     returned = [literal_eval(one.tool_return) for one in asked if one.message_type == "tool_return_message"]
-    return list(dict.fromkeys([*block(), *(one["content"] for found in returned for one in found)]))[:5]
+    return list(dict.fromkeys([*block(), *(one["content"] for found in returned for one in found)]))
 def held():
     return [*block(), *(one.passage.text for one in client.passages.search(archive_id=archive.id, limit=100))]
 """,
@@ -383,7 +385,7 @@ def write(label, text):
 def observe(messages, at):
     memory.add(messages, user_id="u", metadata={"date": at}, prompt=f"The Observation Date is {at}.")
 def find(query, at):
-    return [one["memory"] for one in memory.search(query, filters=mine, top_k=5)["results"]]
+    return [one["memory"] for one in memory.search(query, filters=mine)["results"]]
 def held():
     return [one["memory"] for one in memory.get_all(filters=mine, top_k=100_000)["results"]]
 """,

@@ -166,3 +166,18 @@ def test_systems_are_run_continued_and_shown(tmp_path):
     assert (line["memory"], line["worlds"], line["right"].endswith("of 24")) == ("bm25-plain", 1, True)
     told = list(word_examples.examples(folder))
     assert all("what shows it: " in one for one in told)
+
+
+def test_pages_say_with_how_many_passages_and_by_whom_they_were_made():
+    kept = json.loads(system_results.RESULTS.read_text("utf-8"))
+    rows = [row for one in kept["words"].values() for row in one["rows"]]
+    how = system_results.conditions(rows)
+    assert how.startswith("**Made with 5 passages a search")
+    assert "not a language model" in how
+    for name in ("words-under-test.md", "memories-under-test.md"):
+        page = (PAGE.parent / name).read_text("utf-8")
+        assert page.split("\n\n")[1].startswith("**Made with 5 passages a search; a script extracted and read"), name
+        assert page.count(how) == 2, name
+    again = [{**row, "passages": number} for row, number in zip(rows, (20, None, 10), strict=False)]
+    assert "asked for" in system_results.conditions(again)
+    assert "5 passages" not in system_results.conditions(again)

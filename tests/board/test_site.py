@@ -69,6 +69,8 @@ def test_a_board_ranks_what_holds_and_names_what_does_not(made, tmp_path, capsys
         assert f'href="../{INDEX}#track-{track["id"]}"' in page
         assert "<script" not in page
     assert "has changed since submission.json was written" in index
+    assert "Every search asked for 5 passages" in index
+    assert "Scripts extracted and read; no language model took part." in index
 
 
 def test_the_same_submissions_give_the_same_site(made, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from eirkit.agents.driver import drive
 from eirkit.agents.memories.in_process import Bm25
 from eirkit.agents.memory import memories
 from eirkit.agents.memory_calls import wait_for
-from eirkit.agents.model import Message, ModelOptions
+from eirkit.agents.model import Message, Model, ModelOptions, Reply, Request
 from eirkit.agents.models.reader import make_reader
 from eirkit.cli import main
 from eirkit.errors import SpecError, UsageError
@@ -243,6 +244,83 @@ def test_answers_are_compared_by_what_they_say():
             assert canonical_answer(task.language, question._replace(form=form, attribute="desk"), text) == canonical
     assert unspell(spell("8 März")) == "8 März"
     assert read_preset("small+people=9")[0].people == 9
+
+
+class Wordy(Model):
+    """Answers as the perfect reader does, in words of its own around the answer."""
+
+    def __init__(self, number: int, **dials: float) -> None:
+        self.reader, self.number = make_reader(ModelOptions(extra=dials)), number
+
+    async def reply(self, request: Request) -> Reply:
+        reply = await self.reader.reply(request)
+        answer = read_worded_answer(reply.text) or ""
+        ways = ("Desk {}", "the {} door", "It is {}.", "**{}**, as you said", "{} tea")
+        if answer == "unknown":
+            ways = ("unknown (not stated)", "I don't know", "That was never mentioned.", "It cannot be determined")
+        elif answer in ("yes", "no"):
+            ways = ("{}.", "{}, as you said")
+        elif "," in answer:
+            ways = ("They are: {}", "{}.")
+        elif answer == "none":
+            ways = ("none",)
+        return replace(reply, text=f"ANSWER: {ways[self.number % len(ways)].format(answer)}")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+
+def wordy_record(task: ToldWorld, number: int, **dials: float) -> dict[str, Any]:
+    session = told_session(WHOLE, task, prepare(task.spec))
+    return judge_told(WHOLE, task, wait_for(drive(session, Wordy(number, **dials))))[1]
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_right_answer_in_any_words_is_right(number):
+    for task in tasks("small+updates=2+questions=40", range(number, number + 6)):
+        assert wordy_record(task, number)["wrong"] == []
+
+
+@pytest.mark.parametrize("dial", ["misses", "confuses", "keeps_old", "returns_withdrawn"])
+def test_a_wrong_answer_in_any_words_has_the_cause_of_the_bare_one(dial):
+    for number, task in enumerate(tasks("small+updates=2", range(20))):
+        bare, wordy = run(task, WHOLE, **{dial: 1.0}), wordy_record(task, number, **{dial: 1.0})
+        assert [one[:2] for one in wordy["wrong"]] == [one[:2] for one in bare["wrong"]]
+
+
+def test_an_answer_with_another_value_of_the_same_fact_is_wrong():
+    (task,) = tasks("small", range(1))
+    judge = ConversationJudge(task)
+    asked = next(one for one in task.asked if one.ability == "update" and one.question.form == "now")
+    old, new = [str(one.statement.value) for one in task.said if one.statement[1:3] == asked.question[1:3]][-2:]
+    seen = Seen(task.turns, (task.turns,), memory=True)
+
+    def verdict(text: str) -> tuple[bool, str | None]:
+        found = judge.judge(asked, task.canonical(asked.t, text), seen)
+        return found.right, found.fate
+
+    assert verdict(f"It used to be something else, now it is {new.upper()}!") == (True, None)
+    assert verdict(f"{new} (formerly {old})") == verdict(f"It is {old}.") == (False, "word_stale")
+    assert verdict(f"{new}ish") == (False, "word_invented"), "not as a whole word"
+    assert verdict("unknown (not stated)") == (False, "word_not_used")
+
+
+@pytest.mark.parametrize(
+    ("form", "attribute", "text", "canonical"),
+    [
+        ("now", "boxes", "There are 554 boxes.", "554"),
+        ("now", "boxes", "1,554 boxes", "1554"),
+        ("between", "kickoff", "217 days, more or less 217", "217"),
+        ("now", "boxes", "either 4 or 5", "either 4 or 5"),
+    ],
+)
+def test_the_only_number_of_an_answer_is_its_number(form, attribute, text, canonical):
+    (task,) = tasks("small", range(1))
+    question = task.asked[0].question._replace(form=form, attribute=attribute)
+    assert canonical_answer(task.language, question, text) == canonical
 
 
 def test_a_session_holds_no_answers():

@@ -7,11 +7,19 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eirkit.agents.memory import AS_DOCUMENTED, MOST_PASSAGES, SEARCH_LIMIT, STORE_ONLY, memories, profile_of
+from eirkit.agents.stores.memory_factory import passages_asked
+from eirkit.agents.stores.memory_plan import MemoryPlan
+from eirkit.errors import UsageError
+from eirkit.runs.manifest import read_manifest
+from eirkit.runs.replay import check_runs
+from eirkit.runs.store import RUNS, events_path, read_block, scan_runs
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import resume_sweep, start_sweep
 from eirkit.runs.workers import FAILURES_IN_A_ROW
@@ -152,3 +160,90 @@ def test_runs_that_take_long_are_stored_one_by_one(tmp_path):
     out = ("--memory", f"{tmp_path / 'slow.py'}:Slow", "--out", str(tmp_path / "out"))
     assert eirkit(*RUN, *out) == 0
     assert (tmp_path / "seen").read_text().split() == ["0", "1", "2"]
+
+
+ASKED = """
+from pathlib import Path
+
+from eirkit.agents.memories.in_process import Text
+from eirkit.agents.memory import Profile
+
+class Asked(Text):
+    profiles = {
+        "as-documented": Profile("everything", "", passages=20, passages_from="its own default"),
+        "whole": Profile("everything", "", passages=None, passages_from="no number"),
+        "store-only": Profile("the store", ""),
+    }
+
+    def __init__(self, profile="as-documented", log=""):
+        super().__init__()
+        self.log = log
+
+    async def search(self, query, limit):
+        with Path(self.log).open("a") as log:
+            log.write(f"{limit} ")
+        return await super().search(query, limit)
+"""
+
+
+@pytest.mark.parametrize("workload", ["words", "store-recall"])
+@pytest.mark.parametrize(("profile", "asked"), [("as-documented", 20), ("whole", MOST_PASSAGES), ("store-only", 5)])
+def test_a_search_asks_for_the_number_of_its_profile_and_the_manifest_has_it(tmp_path, workload, profile, asked):
+    (tmp_path / "asked.py").write_text(ASKED)
+    memory, log, out = f"{tmp_path / 'asked.py'}:Asked", tmp_path / "log", tmp_path / "out"
+    settings = {"profile": profile, "log": str(log)}
+    size = {"preset": "small"} if workload == "words" else {"n": 16, "m": 8, "h": 2}
+    model = "scripted/reader" if workload == "words" else "reference/recoverer"
+    suite = {"workload": workload, "model": model, **size, "memory": memory, "seeds": "0:1"}
+    start_sweep(read_suite({**suite, "memory_options": {memory: settings}}), out)
+    assert set(log.read_text().split()) == {str(asked)}
+    (said,) = json.loads((out / "manifest.json").read_text("utf-8"))["passages"]
+    recorded = None if profile == "whole" else asked
+    assert (said["memory"], said["profile"], said["passages"]) == (memory, profile, recorded)
+    (record,) = [one for one, _ in scan_runs(out / RUNS)]
+    assert record["memory"]["profile"]["passages"] == recorded
+    if workload == "words":
+        place = record["events"]
+        block = read_block(events_path(out), place["offset"], place["bytes"])
+        recalled = [event for line in block.splitlines() if (event := json.loads(line)).get("verb") == "recall"]
+        assert (max(len(event["found"]) for event in recalled) > SEARCH_LIMIT) == (asked > SEARCH_LIMIT)
+    assert [wrong for _, _, wrong in check_runs(out / RUNS, plugins=True)] == [[]]
+
+
+def test_a_sweep_is_not_resumed_with_another_number_of_passages(tmp_path):
+    """Folders of earlier versions have no number: every search asked for five."""
+    (tmp_path / "asked.py").write_text(ASKED)
+    memory, out = f"{tmp_path / 'asked.py'}:Asked", tmp_path / "out"
+    grid = {**GRID, "memory": memory, "memory_options": {memory: {"log": str(tmp_path / "log")}}, "seeds": "0:1"}
+    start_sweep(read_suite(grid), out)
+    replace(read_manifest(out), passages=()).write(out)
+    with pytest.raises(UsageError, match="another number of passages"):
+        resume_sweep(out)
+
+
+# Read from the vendors' own code: the default of the call that the adapter makes; None: it has none or returns all.
+VENDORS = {
+    "mem0": 20,  # mem0ai 2.2.1, Memory.search(top_k=20)
+    "langmem": 10,  # langmem 0.0.30, MemoryStoreManager.search(limit=10)
+    "amem": 5,  # a-mem 0.2.6, search_agentic(k=5)
+    "graphiti": 10,  # graphiti-core 0.31.1, DEFAULT_SEARCH_LIMIT
+    "langgraph": 10,  # langgraph-checkpoint 4.3.2, BaseStore.search(limit=10)
+    "adk": 10,  # google-adk 2.13.0, _MAX_SEARCH_RESULTS
+    "autogen": 3,  # autogen-ext 0.7.5, ChromaDBVectorMemoryConfig.k
+    "llamaindex": 2,  # llama-index-core 0.14.25, VectorMemoryBlock.similarity_top_k
+    "letta": None,
+    "mcp": None,
+    "anthropic-memory": None,
+    "openai-agents": None,
+}
+
+
+def test_as_documented_every_vendor_is_asked_for_its_own_number():
+    used = {name: memories.get(name) for name in memories.names()}
+    documented = [name for name, kind in used.items() if profile_of(kind, {}) == AS_DOCUMENTED]
+    assert {name: passages_asked(MemoryPlan(name, {})) for name in documented} == VENDORS
+    for name, kind in used.items():
+        if STORE_ONLY in kind.profiles:
+            assert passages_asked(MemoryPlan(name, {"profile": STORE_ONLY})) == SEARCH_LIMIT
+    assert passages_asked(MemoryPlan("autogen", {"k": 12})) == 12
+    assert passages_asked(MemoryPlan("llamaindex", {"block": "facts"})) is None

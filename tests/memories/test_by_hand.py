@@ -9,10 +9,12 @@ import pytest
 from studies.faults_by_hand import questions_of, sessions_of
 from studies.vendor_calls import DAYS, SCRIPTS, VendorLists, ask_vendor
 
-from eirkit.agents.memory import Item, MemorySystem, memories
+from eirkit.agents.memory import MOST_PASSAGES, Item, MemorySystem, memories
 from eirkit.agents.model import Message, ModelOptions
 from eirkit.agents.models.reader import make_reader
 from eirkit.agents.models.scripted import make_scripted
+from eirkit.agents.stores.memory_factory import passages_asked
+from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.tasks.conversations import ToldWorld
 from eirkit.tasks.generation import generate_many
 from eirkit.tasks.workload import find_workload
@@ -21,10 +23,17 @@ from tests.memories.stories import needs, opened
 
 slow = pytest.mark.slow
 SYSTEMS = [pytest.param(name, marks=[needs(name), slow]) for name in SCRIPTS]
-RECORDS = [(f"A_{number}", f"A_{number:03} = {37 * number:04}") for number in (3, 7, 12, 31, 55, 56, 120)]
+RECORDS = [  # more than any system returns unless it is asked for more than its default
+    (f"A_{number}", f"A_{number:03} = {37 * number:04}") for number in (3, 7, 12, 31, 55, 56, *range(101, 121))
+]
 FIRST = [(f"A_{number}", f"A_{number:02} = {1000 + 7 * number}") for number in range(1, 9)]  # as check_memory
 OVERWRITES = [*FIRST, *((f"A_{number}", f"A_{number:02} = {4000 + number}") for number in (1, 2, 3))]
 READER = "scripted/reader+language=english"
+
+
+def asked_for(name: str) -> int:
+    """Return how many passages a run asks a system for."""
+    return passages_asked(MemoryPlan(name, {})) or MOST_PASSAGES
 
 
 def asked_of_vendor(name: str, records: Sequence[tuple[str, str]], query: str) -> VendorLists:
@@ -39,7 +48,7 @@ def asked_of_adapter(name: str, records: Sequence[tuple[str, str]], query: str) 
         for label, text in records:
             await memory.write(Item(label, text))
         await memory.flush()
-        return list(await memory.contents() or ()), list(await memory.search(query, 5))
+        return list(await memory.contents() or ()), list(await memory.search(query, asked_for(name)))
 
     return opened(work, name, timeout_seconds=300.0)
 
@@ -69,7 +78,7 @@ def test_the_vendors_own_calls_return_the_same_list_in_conversations(name):
         for number, (said, at) in enumerate(sessions, 1):
             await memory.observe([Message(**one) for one in said], f"session-{number}", at)
         await memory.flush()
-        return list(await memory.contents() or ()), list(await memory.recall(question, day, 5))
+        return list(await memory.contents() or ()), list(await memory.recall(question, day, asked_for(name)))
 
     asks = "model" in memories.get(name).requirements.endpoint
     held, found = opened(work, name, timeout_seconds=300.0, **({"model": READER} if asks else {}))

@@ -6,6 +6,7 @@ import json
 import math
 import random
 import shlex
+import tracemalloc
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -338,6 +339,20 @@ def test_weights_are_repeated_cases():
         assert (one.difference, one.low, one.high) == pytest.approx((other.difference, other.low, other.high))
 
 
+def test_four_times_the_tasks_take_four_times_the_memory():
+    def peak(tasks: int) -> int:
+        random_ = random.Random(3)
+        values = {name: [random_.random() for _ in range(2 * tasks)] for name in "abc"}
+        tracemalloc.start()
+        try:
+            rank(values, [case // 2 for case in range(2 * tasks)])  # two cases of each task
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(3_000) < 6 * peak(750)
+
+
 def test_the_last_line_runs_the_leaders_alone_on_new_worlds(told, capsys):
     def printed() -> str:
         capsys.readouterr()
@@ -489,6 +504,44 @@ def test_options_that_do_nothing_are_refused(told, capsys):
     ):
         assert run(["choose", str(told), *words]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_runs_that_ended_at_their_limit_of_actions_are_told_and_not_judged(tmp_path, capsys):
+    """A faultless memory whose runs were cut short is not blamed for the steps that nobody reached."""
+    how = ("--memory", "key-value", "--h", 2, "--n", 24, "--seeds", "0:7", "--model", "reference/recoverer")
+    for name, actions in (("short", 40), ("long", 200)):
+        command(
+            "lacuna",
+            "run",
+            "store-recall",
+            *how,
+            "--actions",
+            actions,
+            "--no-control",
+            "--out",
+            tmp_path / name,
+            "--json",
+        )
+    ended = [json.loads(line)["ending"] for line in (tmp_path / "short" / RUNS).read_text("utf-8").splitlines()]
+    capsys.readouterr()
+    command("choose", tmp_path / "short", tmp_path / "long", "--by", "folder", "--json")
+    data = json.loads(capsys.readouterr().out)
+    assert data["at_action_limit"] == {str(tmp_path / "short"): ended.count("action-limit")} != {}
+    assert f"7 of 7 runs of {tmp_path / 'short'} ended at their limit of actions" in " ".join(data["answer"])
+    judged = {cell["bits_at_most"]: cell for cell in data["possible"]}
+    short, long = judged[min(judged)], judged[max(judged)]
+    assert (short["share_at_least"], long["share_at_least"]) == (None, 1.0)
+    assert "limit of actions" in short["why_not"]
+
+
+def test_conversations_are_proposed_nothing_that_they_refuse(told, tmp_path, capsys):
+    how = ("--seeds", "0:6", "--model", "scripted/reader", "--no-control", "--out", tmp_path / "cut", "--json")
+    command("lacuna", "run", "words", "--condition", "truncated", *how)
+    capsys.readouterr()
+    command("choose", told, tmp_path / "cut", "--by", "memory")
+    assert "--panel" not in capsys.readouterr().out
+    command("choose", told, tmp_path / "cut", "--by", "memory", "--out", tmp_path / "page.html")
+    assert "--panel" not in (tmp_path / "page.html").read_text("utf-8")
 
 
 def test_a_printed_page_has_one_section_of_details_and_no_two_definitions(told, capsys):

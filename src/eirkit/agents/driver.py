@@ -11,6 +11,7 @@ from time import perf_counter
 
 from eirkit.agents.memory import (
     LONGEST_PASSAGE,
+    MOST_PASSAGES,
     SEARCH_LIMIT,
     Item,
     MemoryCall,
@@ -38,6 +39,7 @@ async def consult(
     seconds: float = CALL_SECONDS,
     *,
     weigh: bool = False,
+    passages: int | None = SEARCH_LIMIT,
 ) -> Consultation:
     """Make one call at step t and return what is known about it.
 
@@ -45,10 +47,11 @@ async def consult(
         records: the values that right records contain: the agent's own answers, or what it computed again.
         seconds: time limit; StoreError is raised after it.
         weigh: query the usage after every write; this does not count towards the latency.
+        passages: that a search asks for; None: all that the system returns, of which the first are shown.
     """
     start = clock()
     if call.verb in ("observe", "recall"):
-        return await _converse(memory, t, call, clock, seconds)
+        return await _converse(memory, t, call, clock, seconds, passages)
     if call.verb == "write":
         (step,) = call.steps
         await call_with_timeout(seconds, "write", memory.write, Item(label_of(step), call.text))
@@ -58,18 +61,19 @@ async def consult(
         used = await usage_of(memory, seconds)
         return Consultation(t, call, (), took, records=used.records, bytes=used.bytes)
     await call_with_timeout(seconds, "flush", memory.flush)
-    found = await call_with_timeout(seconds, "search", memory.search, call.text, SEARCH_LIMIT)
+    limit = MOST_PASSAGES if passages is None else passages
+    found = await call_with_timeout(seconds, "search", memory.search, call.text, limit)
     took = clock() - start
     texts = check_passages(found)
     returned = len("".join(texts))
-    passages = tuple(texts[:SEARCH_LIMIT])
+    shown = tuple(texts[:limit])
     if returned > LONGEST_PASSAGE:
-        passages = tuple([cut_passage(text, LONGEST_PASSAGE) for text in passages])
+        shown = tuple([cut_passage(text, LONGEST_PASSAGE) for text in shown])
     if not call.steps:
-        return Consultation(t, call, passages, took, returned)
-    lacking, stated, uncertain = lacking_in(call, passages, records)
+        return Consultation(t, call, shown, took, returned)
+    lacking, stated, uncertain = lacking_in(call, shown, records)
     held = [step for step in lacking if await _holds(memory, step, records[step], seconds)]
-    return Consultation(t, call, passages, took, returned, lacking, tuple(held), stated, uncertain=uncertain)
+    return Consultation(t, call, shown, took, returned, lacking, tuple(held), stated, uncertain=uncertain)
 
 
 Stated = tuple[tuple[int, tuple[str, ...]], ...]  # steps with the digits that were returned for them
@@ -89,7 +93,7 @@ def lacking_in(
 
 
 async def _converse(
-    memory: MemorySystem, t: int, call: MemoryCall, clock: Callable[[], float], seconds: float
+    memory: MemorySystem, t: int, call: MemoryCall, clock: Callable[[], float], seconds: float, passages: int | None
 ) -> Consultation:
     """Let a system observe a session, or recall what helps to answer a question."""
     start = clock()
@@ -101,11 +105,12 @@ async def _converse(
         held = check_contents(await call_with_timeout(seconds, "contents", memory.contents))
         stored = None if held is None else tuple(held)
         return Consultation(t, call, (), took, records=used.records, bytes=used.bytes, stored=stored)
-    found = await call_with_timeout(seconds, "recall", memory.recall, call.text, call.at, SEARCH_LIMIT)
+    limit = MOST_PASSAGES if passages is None else passages
+    found = await call_with_timeout(seconds, "recall", memory.recall, call.text, call.at, limit)
     took = clock() - start
     texts = check_passages(found)
-    passages = tuple(cut_passage(text, LONGEST_PASSAGE) for text in texts[:SEARCH_LIMIT])
-    return Consultation(t, call, passages, took, sum(map(len, texts)))
+    shown = tuple(cut_passage(text, LONGEST_PASSAGE) for text in texts[:limit])
+    return Consultation(t, call, shown, took, sum(map(len, texts)))
 
 
 async def _holds(memory: MemorySystem, step: int, values: Payload, seconds: float) -> bool:
@@ -125,6 +130,7 @@ async def drive(
     clock: Callable[[], float] = perf_counter,
     memory_seconds: float = CALL_SECONDS,
     weigh: bool = False,
+    passages: int | None = SEARCH_LIMIT,
 ) -> Trace:
     """Run a session to its end and return everything that happened.
 
@@ -137,6 +143,7 @@ async def drive(
         clock: returns seconds, for the latency of the memory system; models report their own.
         memory_seconds: time limit of one memory call.
         weigh: query the usage of the memory system after every write.
+        passages: that a search of the memory system asks for; None: all that it returns.
     """
     trace = Trace() if trace is None else trace
     log = trace.log
@@ -145,7 +152,9 @@ async def drive(
         if isinstance(request, MemoryCall):
             if memory is None:
                 raise InfrastructureError("the session needs an external memory; give --memory")
-            consultation = await consult(memory, t, request, session.records, clock, memory_seconds, weigh=weigh)
+            consultation = await consult(
+                memory, t, request, session.records, clock, memory_seconds, weigh=weigh, passages=passages
+            )
             log.append(consultation)
             session.receive_memory(MemoryResult(consultation.passages))
         else:

@@ -17,7 +17,8 @@ from eirkit.agents.model import Message
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.registry import Registry, load_object, locate
 
-SEARCH_LIMIT = 5  # passages shown per search
+SEARCH_LIMIT = 5  # passages that a search asks for, unless the profile of the system has a number of its own
+MOST_PASSAGES = 50  # shown of a search of a system that returns all that it has found
 LONGEST_PASSAGE = 2_000  # characters of one passage
 
 Asked = Literal["model", "embedding"]  # what a system can request from its endpoint
@@ -66,6 +67,7 @@ class MemoryUsage:
     warnings: tuple[str, ...] = ()  # of the system's own code, each once
 
 
+OWN_NUMBER = "eirkit's own number"  # of passages, where no vendor's default holds
 AS_DOCUMENTED, STORE_ONLY = "as-documented", "store-only"
 
 
@@ -75,6 +77,8 @@ class Profile:
 
     on: str
     off: str
+    passages: int | None = SEARCH_LIMIT  # that each search asks for; None: all that the system returns
+    passages_from: str = OWN_NUMBER  # who chose that number
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,12 @@ class MemorySystem(ABC):
     def profile_for(cls, settings: Mapping[str, Any]) -> str | None:
         """Return the name of the profile that these settings select, by default the first; None if it has none."""
         return str(settings.get("profile") or next(iter(cls.profiles))) if cls.profiles else None
+
+    @classmethod
+    def passages_for(cls, settings: Mapping[str, Any]) -> int | None:
+        """Return how many passages a search asks for with these settings; None: all that the system returns."""
+        profile = cls.profiles.get(cls.profile_for(settings) or "")
+        return SEARCH_LIMIT if profile is None else profile.passages
 
     async def setup(self) -> None:  # noqa: B027 - optional
         """Open the store and start its servers; called once, before anything else."""
@@ -282,6 +292,12 @@ def profile_of(kind: type, settings: Mapping[str, Any]) -> str | None:
     """Return the name of the profile in which a system is used; None for a system without profiles."""
     chosen: Callable[[Mapping[str, Any]], str | None] | None = getattr(kind, "profile_for", None)
     return None if chosen is None or not getattr(kind, "profiles", None) else chosen(settings)
+
+
+def passages_of(kind: type, settings: Mapping[str, Any]) -> int | None:
+    """Return how many passages a search of a system asks for; None: all that it returns."""
+    chosen: Callable[[Mapping[str, Any]], int | None] | None = getattr(kind, "passages_for", None)
+    return SEARCH_LIMIT if chosen is None else chosen(settings)
 
 
 def check_profile(kind: type[MemorySystem], profile: str) -> str:

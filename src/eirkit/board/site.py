@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from eirkit.agents.memory import SEARCH_LIMIT
+from eirkit.agents.stores.memory_plan import RUN_MODEL
 from eirkit.board.checking import Checked
 from eirkit.board.standings import Entry, Track, lost_of
 from eirkit.errors import UsageError
@@ -25,6 +27,7 @@ from eirkit.tasks.workload import Units
 
 INDEX, DATA, ENTRIES = "index.html", "board.json", "entries"
 MOST_BARS = 40  # of one chart
+_SCRIPTS = ("scripted/", "reference/")
 _SHOWN = ("search_ms", "bytes", "cost_usd", "memory_cost_usd")
 
 
@@ -71,10 +74,23 @@ def summary(tracks: Sequence[Track], checked: Sequence[Checked]) -> Iterator[str
         f"again from their replies; {anew:,} of memories and {references:,} of null and sham were also run again with "
         f"model and memory{_drawn(checked)}."
     )
+    yield from _conditions([row for track in tracks for entry in track.entries for row in entry.rows])
     for track in tracks[:3]:
         leaders = [entry.name for entry in track.entries if entry.id in track.ranking.leaders]
         most = f"{leaders[0]}" if len(leaders) == 1 else f"{len(leaders)} entries, first by mean {leaders[0]},"
         yield f"Not shown to be surpassed on {track.title}: {most} at {share(track.entries[0].accuracy.estimate)}."
+
+
+def _conditions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how many passages searches asked for, and that scripts took the place of models where they did."""
+    systems = [row["memory_system"] or {} for row in rows]
+    asked = {(system.get("profile") or {}).get("passages", SEARCH_LIMIT) for system in systems}
+    models = {str(row["model"]) for row in rows}
+    models |= {str(row["memory_settings"]["model"]) for row in rows if "model" in (row["memory_settings"] or {})}
+    if rows and asked == {SEARCH_LIMIT}:
+        yield f"Every search asked for {SEARCH_LIMIT} passages, whatever the default of the system is."
+    if rows and all(name == RUN_MODEL or name.startswith(_SCRIPTS) for name in models):
+        yield "Scripts extracted and read; no language model took part."
 
 
 def _rerun(checked: Sequence[Checked]) -> int:

@@ -228,9 +228,10 @@ def _nothing(setup: RescueSetup, found: Rescue) -> str:
                 f"No answer that was given was missing in any arm, and yet only {right:.0%} of steps were right; {why}."
             )
         return "Nothing was missing in any arm, so there is nothing to repair; lower --h."
+    remedy = "use a larger --preset" if setup.told else "lower --h, or limit it to h records with --panel strict"
     return (
         f"{_title(setup.memory)} returned everything that was missing in the control arm, so there is nothing to "
-        "repair; lower --h, or limit it to h records with --panel strict."
+        f"repair; {remedy}."
     )
 
 

@@ -21,7 +21,7 @@ from eirkit.agents.memory import LONGEST_PASSAGE
 from eirkit.agents.telemetry import Trace
 from eirkit.findings.causes import Cause, Kind, Verdict
 from eirkit.findings.instructions import instruction_record
-from eirkit.tasks.conversations import Asked, ToldTask, ToldWorld, canonical_answer, unspell
+from eirkit.tasks.conversations import Asked, ToldTask, ToldWorld, abstains, canonical_answer, unspell
 from eirkit.tasks.words.language import Listener, show_answer
 from eirkit.tasks.words.reading import (
     Heard,
@@ -110,6 +110,7 @@ class ConversationJudge:
         missed = not seen.opaque and not self.tells(asked, seen)
         if submitted is None:
             return WordVerdict(asked.t, asked.ability, False, "word_unreadable", missed=missed)
+        submitted = self.stated(asked, submitted)
         if submitted in self.right_answers(asked):
             return WordVerdict(asked.t, asked.ability, True, missed=missed)
         fate, evidence = self.fate(asked, submitted, seen)
@@ -122,6 +123,59 @@ class ConversationJudge:
         if asked.question.attribute == "lead" and isinstance(asked.answer, str):
             right |= {name.casefold() for name in self.everybody.names(asked.answer)}
         return right
+
+    def stated(self, asked: Asked, submitted: str) -> str:
+        """Return the answer that a text states by its tracer; the text itself if it states none that is known.
+
+        The answer is right if the text has the true value and no other value of the same subject and attribute. A list
+        is what its items name; numbers, and yes or no, are compared as they are.
+        """
+        question, right = asked.question, self.right_answers(asked)
+        if submitted in right:
+            return submitted
+        if question.form == "all":
+            told = (one.statement for one in self.task.said if one.statement.attribute == question.attribute)
+            items = {self.shown(asked, ()), *(str(one.value).casefold() for one in told)}
+            named = [
+                found
+                for part in submitted.split(", ")
+                if (found := [item for item in items if _has_word(part, item)]) or " " not in part  # else a remark
+            ]
+            if named and all(len(found) == 1 for found in named):
+                return ", ".join(sorted({item for (item,) in named}))
+        elif question.form == "member":
+            head = re.split(r"[^\w\s]", submitted)[0].strip()
+            if head in (self.shown(asked, "yes"), self.shown(asked, "no")):
+                return head
+        elif ATTRIBUTES[question.attribute] != "count" and question.form not in ("how_many", "between"):
+            own = {self.shown(asked, one) for one in self.own_values(asked) if self.has_answer(asked, submitted, one)}
+            if len(own) == 1 or (own and question.form != "first"):  # which of two comes first takes both to say
+                return min(own - right, default=min(own))
+        unknown = str(self.task.language.table["unknown"]).casefold()
+        if abstains(submitted) or _has_word(submitted, unknown):
+            return unknown
+        others = {self.shown(asked, one) for one in self.others(asked) if self.has_answer(asked, submitted, one)}
+        return others.pop() if len(others) == 1 else submitted
+
+    def own_values(self, asked: Asked) -> set[Answer]:
+        """Return the true answer and every other value of the same subject and attribute."""
+        question = asked.question
+        if question.form == "first":
+            return {question.subject, str(question.other)}
+        keys = [key for key in keys_of(question, self.task.truth_at(asked)) if key[0] == question.attribute]
+        told = (one.statement for one in self.task.said)
+        values = {one.value for one in told if (one.attribute, one.subject) in keys}
+        return {one for one in (asked.answer, *values, *(old for old, _ in self.old_answers(asked))) if one is not None}
+
+    def has_answer(self, asked: Asked, text: str, answer: Answer) -> bool:
+        """True if a text has an answer as whole words, in any of the forms in which it may be written."""
+        language = self.task.language
+        tracers = {self.shown(asked, answer)}
+        if asked.question.form == "day" and isinstance(answer, int):
+            tracers |= {language.date(answer, form).casefold() for form in range(len(language.table["dates"]))}
+        if asked.question.attribute == "lead" and isinstance(answer, str):
+            tracers |= {name.casefold() for name in self.everybody.names(answer)}
+        return any(_has_word(text, tracer) for tracer in tracers)
 
     def fate(self, asked: Asked, submitted: str, seen: Seen) -> tuple[str, str]:
         """Return the fate of a wrong answer and the text that shows it."""
@@ -329,6 +383,11 @@ class ConversationJudge:
         own = [text for text, one in stated if (one.attribute, one.subject) in keys]
         texts = [*own, *(text for text, _ in stated), *texts]
         return next(iter(texts), next((turn for turn in self.task.turns if _has_any(turn, parts)), ""))
+
+
+def _has_word(text: str, word: str) -> bool:
+    """True if a text in lower case has a word or several, as whole words."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def _has_any(text: str, parts: Sequence[str]) -> bool:

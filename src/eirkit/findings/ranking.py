@@ -150,11 +150,11 @@ def _contrasts(
     thousand takes a second.
     """
     places = {task: place for place, task in enumerate(dict.fromkeys(tasks))}
-    groups, cases = len(places), len(tasks)
-    member = np.zeros((cases, groups))
-    member[np.arange(cases), [places[task] for task in tasks]] = counts
+    groups = len(places)
+    place_of = np.array([places[task] for task in tasks], dtype=np.intp)
     total, weights = float(counts.sum()), counts.tolist()
-    sums = (table - (table @ counts / total)[:, None]) @ member
+    residuals = (table - (table @ counts / total)[:, None]) * counts
+    sums = np.array([np.bincount(place_of, row, groups) for row in residuals])
     enough = groups >= FEWEST_CLUSTERS
     quantile = student(groups - 1, 1 - outside) if enough else 0.0
     for place, name in enumerate(order):

@@ -33,7 +33,9 @@ def told_card(
         needed = [*needed, named]
     fate, evidence = wrong or (None, "")
     given = None if submitted is None else unspell(submitted)
-    rests_on = None if seen is None or given is None else judge.rests_on(asked, given, seen.passages)
+    rests_on = None
+    if seen is not None and given is not None:
+        rests_on = judge.rests_on(asked, judge.stated(asked, given), seen.passages)
     used = None if rests_on is None else {judge.named_fully(one.statement) for one in rests_on}
     return WhyCard(
         t,

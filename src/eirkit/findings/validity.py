@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from eirkit.agents.memory import MOST_PASSAGES
 from eirkit.findings.intervals import binomial_tail
 from eirkit.findings.statistics import Interval
 from eirkit.tasks.generation import prepare
@@ -122,5 +123,14 @@ def _said(row: Mapping[str, Any]) -> Iterator[str]:
     used = system.get("profile")
     name = row["memory"] if used is None else f"{row['memory']} ({used['name']})"
     if used is not None:
-        yield f"{name}: on: {used['on']}; off: {used['off'] or 'nothing'}"
+        yield f"{name}: on: {used['on']}; off: {used['off'] or 'nothing'}{_asked_for(used)}"
     yield from (f"{name} warned: {said}" for said in system.get("warnings", ()))
+
+
+def _asked_for(profile: Mapping[str, Any]) -> str:
+    """Return how many passages each search asked for, and who chose that; nothing in records of earlier versions."""
+    if "passages" not in profile:
+        return ""
+    every = f"all passages, of which {MOST_PASSAGES} are shown"
+    number = every if profile["passages"] is None else f"{profile['passages']} passages"
+    return f"; a search asks for {number} ({profile['passages_from']})"

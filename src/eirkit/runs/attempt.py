@@ -87,7 +87,8 @@ async def run_session(
         return None
     async with memories.scope(plan, context.cell.run_id(task.spec.seed), task) as memory:
         weigh = context.workload.closed_form  # the floor compares holdings with EIR, if EIR has a closed form
-        await drive(session, context.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh)
+        asked = memory_factory().passages_asked(plan)
+        await drive(session, context.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh, passages=asked)
         return await usage_of(memory, plan.seconds)
 
 

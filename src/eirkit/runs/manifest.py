@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cache
 from hashlib import sha256
@@ -16,11 +16,13 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
+from eirkit.agents.memory import OWN_NUMBER, SEARCH_LIMIT
 from eirkit.agents.model import Request
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.model_factory import renderer_of, split_model
 from eirkit.agents.serving.prices import BUILT_IN
 from eirkit.agents.serving.scrubber import Scrubber
+from eirkit.agents.stores.memory_plan import memory_factory
 from eirkit.errors import InputFileError, UsageError
 from eirkit.records import read_document, write_document
 from eirkit.registry import is_trusted, locate, refuse_untrusted, relocate
@@ -55,6 +57,7 @@ class Manifest:
     dependencies: Mapping[str, str]
     places: Mapping[str, str] = field(default_factory=dict)  # relative paths of sources, as seen from the folder
     control: bool | None = None  # whether the control is run; None: for free models only
+    passages: Sequence[Mapping[str, Any]] = ()  # of each memory system, how many passages a search asks for
 
     def write(self, folder: Path) -> None:
         write_document(folder / FILE, SCHEMA, asdict(self), sealed=True)
@@ -115,10 +118,26 @@ def _facts_of(plan: RunPlan, prices: Path | None) -> dict[str, Any]:
     """Return the fields that all manifests share."""
     return {
         **prompt_facts(plan),
+        "passages": passages_facts(plan),
         "prices_sha256": prices_sha256(prices),
         "sources": sources_of(name for cell, _ in plan.plan() for name in _names_of(cell)),
         **versions_in_use(),
     }
+
+
+def passages_facts(plan: RunPlan) -> list[dict[str, Any]]:
+    """Return how many passages a search of each memory system asks for (null: all that it returns), and who says so."""
+    found = []
+    for cell, _ in plan.plan():
+        if (used := cell.memory_plan) is not None:
+            profile = memory_factory().profile_record(used) or {}
+            asked = {
+                "passages": memory_factory().passages_asked(used),
+                "from": profile.get("passages_from", OWN_NUMBER),
+            }
+            made = {"memory": used.name, "settings": dict(used.settings), "profile": profile.get("name"), **asked}
+            found += [] if made in found else [made]
+    return found
 
 
 def prompt_facts(plan: RunPlan) -> dict[str, Any]:
@@ -248,8 +267,15 @@ def refuse_drift(then: Manifest, now: Manifest, folder: Path) -> None:
         )
     if changed := sorted(path for path, known in then.sources.items() if now.sources.get(path) != known):
         raise UsageError(f"{changed[0]} has changed since {folder} was started; restore it, or choose another --out")
+    if _asked(then) != _asked(now):
+        raise UsageError(f"searches in {folder} ask for another number of passages than now; choose another --out")
     if then.prompt_sha256 != now.prompt_sha256:
         raise UsageError(f"the prompts have changed since {folder} was started; choose another --out")
+
+
+def _asked(manifest: Manifest) -> list[int | None]:
+    """Return how many passages searches ask for, where that is another number than in earlier versions."""
+    return [one["passages"] for one in manifest.passages if one["passages"] != SEARCH_LIMIT]
 
 
 SECOND = 1_000_000_000  # nanoseconds

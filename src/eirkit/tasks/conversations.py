@@ -29,6 +29,13 @@ from eirkit.tasks.workload import Graph, Telling, Units, conversations
 
 _DIALS = tuple(one.name for one in fields(Dials))
 _NUMBER = re.compile(r"-?\d[\d,]*")
+_UNKNOWN = re.compile(  # usual phrasings, also where a reading left out the apostrophes
+    r"\b(?:un(?:known|clear|stated|specified)|n/a|no (?:information|record|mention|data|idea)"
+    r"|(?:not|never|cannot|(?:is|are|was|were|has|have|do|does|did|ca|could)n['’ ]?t)(?: \w+){0,2}"
+    r" (?:known?|stated|mentioned|specified|given|said|told|provided|recorded|available|clear|information"
+    r"|tell|say|determined?|answer|find))\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +243,11 @@ def _shown(language: Language, asked: Asked) -> str:
     return show_answer(language, asked.question, asked.answer)
 
 
+def abstains(text: str) -> bool:
+    """True if a text says that the answer is unknown."""
+    return _UNKNOWN.search(text) is not None
+
+
 def canonical_answer(language: Language, question: WorldQuestion, text: str) -> str:
     """Return the one form of an answer that is compared: without case, quotes and full stop, lists in order."""
     table = language.table
@@ -251,6 +263,7 @@ def canonical_answer(language: Language, question: WorldQuestion, text: str) -> 
         except (ValueError, OverflowError):
             return plain.casefold()
     if question.form in ("how_many", "between") or question.attribute == "boxes":
-        found = _NUMBER.match(plain)
-        return found[0].replace(",", "") if found else plain.casefold()
+        numbers = [number.replace(",", "") for number in _NUMBER.findall(plain)]
+        is_clear = len(set(numbers)) == 1 or _NUMBER.match(plain) is not None
+        return numbers[0] if is_clear else plain.casefold()
     return plain.casefold()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from eirkit.errors import SpecError, UsageError
-from eirkit.tasks.conversations import Put, ToldTask, spell
+from eirkit.tasks.conversations import Put, ToldTask, abstains, spell
 from eirkit.tasks.task import Step, TaskInstance, TaskSpec
 from eirkit.tasks.words.published import ABSTAIN, LONGMEMEVAL, MEME, LabelledQuestion, PublishedFile
 from eirkit.tasks.workload import Telling, conversations
@@ -44,7 +44,7 @@ class LabelledTalk(ToldTask):
         """Return whether an answer, in its canonical form, contains the labelled one."""
         question = self.questions[t - 1]
         if question.kind == ABSTAIN:
-            return submitted == UNKNOWN
+            return abstains(submitted)
         return has_words(submitted, plain_words(question.answer))
 
 

@@ -36,8 +36,14 @@ class AdkMemory(MemorySystem):
             "each record or conversation is a session that is added to the memory, and replaced if it is added again; "
             "its search returns the events that share most words with the query",
             "its agent, which would call load_memory, and Vertex AI's services, which need Google's cloud",
+            passages=10,
+            passages_from="its search takes no number; InMemoryMemoryService returns at most 10, google-adk 2.13.0",
         ),
     }
+
+    @classmethod
+    def passages_for(cls, settings: Mapping[str, Any]) -> int | None:
+        return super().passages_for(settings) if settings.get("service", "memory") == "memory" else None
 
     def __init__(self, *, service: str = "memory") -> None:
         if service != "memory" and ":" not in service:

@@ -63,6 +63,8 @@ class AMem(MemorySystem):
             "each message is a note with its time; its own analysis, links and evolution (two model calls a note), and "
             "its search along links",
             "nothing",
+            passages=5,
+            passages_from="the default k of search_agentic, a-mem 0.2.6",
         ),
         STORE_ONLY: Profile(
             "each message is a document of its retriever (Chroma and MiniLM); a record written again is deleted first",

@@ -20,6 +20,7 @@ from eirkit.errors import UnknownNameError
 from eirkit.registry import load_object
 
 KINDS = ("chroma", "list")
+K = 3  # results of a query of chroma, AutoGen's default
 
 
 @memories.add("autogen")
@@ -42,10 +43,16 @@ class AutoGen(MemorySystem):
             "each message is added, and its query returns what is nearest; nothing is ever replaced or removed, since "
             "the protocol has no way to",
             "Chroma's own MiniLM, which it downloads at run time: the endpoint embeds in its place",
+            passages=K,
+            passages_from="k of chroma, 3 by default in autogen-ext 0.7.5; ListMemory returns everything",
         ),
     }
 
-    def __init__(self, *, endpoint: str, kind: str = "chroma", k: int = 3) -> None:
+    @classmethod
+    def passages_for(cls, settings: Mapping[str, Any]) -> int | None:
+        return int(settings.get("k", K)) if settings.get("kind", "chroma") == "chroma" else None
+
+    def __init__(self, *, endpoint: str, kind: str = "chroma", k: int = K) -> None:
         if kind not in KINDS and ":" not in kind:
             raise UnknownNameError("kind of memory", kind, KINDS)
         self.endpoint, self.kind, self.k = endpoint, kind, k

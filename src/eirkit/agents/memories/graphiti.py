@@ -70,6 +70,8 @@ class Graphiti(MemorySystem):
             "each record or session is an episode; its own extraction, deduplication and invalidation of facts, and "
             "its search, which returns facts, in conversations with the days on which they began and ended",
             "other search recipes: node summaries, communities, and a cross-encoder, which needs a model with logprobs",
+            passages=10,
+            passages_from="DEFAULT_SEARCH_LIMIT of Graphiti.search, graphiti-core 0.31.1",
         ),
         STORE_ONLY: Profile(
             "each message is a fact saved as it is, and the same search; a record written again is deleted first",

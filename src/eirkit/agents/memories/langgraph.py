@@ -40,6 +40,8 @@ class LangGraph(MemorySystem):
         AS_DOCUMENTED: Profile(
             "each message is put under a key, which the store itself replaces, and found by its vector search",
             "LangMem's extraction, which is the system langmem",
+            passages=10,
+            passages_from="the default limit of BaseStore.search, langgraph-checkpoint 4.3.2",
         ),
     }
 

@@ -55,6 +55,8 @@ class LangMem(MemorySystem):
         AS_DOCUMENTED: Profile(
             "messages in, its store manager with the default settings (inserts, updates, deletes), vector search",
             "a query model, which is optional: the manager looks for what to update by the last message alone",
+            passages=10,
+            passages_from="the default limit of its store manager's search, langmem 0.0.30",
         ),
         STORE_ONLY: Profile(
             "each message kept by its manage_memory tool, which updates a record that is written again, vector search",

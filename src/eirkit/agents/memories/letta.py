@@ -80,6 +80,9 @@ class Letta(MemorySystem):
             "an agent with two memory blocks and archival memory, which its own model calls write and search",
             "messages of earlier sessions: they are cleared after each, or all of a short conversation would simply "
             "stay in the agent's context",
+            passages=None,
+            passages_from="all that its agent read: a block, and of each archival search 5 results, unless its model "
+            "asks for another number, letta 0.16.8",
         ),
         STORE_ONLY: Profile(
             "each message is a passage, and the question is the search; a record written again is deleted first",

@@ -49,8 +49,15 @@ class LlamaIndex(MemorySystem):
             "each record or session is given to the block as one batch of messages; the block's own search, which "
             "returns two batches, or its extraction of facts, which returns all of them",
             "the chat history before it, in which a short conversation would simply stay",
+            passages=2,
+            passages_from="the default similarity_top_k of VectorMemoryBlock, llama-index-core 0.14.25; the block of "
+            "facts returns all of them, at most 50",
         ),
     }
+
+    @classmethod
+    def passages_for(cls, settings: Mapping[str, Any]) -> int | None:
+        return super().passages_for(settings) if settings.get("block", "vector") == "vector" else None
 
     def __init__(self, *, endpoint: str, block: str = "vector") -> None:
         if block not in BLOCKS:

@@ -109,6 +109,8 @@ class Mcp(MemorySystem):
         AS_DOCUMENTED: Profile(
             "a model with the server's tools keeps what it finds worth keeping, and looks it up",
             "nothing",
+            passages=None,
+            passages_from="all that the model looked up; server-memory 2026.8.31 returns every match",
         ),
         STORE_ONLY: Profile(
             "each message is a node, and the question is the search; a record written again is deleted first",

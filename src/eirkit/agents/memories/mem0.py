@@ -59,6 +59,8 @@ class Mem0(MemorySystem):
             "vectors, and keywords by fastembed's BM25 with the stop words of bm25s in place of a list it downloads",
             "lemmas and entity boosts, unless spaCy and its en_core_web_sm, which no package index has, are added to "
             "its environment",
+            passages=20,
+            passages_from="the default top_k of Memory.search, mem0ai 2.2.1",
         ),
         STORE_ONLY: Profile(
             "each message stored as it is (infer=False), the same search; a record written again is deleted first",

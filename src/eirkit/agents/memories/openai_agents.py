@@ -36,6 +36,8 @@ class OpenAIAgents(MemorySystem):
             "each message is added to the session's history, and the newest items, as many as fit into what a search "
             f"may return ({LONGEST_PASSAGE:,} characters each), are shown whatever is asked",
             "compaction by OpenAI's service; there is no search, no update and no delete",
+            passages=None,
+            passages_from="get_items returns the whole history unless a limit is given, openai-agents 0.24.0",
         ),
     }
 

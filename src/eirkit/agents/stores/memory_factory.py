@@ -20,6 +20,7 @@ from eirkit.agents.memory import (
     find_memory,
     memories,
     missing_verbs,
+    passages_of,
     profile_of,
     requirements_of,
 )
@@ -241,13 +242,19 @@ def model_of(name: str, settings: Mapping[str, Any]) -> str | None:
     return str(settings.get(MODEL, EXTRACTOR)) if MODEL in _asked(name, kind_of(name)) else None
 
 
-def profile_record(plan: MemoryPlan | None) -> dict[str, str] | None:
+def profile_record(plan: MemoryPlan | None) -> dict[str, Any] | None:
     """Return the profile in which a system is used, as plain data; None if it has no profiles."""
     if plan is None:
         return None
     kind = kind_of(plan.name, _own_settings(plan))
     name = profile_of(kind, plan.settings)
-    return None if name is None else {"name": name, **asdict(kind.profiles[name])}
+    passages = passages_of(kind, plan.settings)
+    return None if name is None else {"name": name, **asdict(kind.profiles[name]), "passages": passages}
+
+
+def passages_asked(plan: MemoryPlan) -> int | None:
+    """Return how many passages a search asks for; None: all that the system returns."""
+    return passages_of(kind_of(plan.name, _own_settings(plan)), plan.settings)
 
 
 def sees_truth(name: str) -> bool:

@@ -20,6 +20,7 @@ from eirkit.agents.memory import (
     Requirements,
     can_forget,
     missing_verbs,
+    passages_of,
     profile_of,
     requirements_of,
 )
@@ -57,6 +58,7 @@ def facts_of(kind: type[MemorySystem], settings: Mapping[str, Any]) -> dict[str,
         "needed": asdict(requirements_of(kind, settings)),
         "sees_truth": hasattr(kind, "for_task"),
         "profile": (profile := profile_of(kind, settings)),
+        "passages": passages_of(kind, settings),
         "profiles": {} if profile is None else {name: asdict(one) for name, one in kind.profiles.items()},
     }
 
@@ -105,6 +107,7 @@ def stand_in(facts: Mapping[str, Any]) -> type[MemorySystem]:
     needed = requirements_in(facts["needed"])
     profiles = {name: Profile(**said) for name, said in facts["profiles"].items()}
     namespace |= {"profiles": profiles, "profile_for": classmethod(lambda cls, settings: facts["profile"])}
+    namespace |= {"passages_for": classmethod(lambda cls, settings: facts["passages"])}
     namespace |= {"requirements_for": classmethod(lambda cls, settings: needed)}
     namespace |= {"__signature__": inspect.Signature(given)}  # which inspect reads
     made: type[MemorySystem] = type(facts["class"], (MemorySystem,), namespace)

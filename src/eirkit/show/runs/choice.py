@@ -63,6 +63,7 @@ class Choice:
     given: int = 0  # tasks that all candidates were given, with such questions or without
     seconds: float | None = None  # that the calls of that run would take, at the pace of these
     folder: Path = Path()  # of the first candidate
+    limited: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # runs at their limit of actions, of how many
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -79,6 +80,7 @@ class Choice:
             "wanted_seconds": self.seconds,
             "abilities": list(self.abilities),
             "mean_over": f"{self.units.step}s" if self.pooled else "cases",
+            "at_action_limit": {name: limited for name, (limited, _) in self.limited.items()},
         }
 
 
@@ -161,6 +163,7 @@ def choose(
         values.weights is not None,
         tuple(abilities),
         needed,
+        limited={name: counts for name, own in found.items() if (counts := _limited(own))[0]},
     )
     first = next(sweep for sweep, row in leading if names.of(sweep, row) == ranking.leaders[0])
     return _with_next(made, cases, leading, first)
@@ -176,6 +179,12 @@ def _with_next(made: Choice, cases: Sequence[Case], leading: Placed, first: Swee
     """Return a choice with what its next run takes and where its first candidate is."""
     seconds = None if made.seeds is None else seconds_of(leading, made.seeds)
     return replace(made, given=len({case.task for case in cases}), seconds=seconds, folder=first.folder)
+
+
+def _limited(cases: Sequence[Sequence[RunFacts]]) -> tuple[int, int]:
+    """Return how many runs ended at their limit of actions, and how many there are."""
+    runs = [run for own in cases for run in own]
+    return sum(run.score.max_turn for run in runs), len(runs)
 
 
 def _nothing_to_choose(by: str, only: str, measure: str) -> str:
@@ -328,9 +337,10 @@ def _warnings(
         yield f"{counted(left_out, 'case')} that not every candidate was given, or has no value for, {are} left out"
     if confounded:
         yield f"the candidates also differ in {listed(list(confounded))}, so a difference may be due to that"
-    panels = {row["panel"] for _, row in placed if row["memory"] is not None}
+    counted_rows = [row for _, row in placed if "words" not in row]  # conversations have no h and no panels
+    panels = {row["panel"] for row in counted_rows if row["memory"] is not None}
     if by == "memory" and (
-        len(panels) > 1 or (panels == {"native"} and any(row["memory"] is None for _, row in placed))
+        len(panels) > 1 or (panels == {"native"} and any(row["memory"] is None for row in counted_rows))
     ):
         remedy = "to compare them, run `eirkit lacuna run` with --panel strict"
         yield f"some candidates kept as much as they liked and others h records; {remedy}"

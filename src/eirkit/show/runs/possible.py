@@ -42,6 +42,7 @@ TEXTS = (
     "is given"
 )
 OUTSIDE = "results may be fetched from outside the memory, so the ceiling does not hold"
+CUT_SHORT = "runs ended at their limit of actions, which may be why no more was reached; raise --actions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class PlacedCell:
     @property
     def share(self) -> tuple[float, float] | None:
         """The share of what was possible with that many bits: at least, at most."""
-        if self.at is None or self.at.upper < LEAST_CEILING:
+        if self.at is None or self.at.upper < LEAST_CEILING or self.why:
             return None
         reached, kept = self.accuracy.estimate, 0.0 if self.builds else self.at.kept
         return min(1.0, reached / self.at.upper), min(1.0, reached / kept) if kept > 0 else 1.0
@@ -173,6 +174,8 @@ def _place(
     )
     held, why = _held(row, runs, frontier, sweep.tasks[row["cell"]]), _beyond(row, plugins=sweep.plugins)
     at = None if held.bits is None or why else frontier.point(held.bits)
+    if row["max_turn"] and not why:
+        why = CUT_SHORT  # no memory exceeds the ceiling, but what was reached falls short of it for another reason
     builds = frontier.builds_on_answers
     label, series = named.label(row, without=("workload",)), named.label(row, without=("workload", "h"))
     return PlacedCell(label, series, held, accuracy, at, builds, why)

@@ -19,7 +19,22 @@ from eirkit.show.table import Cell, Column, Table, counted, listed, number
 
 
 def answer_of(choice: Choice) -> tuple[str, ...]:
-    """Return the result in sentences: who is best, who cannot be told apart, and what would separate them."""
+    """Return the result in sentences: who is best, what would separate the first, and whose runs were cut short."""
+    return (*_order(choice), *_cut_short(choice))
+
+
+def _cut_short(choice: Choice) -> Iterator[str]:
+    """Yield whose runs ended at their limit of actions, so that the limit may have decided their place."""
+    if choice.limited:
+        told = listed([f"{limited:,} of {runs:,} runs of {name}" for name, (limited, runs) in choice.limited.items()])
+        yield (
+            f"{told} ended at their limit of actions, and the {choice.units.step}s after it count as wrong: the limit "
+            "may have decided their place; run them again with more --actions."
+        )
+
+
+def _order(choice: Choice) -> tuple[str, ...]:
+    """Return who is best, who cannot be told apart, and what would separate them."""
     ranking, task = choice.ranking, choice.units.task
     best, *others = ranking.leaders
     value = {one.name: _shown(choice.measure, one.value) for one in ranking.standings}
