@@ -27,7 +27,6 @@ _OTHERS = frozenset(
         "summary.json",
         "failures.jsonl",
         "ledger.jsonl",
-        "control.json",
         "control",
     }
 )
