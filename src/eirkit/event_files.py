@@ -1,7 +1,6 @@
 """The events of stored runs: blocks of JSON lines, one zstd frame for each run, so that any block can be read alone.
 
-Frames are independent: a torn last one costs itself, and `zstd -dc` prints the whole file. Folders of earlier versions
-hold the blocks as plain text under another name.
+Frames are independent: a torn last one costs itself, and `zstd -dc` prints the whole file.
 """
 
 from __future__ import annotations
@@ -15,20 +14,9 @@ import zstandard
 from eirkit.errors import InputFileError
 from eirkit.folders import open_ordinary
 
-EVENTS, PLAIN_EVENTS = "events.jsonl.zst", "events.jsonl"
+EVENTS = "events.jsonl.zst"
 LARGEST_BLOCK = 1 << 28  # bytes of the events of one run
 _LEVEL = 1  # up to level 14 none makes these blocks smaller by more than 2%, and this one is the fastest
-
-
-def events_path(folder: Path) -> Path:
-    """Return the events file of a folder: the plain one if there is one."""
-    plain = folder / PLAIN_EVENTS
-    return plain if plain.exists() else folder / EVENTS
-
-
-def is_packed(path: Path) -> bool:
-    """True if the blocks of an events file are compressed."""
-    return path.suffix == ".zst"
 
 
 def pack(block: bytes) -> bytes:
@@ -64,15 +52,14 @@ def read_block(path: Path, offset: int, size: int, most: int = LARGEST_BLOCK) ->
         raise InputFileError(f"{path}: a block of {size:,} bytes, of at most {most:,}; restore the file")
     with open_ordinary(path) as stream:
         stream.seek(offset)
-        content = stream.read(size)
-    return unpack(content, path, most) if is_packed(path) else content
+        return unpack(stream.read(size), path, most)
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
     """Yield all lines of an events file up to a torn last one."""
     with open_ordinary(path) as stored:
         reader = zstandard.ZstdDecompressor().stream_reader(stored, read_across_frames=True)
-        lines = io.BufferedReader(reader, 1 << 16) if is_packed(path) else stored
+        lines = io.BufferedReader(reader, 1 << 16)
         try:
             while (line := lines.readline(LARGEST_BLOCK)).endswith(b"\n"):
                 yield line

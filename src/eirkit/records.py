@@ -203,11 +203,6 @@ def check_seal(content: bytes, where: str, *, is_needed: bool = False) -> None:
         raise InputFileError(f"{where}: {why}")
 
 
-def needs_seal(line: bytes) -> bool:
-    """True for the line of a run that must have a checksum; those of earlier versions end with another object."""
-    return not line.rstrip().endswith(b"}}")
-
-
 def broken_seal(content: bytes, *, is_needed: bool = False) -> str | None:
     """Return why a record or document is not what was sealed, and what to do; None if it is."""
     tail = content[-64:]

@@ -11,7 +11,8 @@ import pytest
 
 from eirkit.board.checking import LARGEST_EVENTS, LARGEST_LIST, CheckRequest, check
 from eirkit.board.submission import CONTROLS, DOCUMENT, OWN, SCHEMA, claimed_scores, make_submission, read_parts
-from eirkit.event_files import events_path, pack, read_block
+from eirkit.event_files import EVENTS as EVENTS_FILE
+from eirkit.event_files import pack, read_block
 from eirkit.records import read_document, seal, write_document
 from eirkit.runs.cells import recorded_cell
 from eirkit.runs.manifest import FILE
@@ -64,7 +65,7 @@ def parts_of(folder):
     """Return the records of a sweep with their events."""
     found = []
     for record, _ in scan_runs(folder / RUNS):
-        block = read_block(events_path(folder), record["events"]["offset"], record["events"]["bytes"])
+        block = read_block(folder / EVENTS_FILE, record["events"]["offset"], record["events"]["bytes"])
         found.append((record, [json.loads(line) for line in block.splitlines()]))
     return found
 
@@ -82,7 +83,7 @@ def store(folder, parts):
         frames.append(frame)
         offset += len(frame)
     (folder / RUNS).write_bytes(b"".join(lines))
-    events_path(folder).write_bytes(b"".join(frames))
+    (folder / EVENTS_FILE).write_bytes(b"".join(frames))
 
 
 def put(record, path, value):
@@ -242,7 +243,7 @@ def test_missing_added_and_linked_files_are_found(submission, tmp_path):
     (submission / "more.txt").write_text("more")
     assert "more.txt: is no file of a submission" in refused(submission)
     (submission / "more.txt").unlink()
-    events = events_path(submission / OWN)
+    events = submission / OWN / EVENTS_FILE
     events.rename(tmp_path / "events")
     assert f"{OWN}/{events.name}: is missing" in refused(submission)
     events.symlink_to(tmp_path / "events")
@@ -278,7 +279,7 @@ def test_a_block_that_expands_is_refused_before_it_does(submission, size):
     frame = pack(b'{"type":"exchange","reply":[' + b"[]," * (size // 3) + b"[]]}\n")
     assert len(frame) < 100_000
     store(submission / OWN, parts[:1])
-    events_path(submission / OWN).write_bytes(frame)
+    (submission / OWN / EVENTS_FILE).write_bytes(frame)
     place = {"offset": 0, "bytes": len(frame), "count": 1, "crc32": zlib.crc32(frame)}
     line = json.dumps({"schema": "run/1", **parts[0][0], "events": place}).encode() + b"\n"
     (submission / OWN / RUNS).write_bytes(seal(line))

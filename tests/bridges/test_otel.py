@@ -19,7 +19,7 @@ import pytest
 from eirkit.bridges.otel import SECOND, otlp_line
 from eirkit.bridges.otel_export import recording_trace
 from eirkit.cli import run as run_command_line
-from eirkit.event_files import EVENTS, events_path, read_lines
+from eirkit.event_files import EVENTS, read_lines
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.sources.documents import Skipped, open_document
@@ -87,7 +87,7 @@ def test_a_conversation_is_told_with_what_the_memory_stored_and_found(tmp_path):
     assert run_command_line(["lacuna", "run", *told, "--no-control", "--out", str(tmp_path / "sweep")]) == 0
     found = spans(export(tmp_path / "sweep", tmp_path / "traces.jsonl"))
     stored, sought = ([one for one in found if one["name"] == name] for name in ("upsert_memory", "search_memory"))
-    events = map(json.loads, read_lines(events_path(tmp_path / "sweep")))
+    events = map(json.loads, read_lines(tmp_path / "sweep" / EVENTS))
     records = [event["text"] for event in events if event.get("verb") == "observe"]
     assert [json.loads(attributes(one)["gen_ai.memory.records"])[0]["content"] for one in stored] == records
     assert all(attributes(one)["gen_ai.memory.query.text"] for one in sought)

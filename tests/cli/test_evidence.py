@@ -190,19 +190,6 @@ def test_a_folder_is_looked_at_while_it_is_unfinished(call, command):
     assert said in Path("page.html").read_text()
 
 
-def test_a_folder_of_the_previous_version_is_not_gone_on_with(call):
-    call("rescue", *REFERENCE)
-    manifest = json.loads(Path("out/manifest.json").read_text())
-    for name in ("plan_sha256", "runs", "cells", "crc32"):
-        del manifest[name]
-    Path("out/manifest.json").write_text(json.dumps(manifest))
-    code, _, complaint = call("rescue", *REFERENCE)
-    assert (code, complaint) == (
-        2,
-        "eirkit: out was written by an earlier version; repeat the command with another --out\n",
-    )
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_cache_spares_the_second_command(call, served, command):
     first = document(call(command, *by_server(served), "--cache", "replies.db", "--json"))

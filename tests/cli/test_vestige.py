@@ -104,7 +104,7 @@ def test_a_break_says_what_each_number_counts():
     cost = {
         "live_files": 3, "live_tokens": 4100, "dropped_tokens": 2900, "reread_files": 2, "reread_tokens": 2010,
         "overwritten_files": 0, "never_reread_files": 1, "never_reread_tokens": 950,
-        "reread_dropped_tokens": 1950, "overwritten_tokens": 0, "measured": True,
+        "reread_dropped_tokens": 1950, "overwritten_tokens": 0, "measured": True, "unknown_tokens": 0,
     }  # fmt: skip
     assert break_line(cost) == (
         "3 files of 4,100 tokens may have been needed; 2,900 tokens of that dropped: "

@@ -21,7 +21,8 @@ from eirkit.agents.models.reference import AGENTS
 from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.agents.telemetry import SCHEMA, Exchange, Trace, event_records
 from eirkit.errors import UsageError
-from eirkit.records import append_records
+from eirkit.event_files import EVENTS, pack
+from eirkit.records import encode
 from eirkit.testing import check_model
 from eirkit.testing.models import first_request
 from tests.lacuna.servers import GOOD, ModelServer
@@ -41,7 +42,7 @@ def loopback(name: str) -> Callable[[Path], tuple[str, AbstractContextManager[Mo
 
 def recorded(folder: Path) -> tuple[str, AbstractContextManager[None]]:
     trace = Trace([Exchange(1, PROMPT, Reply("ANSWER 1 0042"))])
-    append_records(folder / "events.jsonl", SCHEMA, event_records(trace, "run"))
+    (folder / EVENTS).write_bytes(pack(b"".join(encode(SCHEMA, event) for event in event_records(trace, "run"))))
     return f"replay/{folder}", nullcontext()
 
 

@@ -17,7 +17,7 @@ from eirkit.agents.model import Message, Reply, Request, ToolCall
 from eirkit.agents.stores.memory_factory import check_plan
 from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import UsageError
-from eirkit.event_files import events_path, read_block
+from eirkit.event_files import EVENTS, read_block
 from eirkit.runs.store import read_events
 from tests.lacuna.running import eirkit
 from tests.memories.stories import opened
@@ -194,7 +194,7 @@ def test_wrong_answers_are_traced_to_what_the_agent_wrote(settings, fates, tmp_p
     assert eirkit("lacuna", "run", *given, "--no-control", "--memory", "agent-file", *more, "--out", str(out)) == 0
     records = [json.loads(line) for line in (out / "runs.jsonl").read_text().splitlines()]
     assert set().union(*({fate for _, fate, _ in one["words"]["wrong"]} for one in records)) == fates
-    assert b'"added"' in read_block(events_path(out), 0, records[0]["events"]["bytes"])
+    assert b'"added"' in read_block(out / EVENTS, 0, records[0]["events"]["bytes"])
     for record in records:  # recorded as changes, read as whole lists
         observed = [one for one in read_events(out, record["events"]) if one.get("verb") == "observe"]
         assert [len("".join(f"{line}\n" for line in one["stored"])) for one in observed] == [

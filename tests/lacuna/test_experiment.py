@@ -14,7 +14,7 @@ import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.event_files import EVENTS
-from eirkit.records import read_document, write_document
+from eirkit.records import read_document, seal, write_document
 from eirkit.runs.budget import SpendingLimits
 from eirkit.runs.journal import read_journal
 from eirkit.runs.manifest import SCHEMA as MANIFEST
@@ -182,9 +182,9 @@ def test_records_that_do_not_belong_are_refused(tmp_path, fault):
     first, *_ = records(tmp_path)
     end = sum(r["events"]["bytes"] for r in records(tmp_path))
     name = first["run"] if fault == "twice" else "0123456789ab-0"
-    line = {"schema": "run/1", **first, "run": name, "events": {"offset": end, "bytes": 0, "count": 0}}
-    with (tmp_path / RUNS).open("a") as stream:
-        stream.write(json.dumps(line) + "\n")
+    line = {"schema": "run/1", **first, "run": name, "events": {"offset": end, "bytes": 0, "count": 0, "crc32": 0}}
+    with (tmp_path / RUNS).open("ab") as stream:
+        stream.write(seal(json.dumps(line).encode() + b"\n"))
     with pytest.raises(InputFileError, match="is duplicated or not planned; restore the folder"):
         resume_sweep(tmp_path)
 

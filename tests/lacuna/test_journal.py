@@ -19,9 +19,8 @@ from eirkit.agents.serving.ledger import exact_usd
 from eirkit.cli import run as run_command_line
 from eirkit.cli.runner_options import spending_remarks
 from eirkit.errors import InputFileError, UsageError
-from eirkit.records import append_records
 from eirkit.runs.budget import SpendingLimits
-from eirkit.runs.journal import LEDGER, SUMS, SUMS_SCHEMA, read_journal
+from eirkit.runs.journal import LEDGER, read_journal
 from eirkit.runs.suite import read_suite
 from eirkit.runs.summary import RunSummary
 from eirkit.runs.sweep import resume_sweep, start_sweep
@@ -247,17 +246,6 @@ def test_a_changed_line_is_refused_with_its_number(tmp_path, server, prices):
                     resume_sweep(folder)
     path.write_bytes(whole)
     resume_sweep(folder)
-
-
-def test_what_earlier_versions_spent_counts(tmp_path, server, prices):
-    folder = tmp_path / "out"
-    start_sweep(suite(server), folder, SpendingLimits("0.5", prices))
-    (folder / LEDGER).unlink()
-    append_records(folder / SUMS, SUMS_SCHEMA, [{"usd": 0.1}, {"usd": 0.2}])
-    asked = len(server.received)
-    resume_sweep(folder, funds=SpendingLimits("0.3", prices))
-    assert len(server.received) == asked
-    assert read_journal(folder).spending.total_usd == Decimal("0.3"), "0.1 + 0.2, to the cent"
 
 
 def test_a_start_that_was_killed_before_its_manifest_can_be_repeated_with_other_terms(tmp_path, server, prices):

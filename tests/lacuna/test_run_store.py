@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError, UsageError
-from eirkit.event_files import EVENTS, PLAIN_EVENTS, pack, read_lines
+from eirkit.event_files import EVENTS, pack, read_lines
 from eirkit.records import encode, seal
 from eirkit.runs.store import (
     FAILURES,
@@ -128,21 +128,6 @@ def test_bytes_of_a_dead_writer_do_not_end_up_in_a_record(tmp_path):
     assert b"".join(read_lines(tmp_path / EVENTS)) == finished("c-0").events + finished("c-1").events
 
 
-def test_a_folder_that_was_begun_with_plain_events_goes_on_with_them(tmp_path):
-    first = finished("c-0")
-    place = {"offset": 0, "bytes": len(first.events), "count": 2, "crc32": zlib.crc32(first.events)}
-    (tmp_path / PLAIN_EVENTS).write_bytes(first.events)
-    (tmp_path / RUNS).write_bytes(encode("run/1", {**first.record, "events": place}))
-    assert write(tmp_path, [finished("c-1")]) == ["c-0"]
-    assert (tmp_path / PLAIN_EVENTS).read_bytes() == first.events + finished("c-1").events
-    assert not (tmp_path / EVENTS).exists()
-    runs = [record for record, _ in scan_runs(tmp_path / RUNS)]
-    assert [event["run"] for record in runs for event in read_events(tmp_path, record["events"])] == [
-        *["c-0"] * 2,
-        *["c-1"] * 2,
-    ]
-
-
 def test_a_block_that_claims_to_be_enormous_is_refused_unopened(tmp_path):
     frame = bytearray(pack(b"x" * 300))
     assert frame[4] == 0x60, "a frame with a content size of two bytes"
@@ -192,7 +177,7 @@ def run_ends() -> list[tuple[int, int]]:
         (b"not JSON\n", r"runs.jsonl:2: not a 'run/1' record; restore the file"),
         (b'{"schema":"run/2","run":"x","events":{}}\n', "runs.jsonl:2: not a 'run/1' record"),
         (b'["run/1"]\n', "runs.jsonl:2: not a 'run/1' record"),
-        (b'{"schema":"run/1","run":"x","events":{"offset":7,"bytes":1,"count":1}}\n', "run x is out of place"),
+        (seal(b'{"schema":"run/1","run":"x","events":{"offset":7,"bytes":1,"count":1}}\n'), "run x is out of place"),
     ],
 )
 def test_damage_in_the_middle_is_reported_not_repaired(tmp_path, damage, message):

@@ -12,7 +12,7 @@ import pytest
 
 from eirkit.agents.conversing import TOLD
 from eirkit.cli import run
-from eirkit.event_files import events_path, read_lines
+from eirkit.event_files import EVENTS, read_lines
 from eirkit.runs import replay
 from eirkit.runs.replay import check_runs
 from eirkit.tasks.generation import generate
@@ -221,7 +221,7 @@ def test_no_key_that_a_server_repeats_in_what_it_compacted_is_recorded(model, ca
     api._compacted = lambda *given: whole(*given) | {"id": secret}
     ran(capsys, model, api)
     written = [path for path in Path("out").rglob("*") if path.is_file()]
-    events = b"".join(read_lines(events_path(Path("out"))))
+    events = b"".join(read_lines(Path("out") / EVENTS))
     assert b"encrypted_content" in events
     assert secret.encode() not in events
     assert not [path for path in written if secret.encode() in path.read_bytes()]

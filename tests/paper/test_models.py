@@ -15,7 +15,7 @@ import pytest
 
 from eirkit.agents.model import ModelOptions
 from eirkit.cli import run
-from eirkit.event_files import events_path
+from eirkit.event_files import EVENTS, pack
 from eirkit.paper.archive import ARCHIVE, SCHEMA, describe_file
 from eirkit.paper.model_runs import OTHER_MODEL, ModelSetting
 from eirkit.paper.published import published_figures
@@ -427,13 +427,12 @@ def test_an_answer_that_does_not_follow_from_the_replies_is_found(archive, capsy
     events = read_events(folder, first["events"])
     wrong = next(event for event in events if event["type"] == "decision" and event["submitted"] is not None)
     wrong["submitted"] = [(wrong["submitted"][0] + 1) % 10_000]
-    (folder / "plain").mkdir()
-    block = b"".join(json.dumps(event).encode() + b"\n" for event in events)
-    (folder / "plain" / "events.jsonl").write_bytes(block)
+    (folder / "changed").mkdir()
+    block = pack(b"".join(json.dumps(event).encode() + b"\n" for event in events))
+    (folder / "changed" / EVENTS).write_bytes(block)
     place = {"offset": 0, "bytes": len(block), "count": len(events), "crc32": zlib.crc32(block)}
     record = {name: value for name, value in first.items() if name not in ("events", "crc32")}
-    (folder / "plain" / RUNS).write_bytes(
+    (folder / "changed" / RUNS).write_bytes(
         seal(json.dumps({"schema": "run/1", **record, "events": place}).encode() + b"\n")
     )
-    assert events_path(folder / "plain").name == "events.jsonl"
     assert [one for one in problems(archive, capsys) if "events do not follow from its replies" in one]

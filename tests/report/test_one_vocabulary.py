@@ -1,11 +1,10 @@
-"""One cause, one name, one share, one colour: the same folder on every surface, and folders of earlier versions."""
+"""One cause, one name, one share, one colour: the same folder on every surface."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import shutil
 from pathlib import Path
 from statistics import fmean
 
@@ -202,47 +201,6 @@ def test_steps_that_no_answer_was_given_to_are_one_cause_of_their_own(root):
     first = page_for(root / "limited").headline.sentences[0]
     wrong = share(expected["not_answered"])
     assert first.endswith(f"; {wrong} of steps were wrong: {CAUSE_MEASURES['not_answered'].label} {wrong}.")
-
-
-def as_earlier(folder: Path) -> Path:
-    """Rewrite the files of a sweep as versions before the cause `not_answered` wrote them."""
-
-    def merged(errors: dict[str, int]) -> dict[str, int]:
-        return {
-            "computation": errors["computation"] + errors["not_answered"],
-            **{cause: errors[cause] for cause in ("state_supply", "cascade")},
-        }
-
-    runs = []
-    for record in records(folder):
-        record["score"]["errors"] = merged(record["score"]["errors"])
-        del record["crc32"]
-        runs.append(json.dumps(record) + "\n")
-    (folder / "runs.jsonl").write_text("".join(runs), "utf-8")
-    document = json.loads((folder / "summary.json").read_text("utf-8"))
-    for row in document["rows"]:
-        row["errors"] = merged(row["errors"])
-        for name in ("error_shares", "steps"):
-            del row[name]
-        for name in ("fate_shares", "needing_runs") if row["memory_system"] else ():
-            del row["memory_system"][name]
-    (folder / "summary.json").write_text(json.dumps(document), "utf-8")
-    return folder
-
-
-@pytest.mark.parametrize("name", SWEEPS)
-def test_a_folder_of_an_earlier_version_says_the_same(root, name, tmp_path):
-    earlier = as_earlier(Path(shutil.copytree(root / name, tmp_path / name)))
-    now, then = page_for(root / name), page_for(earlier)
-    assert then.headline.sentences[0] == now.headline.sentences[0]
-    for one, other in zip(now.charts(), then.charts(), strict=True):
-        assert one == other
-    sides = {one.measure: (one.a, one.b) for one in compare(root / name, earlier).overall}
-    assert all(a == pytest.approx(b, abs=ROUNDING) for a, b in sides.values())
-    rows = Viewer(tmp_path, LogFolders(), lambda: LATER).answer("/api/runs", {"at": [name]})["rows"]
-    assert {cause: fmean(row[cause] for row in rows) for cause in CAUSES} == pytest.approx(
-        causes_by_hand(root / name), abs=ROUNDING
-    )
 
 
 def test_a_rescue_and_an_analysis_have_the_declared_words(planted, tmp_path):

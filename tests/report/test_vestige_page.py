@@ -84,7 +84,13 @@ def test_a_share_is_of_the_runs_that_can_have_a_goal(planted):
     ],
 )
 def test_breaks_without_a_file_are_not_measured(compactions, clears, unmeasured, said):
-    breaks = {"compactions": compactions, "clears": clears, "unmeasured": unmeasured, "dropped_tokens": 10}
+    breaks = {
+        "compactions": compactions,
+        "clears": clears,
+        "unmeasured": unmeasured,
+        "dropped_tokens": 10,
+        "unknown_tokens": 0,
+    }
     assert break_words(breaks) == said
     if not unmeasured:
         assert "dropped nothing that may have been needed" in break_words({**breaks, "dropped_tokens": 0})

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from eirkit.logs.audits.anomalies import Anomaly, anomalies, edit_not_applied, review_sample, runner_verdict
-from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Trajectory, Turn
+from eirkit.logs.audits.anomalies import anomalies, edit_not_applied, runner_verdict
+from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Trajectory, Turn
 from tests.vestige.runs import of_turns
 
 FAILED = "test_a.py F\n=========== 1 failed, 3 passed in 0.12s ===========\n"
@@ -224,42 +220,3 @@ def test_huge_hostile_outputs_take_no_time() -> None:
         runner_verdict("pytest " + text[:1_000_000], text)
         edit_not_applied("git apply " + text[:1_000_000], text)
     assert runner_verdict("python " + "a" * 2_000_000, FAILED) is None
-
-
-# The sample for review
-
-
-def events_of(count: int) -> list[tuple[Recording, Anomaly]]:
-    recordings = [Recording(f"r{n}", "t", "plain", "one.jsonl", ()) for n in range(count)]
-    return [(recording, Anomaly(n, "repeated_command", n - 1, "cat a", "x")) for n, recording in enumerate(recordings)]
-
-
-@given(st.permutations(range(40)), st.integers(0, 3))
-def test_the_sample_depends_on_seed_and_events_alone(order: list[int], seed: int) -> None:
-    events = events_of(40)
-    shuffled = [events[place] for place in order]
-    assert review_sample(shuffled, seed=seed, per_stratum=7) == review_sample(events, seed=seed, per_stratum=7)
-
-
-def test_another_seed_draws_another_sample_of_the_size_asked_for() -> None:
-    samples = [review_sample(events_of(200), seed=seed, per_stratum=25) for seed in range(4)]
-    assert {len(sample) for sample in samples} == {25}
-    assert all(first != second for first, second in pairwise(samples))
-    assert review_sample(events_of(200), seed=1, per_stratum=25) == samples[1]
-
-
-def test_every_signature_of_every_format_is_a_stratum() -> None:
-    recordings = [Recording("r", "t", name, "one.jsonl", ()) for name in ("plain", "atif")]
-    events = [
-        (recording, Anomaly(turn, signature, None, "c", "o"))
-        for recording in recordings
-        for turn in range(5)
-        for signature in ("edit_failure", "repeated_edit")
-    ]
-    sample = review_sample(events, seed=0, per_stratum=2)  # type: ignore[arg-type]
-    assert len(sample) == 2 * 2 * 2
-    assert all(item.verdict == "" for item in sample)
-
-
-def test_equal_events_do_not_trouble_the_draw() -> None:
-    assert len(review_sample(events_of(1) * 9, seed=0, per_stratum=3)) == 3

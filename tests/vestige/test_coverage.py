@@ -86,11 +86,22 @@ def test_a_command_that_is_not_followed_to_its_end_is_not_understood(name: str) 
         "cp *.bak old/",
         "mv a.py $D",
         "mv $S b.py",
+        "node -e \"require('fs').writeFileSync('new.txt', '1')\"",
+        "node <<'EOF'\nrequire('fs').writeFileSync('new.txt', '1')\nEOF",
+        "cat a.js | node",
+        "node build.js",
+        "npx --yes prettier -w src/a.ts",
+        "uv run ruff check --fix src/a.py",
+        "poetry run black src/a.py",
+        "npm exec -- prettier --write a.ts",
+        "docker exec -w /app web cat a.py",
+        "docker compose exec web cat /app/a.py",
+        "kubectl exec pod -- cat /app/a.py",
     ],
 )
 def test_a_command_on_files_that_the_log_does_not_name_is_not_understood(command: str) -> None:
     # What a build made and the run never met is nothing that it knew, so deleting that is understood.
-    understood = ("ls *.py", "grep -c x *.py", "rm -f *.pyc", "rm -rf *.egg-info/")
+    understood = ("ls *.py", "grep -c x *.py", "rm -f *.pyc", "rm -rf *.egg-info/", "node --version", "npm test")
     calls = [Call("bash", {"command": one}, "foo\n") for one in (command, *understood)]
     recording = Recording("r", "t", "made", "made", tuple(RecordedTurn(calls=(call,)) for call in calls))
     assert interpret(recording, len).unclear_calls == (("bash", 1),)

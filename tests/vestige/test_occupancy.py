@@ -25,15 +25,14 @@ def sized(input_tokens: int, output_tokens: int = 0) -> RecordedTurn:
 
 def test_a_growing_prompt_is_monotone_and_its_peak_counts_the_reply() -> None:
     row = occupancy(recording(sized(1_000, 50), sized(1_200, 800), sized(1_200, 10)), WINDOWS)
-    assert (row.sized_calls, row.prompt_monotone, row.prompt_drops, row.largest_drop_tokens) == (3, True, 0, 0)
+    assert (row.prompt_monotone, row.prompt_drops) == (True, 0)
     assert (row.peak_tokens, row.measured, row.window_tokens) == (2_000, True, 128_000)
     assert row.peak_share == 2_000 / 128_000
 
 
 def test_a_prompt_that_shrinks_is_not_monotone() -> None:
-    # 5,000 → 900 drops by 4,100, 1,500 → 1,400 by 100.
     row = occupancy(recording(sized(5_000), sized(900), sized(1_500), sized(1_400)), WINDOWS)
-    assert (row.prompt_monotone, row.prompt_drops, row.largest_drop_tokens) == (False, 2, 4_100)
+    assert (row.prompt_monotone, row.prompt_drops) == (False, 2)
 
 
 def test_of_several_responses_in_a_turn_the_largest_fills_the_context() -> None:
@@ -41,14 +40,14 @@ def test_of_several_responses_in_a_turn_the_largest_fills_the_context() -> None:
         usage=LoggedUsage.total([LoggedUsage(1_000, 50), LoggedUsage(1_100, 60), LoggedUsage(1_000, 40)])
     )
     row = occupancy(recording(several, sized(1_050, 10)), WINDOWS)
-    assert (row.peak_tokens, row.prompt_drops, row.largest_drop_tokens) == (1_160, 1, 50)
+    assert (row.peak_tokens, row.prompt_drops) == (1_160, 1)
     assert several.usage is not None
     assert (several.usage.input_tokens, several.usage.output_tokens) == (3_100, 150)
 
 
 def test_calls_without_sizes_are_passed_over() -> None:
     row = occupancy(recording(sized(500), RecordedTurn(), sized(0, 9), sized(400)), WINDOWS)
-    assert (row.sized_calls, row.prompt_drops) == (2, 1)
+    assert row.prompt_drops == 1
 
 
 def test_without_sizes_the_runs_tokens_stand_in_and_are_marked() -> None:

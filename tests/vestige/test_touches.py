@@ -172,10 +172,6 @@ def test_an_edited_script_is_followed_as_edited() -> None:
     assert written_files(trajectory) == ("fix.py", "b")
 
 
-def test_words_that_nobody_can_tell_are_counted() -> None:
-    assert run(bash("cat $(ls)", "x\n"), bash("rm *.pyc")).unresolved == 2
-
-
 def test_a_folder_that_goes_takes_the_files_that_were_shown_in_it() -> None:
     gone = run(
         bash("cat out/page.html out/page.txt", "x\n"), bash("rm out/page.txt"), bash("rm -rf out"), bash("rm -r out")

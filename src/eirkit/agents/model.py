@@ -326,8 +326,8 @@ def read_reply_record(record: Mapping[str, Any]) -> Reply:
         usage=Usage(**record["usage"]),
         latency_seconds=float(record["latency_seconds"]),
         finish=read_finish(str(record["finish"])),
-        reasoning=str(record.get("reasoning", "")),  # caches of earlier versions have neither of these two
-        max_tokens=int(record.get("max_tokens", 0)),
+        reasoning=str(record["reasoning"]),
+        max_tokens=int(record["max_tokens"]),
         carried=tuple(dict(item) for item in record.get("carried", ())),
     )
 

@@ -29,7 +29,7 @@ from eirkit.board.submission import (
     twins_missing,
 )
 from eirkit.errors import InputFileError
-from eirkit.event_files import EVENTS, PLAIN_EVENTS
+from eirkit.event_files import EVENTS
 from eirkit.records import read_document
 from eirkit.registry import records_read, references_in, relocate
 from eirkit.runs.cells import Cell, recorded_cell
@@ -166,7 +166,7 @@ def _settings(folder: Path, document: Mapping[str, Any], plugins: bool) -> tuple
 
 def _unexpected(folder: Path) -> Iterator[str]:
     """Yield what no submission has: links, special files, and files from which anything else might be read."""
-    names = (FILE, RUNS, EVENTS, PLAIN_EVENTS)
+    names = (FILE, RUNS, EVENTS)
     known = {DOCUMENT, *(f"{part}/{name}" for part in (OWN, CONTROLS) for name in names)}
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()

@@ -15,7 +15,7 @@ from typing import Any
 
 from eirkit.agents.stores.memory_plan import TIMEOUT
 from eirkit.errors import InputFileError, UsageError
-from eirkit.event_files import events_path
+from eirkit.event_files import EVENTS
 from eirkit.folders import clear_unfinished, filled_folder
 from eirkit.registry import records_read, refuse_untrusted
 from eirkit.runs.cells import Cell
@@ -92,7 +92,7 @@ def make_submission(folder: Path, out: Path, name: str) -> dict[str, Any]:
         if missing:
             start_sweep(missing, made / CONTROLS, control=False)
             for written in (made / CONTROLS).iterdir():
-                if written.name not in (FILE, RUNS, events_path(made / CONTROLS).name):
+                if written.name not in (FILE, RUNS, EVENTS):
                     written.unlink()
         for part in (OWN, CONTROLS) if copies else ():
             _point_to_copies(made / part, copies)
@@ -127,7 +127,7 @@ def _refuse(folder: Path, out: Path, name: str, suite: Suite) -> None:
 def copy_sweep(folder: Path, to: Path) -> None:
     """Copy the files of a sweep that everything else follows from."""
     to.mkdir(parents=True)
-    for path in (folder / FILE, folder / RUNS, events_path(folder)):
+    for path in (folder / FILE, folder / RUNS, folder / EVENTS):
         shutil.copyfile(path, to / path.name)
 
 

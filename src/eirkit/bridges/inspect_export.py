@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import UsageError
-from eirkit.findings.causes import read_errors
 from eirkit.findings.statistics import deviation, mean
 from eirkit.packages import load_vendor
 from eirkit.runs.cells import cell_of
@@ -122,7 +121,7 @@ def scores_of(record: Record) -> tuple[float, dict[str, float]]:
     score = record["score"]
     steps = max(1, score["steps"])
     counts = {
-        **{str(cause): float(count) for cause, count in read_errors(score["errors"], score["kinds"]).items()},
+        **{str(cause): float(count) for cause, count in score["errors"].items()},
         "missed_steps": float(score["missed"]),
         "final_correct": float(score["final_correct"]),
         "answered": score["answered"] / steps,

@@ -16,7 +16,6 @@ from eirkit.agents.memory_calls import label_of
 from eirkit.agents.model import Reply
 from eirkit.agents.protocol import Fault, as_call, read_reply
 from eirkit.bridges.otel import TraceBuilder, TraceSpan, Value, call_part, compact_json, message, text_part
-from eirkit.findings.causes import read_errors
 from eirkit.logs.formats.otlp_spans import RUN_FACTS, TURN_FACTS
 from eirkit.runs.manifest import read_manifest
 from eirkit.runs.store import RUNS, read_events, scan_runs
@@ -233,7 +232,6 @@ class _SpanWriter:
     def conclude(self) -> None:
         """Add the score of the run as an event."""
         score = self.record["score"]
-        errors = read_errors(score["errors"], score["kinds"])
         share = score["correct"] / score["steps"] if score["steps"] else 0.0
         label = "pass" if score["correct"] == score["steps"] else "fail"
         self.trace.note(
@@ -242,7 +240,7 @@ class _SpanWriter:
                 "gen_ai.evaluation.name": "accuracy",
                 "gen_ai.evaluation.score.value": share,
                 "gen_ai.evaluation.score.label": label,
-                **{f"eirkit.errors.{cause}": int(count) for cause, count in errors.items()},
+                **{f"eirkit.errors.{cause}": int(count) for cause, count in score["errors"].items()},
             },
         )
 

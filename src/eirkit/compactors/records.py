@@ -42,7 +42,7 @@ class CutFacts:
     instructions: int
     paths: int
     names: int
-    marks: str = ""  # by line of the context, as `CompactionRow.kept`: whether it was needed
+    marks: str  # by line of the context, as `CompactionRow.kept`: whether it was needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class CompactionRow:
     output_tokens: int
     cost_usd: float | None
     kept: str  # by needed line, in hexadecimal: whether it was kept; the first line is the lowest bit
-    present: str = ""  # the same by line of the context, needed or not; records of earlier versions have none
+    present: str  # the same by line of the context, needed or not
 
 
 def facts_of(cut: ContextCut) -> CutFacts:
@@ -167,7 +167,7 @@ class RunRecord:
 
     run_id: str
     source: str
-    format: str  # of the log; empty in records of earlier versions
+    format: str  # of the log
     digest: str  # of the run and of where it is cut
     tried: tuple[tuple[str, int], ...]  # compactors and budgets; a cut whose context is within a budget has no row
     cuts: tuple[CutFacts, ...]
@@ -192,9 +192,7 @@ class RunRecord:
             cuts.append(CutFacts(run_id=run, **facts))
         rows = tuple(CompactionRow(run_id=run, **row) for row in value["rows"])
         tried = tuple((str(label), int(budget)) for label, budget in value["tried"])
-        return cls(
-            run, value["source"], value.get("format", ""), value["digest"], tried, tuple(cuts), tuple(lines), rows
-        )
+        return cls(run, value["source"], value["format"], value["digest"], tried, tuple(cuts), tuple(lines), rows)
 
 
 def digest_of(recording: Recording, plan: CutPlan, gold: str) -> str:

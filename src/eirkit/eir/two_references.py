@@ -109,7 +109,6 @@ class _Part:
     types: Mapping[Type, list[int]]  # by the smallest entries of the last vector
     filled: Mapping[tuple[bool, Type], dict[Pair, int]]  # (no entry empty before, type at the end) → (α, β) → chains
     short: Mapping[Pair, Mapping[tuple[Pair, bool], list[int]]]  # pair → (its levels, all others full) → chains
-    all_full: list[int]  # chains to the vector in which all are full
 
     @classmethod
     def of(cls, steps: tuple[int, ...], window: Window, k: int, confusions: Iterable[Confusion], backend: str) -> _Part:
@@ -119,16 +118,14 @@ class _Part:
         above, filled = _filled(window, k, vectors)
         empty = (vectors.held == 0).any(axis=1)
         short = [_short(vectors, steps, pair) for pair in pairs]
-        last = np.arange(len(vectors), dtype=np.int64) == len(vectors) - 1
-        labels = [types, above * 2 + ~empty, *short, last.astype(np.int64)]
-        by_type, by_filled, *by_short, full = count_chains_to(vectors, labels, backend)
+        labels = [types, above * 2 + ~empty, *short]
+        by_type, by_filled, *by_short = count_chains_to(vectors, labels, backend)
         return cls(
             degree=k * len(steps),
             steps=steps,
             types=dict(zip(kinds, by_type, strict=True)),
             filled=_joined(by_filled, filled),
             short={pair: _by_levels(found, k) for pair, found in zip(pairs, by_short, strict=True)},
-            all_full=full[1],
         )
 
 

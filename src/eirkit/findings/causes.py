@@ -40,7 +40,6 @@ Kind = Literal[
     "not_fetched",
     "protocol",
 ]
-_OWN_CAUSE: dict[str, Cause] = {"unanswered": "not_answered", "unreached": "not_answered", "protocol": "malformed"}
 # Faults of an answer that is not there; an answer with any other fault is there and cannot be read.
 _SILENT = ("unanswered", "declined", "empty", "refused", "filtered")
 _NONE: frozenset[int] = frozenset()
@@ -129,23 +128,8 @@ class RunScore:
 
 
 def read_score(record: Mapping[str, Any]) -> RunScore:
-    """Return the score from a run's record, written by this or an earlier version."""
-    return RunScore(**{**record, "errors": read_errors(record["errors"], record.get("kinds", {}))})
-
-
-def read_errors(errors: Mapping[str, int], kinds: Mapping[str, int]) -> dict[Cause, int]:
-    """Return wrong steps by cause; older records counted some as `computation` that have causes of their own now."""
-    found = {cause: errors.get(cause, 0) for cause in CAUSES}
-    for kind, cause in _OWN_CAUSE.items():
-        if cause not in errors:
-            found[cause] += kinds.get(kind, 0)
-            found["computation"] -= kinds.get(kind, 0)
-    return found
-
-
-def read_cause(cause: str, kind: str) -> str:
-    """Return the cause from a recorded verdict, written by this or an earlier version."""
-    return _OWN_CAUSE.get(kind, cause)
+    """Return the score from a run's record."""
+    return RunScore(**record)
 
 
 def judge(

@@ -91,9 +91,9 @@ def _tells_operands_apart(workload: Workload, spec: TaskSpec) -> bool:
 
 
 def doubt_of(row: Mapping[str, Any]) -> str | None:
-    """Return the finding against a row of a sweep, in words; None if there is none, or in rows of earlier versions."""
-    found = row.get("validity")
-    return None if found is None else found["sentence"]
+    """Return the finding against a row of a sweep, in words; None if there is none."""
+    sentence: str | None = row["validity"]["sentence"]
+    return sentence
 
 
 def is_withheld(row: Mapping[str, Any]) -> bool:

@@ -82,7 +82,7 @@ def trial_plan(folder: Path) -> TrialPlan | None:
     """Return the trial that is under way; None without one."""
     try:
         found = json.loads((folder / PLAN).read_text("utf-8"))
-        return TrialPlan(int(found["seed"]), int(found.get("compactions", PLANNED)))
+        return TrialPlan(int(found["seed"]), int(found["compactions"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

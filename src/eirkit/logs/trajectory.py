@@ -186,7 +186,6 @@ class Trajectory:
     recording: Recording
     turns: tuple[Turn, ...]
     root: str | None  # the repository's folder, from the log or inferred
-    unresolved: int = 0  # words in commands that name unknown files: globs, outputs of other commands
     unclear_calls: tuple[tuple[str, int], ...] = ()  # by tool: calls that may have touched other files
 
 

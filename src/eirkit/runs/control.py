@@ -28,7 +28,7 @@ CAPABILITY = "capability"  # the condition of its runs
 SCHEMA = "control/1"
 _SETTINGS = {"windows": list(GATE.windows), "seeds": list(GATE.seeds), "threshold": GATE.threshold}
 
-ControlVerdict = Mapping[str, Any]  # the fields `STANDING`; earlier versions had fewer
+ControlVerdict = Mapping[str, Any]  # the fields `STANDING`
 
 
 def control_plan(suite: Suite, control: bool | None, settled: Mapping[str, ControlVerdict] | None = None) -> CellPlan:
@@ -83,10 +83,10 @@ def _measured_rows(wanted: Mapping[str, Cell], runner: Runner) -> dict[str, dict
 
 
 def _settled_rows(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the final verdicts by key; those of versions that compared accuracies are made anew from their runs."""
+    """Return the final verdicts by key."""
     path = folder / SUMMARY
     rows = read_document(path, SCHEMA)["rows"] if path.exists() else []
-    return {row["key"]: row for row in rows if not row["failures"] and "verdict" in row}
+    return {row["key"]: row for row in rows if not row["failures"]}
 
 
 def _refuse_other(folder: Path) -> None:
@@ -104,7 +104,7 @@ def read_verdicts(folder: Path) -> dict[str, ControlVerdict]:
     """Return the verdicts in a sweep's folder by `key_of` their cells; empty if no control was run."""
     path = folder / FOLDER / SUMMARY
     rows = read_document(path, SCHEMA)["rows"] if path.exists() else []
-    return {row["key"]: {name: row[name] for name in STANDING if name in row} for row in rows}
+    return {row["key"]: {name: row[name] for name in STANDING} for row in rows}
 
 
 def open_failures(folder: Path) -> dict[str, dict[str, Any]]:

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.model import Usage
-from eirkit.agents.serving.ledger import AGENT, NOTHING, CallSizes, Hold, Ledger, Spending, exact_usd
+from eirkit.agents.serving.ledger import AGENT, NOTHING, CallSizes, Hold, Ledger, Spending
 from eirkit.agents.serving.prices import Price
 from eirkit.errors import InfrastructureError, InputFileError
 from eirkit.records import RecordWriter, read_records
 
 LEDGER, LEDGER_SCHEMA = "ledger.jsonl", "ledger/1"
-SUMS, SUMS_SCHEMA = "spent.jsonl", "spent/1"  # of earlier versions: amounts without their calls
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens")
 
 PriceKey = tuple[str, str | None]  # model and base URL
@@ -99,7 +98,7 @@ class Journal:
         return {
             "cap_usd": None if self.cap_usd is None else float(self.cap_usd),
             "spent_usd": float(now.total_usd),
-            "billed_usd": float(now.billed_usd + now.earlier_usd),
+            "billed_usd": float(now.billed_usd),
             "unconfirmed_usd": float(now.unconfirmed_usd),
             "in_flight_usd": float(now.in_flight_usd),
             "over_usd": float(now.over_usd),
@@ -114,17 +113,14 @@ def read_journal(folder: Path) -> Journal | None:
     Raises:
         InputFileError: a line was changed.
     """
-    found, path, old = Journal(), folder / LEDGER, folder / SUMS
-    if not path.exists() and not old.exists():
+    found, path = Journal(), folder / LEDGER
+    if not path.exists():
         return None
-    if old.exists():
-        found.spending.earlier_usd = sum((exact_usd(one["usd"]) for one in read_records(old, SUMS_SCHEMA)), NOTHING)
-    if path.exists():
-        for number, record in enumerate(read_records(path, LEDGER_SCHEMA, sealed=True), 1):
-            try:
-                _READERS[record["type"]](found, record)
-            except (KeyError, ValueError, TypeError, ArithmeticError) as error:
-                raise InputFileError(f"{path}:{number}: not an entry of a ledger; restore the file") from error
+    for number, record in enumerate(read_records(path, LEDGER_SCHEMA, sealed=True), 1):
+        try:
+            _READERS[record["type"]](found, record)
+        except (KeyError, ValueError, TypeError, ArithmeticError) as error:
+            raise InputFileError(f"{path}:{number}: not an entry of a ledger; restore the file") from error
     return found.settled()
 
 

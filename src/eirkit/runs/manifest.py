@@ -9,7 +9,7 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -55,9 +55,9 @@ class Manifest:
     python: str
     platform: str
     dependencies: Mapping[str, str]
-    places: Mapping[str, str] = field(default_factory=dict)  # relative paths of sources, as seen from the folder
-    control: bool | None = None  # whether the control is run; None: for free models only
-    passages: Sequence[Mapping[str, Any]] = ()  # of each memory system, how many passages a search asks for
+    places: Mapping[str, str]  # relative paths of sources, as seen from the folder
+    control: bool | None  # whether the control is run; None: for free models only
+    passages: Sequence[Mapping[str, Any]] = ()  # how many each memory is asked for; the kept recordings do not say
 
     def write(self, folder: Path) -> None:
         write_document(folder / FILE, SCHEMA, asdict(self), sealed=True)
@@ -70,8 +70,8 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder} has no {FILE}, so nothing was recorded there; start a new sweep with --out {folder}"
         )
     document = read_document(folder / FILE, SCHEMA)
-    known = {one.name: one.default is one.default_factory is MISSING for one in fields(Manifest)}
-    if missing := sorted(name for name, needed in known.items() if needed and name not in document):
+    known = [one.name for one in fields(Manifest)]
+    if missing := sorted(name for name in known if name not in document and name != "passages"):
         raise InputFileError(f"{folder / FILE} lacks {', '.join(missing)}; restore the file")
     return Manifest(**{name: document[name] for name in known if name in document})
 

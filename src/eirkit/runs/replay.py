@@ -32,7 +32,7 @@ from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.agents.stores.memory_plan import MemoryPool
 from eirkit.agents.telemetry import Consultation, Exchange, Trace, trace_of, with_stores
 from eirkit.errors import EirkitError, InputFileError, UntrustedError
-from eirkit.event_files import LARGEST_BLOCK, events_path, read_block
+from eirkit.event_files import EVENTS, LARGEST_BLOCK, read_block
 from eirkit.findings.causes import judge, score
 from eirkit.registry import records_read
 from eirkit.runs.attempt import CellContext, Failure, attempt, finished_run, score_record, session_of
@@ -102,7 +102,7 @@ class Replays:
 
     def _block(self, record: Mapping[str, Any]) -> bytes:
         place = record["events"]
-        return read_block(events_path(self.folder), place["offset"], place["bytes"], self.largest_block)
+        return read_block(self.folder / EVENTS, place["offset"], place["bytes"], self.largest_block)
 
     def made_anew(self, record: Mapping[str, Any]) -> str | None:
         """Run a task again with its model and memory, which must be scripts; return what differs, apart from times."""
@@ -173,8 +173,8 @@ def check_runs(
         end = place["offset"] + place["bytes"]
         was_played, wrong = replays.check(record)
         yield record, was_played, [*found, *wrong]
-    if path.exists() and events_path(path.parent).stat().st_size != end:
-        raise InputFileError(f"{events_path(path.parent)} has events that belong to no run; restore the folder")
+    if path.exists() and (path.parent / EVENTS).stat().st_size != end:
+        raise InputFileError(f"{path.parent / EVENTS} has events that belong to no run; restore the folder")
 
 
 def differing(then: Mapping[str, Any], now: Mapping[str, Any], *, exact: bool = True) -> list[str]:

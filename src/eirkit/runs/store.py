@@ -20,14 +20,13 @@ from typing import Any
 
 from eirkit.agents.telemetry import with_stores
 from eirkit.errors import InputFileError, UsageError
-from eirkit.event_files import events_path, is_packed, pack, read_block
+from eirkit.event_files import EVENTS, pack, read_block
 from eirkit.folders import open_ordinary
 from eirkit.records import (
     SEAL,
     append_records,
     check_seal,
     encode,
-    needs_seal,
     read_records,
     seal,
     sync_folder,
@@ -64,7 +63,6 @@ class RunStore:
         self.folder = folder
         self._open: list[int] = []  # descriptors
         self._events = self._runs = -1
-        self._packs = True  # False if the folder was begun by a version that stored plain text
         self._ends = (0, 0)  # lengths of the two files up to the last complete run
         self._forced = 0  # length of the events that is synced to disk
 
@@ -84,9 +82,7 @@ class RunStore:
 
         The iterator must be exhausted before anything is written.
         """
-        events = events_path(self.folder)
-        self._packs = is_packed(events)
-        self._events, self._runs = (os.open(path, _FLAGS, 0o644) for path in (events, self.folder / RUNS))
+        self._events, self._runs = (os.open(self.folder / name, _FLAGS, 0o644) for name in (EVENTS, RUNS))
         self._open += [self._events, self._runs]
         sync_folder(self.folder)  # a file is lost if its directory entry is
         self._ends = (0, 0)
@@ -109,9 +105,7 @@ class RunStore:
         end = place["offset"] + place["bytes"]
         if end > size:
             return False
-        if (
-            end <= size - 2 * UNFORCED_BYTES or "crc32" not in place
-        ):  # twice: a killed writer may have appended one more block
+        if end <= size - 2 * UNFORCED_BYTES:  # twice: a killed writer may have appended one more block
             return True
         return zlib.crc32(_read(self._events, place["offset"], place["bytes"])) == place["crc32"]
 
@@ -123,7 +117,7 @@ class RunStore:
         """
         offset, blocks, lines = self._ends[0], [], []
         for run in runs:
-            block = pack(run.events) if self._packs else run.events
+            block = pack(run.events)
             place = {"offset": offset, "bytes": len(block), "count": run.count, "crc32": zlib.crc32(block)}
             lines.append(seal(encode(RUN_SCHEMA, {**run.record, "events": place})))
             blocks.append(block)
@@ -174,8 +168,8 @@ def decode_run(line: bytes, path: Path, number: int) -> dict[str, Any]:
             raise ValueError
     except (ValueError, TypeError, KeyError):
         raise InputFileError(f"{path}:{number}: not a {RUN_SCHEMA!r} record; restore the file") from None
-    check_seal(line, f"{path}:{number}", is_needed=needs_seal(line))
-    record.pop(SEAL, None)
+    check_seal(line, f"{path}:{number}", is_needed=True)
+    del record[SEAL]
     return dict(record)
 
 
@@ -188,7 +182,7 @@ def read_failures(folder: Path) -> Iterator[dict[str, Any]]:
 
 def read_events(folder: Path, place: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return the events of one run, given the `events` field of its record."""
-    block = read_block(events_path(folder), place["offset"], place["bytes"])
+    block = read_block(folder / EVENTS, place["offset"], place["bytes"])
     return with_stores([json.loads(line) for line in block.splitlines()])
 
 

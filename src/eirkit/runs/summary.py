@@ -192,7 +192,7 @@ class _CellTotals:
     def spend(self, usage: Mapping[str, Any]) -> None:
         """Add the usage of an attempt, finished or not."""
         if usage:
-            self.usage.update({name: usage.get(name, 0) for name in _USAGE})  # earlier versions did not count all
+            self.usage.update({name: usage.get(name, 0) for name in _USAGE})  # a journal does not count all
             self.max_tokens = max(self.max_tokens, usage.get("max_tokens", 0))
             self.costs[usage.get("attempt") or -len(self.costs) - 1] = usage["cost_usd"]
 
@@ -308,16 +308,13 @@ _SILENT_WORDS = {
 
 
 def silences(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for every model whose limit was raised, and for every row with replies that were cut or silent.
-
-    Rows of earlier versions lack some of the fields.
-    """
+    """Yield a sentence for every model whose limit was raised, and every row with replies that were cut or silent."""
     rows = list(rows)
-    for model in dict.fromkeys(row["model"] for row in rows if row.get("max_tokens") == RAISED_TOKENS):
+    for model in dict.fromkeys(row["model"] for row in rows if row["max_tokens"] == RAISED_TOKENS):
         yield f"{model} reasons: the limit of a reply was raised from {USUAL_TOKENS:,} to {RAISED_TOKENS:,} tokens"
     for row in rows:
         where = f"{row['model']}, {row['memory'] or row['condition']}, h = {row['h']}"
-        if row.get("truncated_replies"):
+        if row["truncated_replies"]:
             cut = f"{row['truncated_replies']:,} of {row['calls']:,} replies were cut at {row['max_tokens']:,} tokens"
             yield f"{where}: {cut}; raise --max-tokens"
         kinds = [f"{words} ({row['faults'][kind]})" for kind, words in _SILENT_WORDS.items() if row["faults"].get(kind)]

@@ -147,8 +147,6 @@ def _refuse_other(folder: Path, manifest: Mapping[str, Any]) -> None:
             raise UsageError(f"{folder} contains other files; choose a new or empty --out")
         return
     then = read_document(folder / FILE, PLAN_SCHEMA)
-    if then.get("command") == manifest["command"] and "plan_sha256" not in then:
-        raise UsageError(f"{folder} was written by an earlier version; repeat the command with another --out")
     for name in _COMPARED:
         if canonical({name: then.get(name)}) != canonical({name: manifest[name]}):
             raise UsageError(f"{folder} was started with other {name}; repeat that command or choose another --out")

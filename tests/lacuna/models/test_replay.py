@@ -10,7 +10,8 @@ from eirkit.agents.model import Message, ModelOptions, Reply, Request, ToolCall,
 from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.agents.telemetry import SCHEMA, Exchange, Trace, event_records
 from eirkit.errors import InputFileError, ModelError
-from eirkit.records import append_records
+from eirkit.event_files import pack
+from eirkit.records import append_records, encode
 
 
 def asks(text):
@@ -20,7 +21,9 @@ def asks(text):
 def record(path, *exchanges, texts=True):
     """Write a run as the harness does."""
     trace = Trace([Exchange(1, asks(prompt), reply) for prompt, reply in exchanges])
-    append_records(path, SCHEMA, event_records(trace, "run-1", texts=texts))
+    path.parent.mkdir(exist_ok=True)
+    lines = (encode(SCHEMA, event) for event in event_records(trace, "run-1", texts=texts))
+    path.write_bytes(pack(b"".join(lines)))
 
 
 def replies(source, *prompts):
@@ -36,7 +39,7 @@ def replies(source, *prompts):
 def test_each_prompt_gets_its_reply(tmp_path):
     call = Reply("", (ToolCall("answer", {"t": 3, "values": [42]}),))
     paid = Reply("ANSWER 1 7", usage=Usage(100, 10, 40, cost_usd=0.5), latency_seconds=1.25)
-    record(tmp_path / "part-0" / "events.jsonl", ("a", paid), ("b", call), ("lone \ud800", Reply("?")))
+    record(tmp_path / "part-0" / "events.jsonl.zst", ("a", paid), ("b", call), ("lone \ud800", Reply("?")))
     first, second, third = replies(tmp_path, "a", "b", "lone \ud800")
     assert (first.text, first.latency_seconds) == ("ANSWER 1 7", 1.25)
     assert first.usage == Usage(100, 10, 40, cost_usd=0.0)
@@ -45,34 +48,34 @@ def test_each_prompt_gets_its_reply(tmp_path):
 
 
 def test_a_prompt_asked_again_gets_its_replies_in_order(tmp_path):
-    record(tmp_path / "e.jsonl", ("a", Reply("one")), ("a", Reply("two")))
-    assert [r.text for r in replies(tmp_path / "e.jsonl", "a", "a", "a")] == ["one", "two", "two"]
+    record(tmp_path / "e.jsonl.zst", ("a", Reply("one")), ("a", Reply("two")))
+    assert [r.text for r in replies(tmp_path / "e.jsonl.zst", "a", "a", "a")] == ["one", "two", "two"]
 
 
 def test_a_prompt_that_was_never_asked_is_nobodys_wrong_answer(tmp_path):
-    record(tmp_path / "e.jsonl", ("a", Reply("one")))
+    record(tmp_path / "e.jsonl.zst", ("a", Reply("one")))
     with pytest.raises(ModelError, match="has no reply to this prompt") as caught:
         replies(tmp_path, "b")
     assert caught.value.kind == "unrecorded"
 
 
 def test_other_files_in_the_folder_do_not_matter(tmp_path):
-    record(tmp_path / "e.jsonl", ("a", Reply("one")))
+    record(tmp_path / "e.jsonl.zst", ("a", Reply("one")))
     append_records(tmp_path / "runs.jsonl", "run/1", [{"x": 1}])
     (tmp_path / "notes.jsonl").write_text("hello")
     assert replies(tmp_path, "a")[0].text == "one"
 
 
 def test_a_run_without_texts_cannot_be_replayed(tmp_path):
-    record(tmp_path / "e.jsonl", ("a", Reply("one")), texts=False)
+    record(tmp_path / "e.jsonl.zst", ("a", Reply("one")), texts=False)
     with pytest.raises(InputFileError, match="without texts"):
         replies(tmp_path, "a")
 
 
-@pytest.mark.parametrize("name", ["", "nowhere", "e.jsonl"])
+@pytest.mark.parametrize("name", ["", "nowhere", "e.jsonl.zst"])
 def test_a_place_without_a_run(tmp_path, name):
-    if name == "e.jsonl":
-        append_records(tmp_path / name, "run/1", [{"x": 1}])
+    if name == "e.jsonl.zst":
+        (tmp_path / name).write_bytes(pack(encode("run/1", {"x": 1})))
     with pytest.raises(InputFileError):
         replies(tmp_path / name, "a")
 
@@ -83,11 +86,11 @@ def test_what_is_missing_is_said_beforehand(tmp_path):
 
 
 def test_a_torn_tail_is_ignored_and_a_damaged_exchange_is_not(tmp_path):
-    path = tmp_path / "e.jsonl"
+    path = tmp_path / "e.jsonl.zst"
     record(path, ("a", Reply("one")))
-    with path.open("ab") as stream:
-        stream.write(b'{"schema":"event/1","type":"exch')
+    whole = path.read_bytes()
+    path.write_bytes(whole + pack(b'{"schema":"event/1","type":"exch')[:-3])
     assert replies(path, "a")[0].text == "one"
-    append_records(path, SCHEMA, [{"type": "exchange", "prompt_sha256": "0", "reply": "x"}])
+    path.write_bytes(whole + pack(encode(SCHEMA, {"type": "exchange", "prompt_sha256": "0", "reply": "x"})))
     with pytest.raises(InputFileError, match="damaged exchange"):
         replies(path, "a")

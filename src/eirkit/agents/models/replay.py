@@ -74,7 +74,7 @@ def event_files(source: Path) -> Iterator[Path]:
         yield source
         return
     found = False
-    for path in sorted(path for path in files_below(source) if path.name.endswith((".jsonl", ".jsonl.zst"))):
+    for path in sorted(path for path in files_below(source) if path.name.endswith(".jsonl.zst")):
         if next(read_lines(path), b"").startswith(_HEAD):
             found = True
             yield path

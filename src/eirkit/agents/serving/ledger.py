@@ -129,12 +129,11 @@ class CallSizes:
 
 @dataclass(slots=True)
 class Spending:
-    """What has been spent so far; all four count against the cap."""
+    """What has been spent so far; the first three count against the cap."""
 
     billed_usd: Decimal = NOTHING  # for replies, as priced
     unconfirmed_usd: Decimal = NOTHING  # the most that calls without a usable reply may have cost
     in_flight_usd: Decimal = NOTHING  # the most that calls may have cost that were in flight when a process was killed
-    earlier_usd: Decimal = NOTHING  # written by versions that kept the sum only
     over_usd: Decimal = NOTHING  # part of billed_usd: above what was reserved for its call
     over_calls: int = 0  # after the first, as much is reserved for the model's later ones, which may stay below it
     factors: dict[str, Decimal] = field(default_factory=dict)  # by model: the largest bill, in declared maxima
@@ -142,7 +141,7 @@ class Spending:
 
     @property
     def total_usd(self) -> Decimal:
-        return self.billed_usd + self.unconfirmed_usd + self.in_flight_usd + self.earlier_usd
+        return self.billed_usd + self.unconfirmed_usd + self.in_flight_usd
 
     def settle(self, hold: Hold, usd: Decimal, unconfirmed_usd: Decimal) -> None:
         """Add a call that has ended."""

@@ -327,7 +327,7 @@ def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         goal_views = document["clipped_goal_views"]
         yield LOG_MEASURES["clipped_views"].label, f"{document['clipped_views']:,}, {goal_views:,} of goal files"
     for key, label in (("instructions", "instructions"), ("todos", "open to-dos")):
-        if told := instruction_words(document.get(key, {})):
+        if told := instruction_words(document[key]):
             yield label, told
     found = [f"{LOG_MEASURES[key].label} {document[key]:,}" for key in SIGNATURES if document[key]]
     if found:

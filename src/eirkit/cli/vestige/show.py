@@ -47,10 +47,9 @@ def _data(folder: Path, run_id: str, visibility: str) -> dict[str, Any]:
         raise UsageError(_unknown(folder, run_id))
     cuts = _without_run(read_rows(folder, "cuts", run_id))
     tables = {name: _without_run(read_rows(folder, name, run_id)) for name in SMALL}
-    is_old = not (folder / "instructions.parquet").exists()  # an analysis of an earlier version
-    tables["instructions"] = [] if is_old else _without_run(read_rows(folder, "instructions", run_id))
+    tables["instructions"] = _without_run(read_rows(folder, "instructions", run_id))
     at_peak = _live(read_rows(folder, "states", run_id), found[0], visibility)
-    tools = _without_run(read_rows(folder, "calls", run_id)) if "calls" in found[0] else []
+    tools = _without_run(read_rows(folder, "calls", run_id))
     more = {"visibility": visibility, "cuts": cuts, "live_at_peak": at_peak, "calls_by_tool": tools}
     return {**found[0], **more, **tables}
 
@@ -114,7 +113,7 @@ def _document(run: Mapping[str, Any], folder: Path) -> Document:
 
 
 def _coverage(run: Mapping[str, Any]) -> Iterator[str]:
-    if run.get("calls"):
+    if run["calls"]:
         label = LOG_MEASURES["calls_understood"].label
         missed = [
             f"{one['tool']} ({one['calls'] - one['understood']:,})"

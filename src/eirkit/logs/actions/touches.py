@@ -84,7 +84,7 @@ def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
         for number, (turn, touches, tokens) in enumerate(zip(recording.turns, touched, sizes, strict=True), 1)
     ]
     root = state.roots[0] if state.roots else None
-    return Trajectory(recording, tuple(turns), root, state.unresolved, tuple(state.unclear_calls.items()))
+    return Trajectory(recording, tuple(turns), root, tuple(state.unclear_calls.items()))
 
 
 def initial_state(recording: Recording, count: Callable[[str], int] = len) -> ShellState:

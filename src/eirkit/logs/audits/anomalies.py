@@ -12,10 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from hashlib import sha256
-from heapq import heappush, heappushpop
 from typing import Literal, TypeAlias
 
 from eirkit.facts import fact
@@ -170,21 +166,6 @@ class Anomaly:
     output: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewItem:
-    """One event drawn for manual review, with an empty field for a verdict."""
-
-    signature: Signature
-    format: str
-    run_id: str
-    source: str
-    turn: int
-    earlier_turn: int | None
-    command: str
-    output: str
-    verdict: str = ""
-
-
 def anomalies(trajectory: Trajectory) -> tuple[Anomaly, ...]:
     """Return all events of a run, by turn."""
     watch = _Watch()
@@ -193,26 +174,6 @@ def anomalies(trajectory: Trajectory) -> tuple[Anomaly, ...]:
             watch.turn(turn)
     watch.end(trajectory.recording)
     return tuple(watch.found)
-
-
-def review_sample(
-    events: Iterable[tuple[Recording, Anomaly]], *, seed: int, per_stratum: int = 25
-) -> tuple[ReviewItem, ...]:
-    """Return up to `per_stratum` events of each pattern in each format.
-
-    Which ones depends on the seed and the events alone, not on their order; no more than the sample is held in memory.
-    """
-    drawn: dict[tuple[str, Signature], list[tuple[int, int, ReviewItem]]] = {}
-    for number, (recording, event) in enumerate(events):
-        item = _review_item(recording, event)
-        heap = drawn.setdefault((recording.format, event.signature), [])
-        entry = (-_rank(seed, item), number, item)
-        if len(heap) < per_stratum:
-            heappush(heap, entry)
-        else:
-            heappushpop(heap, entry)
-    chosen = [item for stratum in sorted(drawn) for _, _, item in drawn[stratum]]
-    return tuple(sorted(chosen, key=lambda item: (item.format, item.signature, item.run_id, item.turn)))
 
 
 class _Watch:
@@ -345,13 +306,3 @@ def _excerpts(call: Call) -> tuple[str, str]:
     command = _shell_command(call)
     given = command if command is not None else f"{call.tool} {_key(call)[-1]}"
     return given[:_EXCERPT], call.output[-_EXCERPT:]
-
-
-def _review_item(recording: Recording, event: Anomaly) -> ReviewItem:
-    place = (recording.run_id, recording.source, event.turn, event.earlier_turn)
-    return ReviewItem(event.signature, recording.format, *place, event.command, event.output)
-
-
-def _rank(seed: int, item: ReviewItem) -> int:
-    text = json.dumps([seed, item.format, item.signature, item.run_id, item.turn, item.earlier_turn, item.command])
-    return int.from_bytes(sha256(text.encode()).digest()[:8], "big")

@@ -62,10 +62,8 @@ class ContextWindows:
 class Occupancy:
     """One run's use of its model's context window."""
 
-    sized_calls: int  # responses with a prompt size in the log
     prompt_monotone: bool | None  # None: fewer than two sizes
     prompt_drops: int
-    largest_drop_tokens: int
     peak_tokens: int | None  # the largest prompt with its reply; without sizes, all tokens of the run
     measured: bool  # False: the peak is the total of the run, or unknown
     window_tokens: int | None  # None: the model's window is unknown
@@ -108,14 +106,12 @@ def occupancy(recording: Recording, windows: ContextWindows, trajectory_tokens: 
     used = [turn.usage.largest or turn.usage for turn in recording.turns if turn.usage is not None]
     sized = [usage for usage in used if usage.input_tokens > 0]
     prompts = [usage.input_tokens for usage in sized]
-    drops = [before - after for before, after in pairwise(prompts) if after < before]
+    drops = sum(after < before for before, after in pairwise(prompts))
     peak = max((usage.input_tokens + usage.output_tokens for usage in sized), default=trajectory_tokens)
     window, source = _window(recording, windows, peak if sized else None)
     return Occupancy(
-        sized_calls=len(sized),
         prompt_monotone=not drops if len(prompts) > 1 else None,
-        prompt_drops=len(drops),
-        largest_drop_tokens=max(drops, default=0),
+        prompt_drops=drops,
         peak_tokens=peak,
         measured=bool(sized),
         window_tokens=window,

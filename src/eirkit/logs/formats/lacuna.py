@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.event_files import EVENTS, LARGEST_BLOCK, PLAIN_EVENTS, events_path, is_packed, unpack
+from eirkit.event_files import EVENTS, LARGEST_BLOCK, unpack
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.sources.json_parser import parse_json
 from eirkit.logs.sources.members import Folder
@@ -23,13 +23,10 @@ _RUNS = "runs.jsonl"
 _OTHERS = frozenset(
     {
         EVENTS,
-        PLAIN_EVENTS,
         "manifest.json",
         "summary.json",
         "failures.jsonl",
         "ledger.jsonl",
-        "spent.jsonl",
-        "control.json",
         "control",
     }
 )
@@ -46,7 +43,7 @@ class Lacuna:
 
     def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return the other files of a sweep's folder; `control`, with full information, is read only when given."""
-        return _OTHERS.intersection(names) if _RUNS in names and {EVENTS, PLAIN_EVENTS} & set(names) else ()
+        return _OTHERS.intersection(names) if {_RUNS, EVENTS} <= set(names) else ()
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the run of each line."""
@@ -89,12 +86,11 @@ def _events(folder: Folder | None, run: str, place: Mapping[str, int]) -> list[d
     start, size = int(place["offset"]), int(place["bytes"])
     if start < 0 or not 0 <= size <= LARGEST_BLOCK:
         raise InputFileError(f"claims {size} bytes of events at {start}; restore the folder")
-    path = events_path(folder)
+    path = folder / EVENTS
     with open_file(path, path.name) as stream:  # refuses anything but a plain file
         stream.seek(start)
         block = stream.read(size)
-    lines = (unpack(block, Path(path.name)) if is_packed(path) else block).splitlines()
-    events = [parse_json(line, _NESTING) for line in lines]
+    events = [parse_json(line, _NESTING) for line in unpack(block, Path(path.name)).splitlines()]
     if len(events) != place["count"] or any(event["run"] != run for event in events):
         raise InputFileError(f"its {place['count']} events are not in {path.name}; restore the folder")
     return events

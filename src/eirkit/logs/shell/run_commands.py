@@ -15,7 +15,6 @@ from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.logs.shell.syntax import Node
 from eirkit.logs.shell.walk import Handler, Invocation, Walk
 from eirkit.logs.shell.words import UNKNOWN, Glob
-from eirkit.logs.trajectory import WriteKind
 
 _STACK = "DIRSTACK"
 _MOST_FOLDERS = 32  # folders on the `pushd` stack
@@ -25,13 +24,7 @@ _VALUES_PER_COMMAND = 4  # a program's values are looked at in the time of a com
 _ECHO_ESCAPE = re.compile(r"\\([nt\\\"'])")
 _ECHO_MEANING = {"n": "\n", "t": "\t"}
 _STDIN = "open('/dev/stdin')"  # replacement for a program's input that another command supplies
-_NODE_NAME = r"""['"`]([^'"`$\\\n]{1,400})['"`]"""
-_NODE_ONE = re.compile(rf"\b(writeFile|appendFile|unlink|rm|readFile)(?:Sync)?\(\s{{0,40}}{_NODE_NAME}")
-_NODE_TWO = re.compile(rf"\b(rename|copyFile|cp)(?:Sync)?\(\s{{0,40}}{_NODE_NAME}\s{{0,40}},\s{{0,40}}{_NODE_NAME}")
-_NODE_REQUIRED = re.compile(r"""\brequire\(\s{0,40}(['"])(\.{0,2}/[^'"\\\n]{1,400}\.json)\1""")
-_NODE_PRINTS = ("console.", "process.stdout", "-p")
-_NODE_WRITES: dict[str, WriteKind] = {"writeFile": "whole", "appendFile": "edit", "unlink": "delete", "rm": "delete"}
-_LONGEST_NODE_PROGRAM = 100_000  # characters
+_RUNS_ANOTHER = ("exec", "run", "dlx", "x")  # subcommands of package managers and containers
 
 
 def change_folder(walk: Walk, call: Invocation) -> Flow:
@@ -128,40 +121,17 @@ def prefix(valued: str = "", operands: int = 0) -> Handler:
     return run
 
 
-def runner(walk: Walk, call: Invocation) -> Flow:
-    """`npm exec --`, `poetry run` and similar run another command; `yarn` does so with the name of a tool."""
-    words = list(call.arguments)
-    if words[:1] and words[0] in ("exec", "run", "dlx", "x"):
-        words = words[1:]
-        while words and words[0].startswith("-"):
-            words = words[1:]
-        return walk.invoke(words, call.stdin) if words else OTHER
-    is_tool = call.name in ("yarn", "pnpm") and words[:1] and words[0] in ("prettier", "eslint", "biome")
-    return walk.invoke(words, call.stdin) if is_tool else OTHER
+def run_elsewhere(walk: Walk, call: Invocation) -> Flow:
+    """`docker exec`, `uv run`, `npm exec` and their like are not followed: such a call counts as not understood."""
+    walk.state.leave_unnamed(any(word in _RUNS_ANOTHER for word in call.arguments))
+    return OTHER
 
 
-_CONTAINER_VALUES = ("-w", "--workdir", "-u", "--user", "-e", "--env", "--env-file", "-c", "--container", "-n", "-f")
-
-
-def in_container(walk: Walk, call: Invocation) -> Flow:
-    """`docker exec`, `docker compose exec` and `kubectl exec` run a command where the files of the run are."""
-    words = list(call.arguments)
-    while words and words[0] != "exec":
-        words = (
-            words[2 if words[0] in _CONTAINER_VALUES else 1 :] if words[0][:1] == "-" or words[0] == "compose" else []
-        )
-    words, folder = words[1:], walk.folder
-    while words and words[0].startswith("-"):
-        if words[0] in ("-w", "--workdir") and len(words) > 1 and UNKNOWN not in words[1] and words[1]:
-            folder = walk.state.absolute(words[1], walk.folder)
-        words = words[2 if words[0] in _CONTAINER_VALUES else 1 :]
-    words = words[2:] if words[1:2] == ["--"] else words[1:]
-    if not words:
-        return OTHER
-    outer, walk.folder = walk.folder, folder
-    flow = walk.invoke(words, call.stdin)
-    walk.folder = outer
-    return flow
+def unread_program(walk: Walk, call: Invocation) -> Flow:
+    """`node` and `npx` run programs that are not read: a call of one counts as not understood."""
+    is_given = any(not word.startswith("-") for word in call.arguments) or call.stdin != NOTHING
+    walk.state.leave_unnamed(is_given)
+    return OTHER
 
 
 def shell(walk: Walk, call: Invocation) -> Flow:
@@ -298,38 +268,6 @@ def command_prompt(walk: Walk, call: Invocation) -> Flow:
     )
 
 
-def node(walk: Walk, call: Invocation) -> Flow:
-    """`node -e`, `node -p`, a program on the input, or a file that the run wrote."""
-    words, prints = list(call.arguments), False
-    while words and words[0].startswith("-") and words[0] not in ("-e", "-p", "-pe", "--eval", "--print", "-"):
-        words = words[1:]
-    if words[:1] and words[0] in ("-e", "-p", "-pe", "--eval", "--print"):
-        prints = "p" in words[0].strip("-")
-        text = words[1] if len(words) > 1 else None
-    elif words and words[0] != "-":
-        path = walk.state.resolve(words[0], walk.folder)
-        text = walk.text_of(path) if path is not None else None
-    else:
-        text = call.stdin.text if call.stdin.kind == "text" else None
-    return _node_effects(walk, call, text[:_LONGEST_NODE_PROGRAM], prints) if text else OTHER
-
-
-def _node_effects(walk: Walk, call: Invocation, text: str, prints: bool) -> Flow:
-    """Return what a program prints and note what it writes; only calls of `fs` with spelt-out names are followed."""
-    shown = [found[2] for found in _NODE_REQUIRED.finditer(text)]
-    for found in _NODE_ONE.finditer(text):
-        if found[1] == "readFile":
-            shown.append(found[2])
-        else:
-            walk.write(call, [found[2]], _NODE_WRITES[found[1]])
-    for found in _NODE_TWO.finditer(text):
-        if found[1] == "rename":
-            walk.write(call, [found[2]], "delete")
-        walk.write(call, [found[3]], "whole")
-    files = walk.paths(list(dict.fromkeys(shown))) if prints or any(word in text for word in _NODE_PRINTS) else ()
-    return Flow("files", files=files, chosen=True) if files else OTHER
-
-
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "cd": change_folder,
@@ -349,12 +287,10 @@ RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     ".": source,
     "python": python,
     "python3": python,
-    **dict.fromkeys(("node", "nodejs", "bun", "deno"), node),
     "env": prefix("uCS"),
-    **dict.fromkeys(("npx", "bunx", "pnpx"), prefix("pc")),
-    "uvx": prefix(),
-    **dict.fromkeys(("npm", "pnpm", "yarn", "poetry", "pipenv", "uv", "pipx", "bundle", "rye", "hatch"), runner),
-    **dict.fromkeys(("docker", "podman", "kubectl", "oc", "docker-compose"), in_container),
+    **dict.fromkeys(("node", "nodejs", "bun", "deno", "npx", "bunx", "pnpx", "uvx"), unread_program),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "poetry", "pipenv", "uv", "pipx", "bundle", "rye", "hatch"), run_elsewhere),
+    **dict.fromkeys(("docker", "podman", "kubectl", "oc", "docker-compose"), run_elsewhere),
     "sudo": prefix("ugCp"),
     "nohup": prefix(),
     "time": prefix("fo"),

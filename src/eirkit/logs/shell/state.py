@@ -82,7 +82,6 @@ class ShellState:
     patches: dict[str, tuple[str, ...]] = field(default_factory=dict)  # patch files and the files that they change
     open_file: str | None = None  # file that is open in a windowed viewer
     on_windows: bool = False  # a line of PowerShell or cmd was seen
-    unresolved: int = 0  # words that name files which cannot be determined
     is_unnamed: bool = False  # the present call wrote or showed files whose names the log does not tell
     effort: Effort = field(default_factory=Effort)
     programs: dict[int, None] = field(default_factory=dict)  # programs that were paid for, by their hash
@@ -114,7 +113,6 @@ class ShellState:
         if known is not None:
             return known
         if not word or len(word) > _LONGEST_PATH or _CONTROL.search(word):
-            self.unresolved += 1
             return None
         path = self.absolute(word, base)
         found = None if UNKNOWN in path else self.relative(path)
@@ -159,7 +157,6 @@ class ShellState:
 
     def leave_unnamed(self, is_so: bool = True) -> None:
         """Note that it is not known which files the present call touched."""
-        self.unresolved += is_so
         self.is_unnamed = self.is_unnamed or is_so
 
     def resolve_all(self, words: Iterable[str], folder: str | None = None) -> list[str]:
@@ -184,7 +181,6 @@ class ShellState:
         if seen < len(known) and len(found) < _MOST_MATCHES and self.effort.spend(cost):
             found = [*found, *filter(_pattern(wanted), islice(known, seen, None))][:_MOST_MATCHES]
             self._matched[wanted] = len(known), found
-        self.unresolved += not found
         return list(found)
 
     def known(self) -> Collection[str]:

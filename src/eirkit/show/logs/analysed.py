@@ -81,8 +81,7 @@ def read_analysed(folder: Path, *, tests: bool = True) -> Analysed:
     )
     chosen = tuple(ANALYSES) if tests and len(runs) <= MOST_TESTED else ()
     cohorts = analyse_cohorts([folder], AnalysisPlan(), analyses=chosen) if len(runs) else None
-    options = document.get("options", {})
-    return Analysed(folder.resolve().name, document, outcomes, auc_of(outcomes), cohorts, options)
+    return Analysed(folder.resolve().name, document, outcomes, auc_of(outcomes), cohorts, document["options"])
 
 
 def auc_of(runs: Sequence[RunOutcome]) -> Auc | None:

@@ -17,11 +17,11 @@ _BOUNDED = ("dropped_tokens", "overwritten_tokens", "never_reread_tokens")  # on
 def break_words(breaks: Mapping[str, Any]) -> str:
     """Return a sentence on what compactions and clears dropped, and for how many this was not measured."""
     both = break_counts(breaks)
-    total, unmeasured = breaks["compactions"] + breaks["clears"], breaks.get("unmeasured", 0)
+    total, unmeasured = breaks["compactions"] + breaks["clears"], breaks["unmeasured"]
     if unmeasured == total:
         return f"{both}: what they dropped is not measured, since no file was used."
     part = f"; not measured for {unmeasured:,} of {total:,}: no file was used" if unmeasured else ""
-    unknown = breaks.get("unknown_tokens", 0)
+    unknown = breaks["unknown_tokens"]
     dropped, more = counted(breaks["dropped_tokens"], "token"), "more"
     if unknown:
         dropped, more = (
@@ -35,12 +35,12 @@ def break_words(breaks: Mapping[str, Any]) -> str:
 
 def break_line(cost: Mapping[str, Any]) -> str:
     """Return what became of the files that may have been needed, each number with what it counts."""
-    if not cost.get("measured", True):
+    if not cost["measured"]:
         return "what may have been needed is not measured: no file was used"
     if not cost["live_files"]:
         return "nothing that may have been needed was in the context"
     needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} may have been needed"
-    unknown = cost.get("unknown_tokens")
+    unknown = cost["unknown_tokens"]
     if not unknown and not cost["dropped_tokens"]:
         return f"{needed}; none of that {BREAK_MEASURES['dropped_tokens'].label}"
     known = f"{'at least ' if unknown else ''}{counted(cost['dropped_tokens'], 'token')}"
@@ -52,9 +52,9 @@ def break_line(cost: Mapping[str, Any]) -> str:
 
 
 def _fates(cost: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what became of the dropped tokens; an older analysis may not say how many are of which kind."""
+    """Yield what became of the dropped tokens."""
     again, blind, never = (
-        cost.get(name) for name in ("reread_dropped_tokens", "overwritten_tokens", "never_reread_tokens")
+        cost[name] for name in ("reread_dropped_tokens", "overwritten_tokens", "never_reread_tokens")
     )
     if cost["reread_files"]:
         showed = f"which showed {counted(cost['reread_tokens'], 'token')}"
@@ -86,7 +86,7 @@ def break_facts(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
 
 def break_columns(rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
     """Return the columns of a table of breaks; what is unknown has one only if there is any."""
-    has_unknown = any(row.get("unknown_tokens") for row in rows)
+    has_unknown = any(row["unknown_tokens"] for row in rows)
     return tuple(Column.of(one) for one in BREAK_MEASURES if one.id != "unknown_tokens" or has_unknown)
 
 

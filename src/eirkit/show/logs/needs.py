@@ -192,12 +192,12 @@ def breaks_section(document: Document) -> Section | None:
     if not breaks["compactions"] + breaks["clears"]:
         return None
     both = (("Rules and decisions of the user", "instructions"), ("Open to-dos of the agent", "todos"))
-    told = [(name, instruction_words(document.get(key, {}))) for name, key in both]
+    told = [(name, instruction_words(document[key])) for name, key in both]
     words = (break_words(breaks), *(f"{name} at these: {fates}." for name, fates in told if fates))
-    if breaks.get("unmeasured", 0) == breaks["compactions"] + breaks["clears"]:
+    if breaks["unmeasured"] == breaks["compactions"] + breaks["clears"]:
         return Section("Compactions and clears", words)
-    shown = (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks.get(one.id))
-    amounts = ", ".join(f"{one.label} {number(breaks.get(one.id))}" for one in shown)
+    shown = (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks[one.id])
+    amounts = ", ".join(f"{one.label} {number(breaks[one.id])}" for one in shown)
     fates = f"In tokens of files: {amounts}."
     columns = (
         Column("run_id", "run"),
@@ -205,6 +205,6 @@ def breaks_section(document: Document) -> Section | None:
         Column("cut", "before turn"),
         *break_columns(document["costliest_breaks"]),
     )
-    rows = tuple(one for one in document["costliest_breaks"] if one.get("measured", True))
+    rows = tuple(one for one in document["costliest_breaks"] if one["measured"])
     table = Table("breaks", "The costliest breaks, in tokens of files", columns, rows)
     return Section("Compactions and clears", (*words, fates), (table,))

@@ -262,7 +262,7 @@ def worst_section(found: Analysed, where: str) -> Section | None:
     ]
     if not rows:
         return None
-    several = len({row.get("unit") for row in rows}) > 1
+    several = len({row["unit"] for row in rows}) > 1
     columns = tuple(column for column in WORST if column.key != "unit" or several)
     table = Table("largest", "Runs with the largest demand", columns, tuple(rows))
     return Section(

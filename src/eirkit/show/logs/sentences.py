@@ -108,14 +108,15 @@ def goal_runs(document: Mapping[str, Any]) -> int:
 
 
 def is_reached(run: Mapping[str, Any]) -> bool:
-    """Return True if a listed run touched a goal file; older analyses show this only by a non-zero peak."""
-    return bool(run.get("goal_accessed", run["peak_demand_tokens"]))
+    """Return True if a listed run touched a goal file."""
+    return bool(run["goal_accessed"])
 
 
 def advice_rows(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """Return what to do, one row for each thing; an older analysis has none."""
-    rows = document.get("advice", ())
-    return tuple({**one, "words": _words(one), "tokens": _spent(one), "usd": input_cost(one)} for one in rows)
+    """Return what to do, one row for each thing."""
+    return tuple(
+        {**one, "words": _words(one), "tokens": _spent(one), "usd": input_cost(one)} for one in document["advice"]
+    )
 
 
 def advice_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -183,8 +184,8 @@ def _quoted(text: str) -> str:
 
 
 def coverage_of(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the coverage of each format and version with calls; an analysis by an earlier eirkit has none."""
-    return [one for one in document.get("coverage", ()) if one["calls"]]
+    """Return the coverage of each format and version with calls."""
+    return [one for one in document["coverage"] if one["calls"]]
 
 
 def is_silent(document: Mapping[str, Any]) -> bool:
@@ -205,7 +206,7 @@ def coverage_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def split_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield how many reads are of files that were printed together; nothing if there are none."""
-    if found := document.get("undivided_reads"):
+    if found := document["undivided_reads"]:
         yield (
             "unknown split",
             f"{counted(found, 'read')} of files printed together; each counts an equal part of the tokens",
@@ -214,8 +215,8 @@ def split_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def sub_agent_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield how many of the runs are sub-agents, and their part of the tokens; nothing if there are none."""
-    found = document.get("sub_agents", {})
-    if found.get("runs"):
+    found = document["sub_agents"]
+    if found["runs"]:
         part = share(found["trajectory_tokens"] / max(1, document["trajectory_tokens"]))
         yield (
             "sub-agents",
@@ -225,8 +226,8 @@ def sub_agent_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def sub_agents_section(document: Mapping[str, Any]) -> Section | None:
     """Return the section of a page on what sub-agents did for the runs that started them; None if there are none."""
-    found = document.get("sub_agents", {})
-    if not found.get("runs"):
+    found = document["sub_agents"]
+    if not found["runs"]:
         return None
     part = share(found["trajectory_tokens"] / max(1, document["trajectory_tokens"]))
     words = [

@@ -11,8 +11,6 @@ from typing import Any
 from eirkit.errors import InputFileError, UsageError
 from eirkit.experiments.recorded import READERS, result_so_far
 from eirkit.findings.causes import RunScore, read_score
-from eirkit.findings.fates import pool_fates
-from eirkit.findings.statistics import pool
 from eirkit.findings.word_totals import INSTRUCTION
 from eirkit.records import read_document
 from eirkit.runs.cells import cell_of
@@ -24,7 +22,6 @@ from eirkit.runs.summary import summarise
 from eirkit.runs.sweep import recorded_suite
 from eirkit.runs.values import UNLIMITED
 from eirkit.show.folders import foreign_in, foreign_in_settings, kind_of
-from eirkit.show.runs.command_line import evidence_command
 from eirkit.show.table import in_viewer
 from eirkit.tasks.task import TaskSpec
 
@@ -115,13 +112,10 @@ def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = Fal
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             words = f"{folder / RUNS}:{number}: not a run that can be read ({error}); restore the file"
             raise InputFileError(words) from error
-    by_cell: dict[str, list[RunFacts]] = {}
-    for run in runs:
-        by_cell.setdefault(run.cell, []).append(run)
     return SweepFolder(
         folder=folder,
         manifest=manifest,
-        rows=tuple({**_task_axes(tasks.get(row["cell"])), **_completed(row, by_cell)} for row in document["rows"]),
+        rows=tuple({**_task_axes(tasks.get(row["cell"])), **row} for row in document["rows"]),
         tasks=tasks,
         runs=tuple(runs),
         failures=tuple(document["failures"]),
@@ -158,20 +152,6 @@ def _task_axes(spec: TaskSpec | None) -> dict[str, Any]:
     return {} if spec is None else {name: asdict(spec)[name] for name in TASK_AXES}
 
 
-def _completed(row: Row, by_cell: Mapping[str, Sequence[RunFacts]]) -> Row:
-    """Return a summary row, with fields added that earlier versions did not write."""
-    if "error_shares" in row:
-        return row
-    own = by_cell.get(row["cell"], ())
-    scored = pool([run.score for run in own])
-    system = row["memory_system"]
-    if system is not None:
-        pooled = pool_fates(run.memory["fates"] for run in own if run.memory is not None)
-        system = {**system, "fate_shares": dict(pooled.shares), "needing_runs": pooled.runs}
-    found = {"steps": scored.steps, "errors": scored.errors, "error_shares": scored.error_shares}
-    return {**row, **found, "memory_system": system}
-
-
 def read_evidence(folder: Path, *, plugins: bool = False) -> Evidence:
     """Read the folder of a rescue, capability or probe command, finished or not.
 
@@ -187,9 +167,6 @@ def read_evidence(folder: Path, *, plugins: bool = False) -> Evidence:
         raise InputFileError(f"{folder} holds the runs of a {command}; give the folder above it, or `eirkit view` this")
     if (folder / SUMMARY).is_file():
         return Evidence(command, folder, manifest, read_document(folder / SUMMARY, f"{command}/1"))
-    if "runs" not in manifest:
-        remedy = f"run it again: {evidence_command(manifest, f'{folder}-2')}"
-        raise InputFileError(f"{folder} was not finished by the version that began it; {remedy}")
     if not plugins and (named := foreign_in_settings(manifest["settings"])):
         raise InputFileError(
             f"{folder} is not finished, and {named[0]} is code beside the run; add --plugins to run it"

@@ -191,10 +191,8 @@ def _whole_text(record: RunRecord, facts: CutFacts, rows: Sequence[CompactionRow
     """Return the context line by line, as the log has it.
 
     Raises:
-        InputFileError: the log was not given or has changed, or the record is of an earlier version.
+        InputFileError: the log was not given or has changed.
     """
-    if not record.format or not facts.marks:
-        raise InputFileError("the record is of an earlier version; run the benchmark again to see the whole text")
     recording = logs.recording({"source": record.source, "run_id": record.run_id, "format": record.format})
     messages = split_opening(context_before(interpret(recording, estimating_counter()), facts.turn))[1]
     keys = list(dict.fromkeys(key_of(line) for message in messages for line in _lines_of(message)))

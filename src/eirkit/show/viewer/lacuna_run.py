@@ -15,7 +15,7 @@ from eirkit.agents.session import Decision
 from eirkit.agents.telemetry import Trace, trace_of
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import EirkitError
-from eirkit.findings.causes import RunScore, Verdict, judge, read_cause, read_score, score, spread_of
+from eirkit.findings.causes import RunScore, Verdict, judge, read_score, score, spread_of
 from eirkit.findings.conversations import Seen, recorded_verdicts
 from eirkit.findings.fates import recorded_consultations
 from eirkit.findings.measures import FATE_MEASURES, KIND_MEASURES
@@ -200,7 +200,7 @@ class LacunaRun:
     @cached_property
     def _recorded_wrong(self) -> dict[int, tuple[str, str]]:
         found = (event for event in self.events if event["type"] == "verdicts")
-        return {t: (read_cause(cause, kind), kind) for event in found for t, cause, kind in event["wrong"]}
+        return {t: (cause, kind) for event in found for t, cause, kind in event["wrong"]}
 
     def around(self, t: int) -> dict[str, Any]:
         """Return how the error of a step arose and spread, and the cone needed to rebuild its missing inputs."""

@@ -89,7 +89,7 @@ def _rebuilt(run: LacunaRun, task: TaskInstance, wanted: int) -> list[tuple[Mess
 
 
 def _prompts(run: LacunaRun, task: TaskInstance, renderer: Renderer) -> Iterator[tuple[Message, ...]]:
-    with suppress(EirkitError, KeyError, TypeError, ValueError):  # of another version, or without texts
+    with suppress(EirkitError, KeyError, TypeError, ValueError):  # without texts
         session = session_of(run, task)
         session.renderer = renderer
         if isinstance(session, ControlledSession):

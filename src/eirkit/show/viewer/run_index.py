@@ -1,4 +1,4 @@
-"""Reads the run records of a folder into table rows, also of earlier versions, as the file grows.
+"""Reads the run records of a folder into table rows as the file grows.
 
 Reading continues where it stopped; a file that shrank, because the unfinished last run of an interrupted command was
 removed, is read again. Each call reads for a limited time, so that the page opens while many runs are still being read.
@@ -7,14 +7,12 @@ removed, is read again. Each call reads for a limited time, so that the page ope
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from time import monotonic
 from typing import IO, Any
 
 from eirkit.errors import EirkitError, InputFileError
-from eirkit.experiments.arms import RescueSetup
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.measures import (
     ARM_MEASURES,
@@ -27,32 +25,9 @@ from eirkit.findings.why import count_ways, way_measure
 from eirkit.findings.word_measures import WORD_FATES
 from eirkit.folders import open_ordinary
 from eirkit.limits import RECORD_SECONDS, time_limit
-from eirkit.runs.cells import Access, cell_of
+from eirkit.runs.cells import cell_of
 from eirkit.runs.store import RUNS, decode_run
 from eirkit.show.viewer.tables import Field, ListColumns, RowTable, label, telling
-
-
-def as_today(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run record in the current format."""
-    if "trial" not in record:
-        return dict(record)
-    trial = record["trial"]
-    task = {name: value for name, value in trial["task"].items() if name != "seed"}
-    return {**{name: value for name, value in record.items() if name != "trial"}, "task": task, **_done(trial, task)}
-
-
-def _done(trial: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
-    kind = trial["evidence"]
-    if kind == "probe":
-        moment = {name: trial[name] for name in ("at", "target", "resident")}
-        return {"access": {}, "moment": moment, "intervention": {"kind": "probe", "from_step": trial["at"]}}
-    if kind == "capability":
-        access = asdict(Access(policy="fifo", h=task["m"]))
-        return {"access": access, **({"intervention": {"kind": "calculator"}} if trial["calculator"] else {})}
-    arm = {"kind": "rescue", "arm": trial["arm"], "truth": trial["truth"], "only_lacking": "memory" in trial}
-    injected = {"injected": trial["injected"]} if "injected" in trial else {}
-    return {"access": asdict(RescueSetup.read({**trial, "task": task}).access), "intervention": arm, **injected}
-
 
 FAILURE = "failure"
 SLICE_SECONDS = 0.4  # of reading in one request
@@ -194,7 +169,7 @@ class RunIndex:
         start, stop, number = self._spans[self.place(run)]
         with open_ordinary(self.folder / RUNS) as stream:
             stream.seek(start)
-            return as_today(decode_run(stream.read(stop - start), self.folder / RUNS, number))
+            return decode_run(stream.read(stop - start), self.folder / RUNS, number)
 
     def _read_on(self, path: Path, deadline: float) -> None:
         with open_ordinary(path) as stream:
@@ -222,7 +197,7 @@ class RunIndex:
     def _take(self, line: bytes, path: Path) -> None:
         """Add the run of one line; a line that is not a valid run is counted and skipped."""
         try:
-            self._add(as_today(decode_run(line, path, len(self) + self.skipped + 1)), len(line))
+            self._add(decode_run(line, path, len(self) + self.skipped + 1), len(line))
         except (
             EirkitError,
             LookupError,

@@ -95,8 +95,6 @@ class AnalysisTables:
 
     def rows(self, name: str, run_id: str) -> list[dict[str, Any]]:
         """Return the rows of a run in a table, without the column of the run id."""
-        if name == "instructions" and not (self.folder / f"{name}.parquet").exists():
-            return []  # an older analysis
         found = _Groups(self.folder / f"{name}.parquet", self.places).rows(run_id)
         if found is None:
             found = read_rows(self.folder, name, run_id)
@@ -161,12 +159,11 @@ def run_document(tables: AnalysisTables, run_id: str, gold: GoldPatches | None =
         rows["hidden_lines"] = [
             {**row, "text": lost.get(row["path"], {}).get(row["line"])} for row in rows["hidden_lines"]
         ]
-    options: Mapping[str, Any] = tables.summary.get("options", {})
     actions = rows.pop("actions")
     return {
         "kind": "vestige",
         "run": run,
-        "visibility": options.get("visibility"),
+        "visibility": tables.summary["options"]["visibility"],
         "turns": turns_of(run["turns"], actions, rows),
         "actions": actions[:MOST_ACTIONS],
         "actions_left_out": max(0, len(actions) - MOST_ACTIONS),
@@ -186,7 +183,7 @@ def turns_of(turns: int, actions: Sequence[Mapping[str, Any]], rows: Mapping[str
         entry["needed"] |= action["necessary"]
         if action["kind"] == "read":
             entry["reads"] += 1
-            entry["dead"] += not action["necessary"] and action.get("judged", True)
+            entry["dead"] += not action["necessary"] and action["judged"]
         else:
             entry["writes"] += 1
     for name, place, words in _EVENTS:
@@ -207,12 +204,12 @@ def _hidden(row: Mapping[str, Any]) -> str:
 
 
 def _break(row: Mapping[str, Any]) -> str:
-    if not row.get("measured", True):
+    if not row["measured"]:
         return f"{row['kind']}: what may have been needed is not measured, since no file was used"
     if not row["live_files"]:
         return f"{row['kind']}: nothing that may have been needed was in the context"
     needed = f"{counted(row['live_tokens'], 'token')} of {counted(row['live_files'], 'file')} may have been needed"
-    unknown = f", {row['unknown_tokens']:,} unknown" if row.get("unknown_tokens") else ""
+    unknown = f", {row['unknown_tokens']:,} unknown" if row["unknown_tokens"] else ""
     dropped = f"{row['dropped_tokens']:,}" if row["dropped_tokens"] or unknown else "none"
     return f"{row['kind']}: {needed}, {dropped} of these dropped{unknown}"
 
