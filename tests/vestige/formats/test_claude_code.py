@@ -109,12 +109,20 @@ def test_compactions_without_a_reply_between_are_counted_each(tmp_path: Path) ->
     lines = [user("u1", None, "Start"), reply("a1", "u1", "m1", text("First."))]
     for number, before in ((1, "a1"), (2, "s1")):
         lines += [
-            entry(f"b{number}", None, "system", subtype="compact_boundary", logicalParentUuid=before),
+            entry(
+                f"b{number}",
+                None,
+                "system",
+                subtype="compact_boundary",
+                logicalParentUuid=before,
+                compactMetadata={"trigger": {1: "auto", 2: "manual"}[number]},
+            ),
             user(f"s{number}", f"b{number}", f"So far, {number}", isCompactSummary=True),
         ]
     lines.append(reply("a2", "s2", "m2", text("Second.")))
     _, last = only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines)).turns
     assert (last.broken, last.earlier_breaks, last.carried) == ("compaction", ("compaction",), "So far, 2")
+    assert (last.triggers, last.trigger) == (("auto", "manual"), "manual")
 
 
 def test_a_command_that_is_quoted_is_not_given(tmp_path: Path) -> None:

@@ -58,6 +58,20 @@ def test_a_session_tells_what_was_read_written_and_kept(name: str, tmp_path: Pat
     assert [turn.kept for turn in run.turns if turn.broken] == ([kept] if kept else [])
 
 
+def test_a_session_tells_who_started_a_compaction_where_its_log_does(tmp_path: Path) -> None:
+    found = {
+        name: [turn.trigger for turn in session(name, tmp_path / name, file).turns if turn.broken]
+        for name, (file, _, kept) in AGENTS.items()
+        if kept
+    }
+    unknown = {name: ["unknown"] for name in ("qwen-code", "copilot-cli", "goose")}
+    assert found == {**unknown, "opencode": ["auto"], "kimi-code": ["manual"]}
+    export = next((tmp_path / "opencode").rglob("export.json"))
+    export.write_text(export.read_text().replace('"auto": true', '"auto": false'))
+    (run,) = (item for item in read_with("opencode", export) if isinstance(item, Recording))
+    assert [turn.trigger for turn in run.turns if turn.broken] == ["manual"]
+
+
 @pytest.mark.parametrize("name", ["qwen-code", "copilot-cli", "opencode", "kimi-code", "cline", "amp"])
 def test_a_view_of_some_lines_is_of_those_lines(name: str, tmp_path: Path) -> None:
     run = session(name, tmp_path, AGENTS[name][0])

@@ -18,7 +18,7 @@ from typing import Literal
 
 from eirkit.logs.demand.costs import read_tokens
 from eirkit.logs.tokens import Counter
-from eirkit.logs.trajectory import Break, FileRead, FileWrite, Trajectory, Turn
+from eirkit.logs.trajectory import Break, FileRead, FileWrite, Trajectory, Trigger, Turn
 from eirkit.logs.viewer_output import is_distinctive, names_file, note_lines, share_kept, shown_lines, text_lines
 
 Fate = Literal["reread", "overwritten", "never"]
@@ -72,6 +72,9 @@ class BreakCost:
     measured: bool  # False: the run used no file that shows what it needed
     compactions: int  # just before the turn, of which the last one is the break
     clears: int
+    trigger: Trigger  # who started the break
+    manual_compactions: int  # of the compactions, those that the user started
+    automatic_compactions: int  # those that the agent started; of the others the log does not say
 
 
 @dataclass(slots=True)
@@ -355,6 +358,9 @@ def _cost(turn: Turn, states: Sequence[DroppedState], count: Counter, *, measure
         measured=measured,
         compactions=turn.recorded.breaks("compaction"),
         clears=turn.recorded.breaks("clear"),
+        trigger=turn.recorded.trigger,
+        manual_compactions=turn.recorded.triggers.count("manual"),
+        automatic_compactions=turn.recorded.triggers.count("auto"),
     )
 
 

@@ -269,7 +269,7 @@ def _take_all(builder: RunBuilder, entries: Sequence[Entry], models: list[str], 
         elif entry.get("type") == "user":
             _take_user(builder, entry)
         elif _is_boundary(entry):
-            builder.break_off("compaction")
+            builder.break_off("compaction", mapping_of(entry.get("compactMetadata")).get("trigger"))
             builder.keep(prompts.kept(entry, by_uuid))
         elif entry.get("type") == "attachment" and (file := attached_file(entry)) is not None:
             if builder.is_broken:
