@@ -188,12 +188,15 @@ class RunBuilder:
         """Record that the scaffold rejected this reply."""
         self._turns[-1].rejected = True
 
-    def ask(self, id: str, tool: str, arguments: Mapping[str, Any], folder: str | None = None) -> None:
-        """Add a call to this turn, once per id; an empty id identifies no call."""
-        if id and id in self._calls:
+    def ask(
+        self, id: str, tool: str, arguments: Mapping[str, Any], folder: str | None = None, turn: int | None = None
+    ) -> None:
+        """Add a call to this turn, or to that of a number, once per id; an empty id identifies no call."""
+        place = len(self._turns) if turn is None else turn
+        if (id and id in self._calls) or place > len(self._turns):  # a turn that was rolled back
             return
         call = _OpenCall(tool, arguments, folder)
-        self._turns[-1].calls.append(call)
+        self._turns[place - 1].calls.append(call)
         if id:
             self._calls[id] = call
 
