@@ -9,6 +9,8 @@ import orjson
 import pytest
 
 from eirkit.logs.actions.touches import interpret
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus.analysis import AnalysisOptions, measure
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import LoggedUsage, Recording
@@ -178,6 +180,43 @@ def test_a_sub_agent_with_a_file_is_not_read_from_progress_lines_as_well(folder:
     found = list(read_corpus([tmp_path]))
     assert [one.reason for one in found if isinstance(one, Skipped)] == [], "what describes a sub-agent is no log"
     assert sorted(one.run_id for one in found if isinstance(one, Recording)) == ["s1", "s1/ab1", "s1/cd2"]
+
+
+def test_a_file_that_was_put_back_whole_counts_as_a_whole_at_the_next_compaction(tmp_path: Path) -> None:
+    """Ten lines are read, the whole file is put back and edited, and the next compaction drops all of it."""
+    known = [f"value_{number} = compute({number}, offset={number})" for number in range(60)]
+    now = [*known[:20], "value_20 = compute_again(20)", *known[21:]]
+
+    def shown(lines: list[str], first: int = 1) -> str:
+        return "\n".join(f"{number}\t{line}" for number, line in enumerate(lines, first))
+
+    file = {"filePath": "/repo/a.py", "content": "\n".join(known), "numLines": 60, "totalLines": 60}
+    attachment = {"type": "file", "filename": "/repo/a.py", "content": {"type": "text", "file": file}}
+    edit = {"file_path": "/repo/a.py", "old_string": "compute(20, offset=20)", "new_string": "compute_again(20)"}
+    lines = [
+        user("u1", None, "Go"),
+        reply("a1", "u1", "m1", use("c1", "Read", file_path="/repo/a.py", offset=11, limit=10)),
+        user("r1", "a1", result("c1", shown(known[10:20], 11))),
+        entry("b1", None, "system", subtype="compact_boundary", logicalParentUuid="r1"),
+        user("s1", "b1", "So far.", isCompactSummary=True),
+        entry("f1", "s1", "attachment", attachment=attachment),
+        reply("a2", "f1", "m2", use("c2", "Edit", **edit)),
+        user("r2", "a2", result("c2", "The file /repo/a.py has been updated.")),
+        entry("b2", None, "system", subtype="compact_boundary", logicalParentUuid="r2"),
+        user("s2", "b2", "So far.", isCompactSummary=True),
+        reply("a3", "s2", "m3", use("c3", "Read", file_path="/repo/a.py")),
+        user("r3", "a3", result("c3", shown(now))),
+        reply("a4", "r3", "m4", text("Done.")),
+    ]
+    run = only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines))
+
+    def words(text: str) -> int:
+        return len(text.split())
+
+    breaks = measure(run, None, AnalysisOptions(read_windows()), words).tables["breaks"]
+    whole = words("\n".join(now))
+    assert (breaks["dropped_tokens"], breaks["reread_dropped_tokens"]) == ([0, whole], [0, whole])
+    assert breaks["never_reread_tokens"] == [0, 0], "the line that the edit replaced is no more"
 
 
 def test_compactions_without_a_reply_between_are_counted_each(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from eirkit.logs.week.facts import (
 )
 from eirkit.logs.week.responses import METERS, Response, UnknownResponse
 
-LAYOUT = 7  # of the stored facts; another number makes all of them obsolete
+LAYOUT = 8  # of the stored facts; another number makes all of them obsolete
 PARALLEL_BYTES = 16 << 20  # of new logs, from which starting workers saves more than it costs
 _FAST = 1  # the level of compression
 _ROWS: dict[str, type] = {
