@@ -23,7 +23,7 @@ from eirkit.errors import UsageError
 from eirkit.live.proxy import LARGEST_BODY, LOST_HEADER, MOST_CONVERSATIONS, Conversations, GuardProxy
 from tests.processes import PATIENCE_SECONDS, wait_until
 from tests.processes import running as process_running
-from tests.vestige.test_monitor import SYSTEM, TASK, conversation, openai_call
+from tests.vestige.test_monitor import SYSTEM, TASK, anthropic_call, conversation, openai_call
 
 EVENTS = [f"data: {number}\n\n".encode() for number in range(5)]
 
@@ -142,6 +142,28 @@ def test_conversations_of_other_agents_are_kept_apart(guard):
     post(proxy, {"messages": [other, {"role": "user", "content": "Look at parser.py."}]})
     post(proxy, {"messages": [SYSTEM, {"role": "user", "content": "A new question about Norway."}]})
     assert told == []
+
+
+def billed(suffix: str, opening: str) -> list[dict]:
+    """Return a system prompt of Claude Code, whose first block is a header of its own."""
+    header = f"x-anthropic-billing-header: cc_version=2.1.326.{suffix}; cc_entrypoint=cli;"
+    return [{"type": "text", "text": header}, {"type": "text", "text": opening}]
+
+
+@pytest.mark.parametrize("is_text", [False, True])
+def test_a_conversation_is_known_although_its_billing_header_changes(guard, is_text):
+    proxy, told = guard
+    before, after, foreign = billed("a1f", "You mend."), billed("77c", "You mend."), billed("a1f", "You explore.")
+    if is_text:
+        before, after, foreign = ("\n".join(block["text"] for block in one) for one in (before, after, foreign))
+    _, *messages = conversation(anthropic_call)
+    summary = {"role": "user", "content": "This session is being continued: parser.py was read."}
+    post(proxy, {"system": before, "messages": messages}, "/messages")
+    post(proxy, {"system": foreign, "messages": [summary]}, "/messages")
+    assert told == [], "another agent"
+    post(proxy, {"system": after, "messages": [summary]}, "/messages")
+    (losses,) = told
+    assert {loss.path.rpartition("/")[2] for loss in losses} == {"parser.py", "notes.txt"}
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"messages": 3}', b'{"messages": [null, 3, {}]}', b"[" * 9999])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, break_cuts, dropped_states
 from eirkit.logs.trajectory import Break, FileRead, FileWrite, KeptContext, LoggedUsage, RecordedTurn, Trajectory, Turn
-from eirkit.logs.viewer_output import names_file
+from eirkit.logs.viewer_output import edited_lines, names_file, normalized_line
 from tests.vestige.runs import of_turns
 
 
@@ -278,6 +278,80 @@ def test_a_put_back_file_is_held_and_the_next_break_can_drop_it() -> None:
     run = replace(of_turns([*turns, turn(4, (), (FileWrite("a.py"),))]), root="/repo")
     _, second = dropped_states(run, {2: {"a.py": 10}, 3: {"a.py": 100}}, words)
     assert (second.held_share, second.dropped_tokens) == (1.0, 100)
+    # The reads alone would say that no more than one line is known of it; an edit of four words for six comes on top.
+    _, second = dropped_states(run, {2: {"a.py": 6}, 3: {"a.py": 6}}, words)
+    assert second.dropped_tokens == words(FILE) == 60
+    edit = turn(3, (), (FileWrite("a.py", removed=f"{LINES[3]}\n", added="now of four words\n"),))
+    turns = [*turns[:2], edit, turn(4, broken="compaction"), turn(5, (), (FileWrite("a.py"),))]
+    _, second = dropped_states(replace(of_turns(turns), root="/repo"), {2: {"a.py": 6}, 4: {"a.py": 6}}, words)
+    assert (second.held_share, second.dropped_tokens) == (1.0, 58)
+
+
+def edited(removed: str, added: str) -> str:
+    assert FILE.count(removed) == 1
+    return FILE.replace(removed, added)
+
+
+@pytest.mark.parametrize(
+    ("removed", "added"),
+    [
+        (f"{LINES[4]}\n", "another line of text\n"),
+        (f"{LINES[4]}\n{LINES[5]}\n", ""),
+        ("number 4 of", "number forty-four of"),  # a part of one line
+        ("4 of the file\nline number 5 of", "6 or 7 of"),  # from inside a line into the next one
+    ],
+)
+@pytest.mark.parametrize("is_put_back", [True, False])
+def test_lines_that_an_edit_replaced_are_neither_dropped_nor_never_read_again(
+    removed: str, added: str, is_put_back: bool
+) -> None:
+    whole = FileRead("a.py", content=edited(removed, added))
+    kept = KeptContext("preserved", texts=(whole.content or "",), files=(whole,)) if is_put_back else None
+    turns = [
+        turn(1, (FileRead("a.py", content=FILE),)),
+        turn(2, (), (FileWrite("a.py", removed=removed, added=added),)),
+        Turn(3, (), (), 10, RecordedTurn(broken="compaction", carried="Go on.", kept=kept)),
+        turn(4, (whole,)),
+    ]
+    states = dropped_states(of_turns(turns), {3: {"a.py": 100}}, words)
+    [cost] = break_costs(of_turns(turns), states, words)
+    expected = (0, 0) if is_put_back else (100, 100)
+    assert (cost.dropped_tokens, cost.reread_dropped_tokens, cost.never_reread_tokens) == (*expected, 0)
+
+
+def test_a_whole_file_that_was_put_back_shows_which_lines_are_gone() -> None:
+    # A program changed the file, which no call shows; of a file that was put back in part nothing follows.
+    now = FILE.replace(LINES[4], "another line of text")
+    for is_part, never in ((False, 0), (True, 10)):
+        whole = FileRead("a.py", content=now, clipped=is_part)
+        _, cost = after(KeptContext("preserved", files=(whole,)), turn(3, (FileRead("a.py", content=now),)))
+        assert (cost.dropped_tokens, cost.never_reread_tokens) == (never, 0)
+        assert cost.overwritten_tokens == never
+
+
+def test_a_line_of_another_file_that_stayed_is_not_one_of_this_file() -> None:
+    other = FileRead("b.py", content="\n".join(LINES[:5]))
+    for kept in (
+        KeptContext("preserved", texts=(other.content or "",), files=(other,)),
+        KeptContext("removed", turns=(1,)),
+    ):
+        broken = RecordedTurn(broken="compaction", carried="Go on.", kept=kept)
+        turns = [turn(1, (other,)), turn(2, (FileRead("a.py", content=FILE),)), Turn(3, (), (), 10, broken)]
+        [state] = dropped_states(of_turns([*turns, turn(4, (), (FileWrite("a.py"),))]), {3: {"a.py": 100}}, words)
+        assert (state.carried_share, state.dropped_tokens) == (0.0, 100)
+
+
+@given(st.data())
+def test_after_an_edit_no_line_is_known_that_the_text_does_not_have(data: st.DataObject) -> None:
+    start, end = sorted(data.draw(st.tuples(st.integers(0, len(FILE)), st.integers(0, len(FILE)))))
+    added = data.draw(st.sampled_from(["", "something new", "one new line\nand another", "one\nnew line\nand another"]))
+    removed = FILE[start:end]
+    first, *_, last = removed.split("\n") if "\n" in removed else (removed, removed)
+    assume(all(len(part) >= 12 and FILE.count(part) == 1 for part in (removed, first, last)))
+    before, after = (FILE[:start] + "#" + FILE[end:]).splitlines(), (FILE[:start] + added + FILE[end:]).splitlines()
+    found = edited_lines(set(LINES), removed, added)
+    assert found <= set(map(normalized_line, after))
+    assert found >= {line for line in before if "#" not in line}, "untouched"
 
 
 def test_what_is_encrypted_is_unknown_but_for_what_was_read_again() -> None:

@@ -281,6 +281,22 @@ def test_matches_under_the_names_of_files() -> None:
     assert [read.path for read in call("grep_search", found, pattern="x").reads] == ["a.py", "b.py"]
 
 
+@pytest.mark.parametrize(
+    "root, asked", [("/repo/", {}), ("/repo/", {"path": "/repo/src"}), ("", {"path": "src"}), ("", {})]
+)
+def test_the_search_of_opencode_indents_its_matches(root: str, asked: dict[str, str]) -> None:
+    first = {number: f"    return total_{number}: value" for number in range(11, 31)}
+    listed = [f"{root}src/a.py:", *(f"  Line {number}: {line}" for number, line in first.items())]
+    listed += ["", f"{root}src/b.py:", "  Line 3: def value():", "  Line 4: x = {'a:'", ""]
+    output = "\n".join(["Found 22 matches", *listed, "(Results are truncated. Consider using a more specific path.)"])
+    reads = call("grep", output, pattern="value", **asked).reads
+    assert [(read.path, read.lines) for read in reads] == [
+        ("src/a.py", first),
+        ("src/b.py", {3: "def value():", 4: "x = {'a:'"}),
+    ]
+    assert reads[0].content == "\n".join(first.values()) + "\n"
+
+
 def test_a_search_in_a_file_without_an_ending() -> None:
     asked = {"pattern": "x", "output_mode": "content", "path": "/repo/Makefile"}
     (read,) = call("Grep", "3:x\n5:xx\n", **asked).reads

@@ -24,7 +24,7 @@ from eirkit.folders import own_folder
 from eirkit.logs.week.totals import Stretch, WeekTotals
 from eirkit.show.logs.week import _figure
 from tests.timing import UNITS_IN_A_SECOND, cost
-from tests.vestige.week_home import RULE, claude_home, raw_counts, write_home
+from tests.vestige.week_home import RULE, ClaudeSession, claude_home, raw_counts, source_text, write_home
 
 BEGUN = datetime(2026, 11, 14, 9, 0, tzinfo=UTC).timestamp()
 UNTIL = "2026-11-16T20:00:00"
@@ -112,6 +112,92 @@ def test_what_was_lost_and_read_again(home: Path) -> None:
     assert len(found["advice"]) <= 5
     assert found["fullest"]["model"].startswith("claude-opus")
     assert found["fullest"]["share"] == found["fullest"]["tokens"] / found["fullest"]["window_tokens"]
+
+
+def compacted(home: Path, name: str, size: int, *triggers: str) -> None:
+    """Write a session that reads a file, has its context compacted and reads the file again, once for each trigger."""
+    one = ClaudeSession(name, f"/work/{name}", BEGUN)
+    one.ask("Mend big.py.")
+    one.read("big.py", source_text(size))
+    for trigger in triggers:
+        one.compact(trigger)
+        one.read("big.py", source_text(size))
+        one.write("big.py", source_text(size, "other"))
+        one.read("big.py", source_text(size))
+    one.save(home / ".claude" / "projects" / f"-work-{name}" / f"{name}.jsonl")
+
+
+def prices(tmp_path: Path, usd: float) -> Path:
+    """Write a list with the price of a million input tokens; everything else costs next to nothing."""
+    path = tmp_path / "own.toml"
+    path.write_text(
+        f'[prices]\n"claude-opus-4-5-20251101" = {{ input = {usd}, cached = 0, cache_write = 0, '
+        "output = 0.001, as_of = 2026-11-15 }\n"
+    )
+    return path
+
+
+def test_advice_is_worth_a_dollar_and_a_percent_and_is_not_against_what_the_user_did(
+    home: Path, tmp_path: Path
+) -> None:
+    shutil.rmtree(home)
+    compacted(home, "small", 6_000, "auto")
+    compacted(home, "large", 30_000, "auto")
+    compacted(home, "typed", 60_000, "manual")
+    assert week()["advice"] == [], "a few cents"
+    found = week("--prices", str(prices(tmp_path, 1_000)))
+    losses = {one["run_id"]: one for one in found["losses"]}
+    expected = {name: one["reread_tokens"] / 1_000 for name, one in losses.items() if name != "typed"}
+    assert min(expected.values()) > 1 > found["total"]["usd"] / 100
+    told = [(one["run_id"], one["usd"]) for one in found["advice"]]
+    assert told == [("large", pytest.approx(expected["large"])), ("small", pytest.approx(expected["small"]))]
+    assert {name: one["trigger"] for name, one in losses.items()} == {
+        "small": "auto",
+        "large": "auto",
+        "typed": "manual",
+    }
+    # What is dearer than a dollar, and still less than a hundredth of the bill, is left out as well.
+    other = tmp_path / "own.toml"
+    other.write_text(other.read_text().replace("cached = 0", "cached = 200000"))
+    found = week("--prices", str(other))
+    assert found["total"]["usd"] / 100 > expected["large"]
+    assert found["advice"] == []
+
+
+def test_advice_does_not_presume_that_a_compaction_was_automatic(home: Path, tmp_path: Path) -> None:
+    shutil.rmtree(home)
+    compacted(home, "silent", 30_000, "")
+    words = ["week", "--until", UNTIL, "--prices", str(prices(tmp_path, 1_000))]
+    said = " ".join(CliRunner().invoke(ROOT, words, catch_exceptions=False).stdout.split())
+    assert "unless you started it yourself, compact between tasks" in said
+
+
+def test_the_first_sentence_says_what_compactions_cost(home: Path, tmp_path: Path) -> None:
+    shutil.rmtree(home)
+    compacted(home, "shop", 30_000, "auto", "auto", "manual")
+    page = tmp_path / "week.html"
+    words = ["week", "--until", UNTIL, "--html", str(page)]
+    screen = CliRunner().invoke(ROOT, words, catch_exceptions=False).stdout
+    total = week()["total"]
+    assert (total["compactions"], total["automatic_compactions"], total["manual_compactions"]) == (3, 2, 1)
+    assert total["reread_usd"] == pytest.approx(total["reread_tokens"] * 5 / 1_000_000)
+    sentence = f"3 compactions (2 automatic, 1 by hand) cost at least ${total['reread_usd']:,.2f} of it"
+    assert sentence in " ".join(screen.split()).partition(". ")[0]
+    assert sentence in re.sub("<[^>]*>|&#8288;", "", page.read_text())
+    compacted(home, "shop", 30_000)
+    screen = " ".join(CliRunner().invoke(ROOT, words, catch_exceptions=False).stdout.split())
+    assert screen.partition(". ")[0].endswith(", without a compaction")
+
+
+def test_an_analysis_tells_automatic_from_manual_compactions(home: Path, tmp_path: Path) -> None:
+    shutil.rmtree(home)
+    compacted(home, "typed", 60_000, "manual")
+    compacted(home, "large", 30_000, "auto")
+    words = ["vestige", "analyze", str(home / ".claude" / "projects"), "--out", str(tmp_path / "out"), "--json"]
+    found = json.loads(CliRunner().invoke(ROOT, words, catch_exceptions=False).stdout)
+    assert {one["run_id"]: one["trigger"] for one in found["costliest_breaks"]} == {"typed": "manual", "large": "auto"}
+    assert (found["breaks"]["manual_compactions"], found["breaks"]["automatic_compactions"]) == (1, 1)
+    assert [one["run_id"] for one in found["advice"] if one["kind"] == "compaction"] == ["large"]
 
 
 def test_only_new_logs_are_read_and_nothing_changes(home: Path) -> None:

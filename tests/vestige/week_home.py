@@ -85,11 +85,15 @@ class ClaudeSession:
         )
         self.result(call, "File created successfully.")
 
-    def compact(self) -> None:
+    def compact(self, trigger: str = "") -> None:
         """Compact the context to a summary that forgets what the user ruled."""
         last = self.lines[-1]["uuid"]
-        self.add("system", None, subtype="compact_boundary", logicalParentUuid=last)
+        stated = {"compactMetadata": {"trigger": trigger, "preTokens": 150_000}} if trigger else {}
+        self.add("system", None, subtype="compact_boundary", logicalParentUuid=last, **stated)
         self.add("user", isCompactSummary=True, message={"role": "user", "content": SUMMARY})
+        if trigger == "manual":
+            said = "<command-name>/compact</command-name>\n<command-args>let's do a review</command-args>"
+            self.add("user", message={"role": "user", "content": said})
 
     def save(self, path: Path) -> Path:
         return save_lines(path, self.lines, self.at)

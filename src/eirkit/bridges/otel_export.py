@@ -115,6 +115,8 @@ class _SpanWriter:
             facts |= {"broken": turn.broken, "carried": turn.carried if self.texts else ""}
         if turn.earlier_breaks:
             facts["earlier_breaks"] = list(turn.earlier_breaks)
+        if turn.triggers:
+            facts["triggers"] = list(turn.triggers)
         if turn.asked and self.texts:
             facts["asked"] = turn.asked
         if turn.at is not None:

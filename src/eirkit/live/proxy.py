@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 from base64 import b64encode
 from collections import OrderedDict
@@ -38,6 +39,8 @@ LOST_HEADER = "X-Eirkit-Lost"
 _OWN_CONNECTION = frozenset({"connection", "host", "keep-alive", "proxy-authorization", "te", "trailer", "upgrade"})
 _BODY_FORM = frozenset({"content-length", "transfer-encoding"})
 _WITHOUT_BODY = (204, 304)
+# A line that Claude Code puts before its system prompt, and whose value changes within a conversation.
+_CHANGING = re.compile(r"(?m)^x-anthropic-billing-header:[^\n]*(?:\n|\Z)")
 
 Telling = Callable[[Sequence[Loss]], None]
 
@@ -102,9 +105,10 @@ class Conversations:
 
 
 def _opening(messages: Sequence[object], system: object) -> str:
-    """Return the text that tells one agent from another: the first message of its scaffold."""
+    """Return the text that tells one agent from another: the scaffold's first message, less changing headers."""
     told = [m for m in messages if isinstance(m, dict) and m.get("role") in ("system", "developer")]
     text = "\n".join([text_of(system), *(text_of(message.get("content")) for message in told)])
+    text = _CHANGING.sub("", text)
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 

@@ -16,6 +16,9 @@ from eirkit.logs.sources.members import Folder
 from eirkit.registry import Registry
 
 Break = Literal["compaction", "clear"]
+Trigger = Literal[
+    "manual", "auto", "unknown"
+]  # who started a compaction: the user, or the agent when the context was full
 Domain = Literal["files", "entities"]
 WriteKind = Literal["whole", "edit", "delete"]
 Evidence = Literal[
@@ -139,10 +142,18 @@ class RecordedTurn:
     asked: str = ""  # what the user asked just before this turn, which begins a segment of the session
     at: float | None = None  # when the reply came, in seconds since 1970; None: the log does not say
     earlier_breaks: tuple[Break, ...] = ()  # since the turn before, besides `broken`, which was the last of them
+    triggers: tuple[Trigger, ...] = ()  # of `earlier_breaks` and `broken`, where the log says who started them
 
     def breaks(self, kind: Break) -> int:
         """Return how many breaks of a kind came just before this turn."""
         return self.earlier_breaks.count(kind) + (self.broken == kind)
+
+    @property
+    def trigger(self) -> Trigger:
+        """Who started the break just before this turn; only users clear a context."""
+        if self.broken == "clear":
+            return "manual"
+        return self.triggers[-1] if self.triggers else "unknown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ import orjson
 import pytest
 
 from eirkit.logs.actions.touches import interpret
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus.analysis import AnalysisOptions, measure
+from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognises
@@ -105,16 +108,135 @@ def test_a_compaction_on_a_branch_that_was_taken_back_is_none_of_the_run(tmp_pat
     ]
 
 
+def sub_agent(id: str, file: str) -> list[Entry]:
+    """Return the lines of a sub-agent as its own file has them: two calls in one reply, and a reply after them."""
+    side = {"isSidechain": True, "agentId": id, "timestamp": "2026-02-07T03:49:24.952Z"}
+    return [
+        user(f"{id}1", None, "Look around.", **side),
+        reply(f"{id}2", f"{id}1", f"m{id}1", use(f"{id}c1", "Read", file_path=f"/repo/{file}"), **side),
+        reply(f"{id}3", f"{id}2", f"m{id}1", use(f"{id}c2", "Bash", command="cat b.py"), **side),
+        user(f"{id}4", f"{id}2", result(f"{id}c1", "1\tx = 1"), **side),
+        user(f"{id}5", f"{id}3", result(f"{id}c2", "y = 2"), **side),
+        reply(f"{id}6", f"{id}5", f"m{id}2", use(f"{id}c3", "Edit", file_path=f"/repo/{file}"), **side),
+    ]
+
+
+def reported(lines: list[Entry], first: int, before: str) -> list[Entry]:
+    """Return the same lines inside those of the caller, of which each follows the one before."""
+    made: list[Entry] = []
+    for number, inner in enumerate(lines, first):
+        message = {name: inner[name] for name in ("type", "message", "uuid", "timestamp")}
+        data = {"type": "agent_progress", "agentId": inner["agentId"], "message": message, "prompt": "Look around."}
+        parent = made[-1]["uuid"] if made else before
+        made.append(entry(f"p{number}", parent, "progress", data={**data, "normalizedMessages": []}))
+    return made
+
+
+def with_sub_agents() -> tuple[list[Entry], dict[str, list[Entry]]]:
+    """Return a session, and the lines of the two sub-agents that it started at once."""
+    agents = {"ab1": sub_agent("ab1", "a.py"), "cd2": sub_agent("cd2", "c.py")}
+    lines = [
+        user("u1", None, "Go"),
+        reply("a1", "u1", "m1", use("t1", "Task", prompt="Look around."), use("t2", "Task", prompt="Look around.")),
+        user("u2", "a1", [*result("t1", "Seen."), *result("t2", "Seen, too.")]),
+        reply("a2", "u2", "m2", text("Done.")),
+    ]
+    return lines, agents
+
+
+def test_sub_agents_in_progress_lines_are_read_as_from_their_files(tmp_path: Path) -> None:
+    lines, agents = with_sub_agents()
+    files = {
+        id: only_run(FORMAT, as_lines(tmp_path / f"agent-{id}.jsonl", own)) for id, own in agents.items()
+    }  # in another folder than the session
+    first, second = (reported(own, place, "a1") for place, own in ((100, agents["ab1"]), (200, agents["cd2"])))
+    mixed = [line for pair in zip(first, second, strict=True) for line in pair]
+    session = as_lines(tmp_path / "other" / "s1.jsonl", [*lines[:2], *mixed, *lines[2:]])
+    main, *runs = (one for one in read_with(FORMAT, session) if isinstance(one, Recording))
+    assert [turn.text for turn in main.turns] == ["", "Done."]
+    assert [run.run_id for run in runs] == ["s1/ab1", "s1/cd2"]
+    for run, expected in zip(runs, files.values(), strict=True):
+        assert run.turns == expected.turns
+        assert (run.details["parent_run"], run.prompt, run.model, run.root) == (
+            "s1",
+            "Look around.",
+            "claude-x",
+            "/repo",
+        )
+    (reads, writes) = (
+        [one.path for turn in interpret(runs[0], len).turns for one in getattr(turn, kind)]
+        for kind in ("reads", "writes")
+    )
+    assert (reads, writes) == (["a.py", "b.py"], ["a.py"])
+
+
+@pytest.mark.parametrize("folder", ["s1/subagents", "."])
+def test_a_sub_agent_with_a_file_is_not_read_from_progress_lines_as_well(folder: str, tmp_path: Path) -> None:
+    lines, agents = with_sub_agents()
+    told = [*reported(agents["ab1"], 100, "a1"), *reported(agents["cd2"], 200, "p105")]
+    as_lines(tmp_path / "s1.jsonl", [*lines[:2], *told, *lines[2:]])
+    as_lines(tmp_path / folder / "agent-ab1.jsonl", agents["ab1"])
+    (tmp_path / folder / "agent-ab1.meta.json").write_text('{"agentType": "Explore", "description": "Look around."}')
+    found = list(read_corpus([tmp_path]))
+    assert [one.reason for one in found if isinstance(one, Skipped)] == [], "what describes a sub-agent is no log"
+    assert sorted(one.run_id for one in found if isinstance(one, Recording)) == ["s1", "s1/ab1", "s1/cd2"]
+
+
+def test_a_file_that_was_put_back_whole_counts_as_a_whole_at_the_next_compaction(tmp_path: Path) -> None:
+    """Ten lines are read, the whole file is put back and edited, and the next compaction drops all of it."""
+    known = [f"value_{number} = compute({number}, offset={number})" for number in range(60)]
+    now = [*known[:20], "value_20 = compute_again(20)", *known[21:]]
+
+    def shown(lines: list[str], first: int = 1) -> str:
+        return "\n".join(f"{number}\t{line}" for number, line in enumerate(lines, first))
+
+    file = {"filePath": "/repo/a.py", "content": "\n".join(known), "numLines": 60, "totalLines": 60}
+    attachment = {"type": "file", "filename": "/repo/a.py", "content": {"type": "text", "file": file}}
+    edit = {"file_path": "/repo/a.py", "old_string": "compute(20, offset=20)", "new_string": "compute_again(20)"}
+    lines = [
+        user("u1", None, "Go"),
+        reply("a1", "u1", "m1", use("c1", "Read", file_path="/repo/a.py", offset=11, limit=10)),
+        user("r1", "a1", result("c1", shown(known[10:20], 11))),
+        entry("b1", None, "system", subtype="compact_boundary", logicalParentUuid="r1"),
+        user("s1", "b1", "So far.", isCompactSummary=True),
+        entry("f1", "s1", "attachment", attachment=attachment),
+        reply("a2", "f1", "m2", use("c2", "Edit", **edit)),
+        user("r2", "a2", result("c2", "The file /repo/a.py has been updated.")),
+        entry("b2", None, "system", subtype="compact_boundary", logicalParentUuid="r2"),
+        user("s2", "b2", "So far.", isCompactSummary=True),
+        reply("a3", "s2", "m3", use("c3", "Read", file_path="/repo/a.py")),
+        user("r3", "a3", result("c3", shown(now))),
+        reply("a4", "r3", "m4", text("Done.")),
+    ]
+    run = only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines))
+
+    def words(text: str) -> int:
+        return len(text.split())
+
+    breaks = measure(run, None, AnalysisOptions(read_windows()), words).tables["breaks"]
+    whole = words("\n".join(now))
+    assert (breaks["dropped_tokens"], breaks["reread_dropped_tokens"]) == ([0, whole], [0, whole])
+    assert breaks["never_reread_tokens"] == [0, 0], "the line that the edit replaced is no more"
+
+
 def test_compactions_without_a_reply_between_are_counted_each(tmp_path: Path) -> None:
     lines = [user("u1", None, "Start"), reply("a1", "u1", "m1", text("First."))]
     for number, before in ((1, "a1"), (2, "s1")):
         lines += [
-            entry(f"b{number}", None, "system", subtype="compact_boundary", logicalParentUuid=before),
+            entry(
+                f"b{number}",
+                None,
+                "system",
+                subtype="compact_boundary",
+                logicalParentUuid=before,
+                compactMetadata={"trigger": {1: "auto", 2: "manual"}[number]},
+            ),
             user(f"s{number}", f"b{number}", f"So far, {number}", isCompactSummary=True),
         ]
     lines.append(reply("a2", "s2", "m2", text("Second.")))
     _, last = only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines)).turns
     assert (last.broken, last.earlier_breaks, last.carried) == ("compaction", ("compaction",), "So far, 2")
+    assert (last.triggers, last.trigger) == (("auto", "manual"), "manual")
 
 
 def test_a_command_that_is_quoted_is_not_given(tmp_path: Path) -> None:

@@ -58,6 +58,20 @@ def test_a_session_tells_what_was_read_written_and_kept(name: str, tmp_path: Pat
     assert [turn.kept for turn in run.turns if turn.broken] == ([kept] if kept else [])
 
 
+def test_a_session_tells_who_started_a_compaction_where_its_log_does(tmp_path: Path) -> None:
+    found = {
+        name: [turn.trigger for turn in session(name, tmp_path / name, file).turns if turn.broken]
+        for name, (file, _, kept) in AGENTS.items()
+        if kept
+    }
+    unknown = {name: ["unknown"] for name in ("qwen-code", "copilot-cli", "goose")}
+    assert found == {**unknown, "opencode": ["auto"], "kimi-code": ["manual"]}
+    export = next((tmp_path / "opencode").rglob("export.json"))
+    export.write_text(export.read_text().replace('"auto": true', '"auto": false'))
+    (run,) = (item for item in read_with("opencode", export) if isinstance(item, Recording))
+    assert [turn.trigger for turn in run.turns if turn.broken] == ["manual"]
+
+
 @pytest.mark.parametrize("name", ["qwen-code", "copilot-cli", "opencode", "kimi-code", "cline", "amp"])
 def test_a_view_of_some_lines_is_of_those_lines(name: str, tmp_path: Path) -> None:
     run = session(name, tmp_path, AGENTS[name][0])
@@ -154,6 +168,51 @@ def test_codexs_code_mode_is_no_silent_zero(tmp_path: Path) -> None:
     opaque = item("custom_tool_call", name="exec", input="await run()", call_id="c1")
     run = only_run("codex", as_lines(tmp_path / "c.jsonl", [META, opaque, told]))
     assert [call.tool for call in run.turns[0].calls] == ["exec"]
+
+
+def script(id: str, source: str) -> dict[str, object]:
+    return item("custom_tool_call", name="exec", input=source, call_id=id)
+
+
+def ran(command: str, printed: str) -> dict[str, object]:
+    words = ["/bin/bash", "-lc", command]
+    done = {"type": "CommandExecution", "command": words, "cwd": "file:///repo", "exit_code": 0}
+    return line("event_msg", type="item_completed", item={**done, "aggregated_output": printed})
+
+
+def printed(id: str, text: str) -> dict[str, object]:
+    blocks = [{"type": "input_text", "text": "Script completed\nOutput:\n"}, {"type": "input_text", "text": text}]
+    return item("custom_tool_call_output", call_id=id, output=blocks)
+
+
+STATED = "text((await tools.exec_command({{cmd: 'cat {}'}})).output);"
+COMPUTED = "const f = pick({}); text((await tools.exec_command({{cmd: `cat ${{f}}`}})).output);"
+
+
+@pytest.mark.parametrize("source", [STATED, COMPUTED])
+@pytest.mark.parametrize("order", ["abAB", "baAB", "bBaA", "abBA", "aAbB"])
+def test_several_scripts_in_one_reply_of_codex_keep_their_own_commands(source: str, order: str, tmp_path: Path) -> None:
+    """The events of commands (a, b) and the outputs of scripts (A, B) come in any order after both calls."""
+    texts = {"a": "x = 1\nx2 = 3\n", "b": "y = 2\n"}
+    steps = {name: ran(f"cat {name}.py", text) for name, text in texts.items()}
+    steps |= {name.upper(): printed(name, text) for name, text in texts.items()}
+    calls = [script(name, source.format(f"{name}.py")) for name in texts]
+    lines = [META, *calls, *(steps[step] for step in order), said("assistant", "Done.")]
+    run = only_run("codex", as_lines(tmp_path / "s.jsonl", lines))
+    first, last = interpret(run, len).turns
+    assert {read.path: read.content for read in first.reads} == {f"{name}.py": text for name, text in texts.items()}
+    assert sorted(call.arguments["command"] for call in run.turns[0].calls) == ["cat a.py", "cat b.py"]
+    assert not last.reads
+
+
+def test_a_script_that_is_answered_after_the_next_reply_belongs_to_its_own(tmp_path: Path) -> None:
+    lines = [
+        *(META, script("a", STATED.format("a.py")), script("b", STATED.format("b.py"))),
+        *(ran("cat a.py", "x = 1\n"), printed("a", "x = 1\n"), said("assistant", "Going on.")),
+        *(ran("cat b.py", "y = 2\n"), printed("b", "y = 2\n"), said("assistant", "Done.")),
+    ]
+    run = only_run("codex", as_lines(tmp_path / "s.jsonl", lines))
+    assert [[call.output for call in turn.calls] for turn in run.turns] == [["x = 1\n", "y = 2\n"], [], []]
 
 
 def test_claude_codes_log_says_what_a_compaction_put_back(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from eirkit.errors import UsageError
 from eirkit.logs.measures import LOG_MEASURES, READING_MEASURES
 from eirkit.logs.tables import RUN, read_analysis, read_rows, run_ids
 from eirkit.show.document import Axis, Chart, Document, Item, Section, Series
-from eirkit.show.logs.break_sentences import break_line
+from eirkit.show.logs.break_sentences import break_line, break_name
 from eirkit.show.table import Column, Table, counted, listed
 from eirkit.show.terminal import may_be
 
@@ -190,7 +190,7 @@ def _file_table(run: Mapping[str, Any]) -> Table:
 def _losses(run: Mapping[str, Any]) -> Iterator[str]:
     breaks = {cost["cut"]: cost["kind"] for cost in run["breaks"]}
     for cost in run["breaks"]:
-        yield f"{cost['kind']} before turn {cost['cut']}: {break_line(cost)}"
+        yield f"{break_name(cost)} before turn {cost['cut']}: {break_line(cost)}"
     for one in (one for one in run["instructions"] if one["survival"] == "gone"):
         broken = (
             "" if one["broken_turn"] is None else f", then broken in turn {one['broken_turn']} ({one['broken_by']})"

@@ -107,8 +107,9 @@ _NO_MATCH = ("No match", "Found 0 ", "No files found")
 _OPENED = re.compile(r"\[File: ((?:(?!\[File: )[^\n]){1,1000}?) \(\d++ lines total\)\]")
 _MANY = re.compile(r"(?m)^--- ([^\n]{1,1000}) ---\n")
 _NAMED = re.compile(r"(?:\A|(?<=\n)---\n)([^\n:]{1,1000}):\n")
-_MATCHED = re.compile(r"(?m)^(?:Line |L)(\d{1,9})[:-] ?(.*)$")
-_LISTED = re.compile(r"(?m)^File: ([^\n]{1,1000})\n(?=L\d)")
+_MATCHED = re.compile(r"(?m)^ {0,4}(?:Line |L)(\d{1,9})[:-] ?(.*)$")
+# The name of a file over its matches, as Gemini CLI and opencode print it.
+_LISTED = re.compile(r"(?m)^(?:File: ([^\n]{1,1000})\n(?=L\d)|(\S[^\n]{0,1000}):\n(?=  Line \d))")
 _BARE_LINE = re.compile(r"\d{1,9}[:-]")
 
 
@@ -194,10 +195,13 @@ def _listed(call: Call, state: ShellState, named: str | None) -> Touches:
     """Return matches that are listed under the name of their file, relative to the directory that was searched."""
     folder = state.absolute(named) if named and not _is_file(named, "", state) else None
     reads: dict[str, dict[int, str]] = {}
-    for part in call.output.split("\n---\n"):
-        found = _LISTED.match(part)
-        path = state.resolve(found[1], folder) if found else None
-        lines = {int(number): line for number, line in _MATCHED.findall(part)} if path is not None else {}
+    headings = list(_LISTED.finditer(call.output))
+    for found, after in zip(headings, [*headings[1:], None], strict=True):
+        name = found[1] or found[2]
+        is_whole = named is not None and found[2] and name.startswith(f"{named.rstrip('/')}/")
+        path = state.resolve(name, None if is_whole else folder)
+        part = call.output[found.end() : after.start() if after else len(call.output)]
+        lines = {int(number): line for number, line in _MATCHED.findall(part)}
         if path is not None and lines:
             reads.setdefault(path, {}).update(lines)
     return Touches(

@@ -18,7 +18,7 @@ from typing import Literal
 
 from eirkit.logs.demand.costs import read_tokens
 from eirkit.logs.tokens import Counter
-from eirkit.logs.trajectory import Break, FileRead, FileWrite, Trajectory, Turn
+from eirkit.logs.trajectory import Break, FileRead, FileWrite, Trajectory, Trigger, Turn
 from eirkit.logs.viewer_output import is_distinctive, names_file, note_lines, share_kept, shown_lines, text_lines
 
 Fate = Literal["reread", "overwritten", "never"]
@@ -33,7 +33,7 @@ class DroppedState:
     cut: int  # the break came just before this turn
     kind: Break
     path: str
-    tokens: int  # of the state, as far as it had been shown before the break
+    tokens: int  # of the state, as far as it had been shown or put back before the break
     carried_share: float  # of its distinctive lines, those in the context afterwards
     named: bool  # the carried-over text names the file
     held_share: float  # share of these lines still in the context: shown or carried since the last break
@@ -72,6 +72,9 @@ class BreakCost:
     measured: bool  # False: the run used no file that shows what it needed
     compactions: int  # just before the turn, of which the last one is the break
     clears: int
+    trigger: Trigger  # who started the break
+    manual_compactions: int  # of the compactions, those that the user started
+    automatic_compactions: int  # those that the agent started; of the others the log does not say
 
 
 @dataclass(slots=True)
@@ -134,15 +137,22 @@ class _Context:
     """What the agent saw of each file's current version, and how much of it is still in the context."""
 
     wanted: set[str]
-    root: str
+    count: Counter
     seen: dict[str, set[str]] = field(default_factory=dict)
     held: dict[str, set[str]] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)  # since the last break
     last_touched: dict[str, int] = field(default_factory=dict)
+    put_back: dict[str, int] = field(
+        default_factory=dict
+    )  # tokens of files that the scaffold put back, as they are now
 
     def take(self, turn: Turn) -> None:
-        note_lines(turn, self.wanted, self.seen)
-        note_lines(turn, self.wanted, self.held)
+        for write in turn.writes:
+            if write.path in self.put_back:
+                change = self.count(write.added or "") - self.count(write.removed or "")
+                left = self.put_back[write.path] + change if write.kind == "edit" else 0
+                self.put_back[write.path] = max(0, left)
+        note_lines(turn, self.wanted, self.seen, self.held, is_current=True)
         for read in turn.reads:
             if read.path in self.wanted and read.lines is None and read.content is None:
                 self.held[read.path] = set(self.seen[read.path])  # its text is not recorded: assume the whole file
@@ -150,25 +160,32 @@ class _Context:
         self.touched |= now
         self.last_touched.update(dict.fromkeys(now & self.wanted, turn.number))
 
+    def renew(self, stayed: _Stayed) -> None:
+        """Forget lines that a file has no more, as its whole text shows that the scaffold put back."""
+        for file in stayed.files:
+            for known in (self.seen, self.held):
+                if file.path in known and not file.clipped:
+                    known[file.path] = known[file.path] & stayed.own[file.path]
+
     def shrink(self, stayed: _Stayed) -> None:
-        self.held = {path: lines & stayed.lines for path, lines in self.seen.items()}
+        self.held = {path: lines & stayed.of(path) for path, lines in self.seen.items()}
         self.touched = set(stayed.paths)
         for file in stayed.files:
-            path = file.path.removeprefix(self.root)
-            if path in self.wanted:  # a file that the scaffold put back may show more than had been read
+            if file.path in self.wanted:  # a file that the scaffold put back may show more than had been read
                 shown = shown_lines(file)
-                self.seen[path] = self.seen.get(path, set()) | shown
-                self.held[path] = self.held.get(path, set()) | shown
-                self.touched.add(path)
+                self.seen[file.path] = self.seen.get(file.path, set()) | shown
+                self.held[file.path] = self.held.get(file.path, set()) | shown
+                self.touched.add(file.path)
+                self.put_back[file.path] = read_tokens(file, self.count)
 
     def held_share(self, path: str) -> float:
         return self._share(path, self.held.get(path, set()), is_whole=path in self.touched)
 
     def carried_share(self, path: str, stayed: _Stayed) -> float:
-        return self._share(path, stayed.lines, is_whole=path in stayed.paths)
+        return self._share(path, stayed.of(path), is_whole=path in stayed.paths)
 
     def dropped_share(self, path: str, stayed: _Stayed) -> float:
-        kept = self._share(path, self.held.get(path, set()) & stayed.lines, is_whole=path in stayed.paths)
+        kept = self._share(path, self.held.get(path, set()) & stayed.of(path), is_whole=path in stayed.paths)
         return max(0.0, self.held_share(path) - kept)
 
     def _share(self, path: str, lines: set[str], *, is_whole: bool) -> float:
@@ -176,35 +193,46 @@ class _Context:
         return share_kept(seen, lines) if any(map(is_distinctive, seen)) else float(is_whole)  # all of it, or none
 
     def dropped_lines(self, path: str, stayed: _Stayed) -> set[str]:
-        return set(filter(is_distinctive, self.held.get(path, set()) - stayed.lines))
+        return set(filter(is_distinctive, self.held.get(path, set()) - stayed.of(path)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Stayed:
     """What is in the context after a break."""
 
-    lines: set[str]
+    lines: set[str]  # of texts that may be of any file
+    own: Mapping[str, set[str]]  # by path: those that are known to be of this file
     paths: set[str]  # files that turns which stayed read or wrote
     files: tuple[FileRead, ...]  # put back by the scaffold
     is_known: bool
 
+    def of(self, path: str) -> set[str]:
+        """Return the lines that may be of a file; a line of another file is none of them, though it may be equal."""
+        own = self.own.get(path)
+        return self.lines if own is None else self.lines | own
 
-def _stayed(turn: Turn, turns: Sequence[Turn]) -> _Stayed:
+
+def _stayed(turn: Turn, turns: Sequence[Turn], root: str) -> _Stayed:
     recorded = turn.recorded
     kept = recorded.kept
     lines = text_lines(recorded.carried)
     if kept is None:
-        return _Stayed(lines, set(), (), is_known=bool(recorded.carried) or recorded.broken == "clear")
-    lines.update(*map(text_lines, kept.texts), *map(shown_lines, kept.files))
+        return _Stayed(lines, {}, set(), (), is_known=bool(recorded.carried) or recorded.broken == "clear")
+    files = tuple(replace(file, path=file.path.removeprefix(root)) for file in kept.files)
+    contents = {file.content for file in files}
+    lines.update(*(text_lines(text) for text in kept.texts if text not in contents))
+    own: dict[str, set[str]] = {}
+    for file in files:
+        own.setdefault(file.path, set()).update(shown_lines(file))
     paths: set[str] = set()
     for number in kept.turns:
         if 0 < number <= len(turns):
             one = turns[number - 1]
-            lines.update(*map(shown_lines, one.reads))
-            lines.update(*(text_lines(write.content or write.added or "") for write in one.writes))
-            paths |= {read.path for read in one.reads} | {write.path for write in one.writes}
+            touched = {read.path for read in one.reads} | {write.path for write in one.writes}
+            note_lines(one, touched, own)
+            paths |= touched
     is_shown = kept.is_complete or bool(recorded.carried or kept.texts or kept.files or kept.turns)
-    return _Stayed(lines, paths, kept.files, is_known=is_shown and not kept.is_opaque)
+    return _Stayed(lines, own, paths, files, is_known=is_shown and not kept.is_opaque)
 
 
 def _unlogged_tokens(turn: Turn, turns: Sequence[Turn], count: Counter) -> int:
@@ -269,14 +297,16 @@ def dropped_states(
     if not wanted:
         return ()
     turns, ahead = trajectory.turns, _Ahead(trajectory.turns, wanted)
-    context = _Context(wanted, f"{trajectory.root.rstrip('/')}/" if trajectory.root else "")
+    root = f"{trajectory.root.rstrip('/')}/" if trajectory.root else ""
+    context = _Context(wanted, count)
     rows: list[DroppedState | tuple[_Lost, bool]] = []
     open_by_path: dict[str, list[_Lost]] = {}
     for turn in turns:
         if turn.recorded.broken is not None:
-            stayed = _stayed(turn, turns)
+            stayed = _stayed(turn, turns, root)
+            context.renew(stayed)
             for earlier in chain.from_iterable(open_by_path.values()):
-                earlier.waiting -= stayed.lines  # back in the context without being read
+                earlier.waiting -= stayed.of(earlier.row.path)  # back in the context without being read
             found = tuple(_dropped(turn, live.get(turn.number, {}), context, stayed, ahead))
             doubtful = _perhaps_put_back(found, _unlogged_tokens(turn, turns, count), context.last_touched)
             for row in found:
@@ -355,6 +385,9 @@ def _cost(turn: Turn, states: Sequence[DroppedState], count: Counter, *, measure
         measured=measured,
         compactions=turn.recorded.breaks("compaction"),
         clears=turn.recorded.breaks("clear"),
+        trigger=turn.recorded.trigger,
+        manual_compactions=turn.recorded.triggers.count("manual"),
+        automatic_compactions=turn.recorded.triggers.count("auto"),
     )
 
 
@@ -371,7 +404,8 @@ def break_evidence(turn: Turn) -> BreakEvidence:
 def _dropped(
     turn: Turn, live: Mapping[str, int], context: _Context, stayed: _Stayed, ahead: _Ahead
 ) -> Iterator[DroppedState]:
-    for path, tokens in sorted(live.items()):
+    for path, shown in sorted(live.items()):
+        tokens = max(shown, context.put_back.get(path, 0))
         fate, again = ahead.fate(path, turn.number)
         turns_until, tokens_until = ahead.until(turn.number, again)
         yield DroppedState(

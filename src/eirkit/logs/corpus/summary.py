@@ -55,6 +55,7 @@ _BREAK_SUMS = (
     "overwritten_tokens",
     "unknown_tokens",
 )
+_BREAK_COUNTS = ("compactions", "clears", "manual_compactions", "automatic_compactions")
 MOST_OF_A_KIND = 3  # things of a kind
 LEAST_TOKENS = 500  # less is not worth acting on
 LEAST_REPEATS = 2  # times that a file was shown again
@@ -99,11 +100,16 @@ class CorpusAdvice:
     def add(self, analysis: Analysis) -> None:
         """Add one run."""
         run = {"run_id": analysis.run.run_id, "model": analysis.run.model}
-        names = ("cut", "kind", "dropped_tokens", "reread_tokens", "overwritten_tokens")
+        names = ("cut", "kind", "trigger", "dropped_tokens", "reread_tokens", "overwritten_tokens")
         for row in _rows(analysis, "breaks", names):
-            # What was neither read again nor edited may have been for a task that was over: nothing to act on.
-            if min(row["dropped_tokens"], row["reread_tokens"] + row["overwritten_tokens"]) >= LEAST_TOKENS:
+            # What was neither read again nor edited may have been for a task that was over: nothing to act on. Neither
+            # is a break that the user started: when to do it was decided.
+            if (
+                row["trigger"] != "manual"
+                and min(row["dropped_tokens"], row["reread_tokens"] + row["overwritten_tokens"]) >= LEAST_TOKENS
+            ):
                 found = {"kind": "compaction", **run, "turn": row["cut"], "subject": row["kind"]}
+                found["trigger"] = row["trigger"]
                 cost = {"tokens": row["dropped_tokens"], "count": row["reread_tokens"]}
                 self._compactions = _largest([*self._compactions, {**found, **cost}])
         for row in _rows(analysis, "instructions", ("cut", "kind", "text", "survival", "broken_turn", "broken_by")):
@@ -120,7 +126,7 @@ class CorpusAdvice:
                 self._clips = _largest([*self._clips, {**found, "tokens": hidden}])
 
     def as_json(self, repeated: Sequence[RepeatedFile]) -> list[dict[str, Any]]:
-        """Return what to act on: broken rules first, then the rest by tokens, and clipped views last."""
+        """Return what to act on: broken rules first, then the rest by tokens spent again, and clipped views last."""
         files = [
             {
                 **dict(zip(("run_id", "turn", "model"), file.place, strict=True)),
@@ -139,7 +145,13 @@ class CorpusAdvice:
 
 def _weight(one: dict[str, Any]) -> tuple[bool, int, str, str]:
     """Return the key by which things are listed: most tokens first; those that a cut output hid were not spent."""
-    return one["kind"] == "clip", -one["tokens"], one["kind"], one["subject"]
+    return one["kind"] == "clip", -_spent(one), one["kind"], one["subject"]
+
+
+def _spent(one: dict[str, Any]) -> int:
+    """Return the tokens of a thing: of a compaction, those that reading again took."""
+    tokens: int = one["count"] if one["kind"] == "compaction" else one["tokens"]
+    return tokens
 
 
 def _rows(analysis: Analysis, table: str, names: tuple[str, ...]) -> Iterator[dict[str, Any]]:
@@ -149,7 +161,7 @@ def _rows(analysis: Analysis, table: str, names: tuple[str, ...]) -> Iterator[di
 
 
 def _largest(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return nlargest(MOST_OF_A_KIND, found, key=lambda one: (one["tokens"], one["run_id"], -one["turn"]))
+    return nlargest(MOST_OF_A_KIND, found, key=lambda one: (_spent(one), one["tokens"], one["run_id"], -one["turn"]))
 
 
 @dataclass(slots=True)
@@ -239,11 +251,11 @@ class AnalysisSummary:
 
     def _add_breaks(self, analysis: Analysis) -> None:
         table = analysis.tables.get("breaks", {})
-        names = ("kind", "cut", *_BREAK_SUMS, "measured", "compactions", "clears")
+        names = ("kind", "trigger", "cut", *_BREAK_SUMS, "measured", *_BREAK_COUNTS)
         columns: list[Sequence[Any]] = [table.get(name, ()) for name in names]
         for values in zip(*columns, strict=True):
             row = dict(zip(names, values, strict=True))
-            sums = {name: row[name] for name in ("compactions", "clears", *_BREAK_SUMS)}
+            sums = {name: row[name] for name in (*_BREAK_COUNTS, *_BREAK_SUMS)}
             unmeasured = 0 if row["measured"] else row["compactions"] + row["clears"]
             self._breaks.update({"unmeasured": unmeasured, **sums})
             listed = [*self._costliest, {"run_id": analysis.run.run_id, **row}]
@@ -288,7 +300,7 @@ class AnalysisSummary:
             "dead_read_covered_tokens": self._measured["dead"],
             "dead_read_share": _share(self._measured["dead"], self._measured["read"]),  # of covered runs
             "repeat_share": _share(self._sums["repeat_tokens"], self._sums["read_tokens"]),
-            "breaks": {name: self._breaks[name] for name in ("compactions", "clears", *_BREAK_SUMS, "unmeasured")},
+            "breaks": {name: self._breaks[name] for name in (*_BREAK_COUNTS, *_BREAK_SUMS, "unmeasured")},
             "later_used": {unit: _quantiles(peaks) for unit, peaks in sorted(self._later.items())},
             "mean_peak_context_share": _share(sum(self._shares), len(self._shares)),
             "costliest_breaks": self._costliest,

@@ -97,6 +97,7 @@ NAMING: dict[str, tuple[bytes | str, ...]] = {
 # The formats whose runs consist of several files: what the name of one of these files contains.
 FILES_BESIDE: dict[str, tuple[str, ...]] = {
     "atif": (".cont-1.json",),
+    "claude-code": (".meta.json",),
     "cline": (".messages.json", "api_conversation_history.json"),
     "goose": ("-wal", "-shm"),
     "harbor": ("result.json",),

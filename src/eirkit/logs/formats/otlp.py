@@ -121,10 +121,12 @@ def _take(builder: RunBuilder, group: _Group) -> None:
 
 
 def _break_off(builder: RunBuilder, facts: Mapping[str, Any]) -> None:
-    earlier = facts.get("earlier_breaks")
-    for told in (*(earlier if isinstance(earlier, list) else ()), facts.get("broken")):
-        for kind in (one for one in _BREAKS if one == told):
-            builder.break_off(kind)
+    earlier, triggers = facts.get("earlier_breaks"), facts.get("triggers")
+    told = [*(earlier if isinstance(earlier, list) else ()), facts.get("broken")]
+    known = triggers if isinstance(triggers, list) and len(triggers) == len(told) else [None] * len(told)
+    for name, trigger in zip(told, known, strict=True):
+        for kind in (one for one in _BREAKS if one == name):
+            builder.break_off(kind, trigger)
     builder.carry(string_of(facts.get("carried")))
 
 

@@ -15,8 +15,9 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.sources.members import Folder, MemberPath
-from eirkit.logs.trajectory import Break, Call, KeptContext, LoggedUsage, RecordedTurn, Recording
+from eirkit.logs.trajectory import Break, Call, KeptContext, LoggedUsage, RecordedTurn, Recording, Trigger
 
+_TRIGGERS: tuple[Trigger, ...] = ("manual", "auto")
 _INFO_FIRST = re.compile(rb'\s*\{\s*"info"\s*:')
 
 
@@ -41,7 +42,12 @@ class _OpenTurn:
     __slots__ = ("asked", "at", "breaks", "calls", "carried", "kept", "rejected", "texts", "usage")
 
     def __init__(
-        self, asked: str, breaks: Sequence[Break], carried: str, kept: KeptContext | None, at: float | None
+        self,
+        asked: str,
+        breaks: Sequence[tuple[Break, Trigger]],
+        carried: str,
+        kept: KeptContext | None,
+        at: float | None,
     ) -> None:
         self.asked, self.breaks, self.carried, self.kept, self.at = asked, breaks, carried, kept, at
         self.calls: list[_OpenCall] = []
@@ -54,14 +60,19 @@ class _OpenTurn:
             calls=tuple(call.close() for call in self.calls),
             text="\n".join(filter(None, self.texts)),
             usage=self.usage,
-            broken=self.breaks[-1] if self.breaks else None,
+            broken=self.breaks[-1][0] if self.breaks else None,
             carried=self.carried,
             kept=self.kept,
             rejected=self.rejected,
             asked=self.asked,
             at=self.at,
-            earlier_breaks=tuple(self.breaks[:-1]),
+            earlier_breaks=tuple(kind for kind, _ in self.breaks[:-1]),
+            triggers=self._triggers(),
         )
+
+    def _triggers(self) -> tuple[Trigger, ...]:
+        found = tuple(trigger for _, trigger in self.breaks)
+        return found if any(trigger != "unknown" for trigger in found) else ()
 
 
 class RunBuilder:
@@ -71,7 +82,7 @@ class RunBuilder:
         self._turns: list[_OpenTurn] = []
         self._calls: dict[str, _OpenCall] = {}
         self._prompt: list[str] = []
-        self._breaks: list[Break] = []  # since the last turn
+        self._breaks: list[tuple[Break, Trigger]] = []  # since the last turn
         self._carried: list[str] = []
         self._asked: list[str] = []
         self._kept: KeptContext | None = None
@@ -117,9 +128,13 @@ class RunBuilder:
             self.hear(text)
         self._asked.append(text)
 
-    def break_off(self, kind: Break) -> None:
-        """Record that the context is compacted or cleared before the next turn; the last one says what stayed."""
-        self._breaks.append(kind)
+    def break_off(self, kind: Break, trigger: object = None) -> None:
+        """Record that the context is compacted or cleared before the next turn; the last one says what stayed.
+
+        Args:
+            trigger: who started it as the log has it, `manual` or `auto`; anything else is unknown.
+        """
+        self._breaks.append((kind, next((known for known in _TRIGGERS if known == trigger), "unknown")))
         self._carried, self._kept = [], None
 
     def carry(self, text: str) -> None:
@@ -173,12 +188,15 @@ class RunBuilder:
         """Record that the scaffold rejected this reply."""
         self._turns[-1].rejected = True
 
-    def ask(self, id: str, tool: str, arguments: Mapping[str, Any], folder: str | None = None) -> None:
-        """Add a call to this turn, once per id; an empty id identifies no call."""
-        if id and id in self._calls:
+    def ask(
+        self, id: str, tool: str, arguments: Mapping[str, Any], folder: str | None = None, turn: int | None = None
+    ) -> None:
+        """Add a call to this turn, or to that of a number, once per id; an empty id identifies no call."""
+        place = len(self._turns) if turn is None else turn
+        if (id and id in self._calls) or place > len(self._turns):  # a turn that was rolled back
             return
         call = _OpenCall(tool, arguments, folder)
-        self._turns[-1].calls.append(call)
+        self._turns[place - 1].calls.append(call)
         if id:
             self._calls[id] = call
 

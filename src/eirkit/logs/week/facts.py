@@ -22,8 +22,6 @@ from eirkit.logs.tokens import exact_counter
 from eirkit.logs.trajectory import Recording
 from eirkit.logs.week.responses import METERS, MeteredDocument, Response, UnknownResponse, take_messages
 
-_CHARACTERS = 4  # of a token, by a rule of thumb
-
 
 @fact
 class FileReading:
@@ -59,6 +57,9 @@ class ContextLoss:
     measured: bool  # whether the run used a file later, so that the above is known
     compactions: int  # just before the turn
     clears: int
+    trigger: str  # who started it: manual, auto or unknown
+    manual_compactions: int
+    automatic_compactions: int
 
 
 @fact
@@ -76,19 +77,6 @@ class InstructionLoss:
     broken_by: str
 
 
-@fact
-class HiddenText:
-    """A view of files that was cut short and never repeated."""
-
-    at: float
-    run_id: str
-    turn: int
-    project: str
-    model: str
-    paths: str
-    tokens: int  # that were hidden, estimated
-
-
 @dataclass(frozen=True, slots=True)
 class LogFacts:
     """One log."""
@@ -98,7 +86,6 @@ class LogFacts:
     readings: tuple[FileReading, ...] = ()
     losses: tuple[ContextLoss, ...] = ()
     instructions: tuple[InstructionLoss, ...] = ()
-    hidden: tuple[HiddenText, ...] = ()
     windows: Mapping[str, int] = field(default_factory=dict)  # context windows in tokens by model
     skipped: tuple[Skipped, ...] = ()
     unknown: tuple[UnknownResponse, ...] = ()
@@ -148,7 +135,6 @@ def _read(document: StoredDocument, place: LogPlace) -> LogFacts:
         tuple(one for part in parts for one in part.readings()),
         tuple(one for part in parts for one in part.losses()),
         tuple(one for part in parts for one in part.instructions()),
-        tuple(one for part in parts for one in part.hidden()),
         {a.run.model: a.run.window_tokens for _, a in reversed(runs) if a.run.window_tokens},
         tuple(skipped),
         meter.unknown_responses(document.source),
@@ -187,6 +173,7 @@ class _RunFacts:
     def losses(self) -> Iterator[ContextLoss]:
         tokens = ("live", "dropped", "reread", "overwritten", "unknown", "shrunk", "reread_dropped")
         names = ("cut", "kind", *(f"{name}_tokens" for name in tokens), "measured", "compactions", "clears")
+        names += ("trigger", "manual_compactions", "automatic_compactions")
         for turn, *counts in self._rows("breaks", names):
             if about := self._about(turn):
                 yield ContextLoss(*about, *counts)
@@ -196,12 +183,6 @@ class _RunFacts:
         for turn, survival, kind, *said in self._rows("instructions", names):
             if survival == "gone" and kind != "todo" and (about := self._about(turn)):
                 yield InstructionLoss(*about, kind, *said)
-
-    def hidden(self) -> Iterator[HiddenText]:
-        names = ("turn", "paths", "later_viewed", "hidden_characters")
-        for turn, paths, later, characters in self._rows("clips", names):
-            if paths and not later and characters and (about := self._about(turn)):
-                yield HiddenText(*about, ", ".join(paths), characters // _CHARACTERS)
 
     def _about(self, turn: int) -> tuple[float, str, int, str, str] | None:
         at = self.times[turn - 1] if 0 < turn <= len(self.times) else None

@@ -26,7 +26,6 @@ from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument
 from eirkit.logs.week.facts import (
     ContextLoss,
     FileReading,
-    HiddenText,
     InstructionLoss,
     LogFacts,
     LogPlace,
@@ -34,7 +33,7 @@ from eirkit.logs.week.facts import (
 )
 from eirkit.logs.week.responses import METERS, Response, UnknownResponse
 
-LAYOUT = 5  # of the stored facts; another number makes all of them obsolete
+LAYOUT = 8  # of the stored facts; another number makes all of them obsolete
 PARALLEL_BYTES = 16 << 20  # of new logs, from which starting workers saves more than it costs
 _FAST = 1  # the level of compression
 _ROWS: dict[str, type] = {
@@ -42,7 +41,6 @@ _ROWS: dict[str, type] = {
     "readings": FileReading,
     "losses": ContextLoss,
     "instructions": InstructionLoss,
-    "hidden": HiddenText,
     "skipped": Skipped,
     "unknown": UnknownResponse,
 }

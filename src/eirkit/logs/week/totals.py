@@ -15,12 +15,13 @@ from typing import Any
 
 from eirkit.logs.audits.occupancy import ContextWindows, window_of
 from eirkit.logs.corpus.summary import LEAST_REPEATS, LEAST_TOKENS
-from eirkit.logs.week.facts import ContextLoss, FileReading, HiddenText, InstructionLoss, LogFacts
+from eirkit.logs.week.facts import ContextLoss, FileReading, InstructionLoss, LogFacts
 from eirkit.logs.week.responses import Response, UnknownResponse, unique
 
 LISTED = 10  # files, losses and instructions of each list
 ADVICE = 5
-EACH = 2  # things of a kind that come first
+LEAST_USD = Decimal(1)  # less is not worth acting on
+LEAST_SHARE = Decimal("0.01")  # of the whole bill, likewise
 DIMENSIONS = ("day", "project", "model", "agent")
 
 
@@ -94,6 +95,8 @@ class WeekTotals:
     read_tokens: int = 0
     repeat_tokens: int = 0
     compactions: int = 0
+    manual_compactions: int = 0  # that the user started
+    automatic_compactions: int = 0  # that the agent started; of the others the logs do not say
     clears: int = 0
     unmeasured: int = 0  # of compactions and clears: no file was used later, so that what they dropped is not known
     dropped_tokens: int = 0
@@ -122,6 +125,8 @@ class WeekTotals:
             self.repeat_tokens += one.repeat_tokens
         elif isinstance(one, ContextLoss):
             self.compactions += one.compactions
+            self.manual_compactions += one.manual_compactions
+            self.automatic_compactions += one.automatic_compactions
             self.clears += one.clears
             self.unmeasured += 0 if one.measured else one.compactions + one.clears
             self.dropped_tokens += one.dropped_tokens
@@ -202,10 +207,10 @@ def sum_up(logs: Sequence[LogFacts], asked: WeekQuestion) -> dict[str, Any]:
         **{f"{name}s": _rows(name, groups.by[name], earlier.by[name]) for name in DIMENSIONS[1:]},
         "fullest": _fullest(chosen, logs, asked.windows),
         "losses": [_named(one) for one in _largest(chosen, ContextLoss, lambda one: one.dropped_tokens)],
-        "files": repeated_files(one for one in chosen if isinstance(one, FileReading))[:LISTED],
+        "files": repeated_files((one for one in chosen if isinstance(one, FileReading)), asked.pricing)[:LISTED],
         "instructions": [_named(one) for one in chosen if isinstance(one, InstructionLoss)][:LISTED],
         "unpriced": _unpriced(groups.by["model"]),
-        "advice": advice(chosen)[:ADVICE],
+        "advice": advice(chosen, asked.pricing, groups.total.usd)[:ADVICE],
         "other_projects": [] if groups.total.responses else _others(logs, asked),
         "unknown": dict(Tally(one.source for one in unknown if now.has(one.at))),
     }
@@ -230,11 +235,18 @@ def _unknown(logs: Sequence[LogFacts], project: str) -> Iterator[UnknownResponse
         seen.add(one.key)
 
 
-def _paid(one: Response | ContextLoss) -> Response:
-    """Return a response as it is; of a loss, what was read again because of it, as input of its model."""
+def _paid(one: Response | ContextLoss | FileReading) -> Response:
+    """Return a response as it is; of a loss or a read, what was read again because of it, as input of its model."""
     if isinstance(one, Response):
         return one
-    return Response("", one.at, one.project, one.model, one.reread_tokens, 0, 0, 0, 0)
+    again = one.repeat_tokens if isinstance(one, FileReading) else one.reread_tokens
+    return Response("", one.at, one.project, one.model, again, 0, 0, 0, 0)
+
+
+def _input_usd(again: Iterable[ContextLoss | FileReading], pricing: Pricing) -> Decimal | None:
+    """Return what reading again cost at least, in models with a price; None if none has one."""
+    found = [money.fresh for one in again if (money := pricing(_paid(one))) is not None]
+    return sum(found, Decimal(0)) if found else None
 
 
 def _events(logs: Sequence[LogFacts], project: str) -> Iterator[tuple[Any, str]]:
@@ -245,7 +257,7 @@ def _events(logs: Sequence[LogFacts], project: str) -> Iterator[tuple[Any, str]]
             yield one, agent_of[one.key]
     seen: set[tuple[Any, ...]] = set()
     for log in logs:
-        events: list[Any] = [*log.readings, *log.losses, *log.instructions, *log.hidden]
+        events: list[Any] = [*log.readings, *log.losses, *log.instructions]
         own = [(one, _told(one)) for one in events]
         # A session that was resumed in another file begins there with a copy, whose times are those of the original.
         yield from ((one, log.agent) for one, told in own if told not in seen and is_within(one.project, project))
@@ -299,7 +311,7 @@ def _named(one: Any) -> dict[str, Any]:
     return {name: getattr(one, name) for name in type(one).__annotations__}
 
 
-def repeated_files(readings: Iterable[FileReading]) -> list[dict[str, Any]]:
+def repeated_files(readings: Iterable[FileReading], pricing: Pricing) -> list[dict[str, Any]]:
     """Return the files that were shown again though unchanged, the most tokens first."""
     groups: dict[tuple[str, str], list[FileReading]] = {}
     for one in readings:
@@ -310,7 +322,9 @@ def repeated_files(readings: Iterable[FileReading]) -> list[dict[str, Any]]:
         most = max(again, key=lambda one: (one.repeat_tokens, -one.at))
         tokens, runs = sum(one.repeat_tokens for one in again), len({one.run_id for one in again})
         found = {"project": project, "path": path, "repeat_tokens": tokens, "repeat_reads": len(again), "runs": runs}
-        rows.append({**found, "run_id": most.run_id, "turn": most.turn, "model": most.model})
+        usd = _input_usd(again, pricing)
+        where = {"run_id": most.run_id, "turn": most.turn, "model": most.model}
+        rows.append({**found, **where, "usd": None if usd is None else float(usd)})
     return sorted(rows, key=lambda row: (-row["repeat_tokens"], row["project"], row["path"]))
 
 
@@ -319,43 +333,34 @@ def _unpriced(models: Mapping[str, WeekTotals]) -> list[dict[str, Any]]:
     return [{"model": model, "tokens": tokens} for model, tokens in found.most_common()]
 
 
-def advice(chosen: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return what is worth acting on, in the form that `show` puts into words: broken rules first, then by tokens."""
-    broken = [one for one in chosen if isinstance(one, InstructionLoss) and one.broken_turn is not None]
-    told = [
-        {**_where(one), "kind": "instruction", "turn": one.broken_turn, "subject": one.text, "tokens": None}
-        | {"cut": one.turn, "by": one.broken_by}
-        for one in broken
-    ]
+def advice(chosen: Sequence[Any], pricing: Pricing, bill: Decimal | None) -> list[dict[str, Any]]:
+    """Return what is worth acting on, in the form that `show` puts into words: the dearest first, broken rules last.
+
+    What cost less than a dollar, or than a hundredth of the bill, is left out; a broken rule has no price. So is what
+    the user compacted or cleared by hand: when to do it, and what came next, was decided.
+    """
     files = [
         {"kind": "file", "subject": _full_name(row), "tokens": row["repeat_tokens"], "count": row["repeat_reads"]}
-        | {name: row[name] for name in ("run_id", "turn", "model", "runs", "project")}
-        for row in repeated_files(one for one in chosen if isinstance(one, FileReading))
+        | {name: row[name] for name in ("run_id", "turn", "model", "runs", "project", "usd")}
+        for row in repeated_files((one for one in chosen if isinstance(one, FileReading)), pricing)
         if row["repeat_tokens"] >= LEAST_TOKENS and row["repeat_reads"] >= LEAST_REPEATS
     ]
     losses = [
         {**_where(one), "kind": "compaction", "turn": one.turn, "subject": one.kind, "tokens": one.dropped_tokens}
-        | {"count": one.reread_tokens}
-        for one in _largest(chosen, ContextLoss, lambda one: one.dropped_tokens)
-        if min(one.dropped_tokens, one.reread_tokens + one.overwritten_tokens) >= LEAST_TOKENS
+        | {"count": one.reread_tokens, "trigger": one.trigger, "usd": None if usd is None else float(usd)}
+        for one in chosen
+        if isinstance(one, ContextLoss) and one.trigger != "manual" and one.dropped_tokens >= LEAST_TOKENS
+        for usd in [_input_usd([one], pricing)]
     ]
-    hidden = [
-        {**_where(one), "kind": "clip", "turn": one.turn, "subject": one.paths, "tokens": one.tokens}
-        for one in _largest(chosen, HiddenText, lambda one: one.tokens)
-        if one.tokens >= LEAST_TOKENS
+    least = float(max(LEAST_USD, LEAST_SHARE * (bill or 0)))
+    dear = [one for one in (*files, *losses) if one["usd"] is not None and one["usd"] >= least]
+    broken = [
+        {**_where(one), "kind": "instruction", "turn": one.broken_turn, "subject": one.text, "tokens": None}
+        | {"cut": one.turn, "by": one.broken_by, "usd": None}
+        for one in chosen
+        if isinstance(one, InstructionLoss) and one.broken_turn is not None
     ]
-    rest = sorted([*files, *losses, *hidden], key=lambda one: (-one["tokens"], one["kind"], one["subject"]))
-    return _varied([*told, *rest])
-
-
-def _varied(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the same in an order in which a kind of thing comes a third time only after the other kinds."""
-    places: Tally[str] = Tally()
-    order = []
-    for place, one in enumerate(found):
-        places[one["kind"]] += 1
-        order.append((places[one["kind"]] > EACH, place))
-    return [found[place] for _, place in sorted(order)]
+    return [*sorted(dear, key=lambda one: (-one["usd"], one["kind"], one["subject"])), *broken]
 
 
 def _full_name(row: Mapping[str, Any]) -> str:

@@ -85,9 +85,12 @@ def break_facts(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
 
 
 def break_columns(rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
-    """Return the columns of a table of breaks; what is unknown has one only if there is any."""
-    has_unknown = any(row["unknown_tokens"] for row in rows)
-    return tuple(Column.of(one) for one in BREAK_MEASURES if one.id != "unknown_tokens" or has_unknown)
+    """Return the columns of a table of breaks: who started them where that is known, and what became of the files."""
+    listed = list(rows)
+    has_unknown = any(row["unknown_tokens"] for row in listed)
+    is_told = any(row["trigger"] != "unknown" for row in listed)
+    measures = (Column.of(one) for one in BREAK_MEASURES if one.id != "unknown_tokens" or has_unknown)
+    return (*((Column("trigger", "started"),) if is_told else ()), *measures)
 
 
 def instruction_words(fates: Mapping[str, int]) -> str:
@@ -104,6 +107,26 @@ def instruction_words(fates: Mapping[str, int]) -> str:
 
 
 def break_counts(breaks: Mapping[str, Any]) -> str:
-    """Return `1 compaction and 4 clears`."""
-    counts = (("compaction", breaks["compactions"]), ("clear", breaks["clears"]))
-    return " and ".join(counted(count, noun) for noun, count in counts if count)
+    """Return `2 compactions (1 automatic, 1 by hand) and 4 clears`."""
+    compactions = f"{counted(breaks['compactions'], 'compaction')}{started_by(breaks)}"
+    counts = ((compactions, breaks["compactions"]), (counted(breaks["clears"], "clear"), breaks["clears"]))
+    return " and ".join(words for words, count in counts if count)
+
+
+def started_by(breaks: Mapping[str, Any]) -> str:
+    """Return ` (1 automatic, 1 by hand, 1 unknown)` of compactions; nothing where no log says who started them."""
+    automatic, manual = breaks.get("automatic_compactions", 0), breaks.get("manual_compactions", 0)
+    if not automatic + manual:
+        return ""
+    parts = (
+        (automatic, "automatic"),
+        (manual, "by hand"),
+        (breaks["compactions"] - automatic - manual, "unknown"),
+    )
+    return f" ({', '.join(f'{count:,} {words}' for count, words in parts if count)})"
+
+
+def break_name(row: Mapping[str, Any]) -> str:
+    """Return `manual compaction`, or the kind of a break alone where the log does not say who started it."""
+    who = {"auto": "automatic ", "manual": "manual "}.get(row.get("trigger", ""), "")
+    return f"{who if row['kind'] == 'compaction' else ''}{row['kind']}"

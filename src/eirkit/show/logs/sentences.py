@@ -114,9 +114,8 @@ def is_reached(run: Mapping[str, Any]) -> bool:
 
 def advice_rows(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     """Return what to do, one row for each thing."""
-    return tuple(
-        {**one, "words": _words(one), "tokens": _spent(one), "usd": input_cost(one)} for one in document["advice"]
-    )
+    rows = document["advice"]
+    return tuple({"usd": input_cost(one), **one, "words": _words(one), "tokens": _spent(one)} for one in rows)
 
 
 def advice_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -169,7 +168,9 @@ def _words(thing: Mapping[str, Any]) -> str:
     if thing["kind"] == "compaction":
         again = f"reading them again took {counted(thing['count'], 'token')}"
         told = again if thing["count"] else "they were edited without reading them again"
-        return f"A {subject} dropped files that later work used; {told}: compact between tasks, or name what to keep."
+        doubt = "" if thing.get("trigger") == "auto" else "unless you started it yourself, "
+        then = f"{doubt}compact between tasks, or name what to keep"
+        return f"A {subject} dropped files that later work used; {told}: {then}."
     if thing["kind"] == "instruction":
         lost = f"{_quoted(subject)} is not in what the compaction before turn {thing['cut']} left"
         return f"{lost}, and was then broken ({thing['by'][:60]}): put it into the agent's instruction file."

@@ -15,6 +15,7 @@ from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES,
 from eirkit.logs.week.responses import Response
 from eirkit.logs.week.totals import Money, Pricing
 from eirkit.show.document import Axis, Chart, Document, Section, Series
+from eirkit.show.logs.break_sentences import break_counts, started_by
 from eirkit.show.logs.sentences import CENT, advice_lines, advice_rows
 from eirkit.show.table import Cell, Column, Table, counted, listed, share
 
@@ -103,13 +104,26 @@ def _answer(data: Mapping[str, Any], span: str) -> Iterator[str]:
     total, before = data["total"], data["before"]
     cost = "" if total["usd"] is None else f", ${total['usd']:,.2f}{_partly(total)}"
     least = "At least " if total["unknown_responses"] else ""
-    yield f"{least}{total['tokens']:,} tokens in {counted(total['responses'], 'response')}{cost}, {span}."
+    used = f"{least}{total['tokens']:,} tokens in {counted(total['responses'], 'response')}{cost}, {span}"
+    yield f"{used}{_compaction_words(total)}."
     days = counted(len(data["days"]), "day")
     if before["responses"]:
         least = "at least " if before["unknown_responses"] else ""
         yield f"The {days} before had {least}{before['tokens']:,} tokens{_money_words(before)}{_change(data)}."
     else:
         yield f"Nothing is logged of the {days} before."
+
+
+def _compaction_words(total: Mapping[str, Any]) -> str:
+    """Return what compactions cost, as the end of a sentence on what everything did."""
+    if not total["compactions"]:
+        return ", without a compaction"
+    lost = break_counts(total)
+    if not total["reread_tokens"]:
+        return f"; what {lost} cost is unknown: nothing that they dropped is known to have been read again"
+    has_price = (total["reread_usd"] or 0) >= CENT
+    cost = f"${total['reread_usd']:,.2f}" if has_price else counted(total["reread_tokens"], "token")
+    return f"; {lost} cost at least {cost} of it, for reading again what they dropped"
 
 
 def _partly(total: Mapping[str, Any]) -> str:
@@ -201,6 +215,8 @@ def _figure(total: Mapping[str, Any], key: str) -> str:
         is_part = 0 < total["unmeasured"] < lost
         part = f", not measured for {total['unmeasured']:,} of {lost:,}" if is_part else ""
         return f"{f'at least {total[key]:,}' if total[key] else 'unknown'}{part}"
+    if key == "compactions" and total[key]:
+        return f"{total[key]:,}{started_by(total)}"
     if key == "repeat_tokens" and total["read_tokens"]:
         return f"{total[key]:,} ({share(total[key] / total['read_tokens'])})"
     if key == "reread_dropped_tokens" and (total["reread_usd"] or 0) >= CENT:
@@ -326,6 +342,7 @@ def _lists(data: Mapping[str, Any]) -> Iterator[Table]:
     losses = (
         *where,
         Column("kind", "kind"),
+        Column("trigger", "started"),
         Column.of(BREAK_MEASURES["live_tokens"]),
         Column.of(BREAK_MEASURES["dropped_tokens"]),
         *((Column.of(BREAK_MEASURES["unknown_tokens"]),) if data["total"]["unknown_tokens"] else ()),

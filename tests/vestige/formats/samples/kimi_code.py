@@ -48,6 +48,7 @@ LINES = [
     REQUEST,
     *called("c1", "Read", "2\tx = 1\n3\ty = 2", path="/repo/a.py", line_offset=2, n_lines=2),
     *called("c2", "Edit", "Replaced 1 occurrence", path="/repo/a.py", old_string="x = 1", new_string="x = 2"),
+    {"type": "full_compaction.begin", "source": "manual", "time": 1},
     COMPACTED,
     said("<system-reminder>Go on.</system-reminder>", "injection"),
     *called("c3", "Bash", "AssertionError\nCommand failed with exit code: 1.", True, command="python3 t.py"),

@@ -2,18 +2,20 @@
 
 The chain that ends in the session's last line is the run; abandoned branches are left out. A reply is spread over lines
 that share `message.id`. Every sub-agent is a run of its own, named `<session>/<agent>`, because it has its own context
-and its caller sees only the final answer. Compaction and `/clear` are breaks inside a run; a session continued in
-another file under the same slug is another run with that slug in its details.
+and its caller sees only the final answer. It has a file or lines of its own, or stands in the `progress` lines of its
+caller, which are left out where there is a file. Compaction and `/clear` are breaks inside a run; a session continued
+in another file under the same slug is another run with that slug in its details.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from eirkit.logs.formats.messages import take_reply, take_results, text_of, usage_of
 from eirkit.logs.formats.run_builder import (
     RunBuilder,
+    is_own_file,
     items_of,
     mapping_of,
     seconds_of,
@@ -22,6 +24,7 @@ from eirkit.logs.formats.run_builder import (
 )
 from eirkit.logs.formats.sessions.claude_prompts import ClaudePrompts, attached_file
 from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.sources.members import Folder
 from eirkit.logs.trajectory import MARKED, KeptContext, Recording, formats
 
 Entry = Mapping[str, Any]
@@ -33,6 +36,7 @@ _NOT_PROMPTS = (
     *("<command-name>", "<local-command-", "<bash-", "<system-reminder>", "<task-notification>", "<user-prompt-submit"),
     *("[Request interrupted", "Caveat: "),
 )
+_META = ".meta.json"  # how the name of a sub-agent's description ends
 _MAIN = ""  # key of the session's own chain, as opposed to those of sub-agents
 
 
@@ -46,14 +50,21 @@ class ClaudeCode:
         first = next(own, None)
         return 0 if first is None else MARKED
 
+    def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
+        """Return the files that describe sub-agents beside their lines."""
+        return [name for name in names if name.endswith(_META) and f"{name.removesuffix(_META)}.jsonl" in names]
+
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session, then its sub-agents; of sessions that were appended to one file, each in turn."""
         entries: list[Entry] = []
         prompts = ClaudePrompts()
+        reported = _Reported(document)
 
         def take(entry: Entry) -> None:
             entries.append(entry)
             prompts.take(entry)
+            if entry.get("type") == "progress" and (line := reported.line(entry)) is not None:
+                entries.append(line)
 
         yield from take_lines(document, take)
         sessions = _by_session(_without_repeats(entries))
@@ -64,6 +75,35 @@ class ClaudeCode:
             for agent, own in _by_agent(session, _agent_of_file(document)).items()
         ]
         yield from [item for item in found if isinstance(item, Recording)] or found[:1]
+
+
+class _Reported:
+    """The lines of sub-agents that stand inside those of their caller."""
+
+    def __init__(self, document: LogDocument) -> None:
+        self._folder = document.parent
+        self._last: dict[str, str] = {}  # by sub-agent: the line before
+        self._elsewhere: dict[str, bool] = {}
+
+    def line(self, entry: Entry) -> Entry | None:
+        """Return the line of a sub-agent, as its own file would have it; None if there is none, or such a file."""
+        data = mapping_of(entry.get("data"))
+        message = mapping_of(data.get("message"))
+        agent = string_of(data.get("agentId")) or string_of(entry.get("parentToolUseID"))
+        uuid, session = string_of(message.get("uuid")), string_of(entry.get("sessionId"))
+        if data.get("type") != "agent_progress" or not (agent and uuid) or self._has_file(session, agent):
+            return None
+        place = f"{session}/{agent}"
+        before, self._last[place] = self._last.get(place), uuid
+        shared = {name: entry[name] for name in ("sessionId", "cwd", "version", "slug") if name in entry}
+        return {**shared, **message, "isSidechain": True, "agentId": agent, "parentUuid": before}
+
+    def _has_file(self, session: str, agent: str) -> bool:
+        name = f"agent-{agent}.jsonl"
+        if name not in self._elsewhere:
+            places = () if self._folder is None else (self._folder, self._folder / session / "subagents")
+            self._elsewhere[name] = any(is_own_file(folder / name, folder) for folder in places)
+        return self._elsewhere[name]
 
 
 def _is_entry(entry: Entry) -> bool:
@@ -269,7 +309,7 @@ def _take_all(builder: RunBuilder, entries: Sequence[Entry], models: list[str], 
         elif entry.get("type") == "user":
             _take_user(builder, entry)
         elif _is_boundary(entry):
-            builder.break_off("compaction")
+            builder.break_off("compaction", mapping_of(entry.get("compactMetadata")).get("trigger"))
             builder.keep(prompts.kept(entry, by_uuid))
         elif entry.get("type") == "attachment" and (file := attached_file(entry)) is not None:
             if builder.is_broken:

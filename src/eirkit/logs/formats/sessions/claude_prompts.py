@@ -95,7 +95,9 @@ def attached_file(entry: Entry) -> FileRead | None:
     content = file.get("content")
     if attachment.get("type") != "file" or not path or not isinstance(content, str):
         return None
-    return FileRead(path, content=content)
+    stated, whole = (file.get(name) for name in ("numLines", "totalLines"))
+    is_part = attachment.get("truncated") is True or (type(stated) is int and type(whole) is int and stated < whole)
+    return FileRead(path, content=content, clipped=is_part)
 
 
 def message_text(message: Entry) -> str:

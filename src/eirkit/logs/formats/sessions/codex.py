@@ -162,7 +162,8 @@ class _Rollout:
         self.model = ""
         self.folder: str | None = None
         self.window: int | None = None
-        self.script: CodexScript | None = None  # that runs, in code mode
+        self.scripts: dict[str, CodexScript] = {}  # that run, in code mode, by call; one reply may start several
+        self.loose: list[Item] = []  # events of which it is not clear which script they belong to
         self.running: dict[str, str] = {}  # by session: the call whose command still runs
         self.fed: dict[str, str] = {}  # by call of `write_stdin`: the call whose command gets the input
         self.is_open = False  # whether the last turn may get more of the same response
@@ -208,9 +209,9 @@ class _Rollout:
 
     def _take_item(self, item: Item) -> None:
         kind = string_of(item.get("type", "message"))
-        if kind in _OUTPUTS and self.script is not None and self.script.call_id == _call_id(item):
+        if kind in _OUTPUTS and _call_id(item) in self.scripts:
             self.is_open = False
-            self._end_script(item.get("output"))
+            self._end_script(_call_id(item), item.get("output"))
         elif kind in _OUTPUTS:
             self.is_open = False
             self._take_output(_call_id(item), as_output(item.get("output")))
@@ -224,8 +225,8 @@ class _Rollout:
     def _take_call(self, item: Item) -> None:
         self._begin_if_closed()
         if item.get("type") == "custom_tool_call" and item.get("name") == _SCRIPTS:
-            self._end_script("")  # one that the log does not answer
-            self.script = CodexScript(_call_id(item), string_of(item.get("input")), [])
+            id = _call_id(item)
+            self.scripts.setdefault(id, CodexScript(id, string_of(item.get("input")), [], self.builder.turn_count))
             return
         call = as_call(item)
         session = string_of(call.arguments.get("session_id"))
@@ -244,20 +245,34 @@ class _Rollout:
             self.builder.answer(id, "")
             self.builder.extend(command, output.text, output.exit_code)
 
-    def _end_script(self, output: object) -> None:
-        """Add the calls of the script that ran, or the script itself if none was found in it."""
-        script, self.script = self.script, None
-        if script is None:
-            return
+    def _take_ran(self, item: Item) -> None:
+        """Take the event of a command or patch that a script ran; it does not name the script."""
+        last = max((script.turn for script in self.scripts.values()), default=0)
+        running = [script for script in self.scripts.values() if script.turn == last]
+        if len(running) > 1:
+            running = [script for script in running if script.awaits(item)][:1]
+        if running:
+            running[0].take(item)
+        elif self.scripts:
+            self.loose.append(item)
+
+    def _end_script(self, id: str, output: object) -> None:
+        """Add the calls of a script that ran, or the script itself if none was found in it."""
+        script = self.scripts.pop(id)
+        for item in self.loose[:]:
+            if not self.scripts or script.shows(item, output):
+                script.take(item)
+                self.loose.remove(item)
         made = script.end(output)
         for number, call in enumerate(made):
             id = f"{script.call_id}/{number}"
             known = as_call({"name": call.tool, "arguments": call.arguments})
-            self.builder.ask(id, known.tool, known.arguments, known.folder or call.folder or self.folder)
+            folder = known.folder or call.folder or self.folder
+            self.builder.ask(id, known.tool, known.arguments, folder, script.turn)
             full = call.full_output if len(call.full_output) > len(call.output) + 1 else None
             self.builder.answer(id, call.output, failed=call.failed, exit_code=call.exit_code, full_output=full)
         if not made:
-            self.builder.ask(script.call_id, _SCRIPTS, {"input": script.source}, self.folder)
+            self.builder.ask(script.call_id, _SCRIPTS, {"input": script.source}, self.folder, script.turn)
             self.builder.answer(script.call_id, as_output(output).text)
 
     def _take_message(self, item: Item) -> None:
@@ -290,8 +305,8 @@ class _Rollout:
             item = mapping_of(event.get("item"))
             if item.get("type") == "UserMessage":
                 self._take_request(text_of(item.get("content")))
-            elif self.script is not None:
-                self.script.take(item)
+            else:
+                self._take_ran(item)
         elif kind == "thread_rolled_back":
             self._roll_back(count_of(event.get("num_turns")))
 
@@ -314,6 +329,7 @@ class _Rollout:
     def _roll_back(self, count: int) -> None:
         if 0 < count <= len(self.users_words):
             self.builder.drop_from(self.users_words[-count])
+            self.scripts = {id: one for id, one in self.scripts.items() if one.turn <= self.builder.turn_count}
             del self.users_words[-count:]
             self.is_open = False
 
@@ -338,7 +354,8 @@ class _Rollout:
 
     def recording(self, document: LogDocument, place: str = "") -> Recording | Skipped:
         """Return the run that the lines record."""
-        self._end_script("")
+        for id in list(self.scripts):  # those that the log does not answer
+            self._end_script(id, "")
         run_id = string_of(self.meta.get("id")) or document.name.removesuffix(".jsonl")
         session = string_of(self.meta.get("session_id")) or run_id
         forked = string_of(self.meta.get("forked_from_id"))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,6 +55,20 @@ class CodexScript:
     call_id: str
     source: str
     made: list[ScriptCall]
+    turn: int = 1  # that started it
+
+    def awaits(self, item: Mapping[str, Any]) -> bool:
+        """Return whether the script states a command or patch that an event tells of, and had no event of it yet."""
+        is_command = item.get("type") == "CommandExecution"
+        tool = _COMMAND if is_command else _PATCH
+        fits = _same_command(item.get("command")) if is_command else _same_files(mapping_of(item.get("changes")))
+        stated = sum(fits(call.arguments) for call in calls_in(self.source) if call.tool == tool)
+        return stated > sum(fits(call.arguments) for call in self.made if call.tool == tool)
+
+    def shows(self, item: Mapping[str, Any], output: object) -> bool:
+        """Return whether the script's output has what a command printed."""
+        printed = string_of(item.get("aggregated_output")).strip("\n")
+        return bool(printed) and printed in text_of(output)
 
     def take(self, item: Mapping[str, Any]) -> None:
         """Add the event of a completed command or patch."""
@@ -72,6 +87,24 @@ class CodexScript:
         failed = bool(shown) and shown[0].startswith("Script failed")
         calls = _as_seen([*self.made, *others], text)
         return [replace(call, failed=call.failed or (failed and not self.made)) for call in calls]
+
+
+def _same_command(command: object) -> Callable[[Mapping[str, Any]], bool]:
+    """Return the test for a call of a command, which a script has as the text that a shell runs, or as one line."""
+    words = [string_of(word) for word in command] if isinstance(command, list) else [string_of(command)]
+    forms = (words, words[-1:], [shlex.join(words)])
+
+    def fits(arguments: Mapping[str, Any]) -> bool:
+        cmd = arguments.get("cmd")
+        return (cmd if isinstance(cmd, list) else [cmd]) in forms
+
+    return fits
+
+
+def _same_files(changes: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], bool]:
+    """Return the test for a call of a patch that names the files of a change."""
+    names = [path.rpartition("/")[2] for path in changes]
+    return lambda arguments: bool(names) and all(name in string_of(arguments.get("input")) for name in names)
 
 
 def _command(item: Mapping[str, Any]) -> ScriptCall:

@@ -97,6 +97,7 @@ class _Wire:
         self.asked: list[str] = []  # by the user
         self.open: tuple[str, str] = ("", "")  # the call whose arguments are still being written, and they so far
         self.children: dict[str, _Wire] = {}
+        self.trigger: object = None  # of the compaction that began
 
     def take(self, line: Object) -> None:
         """Process one line."""
@@ -115,6 +116,8 @@ class _Wire:
             self._take_step(mapping_of(line.get("event")))
         elif kind == "llm.request" and line.get("kind") == "loop":
             self.model = self.model or string_of(line.get("model"))
+        elif kind in ("full_compaction.begin", "full_compaction.cancel"):
+            self.trigger = line.get("source")
         elif kind == "context.apply_compaction":
             self._compact(line)
         elif kind == "context.clear":
@@ -176,7 +179,8 @@ class _Wire:
         if type(kept) is int:
             tail = min(len(self.asked), max(0, kept - head))
             texts = (*self.asked[:head], *self.asked[len(self.asked) - tail :])
-        self.builder.break_off("compaction")
+        self.builder.break_off("compaction", self.trigger)
+        self.trigger = None
         self.builder.carry(summary)
         self.builder.keep(
             KeptContext(

@@ -175,8 +175,9 @@ def _model(message: Object) -> str:
 def _take(builder: RunBuilder, message: Object, parts: Sequence[Object]) -> None:
     text = "\n".join(string_of(part.get("text")) for part in parts if part.get("type") == "text")
     if message.get("role") == "user":
-        if any(part.get("type") == "compaction" for part in parts):
-            builder.break_off("compaction")
+        if asked := next((part for part in parts if part.get("type") == "compaction"), None):
+            is_automatic = asked.get("auto")
+            builder.break_off("compaction", "auto" if is_automatic is True else is_automatic is False and "manual")
             builder.keep(KeptContext("history", is_complete=True))
         else:
             is_own = not any(part.get("synthetic") is True for part in parts)

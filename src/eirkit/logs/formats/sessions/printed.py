@@ -94,9 +94,9 @@ def _take_message(
     elif kind == "user":
         take_results(builder, message.get("content"), mapping_of(line.get("tool_use_result")))
     elif kind == "system" and line.get("subtype") == "compact_boundary":
-        before = count_of(mapping_of(line.get("compact_metadata")).get("pre_tokens")) or None
-        builder.break_off("compaction")
-        builder.keep(KeptContext("size", tokens_before=before))
+        stated = mapping_of(line.get("compact_metadata"))
+        builder.break_off("compaction", stated.get("trigger"))
+        builder.keep(KeptContext("size", tokens_before=count_of(stated.get("pre_tokens")) or None))
 
 
 @formats.add("codex-exec")
