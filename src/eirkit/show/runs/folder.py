@@ -16,6 +16,7 @@ from eirkit.findings.statistics import pool
 from eirkit.findings.word_totals import INSTRUCTION
 from eirkit.records import read_document
 from eirkit.runs.cells import cell_of
+from eirkit.runs.command_line import evidence_command
 from eirkit.runs.control import FOLDER as CONTROL
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA, Manifest, read_manifest
 from eirkit.runs.store import RUNS, SUMMARY, scan_runs
@@ -24,7 +25,6 @@ from eirkit.runs.summary import summarise
 from eirkit.runs.sweep import recorded_suite
 from eirkit.runs.values import UNLIMITED
 from eirkit.show.folders import foreign_in, foreign_in_settings, kind_of
-from eirkit.show.runs.command_line import evidence_command
 from eirkit.show.table import in_viewer
 from eirkit.tasks.task import TaskSpec
 
