@@ -198,6 +198,14 @@ def test_a_page_does_what_it_says(page, tmp_path):
 
 
 @pytest.mark.check
+def test_every_page_that_needs_an_extra_is_tried_before_a_change_lands():
+    tried = set(re.findall(r"[a-z-]+", (ROOT / ".ci" / "run").read_text("utf-8")))
+    named = {target for page in PAGES for _, target in NEEDS.findall(page.read_text("utf-8"))}
+    assert named
+    assert named <= tried
+
+
+@pytest.mark.check
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     prose = FENCE.sub("", page.read_text("utf-8"))

@@ -22,8 +22,11 @@ from studies.printing import markdown
 from studies.shares import exact_share
 
 from eirkit.agents.stores import embeddings as minilm
+from eirkit.findings.intervals import mean_share
 from eirkit.paper.studies.architectures import TITLES
+from eirkit.runs.store import scan_runs
 
+BOARD = Path(__file__).parents[1] / "studies" / "board"
 PAGE = Path(__file__).parents[1] / "docs" / "memories-under-test.md"
 QUICK = ("key-value", "bm25", "vector", "broken-labels")
 
@@ -155,6 +158,21 @@ def test_pages_say_what_the_kept_results_say(name):
     assert system_results.renewed(page, system_results.PAGES[name](kept)) == page, (
         "run python -m studies.system_results"
     )
+
+
+@pytest.mark.parametrize(
+    "folder", sorted(path.parent for path in BOARD.glob("*/runs.jsonl")), ids=lambda path: path.name
+)
+def test_pages_print_the_interval_of_the_board(folder):
+    runs = [record["score"] for record, _ in scan_runs(folder / "runs.jsonl")]
+    board = mean_share([run["correct"] / run["steps"] for run in runs], range(len(runs)), sum(r["steps"] for r in runs))
+    kept = json.loads(system_results.RESULTS.read_text("utf-8"))["words"]
+    name = next(name for name in (f"{folder.name}-as-documented", f"{folder.name}-plain") if name in kept)
+    every = kept[name]["rows"][0]["words"]["abilities"][0]
+    shown = [f"{value:.3f}" for value in (board.estimate, board.low, board.high)]
+    assert [f"{every[end]:.3f}" for end in ("accuracy", "low", "high")] == shown
+    page = (system_results.DOCS / "words-under-test.md").read_text("utf-8")
+    assert f"| {folder.name} | {len(runs)} | {every['asked']} | {' | '.join(shown)} |" in page
 
 
 def test_systems_are_run_continued_and_shown(tmp_path):

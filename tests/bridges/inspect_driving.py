@@ -39,7 +39,7 @@ def evaluate(folder: Path, model: Model | str, **options: Any) -> Any:
     asked = get_model(f"eirkit/{model if isinstance(model, str) else 'reference/calculator'}", memoize=False)
     if not isinstance(model, str):
         asked.api.model = model
-    limits = {name: options.pop(name) for name in ("token_limit", "solver") if name in options}
+    limits = {name: options.pop(name) for name in ("token_limit", "time_limit", "solver") if name in options}
     (log,) = evaluate_tasks(
         lacuna(**options),
         model=asked,
@@ -53,7 +53,10 @@ def evaluate(folder: Path, model: Model | str, **options: Any) -> Any:
 
 
 def events_of(sample: Any) -> list[dict[str, Any]]:
-    """Return the events in a sample's store, with the texts that its model events hold."""
+    """Return the events in a sample's store, with the texts that its model events hold, and without why replies ended.
+
+    Inspect states an end for every reply, and our own agents state none.
+    """
     calls = iter([event for event in sample.events if event.event == "model"])
     found = []
     for event in sample.store["eirkit:events"]:
@@ -61,6 +64,7 @@ def events_of(sample: Any) -> list[dict[str, Any]]:
             call = next(calls)
             message = call.output.message
             event = {**event, "prompt": call.input[-1].text, "reply": message.text}
+            event.pop("finish", None)
             if message.tool_calls:
                 event["calls"] = [{"name": c.function, "arguments": c.arguments} for c in message.tool_calls]
         found.append(event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -98,11 +99,13 @@ def test_the_model_sees_the_session_and_nothing_else(tmp_path):
 
 
 @needs_inspect
-def test_a_limit_of_inspect_leaves_a_record_of_how_far_the_run_came(tmp_path):
+@pytest.mark.parametrize("limit", [{"token_limit": 500}, {"time_limit": 1}], ids=["tokens", "time"])
+def test_a_limit_of_inspect_leaves_a_record_of_how_far_the_run_came(limit, tmp_path):
     class Costly:
-        """Each reply takes a hundred tokens."""
+        """Each reply takes a hundred tokens and a quarter of a second."""
 
         async def reply(self, request: Any) -> Any:
+            await asyncio.sleep(0.25)
             return Reply("ANSWER 1 0", usage=Usage(90, 10))
 
         async def close(self) -> None:
@@ -111,9 +114,10 @@ def test_a_limit_of_inspect_leaves_a_record_of_how_far_the_run_came(tmp_path):
         def settings(self) -> dict[str, Any]:
             return {}
 
-    log = evaluate(tmp_path, Costly(), **TASK, seeds="0", token_limit=500)
+    log = evaluate(tmp_path, Costly(), **TASK, seeds="0", **limit)
     (sample,) = log.samples
-    assert sample.limit.type == "token"
+    assert f"{sample.limit.type}_limit" in limit
+    assert sample.error is None, sample.error
     run = sample.store["eirkit:run"]
     assert run["ending"] == "limit"
     assert 0 < run["score"]["answered"] + run["score"]["kinds"].get("protocol", 0) < 12
@@ -143,7 +147,7 @@ def test_another_solver_is_told_what_the_scorer_needs(tmp_path):
     from inspect_ai.solver import generate
 
     log = evaluate(tmp_path, Saying([Reply("hello")]), **TASK, seeds="0", solver=generate())
-    assert "solve it with eirkit/controlled or eirkit/managed" in log.samples[0].error.message
+    assert "use the solver eirkit/controlled or eirkit/managed" in log.samples[0].error.message
 
 
 def inspect(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -230,7 +234,7 @@ def test_a_sweep_without_texts_still_becomes_a_log(tmp_path):
     assert run_command_line(["export", "inspect", str(native), "--out", str(tmp_path / "logs")]) == 0
     assert telemetry(native)
     (run, *_) = read_corpus([tmp_path / "logs"])
-    assert run.turns[0].text.startswith("(not kept; sha256 ")
+    assert run.turns[0].text.startswith("(not stored; sha256 ")
 
 
 def test_of_a_killed_sweep_what_is_finished_is_exported_and_the_rest_counted(tmp_path):

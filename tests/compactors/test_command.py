@@ -11,6 +11,8 @@ import pytest
 
 from eirkit.cli import run
 from eirkit.logs.tokens import exact_counter
+from eirkit.show.document import Chart
+from eirkit.show.logs.compactors import compaction_document
 from eirkit.show.viewer.folders import open_root
 from eirkit.show.viewer.logs import LogFolders, _recording
 from eirkit.show.viewer.routes import Viewer
@@ -47,6 +49,28 @@ def test_the_answer_comes_first_and_the_tables_fit(logs, capsys):
     assert run(["report", "out"]) == 0
     page = Path("out/report.html").read_text()
     assert "Needed tokens kept, over tokens used" in page
+
+
+def test_no_compactor_below_random_is_said_to_keep_most_and_every_point_is_where_its_row_is(tmp_path, capsys):
+    # Of three cuts only the first is so early that the newest messages have the needed lines.
+    logs = write_sessions(tmp_path / "long", ["ada", "ben", "cleo", "dora", "emil", "fay"], fillers=14)
+    words = (str(logs), "--budget", "1500,1900", "--at", "every:5", "--out", str(tmp_path / "out"))
+    said = " ".join(called(capsys, *words).split())
+    found = json.loads(called(capsys, *words, "--json"))
+    rows = {(row["compactor"], row["budget"]): row for row in found["rows"]}
+    kept, random = rows["keep-last", 1500]["kept_share"], rows["random", 1500]["kept_share"]
+    assert 0 < kept < random < rows["head-and-tail", 1900]["kept_share"]
+    below = f"random lines keep more, {random:.1%}, than every compactor tried; the best, keep-last, keeps {kept:.1%}"
+    assert f"At 1,500 tokens {below} of the needed tokens" in said
+    assert "At 1,900 tokens head-and-tail keeps most" in said
+    (chart,) = (
+        item for section in compaction_document(found).details for item in section.items if isinstance(item, Chart)
+    )
+    assert {series.name for series in chart.series} >= {"oracle", "random", "keep-last"}
+    for series in chart.series:
+        drawn = list(zip(series.x, series.y, strict=True))
+        own = [rows[series.name, budget] for budget in (1500, 1900)]
+        assert drawn == [(row["used_tokens"], row["kept_share"]) for row in own]
 
 
 def test_the_viewer_shows_a_cut_line_by_line_as_the_messages_have_it(logs, capsys):

@@ -7,11 +7,12 @@ import math
 import re
 import signal
 import time
+from collections.abc import Callable
 from types import ModuleType
 
 import pytest
 
-from eirkit.agents.memory import MemorySystem, memories
+from eirkit.agents.memory import Item, MemorySystem, memories
 from eirkit.agents.memory_calls import wait_for
 from eirkit.agents.stores.memory_factory import make_memory
 from eirkit.agents.stores.memory_plan import MemoryPlan
@@ -164,6 +165,83 @@ def test_fewer_records_than_asked_for_are_explained(monkeypatch):
     assert said == "many records: 30 written of 10,000, because it declares to hold no more, 24 sought, 0 not found"
     with pytest.raises(UsageError, match="records is 0; give 1 or more"):
         check_memory(Sound, records=0)
+
+
+def dropping(is_dropped: Callable[[int], bool]) -> type[Sound]:
+    """Return a memory that never keeps some writes, counted from 1, whoever writes beside them."""
+
+    class Dropping(Sound):
+        writes = 0
+
+        async def write(self, item: Item) -> None:  # type: ignore[override]
+            self.writes += 1
+            if not is_dropped(self.writes):
+                super().write(item)
+
+    return Dropping
+
+
+class FindsTheFirstTen(Sound):
+    """Keeps everything; a search looks at the first page alone."""
+
+    def search(self, query: str, limit: int) -> list[str]:
+        first = list(self.kept.values())[:10]
+        return [text for text in super().search(query, 1000) if text in first][:limit]
+
+
+class IndexesInARace(Sound):
+    """Keeps everything; the index that a search looks at is written back without a lock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.index: tuple[str, ...] = ()
+
+    async def write(self, item: Item) -> None:  # type: ignore[override]
+        super().write(item)
+        before = self.index
+        await asyncio.sleep(0.001)
+        self.index = (*before, item.text)
+
+    def search(self, query: str, limit: int) -> list[str]:
+        return [text for text in super().search(query, 1000) if text in self.index][:limit]
+
+
+class HoldsTen(Sound):
+    def write(self, item: Item) -> None:
+        super().write(item)
+        self.kept = dict(list(self.kept.items())[-10:])
+
+
+class DeclaresTen(HoldsTen):
+    most_records = 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (
+            dropping(lambda write: write % 2 == 0),
+            "writes not kept: of 16 writes at the same time 8, one after the other 8",
+        ),
+        (dropping(lambda write: write % 40 == 16), "writes not kept: of 16 writes at the same time 1, one after the"),
+        (dropping(lambda write: write == 1), "writes not kept: of 16 writes at the same time 1, one after the other 1"),
+        (HoldsTen, r"writes not kept: of 16 writes at the same time 6, one after the other 6; read\('A_1'\) returns"),
+        (FindsTheFirstTen, r"not found by search: of 16 writes at the same time 6, one after the other 6; search\("),
+        (IndexesInARace, r"not found by search: of 16 writes at the same time 15, one after the other none; search\("),
+        (
+            RacingWriters,
+            "racing writers: of 16 writes at the same time 15 are lost; .*; one after the other all are kept",
+        ),
+    ],
+)
+def test_writers_race_only_where_the_same_writes_in_turn_are_kept(kind, said):
+    with pytest.raises(AssertionError, match=f"^{said}"):
+        tried(_concurrent, kind)
+
+
+@pytest.mark.parametrize("kind", [Sound, SlowOnPurpose, DeclaresTen])
+def test_writers_that_do_not_race_are_not_said_to(kind):
+    assert tried(_concurrent, kind) is None
 
 
 def test_a_system_in_a_process_of_its_own_is_restarted_and_waited_for():

@@ -61,7 +61,7 @@ def test_rows_say_what_their_control_found(tmp_path):
     assert (passes["accuracy"], passes["skill"], passes["verdict"], passes["passes"]) == (1.0, 1.0, "passed", True)
     expected = assess_gate("reference/sloppy", TaskSpec("stepwise-sum", n=12), ModelOptions())
     assert fails == expected.standing()
-    assert fails["reason"].startswith("excluded: ")
+    assert fails["reason"].startswith("undecided: ")
     assert found.excluded == (("reference/sloppy", "stepwise-sum", fails["reason"]),)
     assert found.rows[-1]["errors"]["state_supply"] > 0, "scripts still find the raw counts"
 

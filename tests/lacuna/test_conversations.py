@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 from eirkit.agents.answers import read_worded_answer, without_marker
 from eirkit.agents.conversing import ConversationSession
 from eirkit.agents.driver import drive
+from eirkit.agents.memories.broken_words import ExactNotes
 from eirkit.agents.memories.in_process import Bm25
 from eirkit.agents.memory import memories
 from eirkit.agents.memory_calls import wait_for
@@ -362,6 +365,37 @@ def test_a_broken_memory_is_named_by_its_fault(name):
             assert any(evidence in text for text in (*shown, *held, *task.turns)) or len(evidence) == 300
     assert set(seen) == BROKEN[name]
     assert not BROKEN[name] or sum(seen.values()) >= 5
+
+
+NEW_YEAR = date(2031, 1, 1)
+DATES: dict[str, Callable[[date], str]] = {
+    "one day": lambda day: f"[{NEW_YEAR}] ",
+    "later": lambda day: f"[{day + timedelta(days=200)}] ",
+    "reversed": lambda day: f"[{NEW_YEAR + (date(2031, 12, 31) - day)}] ",
+    "none": lambda day: "",
+}
+
+
+@pytest.mark.parametrize("dates", DATES)
+def test_a_memory_that_changes_dates_alone_is_told_so_and_not_that_names_are_unclear(dates):
+    class Misdating(ExactNotes):
+        async def recall(self, question: str, at: str, limit: int) -> list[str]:
+            return [self._moved(text) for text in await super().recall(question, at, limit)]
+
+        async def contents(self) -> list[str]:
+            return [self._moved(text) for text in await super().contents()]
+
+        def _moved(self, text: str) -> str:
+            return re.sub(r"(?m)^\[(.{10})\] ", lambda found: DATES[dates](date.fromisoformat(found[1])), text)
+
+    access, memory, seen = Access("external", None, "words-exact"), Misdating(), Counter[str]()
+    for task in tasks("small", range(6)):
+        wait_for(memory.reset(str(task.spec.seed)))
+        session = told_session(access, task, prepare(task.spec))
+        trace = wait_for(drive(session, make_reader(ModelOptions()), memory))
+        seen.update(judge_told(access, task, trace)[1]["fates"])
+    assert seen["word_misdated"] > 5
+    assert set(seen) <= {"word_misdated", "word_stale", "word_withdrawn", "word_entity"}
 
 
 def test_a_store_that_cannot_be_listed_is_not_said_to_have_lost_anything():

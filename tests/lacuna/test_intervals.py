@@ -6,11 +6,14 @@ import math
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eirkit.findings.intervals import (
     FEWEST_CLUSTERS,
     beta_cdf,
     binomial_tail,
+    clustered_share,
     half_width,
     mean_difference,
     mean_share,
@@ -105,6 +108,15 @@ def test_a_mean_share_is_never_certain_and_no_surer_than_its_tasks():
         assert (found.estimate, found.high, found.clusters) == (1.0, 1.0, tasks)
         assert found.low == pytest.approx(0.025 ** (1 / tasks))  # P(all right) = p^tasks
         assert mean_share([1.0] * tasks * 3, [*range(tasks)] * 3, 192 * tasks).low == pytest.approx(found.low)
+
+
+@given(st.lists(st.integers(0, 24), min_size=1, max_size=20))
+def test_a_share_of_clusters_of_one_size_has_one_interval_however_it_is_computed(right):
+    asked = 24 * len(right)
+    pooled = clustered_share([(part, 24) for part in right], proportion(sum(right), asked))
+    meant = mean_share([part / 24 for part in right], range(len(right)), asked)
+    ends = [(one.estimate, one.low, one.high) for one in (pooled, meant)]
+    assert ends[0] == pytest.approx(ends[1], abs=1e-9)
 
 
 def test_a_mean_share_of_tasks_that_differ_has_the_t_interval_over_them():

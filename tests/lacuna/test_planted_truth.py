@@ -364,4 +364,5 @@ def test_a_model_with_two_percent_slips_passes_the_gate(seed):
 def test_the_gate_says_what_it_can(p, verdict):
     cell = assess_gate("reference/sloppy", TaskSpec("stepwise-sum", n=24, m=8), ModelOptions(extra={"p": p}))
     assert (cell.verdict, cell.passes) == (verdict, False)
-    assert ("use more seeds" in cell.reason) == (verdict == "undecided")
+    assert cell.reason.startswith("undecided: ") == (verdict == "undecided")
+    assert ("; run `eirkit lacuna capability " in cell.reason) == (verdict == "undecided")

@@ -181,6 +181,27 @@ def test_cells_that_fail_the_control_are_not_spoken_of(chain):
     assert "First miss, first error" not in titles
 
 
+@pytest.mark.parametrize(
+    ("verdict", "reason", "said"),
+    [
+        (
+            "failed",
+            "excluded: only 0.100 of 90 steps right",
+            "No model here answers well enough where nothing is missing",
+        ),
+        ("undecided", "undecided: 0.933 of 150 steps right; run `X`", "undecided: 0.933 of 150 steps right; run `X`."),
+        ("undecided", "excluded: no run was scored", ": no run was scored."),
+    ],
+)
+def test_only_a_failed_control_is_said_to_show_that_a_model_is_not_able(verdict, reason, said, chain):
+    standing = {"accuracy": None, "skill": None, "verdict": verdict, "passes": False, "reason": reason}
+    rows = [{**row, "control": standing, "claims": False} for row in chain.rows]
+    words = " ".join(headline_of(rows, None, None, "RESCUE", "CONTROL").sentences)
+    assert said in words
+    assert ("No model here answers well enough" in words) == (verdict == "failed")
+    assert "CONTROL" not in words  # it has been run
+
+
 def test_a_rescue_of_a_failed_model_says_nothing(chain):
     (found,) = chain.found_by("rescue")
     weak = [{**row, "control": {"passes": False}, "claims": False} for row in found.document["rows"]]

@@ -2,7 +2,8 @@
 import { render } from "preact";
 import { beforeEach, describe, expect, it } from "vitest";
 import { measuresOf } from "../src/measures";
-import type { Field, FieldKind, Page, Step } from "../src/viewer/api";
+import { actionPicture } from "../src/viewer/actions";
+import type { Action, Field, FieldKind, Page, Row, Step, VestigeRun } from "../src/viewer/api";
 import { addressOf } from "../src/viewer/api";
 import { Breaks, breakFigures } from "../src/viewer/breaks";
 import { go, readAddress, rowsAsked } from "../src/viewer/address";
@@ -12,6 +13,7 @@ import { Block, Inert, pieces } from "../src/viewer/inert";
 import { wholeTicks } from "../src/viewer/picture";
 import { target } from "../src/viewer/scrub";
 import { answerOf } from "../src/viewer/static";
+import { Headline } from "../src/viewer/vestige";
 import { capital, counted, sentence, shown, verdictOf } from "../src/viewer/words";
 
 const HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u001b[31mred \u202egnp.exe\u202c\u200b\u0000";
@@ -137,6 +139,39 @@ describe("compactions and clears", () => {
     const sums = { compactions: 1, clears: 2, ...dropped, unmeasured: 1 };
     expect(breakFigures(sums).map(([, value]) => value)).toEqual(["1 / 2", "1 of 3: no file was used", "4,100 tokens", "2,940 tokens", "1,950 tokens", "40 tokens", "950 tokens", "120 tokens"]);
     expect(breakFigures({ ...sums, unmeasured: 3 }).length).toBe(2);
+  });
+});
+
+describe("dead reads", () => {
+  const action = (turn: number, kind: Action["kind"], necessary: boolean, judged: boolean): Action => ({ turn, kind, path: `${turn}.py`, version: 1, tokens: 9, necessary, judged, sink: false, carried_to: null });
+  // Three reads lead to the goal, two to nothing; of four it is not known, as the run was cut before its goal.
+  const actions = [
+    ...[1, 2, 3].map((turn) => action(turn, "read", true, true)),
+    ...[4, 5].map((turn) => action(turn, "read", false, true)),
+    ...[6, 7, 8, 9].map((turn) => action(turn, "read", false, false)),
+    action(10, "write", false, true),
+  ];
+  const runOf = (row: Row) => ({ run: { unit: "tokens", reads: 9, dead_reads: 2, ...row }, goal: [], actions, clips: [], turns: actions.map(({ turn }) => ({ turn })) }) as unknown as VestigeRun;
+  const drawn = (run: VestigeRun) => {
+    const groups = [...actionPicture(run, 1, 800, () => {}).querySelectorAll('g[aria-label="dot"]')];
+    return groups.filter((group) => group.getAttribute("fill") === "var(--faint)").map((group) => group.querySelectorAll("path, circle").length);
+  };
+  const told = (run: VestigeRun) => {
+    const place = document.createElement("div");
+    render(<Headline run={run} />, place);
+    return /dead reads\s*(\S+ of \d+)/.exec(place.textContent ?? "")?.[1];
+  };
+
+  it("are as many as the dots of dead reads", () => {
+    const run = runOf({ goal_accessed: true });
+    expect(told(run)).toBe("2 of 9");
+    expect(drawn(run)).toEqual([2, 1]); // reads, and the write
+  });
+
+  it("are not drawn where none are counted", () => {
+    const run = runOf({ goal_accessed: false });
+    expect(told(run)).toBe("– of 9");
+    expect(drawn(run).reduce((sum, dots) => sum + dots, 0)).toBe(0);
   });
 });
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -43,7 +44,7 @@ from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.session import ActionTaken
 from eirkit.agents.stores.memory_plan import MemoryPool
 from eirkit.agents.telemetry import Exchange, Trace
-from eirkit.errors import UsageError
+from eirkit.errors import PluginError, UsageError
 from eirkit.findings.causes import CAUSES, RunScore, read_score
 from eirkit.runs.attempt import finished_run, run_session
 from eirkit.runs.cells import Cell
@@ -102,9 +103,12 @@ async def solve_sample(state: TaskState, access: Mapping[str, Any]) -> TaskState
     task, trace, memories = generate(spec), Trace(), MemoryPool(make)
     try:
         used = await run_session(stage, task, memories, trace)
-    except LimitExceededError:
+    except (PluginError, CancelledError) as error:
+        limit = error.__cause__ if isinstance(error, PluginError) else error  # limits of time cancel
+        if not isinstance(limit, LimitExceededError | CancelledError):
+            raise
         _keep(state, finished_run(stage, task, trace), LIMIT)
-        raise
+        raise limit from None
     finally:
         await memories.close()
     _keep(state, finished_run(stage, task, trace, used), str(trace.ending))

@@ -233,7 +233,7 @@ class _Sampling:
 
 def _text(event: Record, name: str) -> str:
     """Return a text of an event, or its hash if the sweep stored no texts."""
-    return str(event.get(name, f"(not stored; sha256 {event[f'{name}_sha256']})"))
+    return str(event[name]) if name in event else f"(not stored; sha256 {event[f'{name}_sha256']})"
 
 
 def _usage(counted: Sequence[Record]) -> Any:

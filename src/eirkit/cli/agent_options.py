@@ -20,7 +20,7 @@ from eirkit.errors import UsageError
 from eirkit.runs.cells import NATIVE, READER, STRICT
 from eirkit.runs.values import read_memory_options
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import conversations
+from eirkit.tasks.workload import Telling, conversations, find_workload
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -60,6 +60,14 @@ def workload_options(default: str | None = None) -> Callable[[Command], Command]
         return workload_argument(WorkloadNames(), names)(with_names)  # type: ignore[return-value]
 
     return decorate
+
+
+def with_preset(spec: TaskSpec, preset: str | None) -> TaskSpec:
+    """Return the task of conversations with this preset, or with the usual one; other tasks as they are."""
+    kind = find_workload(spec.workload)
+    if preset is None and not isinstance(kind, Telling):
+        return spec
+    return kind.specify({"workload": spec.workload, **({"preset": preset} if preset else {})})
 
 
 def seeds_option(default: str = "0:3") -> Callable[[Command], Command]:

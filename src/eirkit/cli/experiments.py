@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from eirkit.agents.model import ModelOptions
-from eirkit.cli.agent_options import model_options, seeds_option, workload_options
+from eirkit.cli.agent_options import model_options, seeds_option, with_preset, workload_options
 from eirkit.cli.command import Show, command, document_options, option
 from eirkit.cli.options import IntegerList, workload_command
 from eirkit.cli.runner_options import CommandResult, RunnerOptions, losses, recorded_words, runner_options
@@ -18,7 +18,7 @@ from eirkit.experiments.audit import CHANNELS, Audit
 from eirkit.experiments.leaks import audit as run_audit
 from eirkit.experiments.probe import FAN_INS, ProbeExperiment, ProbePlan, ProbeRow
 from eirkit.findings.measures import CAUSE_MEASURES, PROBE_MEASURES, RUN_MEASURES
-from eirkit.runs.capability import THRESHOLD, WINDOWS, CapabilityCell, CapabilityExperiment, Control
+from eirkit.runs.capability import THRESHOLD, WINDOWS, CapabilityCell, CapabilityExperiment, Control, is_undecided
 from eirkit.runs.runner import Results
 from eirkit.show.document import Document, Section
 from eirkit.show.table import Cell, Column, Table, counted
@@ -33,6 +33,7 @@ ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-loo
     example="eirkit lacuna capability store-recall --model reference/calculator --windows 8", resumed=recorded_words
 )
 @workload_options(ALL)
+@option("--preset", group="Task", help="Size of worlds (words only), as small+level=3.")
 @option(
     "--windows",
     type=IntegerList(1),
@@ -62,6 +63,7 @@ ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-loo
 @document_options
 def capability(
     specs: tuple[TaskSpec, ...],
+    preset: str | None,
     windows: list[int],
     threshold: float,
     calculator: bool,
@@ -77,6 +79,7 @@ def capability(
     3 if there is none but a cell is undecided, which more seeds may change.
     """
     control = Control(seeds, windows, threshold, calculator)
+    specs = tuple(with_preset(spec, preset) for spec in specs)
     for spec in specs:
         control.tasks(spec)  # what cannot be run at all is wrong usage, not a verdict about a model
 
@@ -94,14 +97,16 @@ def capability(
 def _document(cells: Sequence[CapabilityCell], data: Mapping[str, Any]) -> Document:
     passed = [cell for cell in cells if cell.passes]
     said = f"{len(passed)} of {counted(len(cells), 'cell')} may support claims about lost information"
-    undecided = sum(cell.verdict == "undecided" for cell in cells)
-    said += f"; {undecided} undecided, where more seeds may help." if undecided else "."
+    undecided = [cell for cell in cells if is_undecided(cell.standing())]
+    said += f"; {len(undecided)} undecided." if undecided else "."
     sections = [Section("", (), tuple(_tables(cells)))]
     if failures := losses(cell.failures for cell in cells):
         sections.append(Section("", failures))
-    first = passed[0] if passed else cells[0]
+    first = next(iter([*passed, *undecided, *cells]))
     verb = "rescue" if passed else "run"
     then = f"eirkit lacuna {verb} {quote(first.workload)} --model {quote(first.model)}"
+    if first in undecided:
+        then = first.reason.rpartition("; run `")[2].removesuffix("`")
     return Document("lacuna-capability", "Accuracy with nothing missing", (said,), data, tuple(sections), next=then)
 
 
@@ -128,7 +133,8 @@ def _tables(cells: Sequence[CapabilityCell]) -> Iterator[Table]:
     yield Table("cells", "Every needed answer is shown; recovery is off", columns, tuple(rows))
     for id, title, chosen in (
         ("eligible", "May support claims about lost information", [cell for cell in cells if cell.passes]),
-        ("excluded", "Excluded", [cell for cell in cells if not cell.passes]),
+        ("excluded", "Excluded", [cell for cell in cells if not cell.passes and not is_undecided(cell.standing())]),
+        ("undecided", "Undecided", [cell for cell in cells if is_undecided(cell.standing())]),
     ):
         if chosen:
             why = Column("why", "why", role="text")

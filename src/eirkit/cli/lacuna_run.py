@@ -336,7 +336,8 @@ def _with_spread(row: Mapping[str, Any]) -> str | None:
 
 def _remarks(summary: RunSummary) -> Iterator[str]:
     for model, workload, reason in summary.excluded:
-        yield f"excluded: {model}, {workload}: {reason.removeprefix('excluded: ')}"
+        verdict, _, why = reason.partition(": ")
+        yield f"{verdict}: {model}, {workload}: {why}"
     if any(row["control"] is None and row["scored"] for row in summary.rows):
         which = "" if all(row["control"] is None for row in summary.rows) else " for some models"
         yield f"{NO_CONTROL}{which}: causes are descriptive; add --control"

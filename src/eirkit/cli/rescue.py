@@ -12,7 +12,7 @@ from eirkit.agents.conditions import ACTION_LIMIT
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.stores.memory_factory import profile_record
 from eirkit.agents.stores.memory_plan import MemoryPlan
-from eirkit.cli.agent_options import Chosen, memory_options, model_options, seeds_option, workload_options
+from eirkit.cli.agent_options import Chosen, memory_options, model_options, seeds_option, with_preset, workload_options
 from eirkit.cli.command import Show, document_options, option
 from eirkit.cli.options import workload_command
 from eirkit.cli.runner_options import (
@@ -35,7 +35,7 @@ from eirkit.show.document import Document, Section
 from eirkit.show.table import Cell, Column, Table, counted, points
 from eirkit.tasks.policy import policies
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import Telling, find_workload, units_of
+from eirkit.tasks.workload import units_of
 
 
 @workload_command(
@@ -100,10 +100,7 @@ def rescue(
     """
     if len(specs) != 1:
         raise UsageError("rescue takes one workload; run the command again for another")
-    spec, kind = specs[0], find_workload(specs[0].workload)
-    if preset is not None or isinstance(kind, Telling):
-        spec = kind.specify({"workload": spec.workload, **({"preset": preset} if preset else {})})
-    setup = _setup(spec, h, policy, truth, managed, memory, actions)
+    setup = _setup(with_preset(specs[0], preset), h, policy, truth, managed, memory, actions)
 
     question = RescueExperiment(setup, seeds, model_names, model_options, control)
 
@@ -292,6 +289,7 @@ def _model_column(found: Rescue) -> Column:
 def _remarks(found: Rescue, controls: Mapping[str, CapabilityCell]) -> Iterator[str]:
     for cell in controls.values():
         if not cell.passes:
-            yield f"excluded: {cell.model}, {cell.workload}: {cell.reason.removeprefix('excluded: ')}"
+            verdict, _, why = cell.reason.partition(": ")
+            yield f"{verdict}: {cell.model}, {cell.workload}: {why}"
     if open_to_doubt := [model for model in dict.fromkeys(row.model for row in found.rows) if model not in controls]:
         yield f"{NO_CONTROL} of {', '.join(open_to_doubt)}: differences are descriptive; add --control"

@@ -25,6 +25,7 @@ from eirkit.findings.measures import SPENDING_MEASURES
 from eirkit.records import read_document
 from eirkit.runs.budget import Budget, SpendingLimits
 from eirkit.runs.cells import CellPlan
+from eirkit.runs.command_line import evidence_command
 from eirkit.runs.estimate import CellEstimate, RecordedRuns, assumptions, by_model, estimate_plan, read_recorded
 from eirkit.runs.journal import Journal, read_journal
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA
@@ -32,7 +33,6 @@ from eirkit.runs.runner import Progress as Sweep
 from eirkit.runs.runner import Results
 from eirkit.runs.sweep import open_plan, write_result
 from eirkit.show.document import Document, Listing, Section
-from eirkit.show.runs.command_line import evidence_command
 from eirkit.show.table import Column, Table, counted
 
 

@@ -2,9 +2,9 @@
 
 Whether a fact is in a store or a passage is a search for its tracer; where names and numbers are not unique, the words
 of the statement, or what the text reads as, must be there. Fates are tested in this order: a withdrawn value; an old
-value; another's value; then, of the first needed statement that was not shown, whether texts of another user came in
-its place and what became of it in the store; and where everything was shown, whether it tells the answer at all, and
-whether the answer is unknown, invented, or misread.
+value; another's value; whether what was shown tells the answer once it has the true dates; then, of the first needed
+statement that was not shown, whether texts of another user came in its place and what became of it in the store; and
+where everything was shown, whether it tells the answer at all, and whether the answer is unknown, invented, or misread.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from eirkit.tasks.words.world import ATTRIBUTES, Answer, Saying
 
 COMPUTED = ("how_many", "between", "member", "first", "day")  # forms of questions whose answers no statement has as is
 LONGEST_EVIDENCE = 300  # characters of the passage in a record
+_DATED = re.compile(r"^(\[[^\]\n]*\] )?((?:user|assistant): )?(.*)$", re.MULTILINE)
 _OWN: dict[str, tuple[Cause, Kind]] = {
     "word_not_used": ("computation", "correct_inputs"),
     "word_invented": ("computation", "correct_inputs"),
@@ -188,6 +189,9 @@ class ConversationJudge:
         unknown = self.task.language.table["unknown"].casefold()
         if submitted != unknown and (found := self.by_answer(asked, submitted, seen, lacking)) is not None:
             return found, self.showing(asked, submitted, seen)
+        if needed and self.is_misdated(asked, seen):
+            lines = [line for passage in seen.passages for line in passage.splitlines()]
+            return "word_misdated", self.holding(needed[0], lines) or self.text_of(needed[0])
         if lacking is not None:
             return self.by_store(lacking, seen)
         if needed and not self.tells(asked, seen):
@@ -203,6 +207,31 @@ class ConversationJudge:
         known = people_in(asked.question)
         answer = learn(hear_passages(self.task.language, seen.passages, asked.day, known)).answer(asked.question)
         return self.shown(asked, answer) in self.right_answers(asked)
+
+    def is_misdated(self, asked: Asked, seen: Seen) -> bool:
+        """True if what was shown does not give the right answer, and gives it with the dates of the conversation."""
+        if self.tells(asked, seen):
+            return False
+        days: dict[Saying, set[int]] = {}
+        for one in self.task.said_before(asked):
+            days.setdefault(one.statement, set()).add(one.day)
+        passages = [self._redated(asked, passage) for passage in seen.passages]
+        heard = hear_passages(self.task.language, passages, asked.day, people_in(asked.question))
+        # What was said on several days may be about any of them.
+        dated = [one._replace(day=min(known)) if len(known := days.get(one[0], ())) == 1 else one for one in heard]
+        dated.sort(key=lambda one: one.day)
+        return self.shown(asked, learn(dated).answer(asked.question)) in self.right_answers(asked)
+
+    def _redated(self, asked: Asked, passage: str) -> str:
+        """Return a passage in which every line that was said on one day alone has that day."""
+        turns: dict[str, list[str]] = {}
+        for turn in self.task.turns[: self.task.turns_before(asked)]:
+            turns.setdefault(turn.partition(": ")[2], []).append(turn)
+        lines = []
+        for date, role, words in _DATED.findall(passage):
+            said = turns.get(words, ())
+            lines.append(said[0] if len(said) == 1 else f"{date}{role}{words}" if date else words)
+        return "\n".join(lines)
 
     def by_answer(self, asked: Asked, submitted: str, seen: Seen, lacking: Heard | None) -> str | None:
         """Return the fate that the answer itself tells: a withdrawn, an old, or another's value."""

@@ -50,9 +50,8 @@ def paired(trajectories: Sequence[Sequence[tuple[bool, bool]]]) -> Interval:
 def mean_share(values: Sequence[float], clusters: Sequence[Hashable], trials: int) -> Interval:
     """Return the interval of a mean of shares of which only clusters are independent, such as tasks.
 
-    It holds the t interval over clusters and the exact one over all trials. With few clusters, or where all have the
-    same share, nothing shows how much clusters differ; then it also holds the exact interval in which each cluster
-    counts as one trial, which is valid however alike the trials of a cluster are.
+    It holds the t interval over clusters and the exact one over all trials, and where these do not show how much
+    clusters differ that of `_clusters_as_trials`.
 
     Args:
         trials: in all, such as scored steps.
@@ -66,14 +65,22 @@ def mean_share(values: Sequence[float], clusters: Sequence[Hashable], trials: in
     if len(groups) > 1:
         half = half_width(values, clusters)
         found.append((middle - half, middle + half))
-    if len(groups) < FEWEST_CLUSTERS or max(means) - min(means) <= ROUNDING:
-        found.append(_beta_interval(middle * len(groups), len(groups)))
+    found += _clusters_as_trials(middle, means)
     low, high = min(low for low, _ in found), max(high for _, high in found)
     return Interval(middle, max(0.0, low), min(1.0, high), LEVEL, len(groups))
 
 
+def _clusters_as_trials(share: float, shares: Sequence[float]) -> list[tuple[float, float]]:
+    """Return the exact interval in which each cluster counts as one trial, for few clusters or equal shares.
+
+    Nothing shows then how much clusters differ, and this one is valid however alike the trials of a cluster are.
+    """
+    is_needed = len(shares) < FEWEST_CLUSTERS or max(shares) - min(shares) <= ROUNDING
+    return [_beta_interval(share * len(shares), len(shares))] if is_needed else []
+
+
 def clustered_share(clusters: Sequence[tuple[float, float]], exact: Interval) -> Interval:
-    """Return the share of a total, between 0 and 1: the wider of an exact interval and the t interval over clusters.
+    """Return the share of a total, between 0 and 1, with the interval of `mean_share`.
 
     Args:
         clusters: of each its part and its total.
@@ -82,12 +89,12 @@ def clustered_share(clusters: Sequence[tuple[float, float]], exact: Interval) ->
     counted = [(part, total) for part, total in clusters if total]
     whole = math.fsum(total for _, total in counted)  # the same in whatever order the clusters come
     rate = math.fsum(part for part, _ in counted) / whole
-    low, high = exact.low, exact.high
+    found = [(exact.low, exact.high), *_clusters_as_trials(rate, [part / total for part, total in counted])]
     if len(counted) > 1:
         spread = math.fsum((part - rate * total) ** 2 for part, total in counted) * len(counted) / (len(counted) - 1)
         half = student(len(counted) - 1) * spread**0.5 / whole
-        low, high = min(low, max(0.0, rate - half)), max(high, min(1.0, rate + half))
-    return Interval(rate, low, high, exact.level, len(counted))
+        found.append((max(0.0, rate - half), min(1.0, rate + half)))
+    return Interval(rate, min(low for low, _ in found), max(high for _, high in found), exact.level, len(counted))
 
 
 def mean_difference(values: Sequence[float], clusters: Sequence[Hashable], level: float = LEVEL) -> Interval:

@@ -21,6 +21,7 @@ from eirkit.findings.statistics import Interval, deviation, mean
 from eirkit.runs import cells as runs
 from eirkit.runs.budget import is_scripted
 from eirkit.runs.cells import CellPlan, Planned
+from eirkit.runs.command_line import evidence_command
 from eirkit.runs.runner import Results, Runner, counted_losses, runner_or_temporary
 from eirkit.runs.values import read_seeds, show_seeds
 from eirkit.tasks.generation import generate_many, prepare
@@ -31,8 +32,11 @@ THRESHOLD = 0.9  # of steps whose inputs were all shown and right
 WINDOWS = (4, 8, 16)
 LOOKUP_WINDOWS = (16,)  # with fewer stored labels the task would be a different one
 SEEDS = (0, 1, 2)
+MOST_TIMES = 100  # as many seeds as before, to decide where the interval contains the threshold
+MARGIN = 3  # times the fewest that would decide if the share stayed the same, as it rarely does
 
 
+CAPABILITY = "capability"  # the command
 GateVerdict = Literal["passed", "failed", "undecided"]
 STANDING = ("accuracy", "skill", "skill_low", "skill_high", "verdict", "passes", "reason")
 
@@ -137,16 +141,8 @@ class CapabilityExperiment:
         return cls(specs, settings["models"], ModelOptions(**settings["options"]), control)
 
     def plan(self) -> CellPlan:
-        settings = {
-            "tasks": [without_seed(spec) for spec in self.specs],
-            "windows": list(self.control.windows),
-            "threshold": self.control.threshold,
-            "calculator": self.control.calculator,
-            "seeds": show_seeds(self.control.seeds),
-            "models": list(self.models),
-            "options": self.options.asked(),
-        }
-        return CellPlan("capability", tuple(self.control.plan(self.models, self.specs, self.options)), settings)
+        planned = tuple(self.control.plan(self.models, self.specs, self.options))
+        return CellPlan(CAPABILITY, planned, _settings(self.specs, self.models, self.options, self.control))
 
     def measure(self, results: Results) -> tuple[CapabilityCell, ...]:
         return measure_capability(self.models, self.specs, self.control, self.options, results)
@@ -163,6 +159,20 @@ class CapabilityExperiment:
     def answer(self, results: Results) -> dict[str, Any]:
         """Return the result of the runs so far."""
         return self.document(self.measure(results))
+
+
+def _settings(
+    specs: Sequence[TaskSpec], models: Sequence[str], options: ModelOptions, control: Control
+) -> dict[str, Any]:
+    return {
+        "tasks": [without_seed(spec) for spec in specs],
+        "windows": list(control.windows),
+        "threshold": control.threshold,
+        "calculator": control.calculator,
+        "seeds": show_seeds(control.seeds),
+        "models": list(models),
+        "options": options.asked(),
+    }
 
 
 def assess(
@@ -201,6 +211,11 @@ def _measured(model: str, spec: TaskSpec, control: Control, options: ModelOption
     aided = _scores(tool, results)
     skill = _skill(scores)
     verdict = _verdict(skill, control.threshold)
+    reason = _reason(skill, verdict, _skill(aided) if aided else None, control.threshold) if scores else NOT_SCORED
+    if verdict == "undecided" and skill.clusters:
+        more = replace(control, seeds=range(_seeds_to_decide(skill, control)))
+        settings = _settings(control.specs(spec)[-1:], [model], options, more)  # whatever window the sweep has
+        reason += f"; run `{evidence_command({'command': CAPABILITY, 'settings': settings})}`"
     return CapabilityCell(
         model=model,
         workload=spec.workload,
@@ -218,7 +233,7 @@ def _measured(model: str, spec: TaskSpec, control: Control, options: ModelOption
         skill_steps=skill.clusters,
         verdict=verdict,
         passes=verdict == "passed",
-        reason=_reason(skill, verdict, _skill(aided) if aided else None, control.threshold) if scores else NOT_SCORED,
+        reason=reason,
         failures=counted_losses(results.losses([*plain, *tool]).values()),
     )
 
@@ -254,6 +269,20 @@ def _verdict(skill: Interval, threshold: float) -> GateVerdict:
     return "failed" if skill.high < threshold else "undecided"
 
 
+def is_undecided(standing: Mapping[str, Any]) -> bool:
+    """True if a verdict is that steps were right neither often nor rarely enough to tell; more seeds can decide it."""
+    return standing.get("verdict") == "undecided" and standing["skill"] is not None
+
+
+def _seeds_to_decide(skill: Interval, control: Control) -> int:
+    """Return how many seeds should decide, at most a hundred times as many as before."""
+    right = round(skill.estimate * skill.clusters)
+    for times in range(2, MOST_TIMES // MARGIN):
+        if _verdict(proportion(times * right, times * skill.clusters), control.threshold) != "undecided":
+            return MARGIN * times * len(control.seeds)
+    return MOST_TIMES * len(control.seeds)
+
+
 def _reason(skill: Interval, verdict: GateVerdict, with_tool: Interval | None, threshold: float) -> str:
     if not skill.clusters:
         return "excluded: no step was scored whose inputs were all shown and right"
@@ -266,7 +295,7 @@ def _reason(skill: Interval, verdict: GateVerdict, with_tool: Interval | None, t
         doing = "it is the computation" if with_tool.estimate >= threshold else "a calculator does not help"
         cause = f"; with a calculator {with_tool.estimate:.3f}, so {doing}"
     if verdict == "undecided":
-        return f"excluded: undecided: {found} ({ends}) may reach {threshold} or not; use more seeds{cause}"
+        return f"undecided: {found} ({ends}) may reach {threshold} or not{cause}"
     return f"excluded: only {found} ({ends}), below {threshold}{cause}"
 
 

@@ -52,6 +52,7 @@ COLOURS: Mapping[str, Shade] = {
     "other-words": Shade("#4d7354", "#9cc3a2"),
     "unmatched": Shade("#a36a1f", "#dfb06e"),
     "unlabelled": Shade("#756c5d", "#c4bba9"),
+    "misdated": Shade("#2b6e1e", "#86cf77"),
     "invented": Shade("#c2185b", "#f48fb1"),
     "misread": Shade("#512da8", "#b39ddb"),
     "line-kept": Shade("#00707f", "#4cc5d6"),

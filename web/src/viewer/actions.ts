@@ -1,7 +1,7 @@
 // Chart of the actions of a recorded run: turns across, files down; the slice that leads to the goal is highlighted.
 import * as Plot from "@observablehq/plot";
 import { colourOf } from "../colours";
-import type { Action, VestigeRun } from "./api";
+import type { Action, Row, VestigeRun } from "./api";
 import { leftOf, RIGHT, turnAt, turnScale } from "./demand";
 import { draw } from "./picture";
 
@@ -12,12 +12,22 @@ interface Drawn extends Action {
   lane: string;
 }
 
+// Without a goal file that the run came to, nothing says what led there; a zero would.
+export function isMeasured(row: Row): boolean {
+  return row["unit"] !== "tokens" || row["goal_accessed"] === true;
+}
+
+// What an action was for; dead reads are counted by the same rule.
+export function fateOf(run: VestigeRun, action: Action): "needed" | "dead" | "unjudged" {
+  if (action.necessary) return "needed";
+  return isMeasured(run.run) && action.judged !== false ? "dead" : "unjudged";
+}
+
 export function actionPicture(run: VestigeRun, turn: number, width: number, choose: (turn: number) => void): Element {
   const lanes = lanesOf(run);
   const actions: Drawn[] = run.actions.map((action) => ({ ...action, lane: lanes.of(action.path) }));
   const clipped = actions.filter((action) => run.clips.some((clip) => clip["turn"] === action.turn && paths(clip["paths"]).includes(action.path)));
-  const needed = actions.filter((action) => action.necessary);
-  const dead = actions.filter((action) => !action.necessary);
+  const [needed, dead, unjudged] = (["needed", "dead", "unjudged"] as const).map((fate) => actions.filter((action) => fateOf(run, action) === fate)) as [Drawn[], Drawn[], Drawn[]];
   const picture = draw({
     width,
     height: 64 + 18 * lanes.names.length,
@@ -30,6 +40,8 @@ export function actionPicture(run: VestigeRun, turn: number, width: number, choo
     marks: [
       Plot.ruleX([turn], { stroke: "var(--ink)" }),
       Plot.link(carried(needed, actions), { x1: "turn", x2: "to", y1: "lane", y2: "target", stroke: "var(--accent)", strokeOpacity: 0.45, strokeWidth: 1.2 }),
+      mark(unjudged, "read", "var(--paper)", "circle", "var(--quiet)"),
+      mark(unjudged, "write", "var(--paper)", "square", "var(--quiet)"),
       mark(dead, "read", "var(--faint)", "circle", "var(--quiet)"),
       mark(dead, "write", "var(--faint)", "square", "var(--quiet)"),
       mark(needed, "read", colourOf("correct"), "circle", "var(--paper)"),

@@ -368,6 +368,7 @@ export interface Action {
   version: number;
   tokens: number | null;
   necessary: boolean;
+  judged?: boolean; // whether the goal tells what it was for; older analyses do not say
   sink: boolean;
   carried_to: number | null;
 }

@@ -1,5 +1,6 @@
 // One turn of a recorded run: what it touched, what was said and done, and the raw log at that place.
 import { useState } from "preact/hooks";
+import { fateOf } from "./actions";
 import type { Action, Call, Source, Turn, TurnEntry, VestigeRun } from "./api";
 import { useAnswer } from "./asking";
 import { Diff, editOf } from "./diff";
@@ -21,7 +22,7 @@ export function TurnPanel({ at, run, entry }: { at: string; run: VestigeRun; ent
           ))}
         </ul>
       )}
-      <Touched actions={actions} />
+      <Touched run={run} actions={actions} />
       {run.has_logs ? (
         <Words at={at} id={id} turn={entry.turn} />
       ) : (
@@ -31,7 +32,9 @@ export function TurnPanel({ at, run, entry }: { at: string; run: VestigeRun; ent
   );
 }
 
-function Touched({ actions }: { actions: Action[] }) {
+const LEADS = { needed: "", dead: ", leads nowhere", unjudged: ", not known where it leads" };
+
+function Touched({ run, actions }: { run: VestigeRun; actions: Action[] }) {
   if (!actions.length) return <p class="quiet">No file was read or written.</p>;
   return (
     <ul class="touched">
@@ -40,7 +43,7 @@ function Touched({ actions }: { actions: Action[] }) {
           {action.kind} <Inert text={action.path} /> v{action.version}
           {action.tokens !== null && `, ${action.tokens.toLocaleString("en")} tokens`}
           {action.kind === "read" && action.carried_to !== null && `, carried to the write of turn ${action.carried_to}`}
-          {action.necessary ? "" : ", leads nowhere"}
+          {LEADS[fateOf(run, action)]}
         </li>
       ))}
     </ul>

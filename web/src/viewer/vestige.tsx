@@ -2,7 +2,7 @@
 import { label } from "../measures";
 import type { Cell, Cut, Row, TurnEntry, VestigeRun } from "./api";
 import { go } from "./address";
-import { actionPicture } from "./actions";
+import { actionPicture, fateOf, isMeasured } from "./actions";
 import { Breaks } from "./breaks";
 import { demandPicture } from "./demand";
 import { Inert } from "./inert";
@@ -49,7 +49,16 @@ function Pictures({ run, turn }: { run: VestigeRun; turn: number }) {
           <strong>Actions.</strong> {actionWords(run)}
         </figcaption>
         <Picture make={(width) => actionPicture(run, turn, width, choose)} on={[run, turn]} label={actionWords(run)} class="timeline" />
-        <Legend keys={[["read", "read that the goal needed"], ["write", "write in the slice"], ["dead", "dead: leads nowhere"], ["clipped", "clipped view"]]} />
+        <Legend
+          keys={[
+            ["read", "read that the goal needed"],
+            ["write", "write in the slice"],
+            ["dead", "dead read: leads nowhere"],
+            ["dead-write", "dead write"],
+            ["unjudged", "not known where it leads"],
+            ["clipped", "clipped view"],
+          ]}
+        />
       </figure>
     </>
   );
@@ -84,7 +93,7 @@ function TurnStrip({ run, turn }: { run: VestigeRun; turn: number }) {
   );
 }
 
-function Headline({ run }: { run: VestigeRun }) {
+export function Headline({ run }: { run: VestigeRun }) {
   const row = run.run;
   const text = (name: string) => shown(one(row[name]), "number");
   const outcome = row["resolved"] === true ? "resolved" : row["resolved"] === false ? "failed" : "unknown";
@@ -99,11 +108,6 @@ function Headline({ run }: { run: VestigeRun }) {
     ["dead reads", isMeasured(row) ? `${text("dead_reads")} of ${text("reads")}` : `– of ${text("reads")}`],
   ];
   return <Figures figures={figures} />;
-}
-
-// Without a goal file that the run came to, nothing says what led there; a zero would.
-function isMeasured(row: Row): boolean {
-  return row["unit"] !== "tokens" || row["goal_accessed"] === true;
 }
 
 function peakWords(row: Row): string {
@@ -126,9 +130,10 @@ function demandWords(run: VestigeRun, turn: number): string {
 }
 
 function actionWords(run: VestigeRun): string {
-  const needed = run.actions.filter((action) => action.necessary).length;
+  const count = (fate: string) => run.actions.filter((action) => fateOf(run, action) === fate).length;
+  const unjudged = count("unjudged") ? `, of ${count("unjudged")} it is not known` : "";
   const more = run.actions_left_out ? `, ${run.actions_left_out} more are not drawn` : "";
-  return `${needed} of ${run.actions.length} reads and writes lead to the goal${more}.`;
+  return `${count("needed")} of ${run.actions.length} reads and writes lead to the goal${unjudged}${more}.`;
 }
 
 const TABLES: [keyof VestigeRun & string, string, string[]][] = [

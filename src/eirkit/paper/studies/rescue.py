@@ -21,7 +21,7 @@ from eirkit.paper.studies.agents import (
 )
 from eirkit.paper.studies.comparison import in_section, listed
 from eirkit.paper.study import Findings, Setting, StudyRow
-from eirkit.runs.capability import assess_gate
+from eirkit.runs.capability import assess_gate, is_undecided
 from eirkit.runs.cells import Arm
 from eirkit.runs.runner import runner_or_temporary
 from eirkit.show.table import Table
@@ -61,10 +61,9 @@ def controlled(agent: StudyAgent, spec: TaskSpec) -> tuple[Table, tuple[str, ...
     """Return what the agent reaches at full information, and, where it fails there, what its arms do not show."""
     cell = assess_gate(agent.model, spec, agent.options, agent.runner)
     line: dict[str, Any] = {"workload": spec.workload, "agent": agent.name, **cell.standing()}
-    words = (
-        () if cell.passes else (f"{agent.name} fails the full-information control: its arms claim nothing about loss.",)
-    )
-    return listed("control", "Full information, h = m", [line]), words
+    failed = "is undecided in" if is_undecided(cell.standing()) else "fails"
+    words = f"{agent.name} {failed} the full-information control: its arms claim nothing about loss."
+    return listed("control", "Full information, h = m", [line]), () if cell.passes else (words,)
 
 
 def store_recall_arms(agent: StudyAgent, seeds: Sequence[int]) -> Arms:

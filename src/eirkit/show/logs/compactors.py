@@ -69,11 +69,19 @@ def _answer(data: Mapping[str, Any]) -> Iterator[str]:
             names = listed([row["compactor"] for row in candidates])
             yield f"At {budget:,} tokens none of {names} keeps a needed line."
             continue
+        kept = f"{share(best['kept_share'])} of the needed tokens"
+        chance = f"{points(best['gain_share'])} points against random lines of the same size"
+        random = own[SHAM]["kept_share"] if SHAM in own else 0.0
+        if best["kept_share"] < random:
+            best_kept = f"{best['compactor']}, keeps {best['kept_share']:.1%} of the needed tokens"
+            yield (
+                f"At {budget:,} tokens random lines keep more, {random:.1%}, than every compactor tried; "
+                f"the best, {best_kept}, {chance}."
+            )
+            continue
         leaders = (data["rankings"][str(budget)] or {}).get("leaders") or [best["compactor"]]
         others = [name for name in leaders if name != best["compactor"]]
         unsure = f" {listed(others)} {'is' if len(others) == 1 else 'are'} not shown to keep less." if others else ""
-        kept = f"{share(best['kept_share'])} of the needed tokens"
-        chance = f"{points(best['gain_share'])} points against random lines of the same size"
         yield f"At {budget:,} tokens {best['compactor']} keeps most: {kept}, {chance}.{unsure}"
 
 
@@ -168,7 +176,7 @@ def _frontier(data: Mapping[str, Any]) -> Chart:
             (row for row in data["rows"] if row["compactor"] == name and row["cuts"]), key=lambda row: row["budget"]
         )
         if own and name != NULL:
-            used = tuple(row["budget"] if name in (ORACLE, SHAM) else row["used_tokens"] for row in own)
+            used = tuple(row["used_tokens"] for row in own)
             kept = tuple(row["kept_share"] for row in own)
             ends = [(row["kept_low"], row["kept_high"]) for row in own]
             low = tuple(None if one is None else max(0.0, one) for one, _ in ends)

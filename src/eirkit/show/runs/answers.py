@@ -200,7 +200,7 @@ def headline_of(
         return _breakdown(failures)
     doubts = [f"{row['model']}, h = {row['h']}: {doubt}." for row in rows if (doubt := doubt_of(row))]
     if losses is None:
-        silence = doubts or _silence(rows, _control(rows, control_command))
+        silence = doubts or _silence(rows)
         return Headline("–", "nothing may be said about lost information", tuple(silence))
     opening = [_answer(losses, repair), *_range(rows, losses)] if ranked is None else list(ranked.sentences)
     sentences = [*opening, *doubts]
@@ -240,12 +240,20 @@ def _breakdown(failures: Sequence[Row]) -> Headline:
     )
 
 
-def _silence(rows: Sequence[Row], control: str) -> list[str]:
+def _silence(rows: Sequence[Row]) -> list[str]:
     if not any(row["scored"] for row in rows):
         return ["No run has come to its end, so there is nothing to say yet."]
+    seen = {f"{row['model']} on {row['workload']}": row["control"] for row in rows if row["control"] is not None}
+    unknown = {name: one["reason"] for name, one in seen.items() if one.get("verdict") == "undecided"}
+    if unknown:
+        return [
+            "No model here is shown to answer well enough where nothing is missing, so nothing is claimed about lost "
+            "information.",
+            *(f"{name}: {reason.removeprefix('excluded: ')}." for name, reason in unknown.items()),
+        ]
     return [
         "No model here answers well enough where nothing is missing, so nothing is claimed about lost information.",
-        f"See the control below, try another model, or look closer: {control}.",
+        "See the control below, or try another model.",
     ]
 
 

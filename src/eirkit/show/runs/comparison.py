@@ -17,9 +17,9 @@ from eirkit.errors import InputFileError
 from eirkit.findings.causes import CAUSES, Cause
 from eirkit.findings.fates import FATES, Fate, pool_fates
 from eirkit.findings.validity import is_withheld, system_remarks
+from eirkit.runs.command_line import seeds_text
 from eirkit.show.comparison import COSTS, Comparison, Difference, MeasuredPair, SettingChange, difference_of, group_of
 from eirkit.show.folders import changes_between, comparers
-from eirkit.show.runs.command_line import seeds_text
 from eirkit.show.runs.folder import (
     TASK_AXES,
     Coordinates,

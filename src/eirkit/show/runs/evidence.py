@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.findings.measures import ARM_MEASURES, PROBE_MEASURES, RUN_MEASURES
+from eirkit.runs.command_line import evidence_command
 from eirkit.show.document import Axis, Chart, Headline, Listing, Page, Section, Series
 from eirkit.show.folders import pages, refuse_others
 from eirkit.show.runs.answers import repair_of
-from eirkit.show.runs.command_line import evidence_command
 from eirkit.show.runs.folder import Evidence, read_evidence
 from eirkit.show.table import Column, Table, counted, listed, points, share
 from eirkit.tasks.workload import units_of

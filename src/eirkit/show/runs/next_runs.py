@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.findings.ranking import MOST_TASKS
+from eirkit.runs.command_line import sweep_command
 from eirkit.runs.suite import AXES
-from eirkit.show.runs.command_line import sweep_command
 from eirkit.show.runs.folder import SweepFolder
 from eirkit.tasks.workload import find_workload
 

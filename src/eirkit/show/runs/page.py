@@ -10,7 +10,9 @@ from typing import Any
 from eirkit.errors import UsageError
 from eirkit.findings.measures import FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
 from eirkit.findings.validity import doubt_of, system_remarks
+from eirkit.runs.capability import is_undecided
 from eirkit.runs.cells import CONTROLLED, cell_of
+from eirkit.runs.command_line import rescue_command, rescue_condition, seeds_text, suite_text, sweep_command
 from eirkit.runs.store import RUNS, scan_runs
 from eirkit.runs.summary import in_words, silences
 from eirkit.show.document import Axis, Chart, Listing, Page, Section, Series
@@ -18,7 +20,6 @@ from eirkit.show.folders import kind_of, pages, records_of
 from eirkit.show.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
 from eirkit.show.runs.answers import Losses, Repair, answers_json, headline_of, losses_of, repair_of
 from eirkit.show.runs.choice import choice_in
-from eirkit.show.runs.command_line import rescue_command, rescue_condition, seeds_text, suite_text, sweep_command
 from eirkit.show.runs.demand import demand_section
 from eirkit.show.runs.evidence import SECTIONS
 from eirkit.show.runs.folder import Coordinates, Evidence, SweepFolder, condition_of, read_sweep
@@ -289,7 +290,13 @@ def _progress(sweep: SweepFolder) -> Section | None:
 def _control(sweep: SweepFolder) -> Section:
     seen = {(row["model"], row["workload"]): row["control"] for row in sweep.rows}
     lines = tuple(
-        {"model": model, "workload": workload, **{name: standing[name] for name in ("accuracy", "passes", "reason")}}
+        {
+            "model": model,
+            "workload": workload,
+            "accuracy": standing["accuracy"],
+            "passes": "undecided" if is_undecided(standing) else "yes" if standing["passes"] else "no",
+            "reason": standing["reason"],
+        }
         for (model, workload), standing in seen.items()
         if standing is not None
     )

@@ -56,7 +56,7 @@ def _tables(scored: Sequence[Row]) -> Iterator[Table]:
     for start in range(0, len(scored), SIDE_BY_SIDE):
         end = start + SIDE_BY_SIDE
         yield _abilities(scored[start:end], names[start:end], start // SIDE_BY_SIDE + 1)
-    shown = [one for one in WORD_FATES if any(row["words"]["fates"][one.id] for row in scored)]
+    shown = [one for one in WORD_FATES if any(row["words"]["fates"].get(one.id) for row in scored)]
     if shown:
         columns = (Column("condition", "condition", role="name"), *map(Column.of, shown))
         lines = tuple({"condition": n, **row["words"]["fate_shares"]} for n, row in zip(names, scored, strict=True))
