@@ -144,10 +144,15 @@ class ModelError(InfrastructureError):
         kind: rate-limit | server | timeout | unreachable | dropped | malformed (a retry may succeed) or too-large |
             rejected | unrecorded (a retry will not).
         retry_after_seconds: how long the server asked callers to wait, if it did.
+        may_be_billed: whether the provider may charge for the call; None to go by the kind.
     """
 
-    def __init__(self, message: str, kind: str, retry_after_seconds: float | None = None) -> None:
-        self.kind, self.retry_after_seconds = kind, retry_after_seconds
+    is_adapted = False  # the model has learned from the failure and asks differently the next time
+
+    def __init__(
+        self, message: str, kind: str, retry_after_seconds: float | None = None, may_be_billed: bool | None = None
+    ) -> None:
+        self.kind, self.retry_after_seconds, self.may_be_billed = kind, retry_after_seconds, may_be_billed
         super().__init__(message)
 
 

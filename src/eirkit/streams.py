@@ -1,4 +1,4 @@
-"""The standard streams of a command: opened where the caller closed them, and kept for its document."""
+"""The name and the standard streams of a command: opened where the caller closed them, and kept for its document."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
+
+COMMAND = "EIRKIT_COMMAND"  # environment variable that names the running command to the processes of its plug-ins
 
 
 def open_closed_streams() -> None:

@@ -6,10 +6,13 @@ They import nothing of eirkit, as a user's own system need not.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from typing import Any
@@ -94,6 +97,66 @@ class Daemons(Sound):
     def reset(self, scope: str) -> None:
         become_daemon()
         super().reset(scope)
+
+
+MOST_COPIES, COPY_SECONDS = 100, 40.0  # alive at once, and in all: a machine must bear it, whatever eirkit does
+
+
+def _multiply(slots: str, end: float) -> None:
+    """Fork whenever a slot is free: a locked file, which the kernel frees when its process ends."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    turns, mine = 0, -1
+    try:
+        while time.time() < end:
+            time.sleep(0.001)
+            slot = os.open(f"{slots}/{random.randrange(MOST_COPIES)}", os.O_RDWR | os.O_CREAT)
+            try:
+                fcntl.flock(slot, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(slot)
+                continue
+            turns += 1
+            if os.fork():
+                os.close(slot)
+                continue
+            if mine >= 0:
+                os.close(mine)
+            mine = slot
+            random.seed(os.getpid())
+            if turns % 2 and os.fork():
+                os._exit(0)  # its child has no parent
+            if turns % 3 == 0:
+                os.setsid()
+    finally:
+        os._exit(0)
+
+
+class Multiplies(Sound):
+    """Forks, and so do its children, with sessions of their own and without parents; each replaces those that end."""
+
+    def setup(self) -> None:
+        slots = tempfile.mkdtemp()
+        for _ in range(3):
+            if os.fork() == 0:
+                _multiply(slots, time.time() + COPY_SECONDS)
+
+
+class Hurries(Sound):
+    """Leaves processes each of which forks and ends at once, so that none is there when a signal reaches it."""
+
+    def setup(self) -> None:
+        end = time.time() + COPY_SECONDS
+        for _ in range(2):
+            if os.fork() == 0:
+                try:
+                    while time.time() < end:
+                        if os.fork():
+                            os._exit(0)
+                        os.setsid()
+                        time.sleep(0.001)
+                finally:
+                    os._exit(0)
 
 
 class Exits(Sound):

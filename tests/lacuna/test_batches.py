@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import date
+from decimal import Decimal
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 from eirkit.agents.model import Message, ModelOptions, Request
-from eirkit.agents.serving.metered import make_metered
+from eirkit.agents.serving.metered import Metered, make_metered
 from eirkit.agents.serving.model_factory import make_model
+from eirkit.agents.serving.prices import Price
 from eirkit.cli import run as command_line
 from eirkit.errors import ModelError, UsageError
 from eirkit.runs.store import RUNS, scan_runs
@@ -98,6 +101,25 @@ def test_a_busy_server_does_not_lose_a_batch():
         server.completion = lambda body: json.loads(PLAIN)  # type: ignore[method-assign]
         assert ask(server) == "ok"
     assert len(server.batches) == 1
+
+
+def test_a_batch_whose_results_cannot_be_had_may_be_billed():
+    """Its state gets a 503 for ever, which says nothing about the batch itself."""
+    with BatchServer(busy=1_000_000) as server:
+        options = ModelOptions(base_url=server.url, retries=0, extra={"batch": 0.01})
+        price = Price(Decimal(100), Decimal(400), Decimal(100), as_of=date(2026, 1, 1))
+        model = Metered(make_model("openai/any", options), "openai/any", options, price=price)
+
+        async def once() -> None:
+            try:
+                await model.reply(Request((Message("user", "hello"),)))
+            finally:
+                await model.close()
+
+        with pytest.raises(ModelError, match="a batch that was sent"):
+            asyncio.run(once())
+    assert len(server.batches) == 1
+    assert model.ledger.spent_usd == model.tally.unconfirmed_usd > Decimal("0.4")  # 1,024 tokens of output
 
 
 def ask(server: BatchServer, name: str = "openai/any", times: int = 1, **more: Any) -> str:

@@ -25,7 +25,7 @@ from eirkit.runs.suite import read_suite
 from eirkit.runs.summary import RunSummary
 from eirkit.runs.sweep import resume_sweep, start_sweep
 from tests.lacuna.asking import Asking, name_of
-from tests.lacuna.servers import Answer, ModelServer, Received, answers_as
+from tests.lacuna.servers import Answer, ModelServer, Received, answers_as, fails, says
 from tests.processes import running, wait_until
 
 PRICES = '[prices]\n"openai/any" = { input = 1000, output = 1000, as_of = 2026-01-01 }\n'
@@ -229,6 +229,62 @@ def test_a_provider_that_bills_above_the_declared_maximum_is_told_apart(tmp_path
         call(capfd, "lacuna", "run", "--resume", tmp_path / "out", "--cap-usd", raised, "--json")
         assert len(server.received) > asked
         assert bill * len(server.received) <= raised, "later holds are as large as the bills were"
+
+
+BILLED = [301, 302, 303, 307, 308, 408, 500, 501, 502, 504, 520, 521, 522, 523, 524, 525, 599]
+
+
+@pytest.mark.parametrize("status", BILLED)
+def test_a_gateway_that_bills_its_failures_does_not_pass_a_cap(tmp_path, prices, status, capfd):
+    """The gateway passes every request on, keeps its own account of all of them, and returns every second reply."""
+    bills: list[Decimal] = []
+
+    def gateway(received: Received) -> Answer:
+        if len(bills) % 2:
+            bills.append(CALL_USD)
+            return answers_as("calculator")(received)
+        chars = sum(len(message["content"]) for message in received.body["messages"])
+        bills.append(Decimal(chars // 4 + received.body["max_tokens"]) / 1000)
+        headers = (("retry-after-ms", "1"), ("Location", "/v1/chat/completions"))
+        return fails(status, "upstream gave up", headers=headers)
+
+    with ModelServer(gateway) as server:
+        found = start_sweep(suite(server), tmp_path / "out", SpendingLimits("8", prices))
+    spent = read_journal(tmp_path / "out").spending
+    assert len(bills) == len(server.received) > 2
+    assert sum(bills) <= spent.total_usd <= 8, "the cap holds against the gateway's own account"
+    assert in_rows(found) == spent.total_usd
+    ended = [json.loads(line) for line in (tmp_path / "out" / LEDGER).read_text().splitlines()]
+    assert len([entry for entry in ended if entry["type"] == "end"]) == len(bills), "each call is in the ledger"
+    said = "\n".join(spending_remarks(found.spending))
+    assert f"calls without a usable reply or count of tokens: up to ${spent.unconfirmed_usd:,.4f}" in said
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 422, 429, 503, 529])
+def test_a_request_that_was_refused_costs_nothing(tmp_path, prices, status):
+    with ModelServer([fails(status, headers=[("retry-after-ms", "1")])]) as server:
+        found = start_sweep(suite(server), tmp_path / "out", SpendingLimits("8", prices))
+    assert len(server.received) >= RUNS
+    assert found.spending["spent_usd"] == 0
+
+
+def test_a_failure_that_teaches_the_model_to_ask_differently_is_counted_too(tmp_path, prices):
+    """A chat template without a system role fails with a 500; the call after it has a reservation of its own."""
+    bills: list[Decimal] = []
+
+    def gateway(received: Received) -> Answer:
+        first, *_ = received.body["messages"]
+        bills.append(CALL_USD)
+        if first["role"] == "system":
+            return fails(500, "Conversation roles must alternate user/assistant/user/assistant/...")
+        return says("ANSWER 1 1")
+
+    with ModelServer(gateway) as server:
+        found = start_sweep(suite(server, retries=0), tmp_path / "out", SpendingLimits("30", prices))
+    spent = read_journal(tmp_path / "out").spending
+    assert found.scored > 0
+    assert spent.unconfirmed_usd > 0
+    assert sum(bills) <= spent.total_usd <= 30
 
 
 def test_a_changed_line_is_refused_with_its_number(tmp_path, server, prices):

@@ -172,7 +172,7 @@ def test_connections_are_limited():
 
 
 def test_tokens_and_money_are_counted():
-    model = metered(failing("server"), PAID, price=PRICE)
+    model = metered(failing("rate-limit"), PAID, price=PRICE)
     first, second = ask(model, 2)
     assert first.usage == Usage(100, 10, 40, cost_usd=float(PAID_USD))
     assert second.usage == first.usage
@@ -210,6 +210,16 @@ def test_what_may_have_been_billed_counts_against_the_cap(kind):
         ask(model)
     most = most_usd(PRICE, REQUEST) if kind in MAY_BE_BILLED else 0.0
     assert (model.tally.unconfirmed_usd, model.ledger.spent_usd) == (most, most)
+
+
+def test_a_failure_that_says_whether_it_may_be_billed_is_believed():
+    most = most_usd(PRICE, REQUEST)
+    for kind in KINDS:
+        for billed in (False, True):
+            model = metered(ModelError("no; do something", kind, may_be_billed=billed), retries=0, price=PRICE)
+            with pytest.raises(ModelError):
+                ask(model)
+            assert model.ledger.spent_usd == (most if billed else 0)
 
 
 def test_a_cancelled_call_counts_against_the_cap():

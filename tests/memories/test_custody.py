@@ -13,15 +13,18 @@ import pytest
 
 from eirkit.agents.memory import Item
 from eirkit.agents.memory_calls import call_with_timeout
+from eirkit.agents.stores import child_process
 from eirkit.agents.stores.child_process import ProcessMemory, variables_without_secrets
+from eirkit.agents.stores.keeper import ProcessId, descendants, end_all, state_of
 from eirkit.agents.stores.memory_adapter import adapt
+from eirkit.cli import run as run_command_line
 from eirkit.errors import PluginError, StoreError
 from eirkit.testing import check_memory
 from tests import warm
 from tests.faults import custody, hostile
 from tests.faults.custody import HERE, MCP, SEEDS, Trial, Verdict, perform
 from tests.lacuna.running import eirkit
-from tests.processes import PATIENCE_SECONDS
+from tests.processes import PATIENCE_SECONDS, running, wait_until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 FILE = HERE / "hostile.py"
@@ -40,6 +43,8 @@ SAYING = {  # of systems whose runs all fail
 }
 FINE = ("Deaf", "Threads", "Forks", "Daemons", "Shouts", "Echoes")  # their runs are scored
 
+FORKING = ("Multiplies", "Hurries")  # they end by themselves after `COPY_SECONDS`
+
 
 def tried(memory: str, folder: Path, workers: int = 0) -> Verdict:
     return watched(Trial(memory, "none", 0.0, workers, early=True), folder)  # no signal waits for its process
@@ -52,7 +57,7 @@ def watched(trial: Trial, folder: Path) -> Verdict:
 
 
 def test_every_hostile_system_is_tried_here():
-    assert set(hostile.FAULTS) == {*SAYING, *FINE, "ExitsAtFirst"}
+    assert set(hostile.FAULTS) == {*SAYING, *FINE, *FORKING, "ExitsAtFirst"}
 
 
 @linux
@@ -70,6 +75,44 @@ def test_a_hostile_system_loses_its_runs_with_a_line_and_leaves_no_process(memor
 def test_a_system_that_works_and_litters_is_scored_and_leaves_no_process(memory, tmp_path):
     assert tried(memory, tmp_path).faults == ()
     assert json.loads((tmp_path / "said").read_text().splitlines()[-1])["rows"][0]["scored"] == SEEDS
+
+
+@linux
+@pytest.mark.parametrize(
+    ("memory", "workers", "end"), [(FORKING[0], 0, "none"), (FORKING[1], 0, "none"), (FORKING[0], 2, "SIGTERM")]
+)
+def test_a_system_that_forks_without_end_is_ended_before_it_ends_itself(memory, workers, end, tmp_path):
+    started = time.monotonic()
+    mark = f"{os.getpid()}-{time.monotonic_ns()}"
+    verdict = perform(Trial(memory, end, 1.0, workers), mark, tmp_path, custody.GONE_SECONDS)
+    assert verdict.faults == ()
+    assert time.monotonic() - started < hostile.COPY_SECONDS, "they have ended by themselves: too slow to tell"
+
+
+@linux
+def test_what_cannot_be_ended_is_named_and_makes_a_command_fail(capfd):
+    """The process is one that no keeper has ended; it is alive, as its end at our hands shows."""
+    with running(["sleep", "600"]) as sleeper:
+        assert end_all(lambda: {ProcessId(sleeper.pid, "of another process"): "S"}, 0.1) == [sleeper.pid]
+        assert sleeper.poll() is None, "a number that belongs to another process by now gets no signal"
+        child_process._SURVIVORS.update(state_of(sleeper.pid))
+        assert run_command_line(["--version"]) == 1
+        said = capfd.readouterr().err
+        assert f"1 process of a memory or compactor could not be ended; run: kill -9 {sleeper.pid}" in said
+    assert run_command_line(["--version"]) == 0
+    child_process._SURVIVORS.clear()
+
+
+@linux
+def test_stopping_comes_before_killing(tmp_path):
+    """A mother that replaces a child when it ends does not get to it."""
+    words = "import os, time, sys\nwhile True:\n    p = os.fork()\n    if p == 0: time.sleep(60); os._exit(0)\n"
+    words += "    os.waitpid(p, 0); open(sys.argv[1], 'a').write('x')\n"
+    with running([sys.executable, "-S", "-c", words, tmp_path / "replaced"]) as mother:
+        wait_until(lambda: descendants((mother.pid,)), "the first child")
+        assert len(descendants((mother.pid,))) == 1
+        assert end_all(lambda: {**descendants((mother.pid,)), **state_of(mother.pid)}) == []
+    assert not (tmp_path / "replaced").exists()
 
 
 @linux

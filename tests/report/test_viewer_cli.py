@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from eirkit.cli import run
-from tests.processes import PATIENCE_SECONDS, running
+from tests.processes import PATIENCE_SECONDS, running, wait_until
 from tests.report.folders import make_rescue, make_sweep
 
 
@@ -37,6 +37,60 @@ def test_view_prints_its_address_serves_it_and_ends_with_an_interrupt(sweep):
         _, complaint = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0
     assert complaint == ""
+
+
+BROWSER = """#!{python}
+import json, os, stat, sys, time, urllib.request
+from pathlib import Path
+noted = {{"command": Path("/proc/self/cmdline").read_text() if os.path.exists("/proc/self/cmdline") else str(sys.argv)}}
+page = Path(sys.argv[1].removeprefix("file://"))
+if page.is_absolute():
+    noted["modes"] = [stat.S_IMODE(path.stat().st_mode) for path in (page, page.parent)]
+    address = page.read_text().partition("url=")[2].partition(chr(34))[0]
+    noted["status"] = urllib.request.build_opener(urllib.request.ProxyHandler({{}})).open(address).status
+    noted["page"] = str(page)
+Path({noted!r}).write_text(json.dumps(noted) + "\\n")
+time.sleep({seconds})
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs an executable script")
+@pytest.mark.parametrize("seconds", [0, 3_600], ids=["returns", "stays open"])
+def test_view_keeps_its_token_out_of_the_arguments_of_the_browser(sweep, tmp_path, seconds):
+    """A program in place of the browser notes what other users see of it, and follows the file that it is given."""
+    script, noted = tmp_path / "browser", tmp_path / "noted.json"
+    script.write_text(BROWSER.format(python=sys.executable, noted=str(noted), seconds=seconds))
+    script.chmod(0o700)
+    words = [sys.executable, "-m", "eirkit", "view", str(sweep), "--json"]
+    environment = {**os.environ, "BROWSER": str(script), "DISPLAY": ":0"}
+    with (
+        (tmp_path / "complaint").open("w") as complaint,
+        running(words, stdout=subprocess.PIPE, stderr=complaint, text=True, env=environment) as process,
+    ):
+        token = urlsplit(json.loads(process.stdout.readline())["address"]).query.removeprefix("token=")
+        wait_until(lambda: noted.exists() and noted.read_text().endswith("\n"), "the browser", process)
+        seen = json.loads(noted.read_text())
+        assert len(token) > 20
+        assert token not in seen["command"]
+        assert (seen["modes"], seen["status"]) == ([0o600, 0o700], 200)
+        wait_until(lambda: not Path(seen["page"]).parent.exists(), "the file to be removed", process)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_SECONDS) == 0
+    assert (tmp_path / "complaint").read_text() == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs an executable script")
+def test_view_leaves_no_file_behind_when_its_browser_never_comes(sweep, tmp_path):
+    own = tmp_path / "temporary"
+    own.mkdir()
+    environment = {**os.environ, "BROWSER": "true", "DISPLAY": ":0", "TMPDIR": str(own)}
+    words = [sys.executable, "-m", "eirkit", "view", str(sweep), "--json"]
+    with running(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        process.stdout.readline()
+        wait_until(lambda: list(own.glob("*/open.html")), "the file", process)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, list(own.iterdir())) == (0, [])
 
 
 def test_a_folder_without_runs_is_one_line(tmp_path, capsys):

@@ -92,7 +92,7 @@ class Requirements:
     packages: tuple[str, ...] = ()  # modules that must be importable
     installs: tuple[tuple[str, ...], ...] = ()  # arguments of pip install, one call each
     python: str = ""  # versions that the packages support, such as ">=3.11,<3.14"
-    node: tuple[str, ...] = ()  # packages of npm
+    node: tuple[str, ...] = ()  # packages of npm, as NAME@VERSION
     endpoint: tuple[Asked, ...] = ()  # what it requests from the OpenAI-compatible URL passed as `endpoint`
     variables: tuple[str, ...] = ()  # environment variables that its process may see; all others are withheld
     services: tuple[str, ...] = ()  # servers that it can use and eirkit does not start, described in words

@@ -44,7 +44,7 @@ from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.session import ActionTaken
 from eirkit.agents.stores.memory_plan import MemoryPool
 from eirkit.agents.telemetry import Exchange, Trace
-from eirkit.errors import PluginError, UsageError
+from eirkit.errors import ModelError, PluginError, UsageError
 from eirkit.findings.causes import CAUSES, RunScore, read_score
 from eirkit.runs.attempt import finished_run, run_session
 from eirkit.runs.cells import Cell
@@ -326,7 +326,13 @@ class EirkitModel(ModelAPI):
         )
         messages = tuple(Message(_role(one), one.text) for one in input)
         request = Request(messages, offered, config.max_tokens)
-        return self._output(await self.model.reply(request))
+        try:
+            reply = await self.model.reply(request)
+        except ModelError as failure:
+            if not failure.is_adapted:
+                raise
+            reply = await self.model.reply(request)
+        return self._output(reply)
 
     def _output(self, reply: Reply) -> ModelOutput:
         calls = []

@@ -19,7 +19,7 @@ from click.shell_completion import CompletionItem
 from eirkit import __version__
 from eirkit.errors import EirkitError
 from eirkit.show.table import clean
-from eirkit.streams import open_closed_streams
+from eirkit.streams import COMMAND, open_closed_streams
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -285,6 +285,25 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code; every expected failure becomes one line on stderr."""
+    before, command = os.environ.get(COMMAND), os.urandom(8).hex()
+    os.environ[COMMAND] = command
+    try:
+        code = _run(arguments)
+        plug_ins = sys.modules.get("eirkit.agents.stores.child_process")  # loaded only where one may have been started
+        left = [] if plug_ins is None else plug_ins.left_of_command(command)
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        os.environ.pop(COMMAND)
+        if before is not None:
+            os.environ[COMMAND] = before
+    if not left:
+        return code
+    who = f"{len(left)} {'process' if len(left) == 1 else 'processes'} of a memory or compactor"
+    return _complain(f"{who} could not be ended; run: kill -9 {' '.join(map(str, left))}", code or 1)
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
         typed = list(sys.argv[1:] if arguments is None else arguments)
         result = ROOT.main(typed, prog_name="eirkit", standalone_mode=False, obj=typed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
 import webbrowser
 from collections.abc import Collection, Iterator, Mapping
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from shlex import quote
+from threading import Thread
 from typing import Any
 
 import click
@@ -75,7 +77,7 @@ def view(
     def started(server: ViewerServer) -> None:
         show(_document(server))
         if browser and _has_screen(os.environ):
-            webbrowser.open(server.address)
+            Thread(target=_open, args=(server,), daemon=True).start()
 
     serve(ViewerServer(viewer, port), started)
 
@@ -84,6 +86,26 @@ def _document(server: ViewerServer) -> Document:
     data = {"address": server.address, "port": server.port, "folder": str(server.viewer.root)}
     answer = (f"Serving {server.viewer.root} until Ctrl-C.",)
     return Document("view", "Viewer", answer, data, (Section("", (), (Listing("address", "", server.address),)),))
+
+
+OPEN_SECONDS = 60.0  # for a browser to start and read the file that leads it to the address
+_REDIRECT = """<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0;url={address}"><title>eirkit view</title><a href="{address}">eirkit view</a>
+"""
+
+
+def _open(server: ViewerServer) -> None:
+    """Open the page by way of a file that only its owner can read: every user sees the arguments of a browser."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="eirkit-view-") as folder:  # of mode 0700
+            page = Path(folder) / "open.html"
+            page.touch(0o600, exist_ok=False)
+            page.write_text(_REDIRECT.format(address=server.address), "ascii")
+            # Some browsers are waited for until their window is closed; the file must not stay for so long.
+            Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
+            server.is_entered.wait(OPEN_SECONDS)
+    except OSError as error:
+        click.echo(f"eirkit: the browser was not opened ({error}); open the address yourself", err=True)
 
 
 def _has_screen(environment: Mapping[str, str]) -> bool:

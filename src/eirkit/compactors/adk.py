@@ -30,7 +30,7 @@ class AdkCompaction(VendorSummary):
 
     # Which events are summarised is decided in functions that are not public, so the version is fixed.
     requirements: ClassVar[Requirements] = Requirements(
-        packages=("google.adk",), installs=(("google-adk==2.13.0", "splintr-rs>=0.22,<0.23", "msgspec"),)
+        packages=("google.adk",), installs=(("google-adk==2.13.0", "splintr-rs>=0.22,<0.23", "msgspec>=0.19,<1"),)
     )
 
     def __init__(self, *, model: str = "", base_url: str = "", event_retention_size: int = 10) -> None:

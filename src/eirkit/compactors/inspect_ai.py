@@ -16,7 +16,7 @@ class _InspectStrategy(Compactor):
     """A strategy of Inspect that asks no model; it knows no budget."""
 
     requirements: ClassVar[Requirements] = Requirements(
-        packages=("inspect_ai",), installs=(("inspect-ai==0.3.285", "splintr-rs>=0.22,<0.23", "msgspec"),)
+        packages=("inspect_ai",), installs=(("inspect-ai==0.3.285", "splintr-rs>=0.22,<0.23", "msgspec>=0.19,<1"),)
     )
 
     def compact(self, messages: Sequence[ContextMessage], budget: TokenBudget) -> Sequence[ContextMessage]:

@@ -25,7 +25,7 @@ class LangChainClearToolUses(Compactor):
     """
 
     requirements: ClassVar[Requirements] = Requirements(
-        packages=("langchain",), installs=(("langchain>=1.4,<2", "splintr-rs>=0.22,<0.23", "msgspec"),)
+        packages=("langchain",), installs=(("langchain>=1.4,<2", "splintr-rs>=0.22,<0.23", "msgspec>=0.19,<1"),)
     )
 
     def __init__(
@@ -63,7 +63,7 @@ class LangChainSummary(VendorSummary):
 
     requirements: ClassVar[Requirements] = Requirements(
         packages=("langchain", "langchain_openai"),
-        installs=(("langchain>=1.4,<2", "langchain-openai>=1,<2", "splintr-rs>=0.22,<0.23", "msgspec"),),
+        installs=(("langchain>=1.4,<2", "langchain-openai>=1,<2", "splintr-rs>=0.22,<0.23", "msgspec>=0.19,<1"),),
     )
 
     def __init__(self, *, model: str = "", base_url: str = "", keep: int = 20, trim: int = 4000) -> None:

@@ -28,7 +28,7 @@ class OpenHandsCondenser(VendorSummary):
 
     requirements: ClassVar[Requirements] = Requirements(
         packages=("openhands.sdk",),
-        installs=(("openhands-sdk>=1.58,<2", "splintr-rs>=0.22,<0.23", "msgspec"),),
+        installs=(("openhands-sdk>=1.58,<2", "splintr-rs>=0.22,<0.23", "msgspec>=0.19,<1"),),
         python=">=3.12",
     )
 

@@ -9,7 +9,7 @@ from eirkit.agents.memory import Requirements
 from eirkit.compactors.compactor import Compactor, TokenBudget, VendorSummary, answered_groups, compactors
 from eirkit.logs.compaction.context import ContextCall, ContextMessage, split_opening
 
-_INSTALLS = (("strands-agents>=1.60,<2", "openai>=2,<4", "splintr-rs>=0.22,<0.23", "msgspec"),)
+_INSTALLS = (("strands-agents>=1.60,<2", "openai>=2,<4", "splintr-rs>=0.22,<0.23", "msgspec>=0.19,<1"),)
 
 
 @compactors.add("strands-sliding-window")

@@ -84,7 +84,9 @@ BEHAVIOURS = (
         "a server that counts reasoning in the total alone",
         traits=Traits(speak=_reasoning(60, apart=True)),
     ),
-    _money("bill-retries", "requests that are refused cost nothing", traits=Traits(serve=refusing(500, 3, 20))),
+    _money(
+        "bill-retries", "requests that fail, which the server does not bill", traits=Traits(serve=refusing(500, 3, 20))
+    ),
     _money(
         "bill-memory",
         "a memory that asks the model of the run",

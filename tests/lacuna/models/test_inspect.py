@@ -11,7 +11,7 @@ from eirkit.agents.model import Message, ModelOptions, Request, Tool, ToolCall
 from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.errors import MissingExtraError, ModelError, UsageError
-from tests.lacuna.servers import BROKEN, GOOD, HOSTILE_TEXT, ModelServer, calls, fails, says
+from tests.lacuna.servers import BROKEN, GOOD, HOSTILE_TEXT, Answer, ModelServer, calls, fails, says
 
 HAS_INSPECT = find_spec("inspect_ai") is not None
 installed = pytest.mark.skipif(not HAS_INSPECT, reason="Inspect is not installed; `make test-inspect` brings it")
@@ -87,7 +87,7 @@ def test_failures_are_typed_and_show_no_key(name):
 
 
 @installed
-@pytest.mark.parametrize("name", ["rate limit", "server error", "dropped at once"])
+@pytest.mark.parametrize("name", ["rate limit", "server error", "dropped at once", "redirect"])
 def test_our_retries_are_the_only_ones(name):
     async def run(server):
         model = make_model(NAME, ModelOptions(base_url=server.url, retries=0))
@@ -99,6 +99,16 @@ def test_our_retries_are_the_only_ones(name):
     with ModelServer([BROKEN[name][0]]) as server:
         asyncio.run(run(server))
     assert len(server.received) == 1
+
+
+@installed
+@pytest.mark.parametrize("status", [302, 307, 308])
+def test_a_redirect_is_not_followed(status):
+    """The server may bill each of them, and only the last one would be counted."""
+    again = Answer(status=status, headers=(("Location", "/v1/chat/completions"),))
+    with pytest.raises(ModelError) as caught:
+        ask([again, GOOD])
+    assert caught.value.may_be_billed
 
 
 @installed

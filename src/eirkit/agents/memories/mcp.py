@@ -101,7 +101,7 @@ class Mcp(MemorySystem):
     requirements = Requirements(
         packages=("mcp",),
         installs=(("mcp>=2.3,<3",),),
-        node=("@modelcontextprotocol/server-memory",),
+        node=("@modelcontextprotocol/server-memory@2026.8.31",),
         endpoint=("model",),
     )
     _servers: ClassVar[set[int]] = set()  # of all memories of this process

@@ -76,6 +76,9 @@ class InspectModel:
         client = getattr(self._model.api, "client", None)
         if client is not None and hasattr(client, "max_retries"):
             client.max_retries = 0  # the vendor's client inside Inspect would also retry
+            http: Any = getattr(client, "_client", None)
+            if hasattr(http, "follow_redirects"):
+                http.follow_redirects = False  # a server may bill each of them, which nobody would count
 
     def _temperature(self) -> float | None:
         return None if "temperature" in self._refused else self.options.temperature

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,6 +102,23 @@ class BatchedCalls:
                 future.set_result(outcome)
 
 
+@contextmanager
+def _sent() -> Iterator[None]:
+    """Turn any error about a batch that was sent into one that says that it may be billed."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except Exception as error:
+        words = f"the results of a batch that was sent cannot be had ({type(error).__name__}); resume"
+        raise ModelError(words, "server", may_be_billed=True) from error
+
+
+def _unanswered() -> ModelError:
+    """Return the failure of a request for which the time of its batch was too short; providers bill none of those."""
+    return ModelError("a request of the batch was not answered in time; resume", "server", may_be_billed=False)
+
+
 async def _ended(
     job: Any, ask: Callable[[str], Awaitable[Any]], state: Callable[[Any], tuple[str, bool]], poll_seconds: float
 ) -> Any:
@@ -132,14 +150,16 @@ async def openai_batch(client: Any, path: str, asked: Mapping[str, Body], poll_s
     uploaded = await client.files.create(file=file, purpose="batch")
     batch = await client.batches.create(input_file_id=uploaded.id, endpoint=url, completion_window="24h")
     over = ("completed", "failed", "expired", "cancelled")
-    batch = await _ended(batch, client.batches.retrieve, lambda one: (one.id, one.status in over), poll_seconds)
+    with _sent():
+        batch = await _ended(batch, client.batches.retrieve, lambda one: (one.id, one.status in over), poll_seconds)
     if batch.status == "failed":
         why = [one.message for one in (batch.errors.data if batch.errors else None) or ()]
         raise ModelError(f"the batch failed ({'; '.join(map(str, why))[:200]}); check the model", "rejected")
     found: dict[str, str | Exception] = {}
     for name in (batch.output_file_id, batch.error_file_id):
         if name:
-            content = await client.files.content(name)
+            with _sent():
+                content = await client.files.content(name)
             found |= dict(map(_openai_result, _lines(content.text)))
     return found
 
@@ -147,7 +167,7 @@ async def openai_batch(client: Any, path: str, asked: Mapping[str, Body], poll_s
 def _openai_result(line: Mapping[str, Any]) -> tuple[str, str | Exception]:
     name, response = str(line.get("custom_id")), line.get("response")
     if not isinstance(response, Mapping):
-        return name, ModelError("a request of the batch was not answered in time; resume", "server")
+        return name, _unanswered()
     status, body = response.get("status_code"), response.get("body")
     if status == 200:
         return name, json.dumps(body)
@@ -159,8 +179,9 @@ async def anthropic_batch(client: Any, asked: Mapping[str, Body], poll_seconds: 
     requests = [{"custom_id": name, "params": dict(body)} for name, body in asked.items()]
     batch = await client.messages.batches.create(requests=requests)
     ask = client.messages.batches.retrieve
-    batch = await _ended(batch, ask, lambda one: (one.id, one.processing_status == "ended"), poll_seconds)
-    text = await client.get(f"/v1/messages/batches/{batch.id}/results", cast_to=str)
+    with _sent():
+        batch = await _ended(batch, ask, lambda one: (one.id, one.processing_status == "ended"), poll_seconds)
+        text = await client.get(f"/v1/messages/batches/{batch.id}/results", cast_to=str)
     return dict(map(_anthropic_result, _lines(str(text))))
 
 
@@ -171,7 +192,7 @@ def _anthropic_result(line: Mapping[str, Any]) -> tuple[str, str | Exception]:
         return name, json.dumps(result.get("message"))
     error = result.get("error")
     if result.get("type") != "errored" or not isinstance(error, Mapping):
-        return name, ModelError("a request of the batch was not answered in time; resume", "server")
+        return name, _unanswered()
     kind = _error(error).get("type")
     return name, BatchRefusalError(400 if kind == "invalid_request_error" else 500, error)
 
@@ -211,7 +232,10 @@ async def _google_job(client: Any, model: str, asked: Mapping[str, Body], poll_s
     requests = [{"model": model, "metadata": {"key": name}, **body} for name, body in asked.items()]
     ask, config = client.aio.batches.get, {"http_options": {"timeout": _GOOGLE_MILLISECONDS}}
     job = await client.aio.batches.create(model=model, src={"inlined_requests": requests}, config=config)
-    job = await _ended(job, lambda name: ask(name=name, config=config), lambda one: (one.name, one.done), poll_seconds)
+    with _sent():
+        job = await _ended(
+            job, lambda name: ask(name=name, config=config), lambda one: (one.name, one.done), poll_seconds
+        )
     if job.state.name == "JOB_STATE_FAILED":
         why = job.error.message if job.error else "without a reason"
         raise ModelError(f"the batch failed ({str(why)[:200]}); check the model", "rejected")
@@ -226,7 +250,7 @@ def _google_result(one: Any) -> str | Exception:
     if one.response is not None:
         return str(one.response.model_dump_json(exclude_none=True, exclude={"sdk_http_response", "parsed"}))
     if one.error is None:
-        return ModelError("a request of the batch was not answered in time; resume", "server")
+        return _unanswered()
     return BatchRefusalError(_RPC_STATUSES.get(one.error.code, 500), {"error": {"message": one.error.message}})
 
 

@@ -32,6 +32,8 @@ _NO_ROUTE = {
 }
 _TOO_LATE = {"TimeoutError", "APITimeoutError", "ReadTimeout", "WriteTimeout", "PoolTimeout"}
 _BUSY = {408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
+_OVERLOADED = {503, 529}
+_LATE = {408, 499}  # a server gave up waiting, perhaps for a model that had begun
 _REMEDIES = {
     "rate-limit": "lower the number of connections or resume later",
     "server": "try again later or choose another model",
@@ -272,12 +274,13 @@ def model_error(error: BaseException, where: str, scrub: Scrubber) -> ModelError
     """Return an exception of the SDK as a ModelError."""
     for cause in causes(error):
         if isinstance(cause, ModelError):  # ours, perhaps wrapped by the SDK on its way out
-            return ModelError(f"{where}: {cause}", cause.kind, cause.retry_after_seconds)
+            return ModelError(f"{where}: {cause}", cause.kind, cause.retry_after_seconds, cause.may_be_billed)
     said = refusal(error, scrub)
     if said is not None:
         kind = _kind_of_status(said)
         what = f"status {said.status}" + (f" ({said.words})" if said.words else "")
-        return ModelError(f"{where}: {what}; {_REMEDIES[kind]}", kind, said.retry_after_seconds)
+        billed = not _is_unbilled(said.status)
+        return ModelError(f"{where}: {what}; {_REMEDIES[kind]}", kind, said.retry_after_seconds, billed)
     names = [type(cause).__name__ for cause in causes(error)]
     kind = _kind_of_names(set(names))
     return ModelError(f"{where}: {kind} ({names[-1]}); {_REMEDIES[kind]}", kind)
@@ -298,6 +301,11 @@ def _kind_of_status(said: Refusal) -> str:
         # An account without credit also answers 429, and waiting does not help.
         return "rejected" if said.code == "insufficient_quota" else "rate-limit"
     return "server" if said.status in _BUSY else "rejected"
+
+
+def _is_unbilled(status: int) -> bool:
+    """True if a status says that the request was refused before any work; a gateway may bill all others."""
+    return status in _OVERLOADED or (400 <= status < 500 and status not in _LATE)
 
 
 def _kind_of_names(names: set[str]) -> str:

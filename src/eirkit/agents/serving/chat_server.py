@@ -114,6 +114,9 @@ class ChatServer:
             # Raised outside the handler, so that the vendor's exception, which holds the request, is not chained.
             if not self._adapt(body, said):
                 raise failure
+            if failure.may_be_billed:
+                failure.is_adapted = True  # what it may have cost must be counted before the next request
+                raise failure
 
     async def close(self) -> None:
         client, self._client = self._client, None

@@ -271,8 +271,10 @@ class Ledger:
 
     def reached(self, next_one: str, usd: Decimal) -> SpendCapReached:
         """Return the error that says why nothing more can be paid for."""
-        lost = self.spending.in_flight_usd
-        said = f" (up to ${lost:.4f} of it in flight at a kill)" if lost else ""
+        lost, unknown = self.spending.in_flight_usd, self.spending.unconfirmed_usd
+        parts = [f"up to ${lost:.4f} of it in flight at a kill"] if lost else []
+        parts += [f"up to ${unknown:.4f} of it for calls without a usable reply"] if unknown else []
+        said = f" ({', '.join(parts)})" if parts else ""
         return SpendCapReached(
             f"${self.spent_usd:.4f} of ${self.cap_usd:.4f} is spent{said} and the next {next_one} ${usd:.4f}; "
             "raise the cap and resume"

@@ -40,7 +40,7 @@ from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, Usag
 from eirkit.registry import call
 
 PASSING = {"rate-limit", "server", "timeout", "unreachable", "dropped", "malformed"}  # kinds that are retried
-MAY_BE_BILLED = {"timeout", "dropped", "malformed", "too-large"}  # kinds for which the provider may charge
+MAY_BE_BILLED = {"server", "timeout", "dropped", "malformed", "too-large"}  # kinds for which providers may charge
 LONGEST_WAIT_SECONDS = 60.0  # no retry if the server asks for more
 _FIRST_PAUSE = {"unreachable": 0.1}  # no load on the server to avoid
 _USUAL_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
@@ -208,6 +208,9 @@ class Metered(ModelWrapper):
     async def _persist(self, request: Request) -> Reply:
         retry, outcome = 0, await self._attempt(request)
         while isinstance(outcome, ModelError):
+            if outcome.is_adapted:
+                outcome = await self._attempt(request)
+                continue
             if retry == self.options.retries or not _is_passing(outcome):
                 raise self._given_up(outcome, retry + 1)
             self.tally += ModelSpend(retries=1)
@@ -230,28 +233,28 @@ class Metered(ModelWrapper):
         most = self._most_usd(request)
         held = await self.ledger.hold(most, self.name, _chars(request), lambda: self._least_usd(request))
         if held.is_rest:
-            most, request = held.usd, self._lowered(request, held.usd)
-        outcome = await self._call(request, held, most)
+            request = self._lowered(request, held.usd)
+        outcome = await self._call(request, held)
         if held.is_rest and _is_lost(outcome):
             raise self.ledger.exhaust(self.ledger.reached("call may cost", self._most_usd(request)))
         return outcome
 
-    async def _call(self, request: Request, held: Hold, most: Decimal) -> Reply | ModelError:
+    async def _call(self, request: Request, held: Hold) -> Reply | ModelError:
         usage: Usage | None = None
-        taken = ModelSpend(unconfirmed_usd=most)  # until a reply arrives, assume that the request is billed
+        taken = ModelSpend(unconfirmed_usd=held.usd)  # until a reply arrives, assume that the request is billed
         started = self.clock.now()
         try:
             async with asyncio.timeout(limit := self.options.seconds(self.options.limit(request))):
                 reply = await self.model.reply(request)
             reply = self._complete(reply, request, self.clock.now() - started)
-            taken, usage = _taken(reply, most), reply.usage
+            taken, usage = _taken(reply, held.usd), reply.usage
             return reply
         except TimeoutError:
             return ModelError(
                 f"{self.name}: no reply in {limit} s; raise the timeout or choose a faster model", "timeout"
             )
         except ModelError as failure:
-            if failure.kind not in MAY_BE_BILLED:
+            if not _may_be_billed(failure):
                 taken = ModelSpend()
             return failure
         except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
@@ -360,6 +363,10 @@ def _is_lost(outcome: Reply | ModelError) -> bool:
 
 def _is_passing(failure: ModelError) -> bool:
     return failure.kind in PASSING and (failure.retry_after_seconds or 0.0) <= LONGEST_WAIT_SECONDS
+
+
+def _may_be_billed(failure: ModelError) -> bool:
+    return failure.kind in MAY_BE_BILLED if failure.may_be_billed is None else failure.may_be_billed
 
 
 def _taken(reply: Reply, most: Decimal) -> ModelSpend:

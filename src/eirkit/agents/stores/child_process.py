@@ -13,10 +13,10 @@ import asyncio
 import json
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,12 +26,25 @@ from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
 from eirkit.agents.memory_times import CLOSE_SECONDS, GRACE_SECONDS, KILL_SECONDS, START_SECONDS
 from eirkit.agents.model import Message
 from eirkit.agents.serving.scrubber import Scrubber, names_secret
-from eirkit.agents.stores.keeper import HOST, NOW, SOCKETS, LineSocket
+from eirkit.agents.stores.keeper import (
+    ENDED,
+    HOST,
+    NOW,
+    SOCKETS,
+    LineSocket,
+    ProcessId,
+    all_processes,
+    descendants,
+    end_all,
+    state_of,
+)
 from eirkit.errors import PluginError, Side, StoreError, UsageError
 from eirkit.registry import locate
+from eirkit.streams import COMMAND
 from eirkit.validity import EndedText, with_text
 
 MARK = "EIRKIT_KEEPER"  # environment variable that all processes of one memory system inherit
+_SURVIVORS: set[ProcessId] = set()  # that a keeper could not end
 _KEPT = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
     *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "EIRKIT_HOME", MARK),
@@ -78,7 +91,7 @@ class KeptProcess:
     ) -> None:
         self.name, self.side = name, side
         self.is_busy = False  # a call was sent and not answered
-        self._mark, self._report = secrets.token_hex(16), b""
+        self._mark, self._report = f"{os.environ.get(COMMAND, '')}{secrets.token_hex(16)}", b""
         (calls, theirs), (life, its) = socket.socketpair(), socket.socketpair()
         own = {SOCKETS: f"{theirs.fileno()} {its.fileno()}", MARK: self._mark, "PYTHONPATH": _path_of(python)}
         # Only who names code of this folder, which may be anybody's, wants its modules to be imported.
@@ -153,10 +166,12 @@ class KeptProcess:
                 await self._receive_report()
                 while self._keeper.poll() is None:
                     await asyncio.sleep(_LOOK_SECONDS)
-        if self._reported().get("left") != 0:  # the keeper itself was killed
+        if self._reported().get("left") != []:  # the keeper itself was killed
             self._keeper.kill()
             self._keeper.wait()
-            kill_marked(self._mark)
+            for pid in self._reported().get("left", ()):
+                _SURVIVORS.update(state_of(pid))
+            end_all(lambda: marked(self._mark))
 
     async def _receive_report(self) -> None:
         loop = asyncio.get_running_loop()
@@ -189,13 +204,24 @@ def _path_of(python: Path) -> str:
     return os.pathsep.join([str(_SOURCE), *ours])
 
 
-def kill_marked(mark: str) -> None:
-    """Kill the processes that have this mark in their environment; Linux only."""
-    wanted = f"{MARK}={mark}".encode()
-    for entry in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError, ValueError):
-            if wanted in entry.read_bytes().split(b"\0"):
-                os.kill(int(entry.parent.name), signal.SIGKILL)
+def marked(mark: str) -> dict[ProcessId, str]:
+    """Return the processes whose mark begins so, with what descends from them, and the state of each; Linux only."""
+    wanted, found = f"{MARK}={mark}".encode(), []
+    for pid in all_processes():
+        with suppress(OSError):
+            if any(line.startswith(wanted) for line in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")):
+                found.append(pid)
+    below = descendants(found) if found else {}
+    return below | {process: state for pid in found for process, state in state_of(pid).items()}
+
+
+def left_of_command(command: str) -> list[int]:
+    """Wait until the processes of all systems of a command have ended, and kill what has not; return what is left."""
+    end = time.monotonic() + GRACE_SECONDS + KILL_SECONDS
+    while marked(command) and time.monotonic() < end:
+        time.sleep(_LOOK_SECONDS)
+    left = {process.pid for process in _SURVIVORS if state_of(process.pid).get(process, "Z") not in ENDED}
+    return sorted(left.union(end_all(lambda: marked(command))))
 
 
 class ProcessMemory(MemorySystem):

@@ -9,6 +9,7 @@ made, also in a resumed sweep.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -25,7 +26,14 @@ from eirkit.errors import InfrastructureError, UsageError
 from eirkit.folders import own_folder
 
 _MINORS = range(11, 20)  # versions of Python 3 that eirkit runs in
-_OURS = ("bm25s", "click", "numpy", "rich")  # packages that importing eirkit needs
+_OURS = ("bm25s>=0.2.14,<0.4", "click>=8.2.1,<9", "numpy>=1.26,<3", "rich>=13.7,<16")  # that importing eirkit needs
+_SEEN = (
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "LD_LIBRARY_PATH"),
+    *("XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_CACHE_HOME", "XDG_DATA_HOME", "NETRC", "PYENV_ROOT", "PYENV_VERSION"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
+    *("CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "SYSTEMROOT", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA"),
+)  # variables that an installer may see, in capitals or not, beside those of the locale and its own
+_OWN = {"pip": "PIP_", "npm": "NPM_CONFIG_"}  # how the variables with the settings of an installer begin
 
 
 def is_importable(needed: Requirements) -> bool:
@@ -55,7 +63,7 @@ def reason_without_node_packages(name: str, needed: Requirements) -> str | None:
     """Return which npm packages a system lacks and how to install them; None if there are none."""
     if not needed.node or not _lacking_node(node_folder(name), needed):
         return None
-    packages = ", ".join(needed.node)
+    packages = ", ".join(map(_node_name, needed.node))
     if shutil.which("npm") is None:
         return f"{packages} is not installed; install Node.js with npm, then run eirkit doctor --install {name}"
     return f"{packages} is not installed; run eirkit doctor --install {name}"
@@ -67,7 +75,12 @@ def node_folder(name: str) -> Path:
 
 
 def _lacking_node(folder: Path, needed: Requirements) -> list[str]:
-    return [one for one in needed.node if not (folder / "node_modules" / one).exists()]
+    return [package for package in needed.node if not (folder / "node_modules" / _node_name(package)).exists()]
+
+
+def _node_name(package: str) -> str:
+    """Return the name of an npm package, which may begin with @, without its version."""
+    return package[:1] + package[1:].partition("@")[0]
 
 
 def install(name: str, say: Callable[[str], None] = lambda line: None, needed: Requirements | None = None) -> Path:
@@ -91,11 +104,11 @@ def install(name: str, say: Callable[[str], None] = lambda line: None, needed: R
     folder = _folder(name)
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _run([interpreter, "-P", "-m", "venv", str(folder)])
+    _run([interpreter, "-P", "-m", "venv", str(folder)], "pip")
     python = folder / "bin" / "python"
     for arguments in (_OURS, *needed.installs):
         say(f"{name}: pip install {' '.join(arguments)}")
-        _run([str(python), "-P", "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *arguments])
+        _run([str(python), "-P", "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *arguments], "pip")
     _install_node(folder, needed, say)
     (folder / "complete").touch()
     return python
@@ -108,7 +121,7 @@ def _install_node(folder: Path, needed: Requirements, say: Callable[[str], None]
         say(f"npm is not installed, so {', '.join(packages)} was skipped; install Node.js and try again")
     elif packages:
         say(f"npm install {' '.join(packages)}")
-        _run(["npm", "install", "--silent", "--prefix", str(folder), *packages])
+        _run(["npm", "install", "--silent", "--ignore-scripts", "--prefix", str(folder), *packages], "npm")
 
 
 def _interpreter(needed: Requirements) -> str | None:
@@ -132,8 +145,19 @@ def _folder(name: str) -> Path:
     return own_folder() / "environments" / re.sub(r"[^\w.-]", "_", name)  # a name may be a file path
 
 
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def installer_variables(environment: Mapping[str, str], installer: str) -> dict[str, str]:
+    """Return the variables that pip or npm may see: an installer runs code of the packages, which must see no keys."""
+    own = _OWN[installer]
+    return {
+        name: value
+        for name, value in environment.items()
+        if (upper := name.upper()) in _SEEN or upper.startswith((own, "LC_"))
+    }
+
+
+def _run(command: list[str], installer: str) -> None:
+    seen = installer_variables(os.environ, installer)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=seen)
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()
         last = said[-1] if said else "no output"

@@ -18,9 +18,10 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Container
-from contextlib import suppress
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from eirkit.agents.memory_times import GRACE_SECONDS, KILL_SECONDS
 
@@ -28,6 +29,9 @@ HOST = "eirkit.agents.stores.host"  # the module that calls a memory system; com
 SOCKETS = "EIRKIT_BRIDGE"  # environment variable with the descriptors of the two connections to eirkit
 NOW = b"now"  # sent to the keeper of a system that hangs
 LOOK_SECONDS = 0.01
+_STOP_SECONDS = 0.5  # for processes to stop that were told to
+ENDED = frozenset("ZX")  # states of processes that have ended and were not waited for
+_STILL = ENDED | frozenset("Tt")
 SAID_LINES = 20
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 _ON_LINUX = sys.platform == "linux"
@@ -41,41 +45,108 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+class ProcessId(NamedTuple):
+    """A process as Linux describes it; its number can be given to another one, its start cannot."""
+
+    pid: int
+    started: str  # in ticks since the machine was started
+
+
+def _facts(pid: int) -> tuple[ProcessId, int, str] | None:
+    """Return a process, its parent and its state; None if there is none, or on systems that do not tell."""
+    try:
+        # The name of a program, in parentheses, may contain anything.
+        words = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return ProcessId(pid, words[19].decode()), int(words[1]), words[0].decode()
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def state_of(pid: int) -> dict[ProcessId, str]:
+    """Return a process with its state; nothing if there is none."""
+    facts = _facts(pid)
+    return {} if facts is None else {facts[0]: facts[2]}
+
+
+def all_processes() -> Iterator[int]:
+    """Yield the numbers of all processes; none on systems that do not tell."""
+    with suppress(OSError):
+        yield from (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit())
+
+
 def children() -> list[int]:
     """Return the children of this process, ended ones included; none on systems that do not tell."""
-    here, found = os.getpid(), []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError, IndexError):
-            # The name of a program, in parentheses, may contain anything.
-            if int(entry.read_bytes().rpartition(b")")[2].split()[1]) == here:
-                found.append(int(entry.parent.name))
+    here = os.getpid()
+    return [facts[0].pid for pid in all_processes() if (facts := _facts(pid)) is not None and facts[1] == here]
+
+
+def descendants(roots: Iterable[int], spared: Container[int] = ()) -> dict[ProcessId, str]:
+    """Return what descends from some processes, and the state of each; nothing of the spared ones."""
+    below: dict[int, list[tuple[ProcessId, str]]] = {}
+    for pid in all_processes():
+        if (facts := _facts(pid)) is not None:
+            below.setdefault(facts[1], []).append((facts[0], facts[2]))
+    found: dict[ProcessId, str] = {}
+    waiting = list(roots)
+    while waiting:
+        for process, state in below.get(waiting.pop(), ()):
+            if process.pid not in spared and process not in found:
+                found[process] = state
+                waiting.append(process.pid)
     return found
 
 
-def kill_children(spared: Container[int] = (), seconds: float = KILL_SECONDS) -> int:
-    """Kill the children, and those that become ours because their parents were killed; return how many are left.
+def send(process: ProcessId, number: int) -> None:
+    """Send a signal to a process, unless its number belongs to another one by now."""
+    with suppress(OSError), ExitStack() as opened:
+        descriptor = None
+        with suppress(OSError, AttributeError):  # older systems have none
+            descriptor = os.pidfd_open(process.pid)  # from here on, it cannot lead to another process
+            opened.callback(os.close, descriptor)
+        facts = _facts(process.pid)
+        if facts is None or facts[0] != process:
+            return
+        if descriptor is None:
+            os.kill(process.pid, number)
+        else:
+            signal.pidfd_send_signal(descriptor, number)
 
-    Only children are killed: the number of one cannot belong to another process before we have waited for it.
+
+def end_all(find: Callable[[], dict[ProcessId, str]], seconds: float = KILL_SECONDS) -> list[int]:
+    """Stop what is found until nothing is new, so that nothing can fork any more, and kill it; return what is left.
+
+    Args:
+        find: returns the processes that must end, and the state of each.
+        seconds: after which it gives up.
     """
     end = time.monotonic() + seconds
-    while left := [pid for pid in children() if pid not in spared]:
-        for pid in left:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+    while found := find():
+        stopped: set[ProcessId] = set()
+        since = time.monotonic()
+        while (now := time.monotonic()) < end:
+            if new := [process for process in found if process not in stopped]:
+                for process in new:
+                    send(process, signal.SIGSTOP)
+                stopped.update(new)
+                since = now
+            elif _STILL.issuperset(found.values()) or now > since + _STOP_SECONDS:
+                break
+            found = find()
+        for process in found:
+            send(process, signal.SIGKILL)
+        for process in found:
             with suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
+                os.waitpid(process.pid, os.WNOHANG)
         if time.monotonic() > end:
-            return len(left)
-        time.sleep(LOOK_SECONDS if any(map(_is_alive, left)) else 0)
-    return 0
+            return sorted(process.pid for process, state in find().items() if state not in ENDED)
+        time.sleep(LOOK_SECONDS)
+    return []
 
 
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True
+def kill_children(spared: Container[int] = (), seconds: float = KILL_SECONDS) -> list[int]:
+    """Kill what descends from this process, without the spared and their own; return what is left."""
+    here = os.getpid()
+    return end_all(lambda: descendants((here,), spared), seconds)
 
 
 class LineSocket:

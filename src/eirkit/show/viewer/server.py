@@ -14,7 +14,7 @@ from hmac import compare_digest
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -66,6 +66,7 @@ class ViewerServer(ThreadingHTTPServer):
 
     def __init__(self, viewer: Viewer, port: int = 0, token: str | None = None) -> None:
         self.viewer, self.token = viewer, token or secrets.token_urlsafe(24)
+        self.is_entered = Event()  # set once a browser has sent the token
         try:
             super().__init__((HOST, port), _Requests)
         except (OSError, OverflowError) as error:
@@ -96,6 +97,8 @@ class ViewerServer(ThreadingHTTPServer):
         fresh = self._is_token(given)
         if not fresh and not self._is_token(_cookie(cookies, self.cookie)):
             return _refusal(403, "open the address that `eirkit view` printed; it carries a token")
+        if fresh:
+            self.is_entered.set()
         kept = f"{self.cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/" if fresh else None
         if parts.path in PAGES:
             return _page(PAGES[parts.path], kept)
