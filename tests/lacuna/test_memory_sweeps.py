@@ -17,9 +17,10 @@ from eirkit.agents.memory import AS_DOCUMENTED, MOST_PASSAGES, SEARCH_LIMIT, STO
 from eirkit.agents.stores.memory_factory import passages_asked
 from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import UsageError
+from eirkit.event_files import EVENTS, read_block
 from eirkit.runs.manifest import read_manifest
 from eirkit.runs.replay import check_runs
-from eirkit.runs.store import RUNS, events_path, read_block, scan_runs
+from eirkit.runs.store import RUNS, scan_runs
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import resume_sweep, start_sweep
 from eirkit.runs.workers import FAILURES_IN_A_ROW
@@ -204,7 +205,7 @@ def test_a_search_asks_for_the_number_of_its_profile_and_the_manifest_has_it(tmp
     assert record["memory"]["profile"]["passages"] == recorded
     if workload == "words":
         place = record["events"]
-        block = read_block(events_path(out), place["offset"], place["bytes"])
+        block = read_block(out / EVENTS, place["offset"], place["bytes"])
         recalled = [event for line in block.splitlines() if (event := json.loads(line)).get("verb") == "recall"]
         assert (max(len(event["found"]) for event in recalled) > SEARCH_LIMIT) == (asked > SEARCH_LIMIT)
     assert [wrong for _, _, wrong in check_runs(out / RUNS, plugins=True)] == [[]]
