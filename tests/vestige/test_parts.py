@@ -246,3 +246,20 @@ def test_a_small_corpus_is_known_as_one(tmp_path):
     (packed := tmp_path / "logs.zip").write_bytes(b"x" * 1000)
     assert is_small(Corpus((packed,)), 8000)
     assert not is_small(Corpus((packed,)), 7999), "it may grow"
+
+
+FULL = (
+    "import resource, sys; from eirkit.cli import run; "
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2); sys.exit(run(sys.argv[2:]))"
+)  # no file can be larger: a write fails as on a full disk
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+@pytest.mark.parametrize("size", [400, 900, 1_500, 3_000, 6_000])
+def test_a_full_disk_is_one_line_and_leaves_no_unfinished_table(tmp_path, size):
+    logs, out = write_corpus(tmp_path / "logs"), tmp_path / "out"
+    done = completed([sys.executable, "-c", FULL, size, "vestige", "analyze", logs, "--out", out])
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [done.stderr.rstrip("\n")]
+    assert "File too large; free some space or try again" in done.stderr
+    assert list(out.glob(".*.unfinished")) == []

@@ -79,9 +79,13 @@ class TableWriter:
 
     def __enter__(self) -> TableWriter:
         self._is_new = claim(self.folder, self.logs)
-        for name, schema in self._schemas.items():
-            path = self._unfinished(name)
-            self._open[name] = self._arrow.parquet.ParquetWriter(path, schema, compression="zstd")
+        try:
+            for name, schema in self._schemas.items():
+                path = self._unfinished(name)
+                self._open[name] = self._arrow.parquet.ParquetWriter(path, schema, compression="zstd")
+        except BaseException:
+            self._abandon()
+            raise
         return self
 
     def __exit__(
@@ -124,8 +128,9 @@ class TableWriter:
         write_document(self.folder / FILE, SCHEMA, {"complete": True, **_about(self.logs), **document})
 
     def _abandon(self) -> None:
-        for name, writer in self._open.items():
-            writer.close()
+        for writer in self._open.values():
+            _close_anyhow(writer)
+        for name in self._schemas:  # also that of a writer that could not be made
             self._unfinished(name).unlink(missing_ok=True)
         self._open = {}
         if self._is_new:
@@ -162,6 +167,16 @@ class TableWriter:
 
     def _unfinished(self, name: str) -> Path:
         return self.folder / f".{name}.parquet.unfinished"
+
+
+def _close_anyhow(writer: Any) -> None:
+    """Close a writer whose table is not wanted, also where its last bytes cannot be written."""
+    try:
+        writer.close()
+    except OSError:
+        writer.is_open = False  # or its destructor would try again and print a traceback
+        with suppress(OSError):
+            writer.close()  # what is left of it, its file
 
 
 @contextmanager

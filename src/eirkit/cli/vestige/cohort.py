@@ -18,7 +18,7 @@ from eirkit.logs.cohorts.cohort import ANALYSES, BY, TESTS, analyse_cohorts
 from eirkit.logs.cohorts.covariates import read_base_lines
 from eirkit.logs.cohorts.finding import AnalysisPlan, Resampled, read_plan
 from eirkit.logs.cohorts.run_columns import By
-from eirkit.logs.corpus.query import QueryResult, query
+from eirkit.logs.corpus.query import QueryResult, query_apart
 from eirkit.logs.measures import COHORT_MEASURES, LOG_MEASURES
 from eirkit.show.document import Document, Section
 from eirkit.show.logs.sentences import cohort_sentence, goal_is_known
@@ -293,7 +293,7 @@ def run_query(folder: Path, sql: str, rows: int, show: Show) -> None:
     Tables: runs, calls, cuts, states, files, actions, rereads, exposures, gaps, clips, hidden_lines, anomalies, breaks,
     dropped, instructions, entities; the first column of each is run_id. `SELECT * FROM cuts LIMIT 1` shows columns.
     """
-    answer = query(folder, sql, rows)
+    answer = query_apart(folder, sql, rows)
     listed = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
     show(_query_document(folder, answer, {"rows": listed, "cut": answer.cut}))
 
