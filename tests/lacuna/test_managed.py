@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eirkit.agents.conditions import ManagedOptions
-from eirkit.agents.managed import LONGEST_PASSAGE, ManagedSession
-from eirkit.agents.memory import MemoryResult
+from eirkit.agents.managed import ManagedSession
+from eirkit.agents.memory import LONGEST_PASSAGE, MOST_PASSAGES, MemoryResult
 from eirkit.agents.model import Reply, ToolCall
 from eirkit.agents.protocol import Fault, as_call, read_reply
 from eirkit.agents.session import ActionTaken
@@ -452,11 +452,11 @@ def test_what_a_memory_system_fails_to_supply_is_unavailable(said, found, unavai
 
 def test_a_search_needs_a_step_and_its_passages_are_bounded_and_clean():
     session = managed(CHAIN, "external")
-    hostile_passages = ("\x00\ud800" + "x" * 10**5,) * 50
+    hostile_passages = ("\x00\ud800" + "x" * 10**5,) * (MOST_PASSAGES + 10)
     played = play(session, script("SEARCH x\nNEXT\nSEARCH x", "DONE"), lambda call: MemoryResult(hostile_passages))
     assert played.actions[0].reason == "no-step"
     notes = played.prompts[1].partition("NOTES\n")[2].partition("\nEND NOTES")[0]
-    assert [len(line) for line in notes.split("\n")] == [LONGEST_PASSAGE] * 5
+    assert [len(line) for line in notes.split("\n")] == [LONGEST_PASSAGE] * MOST_PASSAGES
     notes.encode()
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from eirkit.agents.conditions import Condition, ManagedOptions, RefusedAction
 from eirkit.agents.current_step import CurrentStep, RecoveryAllowance
-from eirkit.agents.memory import LONGEST_PASSAGE, MemoryCall, MemoryResult
+from eirkit.agents.memory import LONGEST_PASSAGE, MOST_PASSAGES, MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request, set_aside
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.protocol import (
@@ -112,7 +112,7 @@ class ManagedSession(Session):
         if call is None:
             raise ValueError("nothing was requested of the memory; call request first")
         if call.verb == "search" and self._arrival is not None:
-            passages = [printable(passage[:LONGEST_PASSAGE]) for passage in result.passages]
+            passages = [printable(passage[:LONGEST_PASSAGE]) for passage in result.passages[:MOST_PASSAGES]]
             self._arrival.found = "\n".join(passages)
             self._arrival.sought |= set(call.steps)
             self._arrival.take(recognise(passages, self._records, best_first=True), self._records)

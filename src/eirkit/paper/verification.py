@@ -39,7 +39,7 @@ UNPAID = "its calls or their cost are not those of the ledger"
 LIST = "studies.md"
 IN_MANIFEST = {
     *("schema", "command", "settings", "plan_sha256", "cells", "runs", "prompt_sha256", "rules"),
-    *("prices_sha256", "sources", "eirkit", "python", "platform", "dependencies", "crc32"),
+    *("prices_sha256", "sources", "eirkit", "python", "platform", "dependencies", "passages", "crc32"),
 }
 ALWAYS = (PAGE, DOCUMENT, LIST, ROWS, CITATION, CROISSANT)
 
