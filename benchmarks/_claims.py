@@ -25,19 +25,19 @@ import zstandard
 from benchmarks import cones, counting, generation, session, simulation, vestige
 from eirkit.eir.bisimulation import count_process
 from eirkit.eir.windows import count_visible, window_at
-from eirkit.event_files import EVENTS
-from eirkit.runs.store import RUNS
-from eirkit.runs.suite import read_suite
-from eirkit.runs.sweep import start_sweep
-from eirkit.show.folders import page_for
-from eirkit.tasks.cones import measure_cones
-from eirkit.tasks.generation import BATCH, generate, generate_batch, graph_of, prepare
-from eirkit.tasks.policy import find_policy
-from eirkit.tasks.simulation.batch import Batch, count_misses
-from eirkit.tasks.simulation.plain import structure_of
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.words.world import PRESETS, generate_worlds
-from eirkit.tasks.workload import as_tuples, draw_references
+from eirkit.lacuna.conversation.world import PRESETS, generate_worlds
+from eirkit.lacuna.runs.store import RUNS
+from eirkit.lacuna.runs.suite import read_suite
+from eirkit.lacuna.runs.sweep import start_sweep
+from eirkit.lacuna.tasks.cones import measure_cones
+from eirkit.lacuna.tasks.generation import BATCH, generate, generate_batch, graph_of, prepare
+from eirkit.lacuna.tasks.policy import find_policy
+from eirkit.lacuna.tasks.simulation.batch import Batch, count_misses
+from eirkit.lacuna.tasks.simulation.plain import structure_of
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.workload import as_tuples, draw_references
+from eirkit.records.event_blocks import EVENTS
+from eirkit.report.folders import page_for
 
 Work = Callable[[], object]
 

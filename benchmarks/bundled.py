@@ -10,13 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
 
-from eirkit.agents.bundled.layout import load_weights
-from eirkit.agents.models.bundled import WEIGHTS
-from eirkit.runs.suite import read_suite
-from eirkit.runs.sweep import start_sweep
-from eirkit.show.showing import TEXT_WIDTH
-from eirkit.show.table import Column, Table
-from eirkit.show.terminal import table_lines
+from eirkit.lacuna.agents.bundled import WEIGHTS
+from eirkit.lacuna.models.network.layout import load_weights
+from eirkit.lacuna.runs.suite import read_suite
+from eirkit.lacuna.runs.sweep import start_sweep
+from eirkit.report.showing import TEXT_WIDTH
+from eirkit.report.table import Column, Table
+from eirkit.report.terminal import table_lines
 
 TARGET = 200  # steps a second of CPU time: the machine's other work is not ours
 CELLS = (  # workload, records in sight of 16, runs

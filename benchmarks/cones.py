@@ -12,9 +12,9 @@ from time import perf_counter
 
 import numpy as np
 
-from eirkit.tasks.cones import cone_of, measure_cones, survey_cones
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import Graph, as_tuples, draw_references
+from eirkit.lacuna.tasks.cones import cone_of, measure_cones, survey_cones
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.workload import Graph, as_tuples, draw_references
 
 GRAPHS = 100_000
 SHAPE = {"n": 64, "m": 8}

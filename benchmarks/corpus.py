@@ -26,7 +26,7 @@ import numpy as np
 import orjson
 from tests.vestige.recorded import find_recorded
 
-from eirkit.logs.corpus.planted_corpus import PAPER, PlantedCorpus, write_plain
+from eirkit.vestige.corpus.planted_corpus import PAPER, PlantedCorpus, write_plain
 
 SIZES = (1_000, 10_000, sum(cohort.runs for cohort in PAPER))
 WORKERS = 2

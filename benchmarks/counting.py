@@ -17,8 +17,8 @@ from eirkit.eir.bisimulation import count_process
 from eirkit.eir.contract import count_contract
 from eirkit.eir.demand import stepwise_sum, store_recall
 from eirkit.eir.frontier import demand_of_frontiers
-from eirkit.tasks.generation import generate, graph_of, prepare
-from eirkit.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.generation import generate, graph_of, prepare
+from eirkit.lacuna.tasks.task import TaskSpec
 
 TARGET_RATIO = 50.0  # Algorithm 1's time over ours, by the process and by the formula
 GRAPH = ((), (1,), (1, 2), (2, 3), (3, 4))

@@ -9,8 +9,8 @@ import time
 from eirkit.eir.counting import count_chains, valid_vectors
 from eirkit.eir.frontier import demand_of_frontiers
 from eirkit.eir.windows import count_visible, parts, window_at
-from eirkit.tasks.generation import generate, graph_of
-from eirkit.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.generation import generate, graph_of
+from eirkit.lacuna.tasks.task import TaskSpec
 
 SEEDS = range(4)
 

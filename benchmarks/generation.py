@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable
 from time import perf_counter
 
-from eirkit.records import encode
-from eirkit.tasks.generation import BATCH, generate, generate_batch
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import workloads
+from eirkit.lacuna.tasks.generation import BATCH, generate, generate_batch
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.workload import workloads
+from eirkit.records.lines import encode
 
 TARGET = 20_000  # tasks a second, 64 steps each, in batches
 REPEATS = 5  # the best counts: other work on the machine only ever slows a run down

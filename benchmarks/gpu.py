@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
-from eirkit.agents.bundled.layout import load_weights
-from eirkit.agents.models.bundled import WEIGHTS
 from eirkit.errors import EirkitError
-from eirkit.runs.suite import read_suite
-from eirkit.runs.sweep import start_sweep
+from eirkit.lacuna.agents.bundled import WEIGHTS
+from eirkit.lacuna.models.network.layout import load_weights
+from eirkit.lacuna.runs.suite import read_suite
+from eirkit.lacuna.runs.sweep import start_sweep
 
 WORTH = 2.0  # times faster than the processor, or it is not worth keeping
 RUNS = 1_024

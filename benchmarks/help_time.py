@@ -7,9 +7,9 @@ import sys
 import time
 from statistics import median
 
-from eirkit.show.showing import TEXT_WIDTH
-from eirkit.show.table import Column, Table
-from eirkit.show.terminal import table_lines
+from eirkit.report.showing import TEXT_WIDTH
+from eirkit.report.table import Column, Table
+from eirkit.report.terminal import table_lines
 
 LIMIT_SECONDS = 0.5
 ROUNDS = 15

@@ -30,18 +30,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.agents.driver import consult
-from eirkit.agents.memories.in_process import find_words
-from eirkit.agents.memory import SEARCH_LIMIT, MemoryCall, MemorySystem
-from eirkit.agents.model import ModelOptions
-from eirkit.agents.models.scripted import make_scripted
-from eirkit.agents.stores import embeddings as minilm
-from eirkit.agents.stores.child_process import ProcessMemory
-from eirkit.agents.stores.embeddings import Embedding, find_embedding
-from eirkit.agents.stores.endpoint import ModelEndpoint
-from eirkit.agents.stores.environments import python_of
-from eirkit.agents.stores.memory_factory import make_memory
-from eirkit.agents.stores.memory_plan import MemoryPlan
+from eirkit.lacuna.agents.driver import consult
+from eirkit.lacuna.memories import embeddings as minilm
+from eirkit.lacuna.memories.child_process import ProcessMemory
+from eirkit.lacuna.memories.embeddings import Embedding, find_embedding
+from eirkit.lacuna.memories.endpoint import ModelEndpoint
+from eirkit.lacuna.memories.environments import python_of
+from eirkit.lacuna.memories.factory import make_memory
+from eirkit.lacuna.memories.in_process import find_words
+from eirkit.lacuna.memories.memory import SEARCH_LIMIT, MemoryCall, MemorySystem
+from eirkit.lacuna.memories.plan import MemoryPlan
+from eirkit.lacuna.models.model import ModelOptions
+from eirkit.lacuna.scripted.extractor import make_scripted
 
 TARGET = 0.05  # of the time that a system takes without the harness
 RECORDS, ROUNDS = 64, 24  # a step writes a record and searches for an earlier one

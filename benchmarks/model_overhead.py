@@ -18,18 +18,18 @@ from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
-from eirkit.agents.driver import drive
-from eirkit.agents.model import Message, ModelOptions, Request
-from eirkit.agents.serving.chat_completion import request_body
-from eirkit.agents.serving.metered import Metered
-from eirkit.agents.serving.model_factory import make_model
-from eirkit.agents.serving.reply_cache import ReplyCache
-from eirkit.agents.telemetry import event_records
-from eirkit.records import encode
-from eirkit.runs.cells import Access
-from eirkit.runs.sessions import make_session
-from eirkit.tasks.generation import generate, prepare
-from eirkit.tasks.task import TaskSpec
+from eirkit.lacuna.agents.driver import drive
+from eirkit.lacuna.agents.telemetry import event_records
+from eirkit.lacuna.models.chat_completion import request_body
+from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.metered import Metered
+from eirkit.lacuna.models.model import Message, ModelOptions, Request
+from eirkit.lacuna.models.reply_cache import ReplyCache
+from eirkit.lacuna.runs.cells import Access
+from eirkit.lacuna.runs.sessions import make_session
+from eirkit.lacuna.tasks.generation import generate, prepare
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.lines import encode
 
 CALLS, WARM_UP, ROUNDS = 300, 20, 3
 TARGET_MS = 2.0  # CPU milliseconds that the harness may add to a step

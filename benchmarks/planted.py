@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parents[1]
 # The claim that measures it, the module, and the function that is made slow.
 PLANTS = {
-    "sessions": ("eirkit/agents/driver.py", "drive"),
-    "reader": ("eirkit/logs/corpus/pipeline.py", "analyze_corpus"),
+    "sessions": ("eirkit/lacuna/agents/driver.py", "drive"),
+    "reader": ("eirkit/vestige/corpus/pipeline.py", "analyze_corpus"),
     "counter": ("eirkit/eir/windows.py", "count_visible"),
 }
 # A call takes as much CPU time again as it has taken.

@@ -22,19 +22,19 @@ from time import perf_counter, process_time
 from typing import Any
 
 from benchmarks.generation import plain_task
-from eirkit.agents.driver import drive
-from eirkit.agents.model import Message, ModelOptions, Reply, Request
-from eirkit.agents.models.reference import make_reference
-from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.runs.attempt import CellContext, Failure, attempt
-from eirkit.runs.runner import Progress
-from eirkit.runs.sessions import make_session
-from eirkit.runs.store import RUNS, FinishedRun, RunStore
-from eirkit.runs.suite import Suite, read_suite
-from eirkit.runs.sweep import resume_sweep, start_sweep
-from eirkit.tasks.generation import generate_many, kept_batches, prepare
-from eirkit.tasks.simulation.plain import structure_of
-from eirkit.tasks.task import TaskInstance
+from eirkit.lacuna.agents.driver import drive
+from eirkit.lacuna.agents.reference import make_reference
+from eirkit.lacuna.models.model import Message, ModelOptions, Reply, Request
+from eirkit.lacuna.models.scrubber import Scrubber
+from eirkit.lacuna.runs.attempt import CellContext, Failure, attempt
+from eirkit.lacuna.runs.runner import Progress
+from eirkit.lacuna.runs.sessions import make_session
+from eirkit.lacuna.runs.store import RUNS, FinishedRun, RunStore
+from eirkit.lacuna.runs.suite import Suite, read_suite
+from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
+from eirkit.lacuna.tasks.generation import generate_many, kept_batches, prepare
+from eirkit.lacuna.tasks.simulation.plain import structure_of
+from eirkit.lacuna.tasks.task import TaskInstance
 
 TARGET_STEPS = 20_000  # a second
 TARGET_RESUME_SECONDS = 10.0

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.tasks.generation import prepare
-from eirkit.tasks.policy import find_policy
-from eirkit.tasks.simulation.batch import Batch, count_misses
-from eirkit.tasks.simulation.plain import replay, structure_of
-from eirkit.tasks.simulation.table import sweep
-from eirkit.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.generation import prepare
+from eirkit.lacuna.tasks.policy import find_policy
+from eirkit.lacuna.tasks.simulation.batch import Batch, count_misses
+from eirkit.lacuna.tasks.simulation.plain import replay, structure_of
+from eirkit.lacuna.tasks.simulation.table import sweep
+from eirkit.lacuna.tasks.task import TaskSpec
 
 TASKS = 20_000
 GRID = tuple(range(16, 0, -2))  # the capacities of the paper's first-failure grid

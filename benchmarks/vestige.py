@@ -19,12 +19,12 @@ from time import process_time
 import orjson
 from tests.vestige.recorded import find_recorded
 
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus.analysis import AnalysisOptions
-from eirkit.logs.corpus.pipeline import analyze_corpus
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.demand.gold_patches import open_gold_patches
-from eirkit.logs.tokens import exact_counter
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import AnalysisOptions
+from eirkit.vestige.corpus.pipeline import analyze_corpus
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.demand.gold_patches import open_gold_patches
+from eirkit.vestige.tokens import exact_counter
 
 ROUNDS = 3
 MOST_RATIO = 12.0  # of the analysis to orjson.loads

@@ -22,8 +22,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.corpus import write_long
-from eirkit.logs.corpus.analysis import TABLES
-from eirkit.logs.tables import RUN, TableWriter, arrow, read_analysis, read_table, run_ids
+from eirkit.vestige.corpus.analysis import TABLES
+from eirkit.vestige.tables import RUN, TableWriter, arrow, read_analysis, read_table, run_ids
 
 RUNS = 72_562
 DRAWN = 2_268  # runs that are measured; the others are these again, under other names

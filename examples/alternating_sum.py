@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eirkit.tasks.task import Kind, Payload, TaskSpec
-from eirkit.tasks.workload import Values, Workload
+from eirkit.lacuna.tasks.task import Kind, Payload, TaskSpec
+from eirkit.lacuna.tasks.workload import Values, Workload
 
 
 class AlternatingSum(Workload):

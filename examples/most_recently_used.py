@@ -5,7 +5,7 @@ eirkit lacuna simulate stepwise-sum --policy fifo,examples/most_recently_used.py
 
 from collections.abc import Sequence
 
-from eirkit.tasks.policy import Policy, Record
+from eirkit.lacuna.tasks.policy import Policy, Record
 
 
 class MostRecentlyUsed(Policy):

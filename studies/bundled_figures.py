@@ -11,13 +11,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.model import ModelOptions
 from eirkit.engine.interface import LostPiece, PieceLimits, make_engine
 from eirkit.errors import InfrastructureError
-from eirkit.paper.studies.agents import StudyAgent, run_cell
-from eirkit.records import write_document
-from eirkit.runs.cells import Access
-from eirkit.tasks.task import TaskSpec, without_seed
+from eirkit.lacuna.models.model import ModelOptions
+from eirkit.lacuna.runs.cells import Access
+from eirkit.lacuna.tasks.task import TaskSpec, without_seed
+from eirkit.records.lines import write_document
+from eirkit_paper.studies.agents import StudyAgent, run_cell
 
 MODEL = "bundled/lacuna-tiny"
 SEEDS, FEWER_SEEDS = 102, 34  # of a cell, and of a variation

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eirkit.findings.statistics import bootstrap_mean
-from eirkit.paper import page as reproduction_page
-from eirkit.paper.studies.comparison import THREE
-from eirkit.records import read_document
+from eirkit.lacuna.findings.statistics import bootstrap_mean
+from eirkit.records.lines import read_document
+from eirkit_paper import page as reproduction_page
+from eirkit_paper.studies.comparison import THREE
 from studies import bundled_figures
 from studies.bundled_figures import SEEDS
 

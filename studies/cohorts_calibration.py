@@ -24,13 +24,15 @@ import numpy as np
 
 from eirkit.engine.interface import PieceResult
 from eirkit.engine.processes import Processes
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.cohorts.cohort import analyse_cohorts
-from eirkit.logs.cohorts.covariates import read_base_lines
-from eirkit.logs.cohorts.finding import AnalysisPlan, Settings
-from eirkit.logs.corpus.analysis import AnalysisOptions
-from eirkit.logs.corpus.pipeline import analyze_corpus
-from eirkit.logs.corpus.planted_corpus import (
+from eirkit.report.table import Column, Table
+from eirkit.report.terminal import table_lines
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.cohorts.cohort import analyse_cohorts
+from eirkit.vestige.cohorts.covariates import read_base_lines
+from eirkit.vestige.cohorts.finding import AnalysisPlan, Settings
+from eirkit.vestige.corpus.analysis import AnalysisOptions
+from eirkit.vestige.corpus.pipeline import analyze_corpus
+from eirkit.vestige.corpus.planted_corpus import (
     CENTRE_LINES,
     PlantedCorpus,
     PlantedEffects,
@@ -38,11 +40,9 @@ from eirkit.logs.corpus.planted_corpus import (
     plain_lines,
     write_logs,
 )
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.demand.gold_patches import open_gold_patches
-from eirkit.logs.tokens import estimating_counter
-from eirkit.show.table import Column, Table
-from eirkit.show.terminal import table_lines
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.demand.gold_patches import open_gold_patches
+from eirkit.vestige.tokens import estimating_counter
 
 COHORTS = 200
 LEVEL = 0.05

@@ -3,7 +3,7 @@
 python -m studies.compactors DATA [BENCH]
 
 DATA is a folder with sets of recorded runs; BENCH is one with sessions of real agents, a folder for each agent, as
-`tests/agents_bench` plays them. Writes `compactors_kept.csv` and `compactors_read_again.csv` beside this file, from
+`tests/coding/bench` plays them. Writes `compactors_kept.csv` and `compactors_read_again.csv` beside this file, from
 which docs/compactors-study.md takes its figures.
 
 Tokens are those of lines; a line is read again if a later turn shows it of the same file before the file is written as
@@ -21,19 +21,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.agents_bench.agents import AGENTS
+from tests.coding.bench.agents import AGENTS
 
-from eirkit.compactors.benchmark import CompactionBenchmark, planned_cuts, run_benchmark
-from eirkit.compactors.comparison import compare_compactors
-from eirkit.compactors.trial import CompactorChoice
-from eirkit.findings.intervals import FEWEST_CLUSTERS, mean_difference
-from eirkit.logs.actions.touches import interpret
-from eirkit.logs.compaction.context import LineCounter, identifies
-from eirkit.logs.compaction.cuts import ContextCut, CutPlan, kept_state
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.tokens import CachedCounter, exact_counter
-from eirkit.logs.trajectory import Trajectory
+from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, mean_difference
+from eirkit.vestige.actions.touches import interpret
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.sources.documents import Skipped
+from eirkit.vestige.tokens import CachedCounter, exact_counter
+from eirkit.vestige.trajectory import Trajectory
+from eirkit_coding.compaction.context import LineCounter, identifies
+from eirkit_coding.compaction.cuts import ContextCut, CutPlan, kept_state
+from eirkit_coding.compactors.benchmark import CompactionBenchmark, planned_cuts, run_benchmark
+from eirkit_coding.compactors.comparison import compare_compactors
+from eirkit_coding.compactors.trial import CompactorChoice
 
 HERE = Path(__file__).parent
 SIMPLE = ("oracle", "random", "null", "keep-last", "head-and-tail", "clear-tool-results")

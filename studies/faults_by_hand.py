@@ -18,12 +18,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.model import ModelOptions
-from eirkit.agents.models.reader import make_reader
-from eirkit.agents.models.scripted import make_scripted
-from eirkit.runs.store import scan_runs
-from eirkit.show.viewer.lacuna_run import LacunaRun
-from eirkit.tasks.conversations import ToldWorld
+from eirkit.lacuna.conversation.workload import ToldWorld
+from eirkit.lacuna.models.model import ModelOptions
+from eirkit.lacuna.runs.store import scan_runs
+from eirkit.lacuna.scripted.extractor import make_scripted
+from eirkit.lacuna.scripted.reader import make_reader
+from eirkit.report.viewer.lacuna_run import LacunaRun
 from studies.vendor_calls import DAYS, ask_vendor
 
 

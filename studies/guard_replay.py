@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from eirkit.live.guard import LIKELY, FileHistory, Loss, Monitor, count_reuse, known_files, reuse_chance
-from eirkit.logs.actions.touches import interpret
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.formats.message_rows import read_messages
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.tokens import estimating_counter
-from eirkit.logs.trajectory import Recording, Trajectory
+from eirkit.vestige.actions.touches import interpret
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.formats.message_rows import read_messages
+from eirkit.vestige.sources.documents import Skipped
+from eirkit.vestige.tokens import estimating_counter
+from eirkit.vestige.trajectory import Recording, Trajectory
+from eirkit_coding.guard.guard import LIKELY, FileHistory, Loss, Monitor, count_reuse, known_files, reuse_chance
 
 SUMMARY = {"role": "user", "content": "Summary of the conversation so far: work is under way."}
 KEPT_REPLIES = 2

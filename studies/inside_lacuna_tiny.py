@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.agents.bundled.decoding import decode_together
-from eirkit.agents.bundled.layout import Weights, load_weights
-from eirkit.agents.bundled.network import Attended
-from eirkit.agents.bundled.question import StepQuestion, WrittenReply
-from eirkit.agents.model import Reply, Request
-from eirkit.agents.models.bundled import WEIGHTS, question_of
-from eirkit.agents.models.prompt_reader import Reader
-from eirkit.agents.session import Session
-from eirkit.findings.statistics import Interval, bootstrap_mean
-from eirkit.runs.cells import Access
-from eirkit.runs.sessions import make_session
-from eirkit.tasks.generation import generate_many, prepare
-from eirkit.tasks.task import TaskSpec
+from eirkit.lacuna.agents.bundled import WEIGHTS, question_of
+from eirkit.lacuna.agents.prompt_reader import Reader
+from eirkit.lacuna.agents.session import Session
+from eirkit.lacuna.findings.statistics import Interval, bootstrap_mean
+from eirkit.lacuna.models.model import Reply, Request
+from eirkit.lacuna.models.network.decoding import decode_together
+from eirkit.lacuna.models.network.layout import Weights, load_weights
+from eirkit.lacuna.models.network.network import Attended
+from eirkit.lacuna.models.network.question import StepQuestion, WrittenReply
+from eirkit.lacuna.runs.cells import Access
+from eirkit.lacuna.runs.sessions import make_session
+from eirkit.lacuna.tasks.generation import generate_many, prepare
+from eirkit.lacuna.tasks.task import TaskSpec
 from studies.inside_figures import draw_attention, draw_substitution
 
 SEEDS, H = 40, 8

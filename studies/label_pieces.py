@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.agents.memory import SEARCH_LIMIT
-from eirkit.agents.stores import embeddings as minilm
-from eirkit.agents.stores.embeddings import find_embedding
-from eirkit.show.table import Column, Table
-from eirkit.tasks.generation import generate
-from eirkit.tasks.task import TaskSpec, show_record
+from eirkit.lacuna.memories import embeddings as minilm
+from eirkit.lacuna.memories.embeddings import find_embedding
+from eirkit.lacuna.memories.memory import SEARCH_LIMIT
+from eirkit.lacuna.tasks.generation import generate
+from eirkit.lacuna.tasks.task import TaskSpec, show_record
+from eirkit.report.table import Column, Table
 from studies.printing import show
 
 RECORDS = (200, 400)

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from eirkit.lacuna.tasks.policy import find_policy
+from eirkit.lacuna.tasks.simulation.batch import Batch, count_misses
+from eirkit.lacuna.tasks.simulation.plain import Recovery, structure_of
+from eirkit.lacuna.tasks.simulation.table import batches
+from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.seeds import below, words
-from eirkit.tasks.policy import find_policy
-from eirkit.tasks.simulation.batch import Batch, count_misses
-from eirkit.tasks.simulation.plain import Recovery, structure_of
-from eirkit.tasks.simulation.table import batches
-from eirkit.tasks.task import TaskSpec
 
 SEEDS = 1000
 POLICIES = ("fifo", "lru", "lfu", "theory", "learned", "belady")

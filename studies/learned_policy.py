@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eirkit.lacuna.tasks.generation import generate
+from eirkit.lacuna.tasks.policies import BUCKETS, KINDS, MOST_USES, SHAPES, Scored, Tables, bucket
+from eirkit.lacuna.tasks.policy import Hindsight, Outlook, Record
+from eirkit.lacuna.tasks.simulation.plain import Recovery, outlook_of, replay
+from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.seeds import words
-from eirkit.tasks.generation import generate
-from eirkit.tasks.policies import BUCKETS, KINDS, MOST_USES, SHAPES, Scored, Tables, bucket
-from eirkit.tasks.policy import Hindsight, Outlook, Record
-from eirkit.tasks.simulation.plain import Recovery, outlook_of, replay
-from eirkit.tasks.task import TaskSpec
 
 ROUNDS = 4  # of playing with the tables so far and learning from what Belady would have done there
 TASKS = 48  # a stream and round

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from eirkit.findings.statistics import Interval, bootstrap, bootstrap_mean
-from eirkit.paper.studies.agents import Run, StudyAgent, reference, run_cell
-from eirkit.paper.studies.architectures import MANY_ACTIONS, MemoryRun, external, how_to_get, run_memories
-from eirkit.paper.studies.comparison import listed
-from eirkit.paper.studies.retention import CAPACITIES, STORAGE
-from eirkit.runs.cells import Access
-from eirkit.show.table import Table
-from eirkit.tasks.task import TaskSpec
+from eirkit.lacuna.findings.statistics import Interval, bootstrap, bootstrap_mean
+from eirkit.lacuna.runs.cells import Access
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.report.table import Table
+from eirkit_paper.studies.agents import Run, StudyAgent, reference, run_cell
+from eirkit_paper.studies.architectures import MANY_ACTIONS, MemoryRun, external, how_to_get, run_memories
+from eirkit_paper.studies.comparison import listed
+from eirkit_paper.studies.retention import CAPACITIES, STORAGE
 from studies.printing import show
 
 SEEDS = 36

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from eirkit.findings.fates import FATES
-from eirkit.findings.statistics import bootstrap_mean, mean
-from eirkit.paper.studies.agents import FOUR, reference
-from eirkit.paper.studies.architectures import (
+from eirkit.lacuna.findings.fates import FATES
+from eirkit.lacuna.findings.statistics import bootstrap_mean, mean
+from eirkit.report.table import Table
+from eirkit_paper.studies.agents import FOUR, reference
+from eirkit_paper.studies.architectures import (
     EXTERNAL,
     SYSTEM_SEEDS,
     SYSTEMS,
@@ -23,9 +24,8 @@ from eirkit.paper.studies.architectures import (
     how_to_get,
     run_system,
 )
-from eirkit.paper.studies.comparison import listed
-from eirkit.paper.study import NEEDS_MODEL
-from eirkit.show.table import Table
+from eirkit_paper.studies.comparison import listed
+from eirkit_paper.study import NEEDS_MODEL
 from studies.printing import show
 from studies.shares import exact_share
 

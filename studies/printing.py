@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from eirkit.show.table import Table
-from eirkit.show.terminal import table_lines
+from eirkit.report.table import Table
+from eirkit.report.terminal import table_lines
 
 WIDTH = 150  # columns
 

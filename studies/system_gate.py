@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.stores.memory_factory import make_memory, reason_absent
-from eirkit.agents.stores.memory_plan import MemoryPlan
+from eirkit.lacuna.memories.factory import make_memory, reason_absent
+from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.testing import check_memory
 from studies.system_profiles import profiles_of
 

@@ -15,15 +15,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.memory import find_memory
-from eirkit.agents.stores.memory_factory import reason_absent
-from eirkit.agents.stores.memory_facts import settings_of
-from eirkit.findings.statistics import mean
-from eirkit.findings.word_measures import WORD_FATES
-from eirkit.paper.studies.comparison import listed
-from eirkit.runs.summary import summarise
-from eirkit.runs.sweep import recorded_suite
-from eirkit.show.table import Table
+from eirkit.lacuna.findings.conversation_measures import WORD_FATES
+from eirkit.lacuna.findings.statistics import mean
+from eirkit.lacuna.memories.factory import reason_absent
+from eirkit.lacuna.memories.memory import find_memory
+from eirkit.lacuna.memories.questions import settings_of
+from eirkit.lacuna.runs.summary import summarise
+from eirkit.lacuna.runs.sweep import recorded_suite
+from eirkit.report.table import Table
+from eirkit_paper.studies.comparison import listed
 from studies.printing import show
 
 WHOLE = "whole"  # no memory: the reader is shown the whole conversation

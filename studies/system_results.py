@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.memory import SEARCH_LIMIT, find_memory, requirements_of
-from eirkit.agents.stores.environments import node_folder, python_of
-from eirkit.findings.word_measures import WORD_FATES
-from eirkit.paper.studies.comparison import listed
-from eirkit.show.runs.words import word_tables
-from eirkit.show.table import Table
+from eirkit.lacuna.findings.conversation_measures import WORD_FATES
+from eirkit.lacuna.memories.environments import node_folder, python_of
+from eirkit.lacuna.memories.memory import SEARCH_LIMIT, find_memory, requirements_of
+from eirkit.report.runs.words import word_tables
+from eirkit.report.table import Table
 from eirkit.testing.memories import REQUIREMENTS
+from eirkit_paper.studies.comparison import listed
 from studies.printing import markdown
 from studies.system_profiles import GRIDS, WHOLE, WORKLOADS, Row, folders_in, rows_of, study
 from studies.word_examples import examples

@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import eirkit
-from eirkit.agents.model import Model
-from eirkit.agents.stores.embeddings import find_embedding
-from eirkit.agents.stores.endpoint import ModelEndpoint
-from eirkit.agents.stores.environments import node_folder, python_of
+from eirkit.lacuna.memories.embeddings import find_embedding
+from eirkit.lacuna.memories.endpoint import ModelEndpoint
+from eirkit.lacuna.memories.environments import node_folder, python_of
+from eirkit.lacuna.models.model import Model
 
 DAYS = re.compile(r"^\[[\d-]+\] | \(until [\d-]+\)$")  # which adapters add, and the script of Graphiti, too
 
@@ -61,7 +61,7 @@ asyncio.run(main())
 """
 # A memory that is a set of tools is used by a model: told the sessions, then asked what it looks up for each question.
 WITH_TOOLS = """
-from eirkit.agents.memories.mcp_client import CONSULT, KEEP
+from eirkit_memories.mcp_client import CONSULT, KEEP
 async def use(task, at):
     system = f"You have a memory, which you use by tools. Today is {at}."
     messages, results = [{"role": "system", "content": system}, {"role": "user", "content": task}], []
@@ -94,8 +94,8 @@ def held():
     "pgvector": """
 import shutil, tempfile
 from pathlib import Path
-from eirkit.agents.memories.pgvector import connect
-from eirkit.agents.stores.letta_server import Postgres
+from eirkit_memories.pgvector import connect
+from eirkit_memories.letta_server import Postgres
 place = tempfile.mkdtemp()  # below a folder that the server's user can enter
 server = Postgres(Path(place))
 def open_():
@@ -222,7 +222,7 @@ async def find(query, at):
     "anthropic-memory": WITH_TOOLS
     + """
 from anthropic.tools import BetaLocalFilesystemMemoryTool
-from eirkit.agents.memories.anthropic_memory import TOOL
+from eirkit_memories.anthropic_memory import TOOL
 tool, tools = BetaLocalFilesystemMemoryTool(folder), [TOOL]
 def shown(result):
     lines = result.split("\\n")[1:] if result.startswith("Here's the content of") else []
@@ -314,7 +314,7 @@ async def held():
 """,
     "amem": """
 from agentic_memory.memory_system import AgenticMemorySystem
-from eirkit.agents.stores.embeddings import weights_folder
+from eirkit.lacuna.memories.embeddings import weights_folder
 system = AgenticMemorySystem(model_name=str(weights_folder()), llm_model="any", storage_path=folder)
 def write(label, text):
     system.add_note(text)
@@ -330,9 +330,9 @@ def held():
 import subprocess
 from ast import literal_eval
 from letta_client import Letta
-from eirkit.agents.memories.letta import BLOCKS, CONTEXT_TOKENS
-from eirkit.agents.memories.mcp_client import CONSULT
-start = [sys.executable, "-m", "eirkit.agents.stores.letta_server", "--port", "0", "--with-parent"]
+from eirkit_memories.letta import BLOCKS, CONTEXT_TOKENS
+from eirkit_memories.mcp_client import CONSULT
+start = [sys.executable, "-m", "eirkit_memories.letta_server", "--port", "0", "--with-parent"]
 server = subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 def open_():
     global client, archive, agent
@@ -370,7 +370,7 @@ def held():
 """,
     "mem0": """
 from pathlib import Path
-from eirkit.agents.memories.mem0 import stop_words
+from eirkit_memories.mem0 import stop_words
 os.environ["FASTEMBED_CACHE_PATH"] = str(stop_words(Path(folder) / "keywords"))
 from mem0 import Memory
 own, mine = {"model": "any", "openai_base_url": url}, {"user_id": "u"}

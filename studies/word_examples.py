@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from eirkit.findings.word_measures import WORD_FATES
-from eirkit.runs.store import scan_runs
-from eirkit.show.viewer.lacuna_run import LacunaRun
-from eirkit.tasks.conversations import ToldWorld
-from eirkit.tasks.words.language import show_answer
+from eirkit.lacuna.conversation.language import show_answer
+from eirkit.lacuna.conversation.workload import ToldWorld
+from eirkit.lacuna.findings.conversation_measures import WORD_FATES
+from eirkit.lacuna.runs.store import scan_runs
+from eirkit.report.viewer.lacuna_run import LacunaRun
 
 
 def examples(folder: Path) -> Iterator[str]:

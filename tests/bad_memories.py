@@ -7,9 +7,9 @@ import json
 import sys
 from collections.abc import Sequence
 
-from eirkit.agents.memories.in_process import KeyValue
-from eirkit.agents.memory import Item
 from eirkit.errors import InfrastructureError
+from eirkit.lacuna.memories.in_process import KeyValue
+from eirkit.lacuna.memories.memory import Item
 
 
 class Panic(BaseException):

@@ -27,15 +27,15 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import EirkitError
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus.analysis import AnalysisOptions, measure
-from eirkit.logs.corpus.outcomes import read_outcomes
-from eirkit.logs.corpus.pipeline import analyze_corpus
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.demand.gold_patches import Patch, read_patch
-from eirkit.logs.sources.documents import LogDocument, ReadLimits, open_document
-from eirkit.logs.tokens import estimating_counter, exact_counter
-from eirkit.logs.trajectory import Format, Recording, formats
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import AnalysisOptions, measure
+from eirkit.vestige.corpus.outcomes import read_outcomes
+from eirkit.vestige.corpus.pipeline import analyze_corpus
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.demand.gold_patches import Patch, read_patch
+from eirkit.vestige.sources.documents import LogDocument, ReadLimits, open_document
+from eirkit.vestige.tokens import estimating_counter, exact_counter
+from eirkit.vestige.trajectory import Format, Recording, formats
 from tests.vestige.formats.samples import run_paths, sample_files
 
 SLOWEST_CPU_SECONDS = 30  # for a log of some kilobytes, on a slow machine: whatever takes longer does not end in time

@@ -17,11 +17,11 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus.analysis import Analysis, AnalysisOptions, measured_or_skipped
-from eirkit.logs.formats.message_rows import read_messages
-from eirkit.logs.tokens import estimating_counter
-from eirkit.logs.trajectory import Recording
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import Analysis, AnalysisOptions, measured_or_skipped
+from eirkit.vestige.formats.message_rows import read_messages
+from eirkit.vestige.tokens import estimating_counter
+from eirkit.vestige.trajectory import Recording
 from tests.fuzz_formats import TEXTS, WORDS
 from tests.timing import UNITS_IN_A_SECOND, cost
 from tests.vestige.attacks import attacks, modules, patterns_of
@@ -87,7 +87,7 @@ def cpu_seconds(case: SlowCase) -> float:
 def units() -> list[str]:
     """Return what logs are made of."""
     found = [*WORDS, *TEXTS, *LINES]
-    for package in ("eirkit.logs", "eirkit.live"):
+    for package in ("eirkit.vestige", "eirkit_coding.guard"):
         for one in patterns_of(list(modules(package))):
             if one.methods and isinstance(one.pattern.pattern, str):
                 found += [attack.before + attack.unit for attack in attacks(one.pattern)[:40]]

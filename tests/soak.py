@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.serving.reply_cache import ReplyCache
-from eirkit.event_files import EVENTS
-from eirkit.runs.budget import SpendingLimits
-from eirkit.runs.journal import read_journal
-from eirkit.runs.store import RUNS, read_events, scan_runs
-from eirkit.runs.suite import read_suite
-from eirkit.runs.sweep import resume_sweep, start_sweep
+from eirkit.lacuna.models.reply_cache import ReplyCache
+from eirkit.lacuna.runs.budget import SpendingLimits
+from eirkit.lacuna.runs.journal import read_journal
+from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
+from eirkit.lacuna.runs.suite import read_suite
+from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
+from eirkit.records.event_blocks import EVENTS
 from tests.lacuna.servers import ModelServer, answers_as
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))

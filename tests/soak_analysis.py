@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eirkit.engine.processes import Processes
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus.analysis import AnalysisOptions
-from eirkit.logs.corpus.parts import PARTS
-from eirkit.logs.corpus.pipeline import Corpus, analyze_in_parts
-from eirkit.logs.tables import FILE
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import AnalysisOptions
+from eirkit.vestige.corpus.parts import PARTS
+from eirkit.vestige.corpus.pipeline import Corpus, analyze_in_parts
+from eirkit.vestige.tables import FILE
 
 COMMAND = [sys.executable, "-m", "eirkit", "vestige", "analyze", "--json"]
 FILES, RUNS = 512, 1  # files, and runs in each; 64 files are a piece

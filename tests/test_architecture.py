@@ -135,7 +135,7 @@ def test_the_package_keeps_the_rule(rule):
 def test_there_is_something_to_check():
     # An empty tree has no faults; this one must have modules and arrows, or the test above proves nothing.
     assert len(modules(SOURCE)) > 20
-    assert any(a.source.startswith("eirkit.tasks") and a.target.startswith("eirkit.eir") for a in arrows(SOURCE))
+    assert any(a.source.startswith("eirkit.lacuna.tasks") and a.target.startswith("eirkit.eir") for a in arrows(SOURCE))
 
 
 def test_the_page_shows_packages_and_modules_as_they_are():
@@ -167,19 +167,19 @@ def test_every_module_says_in_one_line_what_it_does():
 
 
 PLANTED = [
-    (forbidden_arrows, {"eir/a.py": "from eirkit.agents import b", "agents/b.py": ""}, "eir may not import agents"),
-    (forbidden_arrows, {"logs/a.py": "import eirkit.runs.b", "runs/b.py": ""}, "logs may not import runs"),
+    (forbidden_arrows, {"eir/a.py": "from eirkit.lacuna.agents import b", "agents/b.py": ""}, "eir may not import agents"),
+    (forbidden_arrows, {"logs/a.py": "import eirkit.lacuna.runs.b", "runs/b.py": ""}, "logs may not import runs"),
     (forbidden_arrows, {"agents/x/a.py": "from ...logs.b import x", "logs/b.py": ""}, "agents/x may not import logs"),
     (forbidden_arrows, {"seeds.py": "from .eir import a", "eir/a.py": ""}, "(base) may not import eir"),
     (forbidden_arrows, {"show/a.py": "from eirkit.cli import x", "cli/__init__.py": ""}, "show may not import cli"),
     (
         forbidden_arrows,
-        {"eir/a.py": "if TYPE_CHECKING:\n    from eirkit.agents.b import x", "agents/b.py": ""},
-        "eirkit.eir.a:2 imports eirkit.agents.b",
+        {"eir/a.py": "if TYPE_CHECKING:\n    from eirkit.lacuna.agents.b import x", "agents/b.py": ""},
+        "eirkit.eir.a:2 imports eirkit.lacuna.agents.b",
     ),
     (
         forbidden_arrows,
-        {"eir/a.py": "def f():\n    return importlib.import_module('eirkit.agents.b')", "agents/b.py": ""},
+        {"eir/a.py": "def f():\n    return importlib.import_module('eirkit.lacuna.agents.b')", "agents/b.py": ""},
         "eir may not import agents",
     ),
     (surface_users, {"eir/a.py": "from eirkit import TaskSpec, __version__"}, "eirkit.eir.a:1 takes TaskSpec"),
@@ -224,9 +224,9 @@ def test_a_tree_in_order_has_no_faults(tmp_path):
         "errors.py": "class Error(Exception): pass",
         "eir/a.py": "from eirkit.errors import Error\ndef f():\n    import json\n    return json",
         "tasks/b.py": "from eirkit.eir.a import f",
-        "tasks/plugins/__init__.py": "PLUGINS = {'one': 'eirkit.tasks.plugins.one'}",
-        "tasks/plugins/one.py": "from eirkit.tasks.b import f",
-        "cli/c.py": "from eirkit import __version__\nfrom eirkit.tasks import b",
+        "tasks/plugins/__init__.py": "PLUGINS = {'one': 'eirkit.lacuna.tasks.plugins.one'}",
+        "tasks/plugins/one.py": "from eirkit.lacuna.tasks.b import f",
+        "cli/c.py": "from eirkit import __version__\nfrom eirkit.lacuna.tasks import b",
     }
     root = plant(tmp_path, files)
     assert [fault for rule in RULES for fault in rule(root)] == []

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.memory_calls import call_with_timeout
-from eirkit.agents.model import ModelOptions, Reply, Request
-from eirkit.agents.models.reference import make_reference
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError
+from eirkit.lacuna.agents.reference import make_reference
+from eirkit.lacuna.memories.calls import call_with_timeout
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request
+from eirkit.lacuna.runs.suite import read_suite
+from eirkit.lacuna.runs.sweep import start_sweep
+from eirkit.lacuna.tasks.policy import Policy, Record
+from eirkit.lacuna.tasks.task import Payload, TaskSpec
+from eirkit.lacuna.tasks.workloads import StepwiseSum
 from eirkit.registry import call
-from eirkit.runs.suite import read_suite
-from eirkit.runs.sweep import start_sweep
-from eirkit.tasks.policy import Policy, Record
-from eirkit.tasks.task import Payload, TaskSpec
-from eirkit.tasks.workloads import StepwiseSum
 from tests.bad_memories import go_wrong
 
 SOURCE = Path(__file__).parents[1] / "src" / "eirkit"

@@ -10,9 +10,9 @@ import pytest
 
 from eirkit.cli import run
 from eirkit.errors import InputFileError
-from eirkit.event_files import EVENTS, pack, read_lines
 from eirkit.folders import clear_unfinished, filled_folder, replace_file
-from eirkit.records import read_document, read_records
+from eirkit.records.event_blocks import EVENTS, pack, read_lines
+from eirkit.records.lines import read_document, read_records
 from tests.processes import completed
 
 
@@ -87,7 +87,7 @@ def test_a_pipe_in_a_folder_of_results_is_not_waited_for(tmp_path, capsys):
 
 
 def test_an_endless_line_and_an_endless_file_are_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("eirkit.event_files.LARGEST_BLOCK", 1000)
+    monkeypatch.setattr("eirkit.records.event_blocks.LARGEST_BLOCK", 1000)
     (tmp_path / EVENTS).write_bytes(pack(b"0" * 100_000))
     with pytest.raises(InputFileError, match="line of more than 1,000 bytes"):
         list(read_lines(tmp_path / EVENTS))

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.findings.causes import CAUSES, Kind
-from eirkit.findings.fates import FATES
-from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
-from eirkit.findings.word_measures import WORD_FATES
+from eirkit.lacuna.findings.causes import CAUSES, Kind
+from eirkit.lacuna.findings.conversation_measures import WORD_FATES
+from eirkit.lacuna.findings.fates import FATES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
 from eirkit.measures import Glossary, Measure, MeasureGroup
-from eirkit.show.colours import COLOURS, stylesheet
-from eirkit.show.glossary import GLOSSARY
+from eirkit.report.colours import COLOURS, stylesheet
+from eirkit.report.glossary import GLOSSARY
 
 ROOT = Path(__file__).parents[1]
 SOURCE, WEB = ROOT / "src" / "eirkit", ROOT / "web" / "src"

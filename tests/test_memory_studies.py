@@ -21,10 +21,10 @@ from studies import (
 from studies.printing import markdown
 from studies.shares import exact_share
 
-from eirkit.agents.stores import embeddings as minilm
-from eirkit.findings.intervals import mean_share
-from eirkit.paper.studies.architectures import TITLES
-from eirkit.runs.store import scan_runs
+from eirkit.lacuna.findings.intervals import mean_share
+from eirkit.lacuna.memories import embeddings as minilm
+from eirkit.lacuna.runs.store import scan_runs
+from eirkit_paper.studies.architectures import TITLES
 
 BOARD = Path(__file__).parents[1] / "studies" / "board"
 PAGE = Path(__file__).parents[1] / "docs" / "memories-under-test.md"

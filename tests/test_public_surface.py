@@ -37,7 +37,7 @@ def test_the_list_is_what_the_file_imports_for_type_checkers():
 def test_importing_loads_a_name_when_it_is_used():
     done = probe(
         "import eirkit, sys; before = len([m for m in sys.modules if m.startswith('eirkit.')]); "
-        "eirkit.TaskSpec; print(before, 'eirkit.tasks.task' in sys.modules, 'TaskSpec' in dir(eirkit))"
+        "eirkit.TaskSpec; print(before, 'eirkit.lacuna.tasks.task' in sys.modules, 'TaskSpec' in dir(eirkit))"
     )
     assert done.stdout.split() == ["0", "True", "True"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.registry import Registry, load_object, references_in
-from eirkit.show.folders import foreign_in
+from eirkit.report.folders import foreign_in
 
 
 @pytest.fixture

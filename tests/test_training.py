@@ -19,11 +19,11 @@ from studies.training.export import export  # noqa: E402
 from studies.training.run import Plan, Training, whole_replies  # noqa: E402
 from studies.training.size import Size  # noqa: E402
 
-from eirkit.agents.bundled import layout as f  # noqa: E402 - what follows wants torch
-from eirkit.agents.bundled.decoding import decode  # noqa: E402
-from eirkit.agents.bundled.layout import load_weights  # noqa: E402
-from eirkit.agents.bundled.network import KeyValueCache, forward  # noqa: E402
-from eirkit.agents.bundled.question import StepQuestion, prompt_tokens  # noqa: E402
+from eirkit.lacuna.models.network import layout as f  # noqa: E402 - what follows wants torch
+from eirkit.lacuna.models.network.decoding import decode  # noqa: E402
+from eirkit.lacuna.models.network.layout import load_weights  # noqa: E402
+from eirkit.lacuna.models.network.network import KeyValueCache, forward  # noqa: E402
+from eirkit.lacuna.models.network.question import StepQuestion, prompt_tokens  # noqa: E402
 
 SMALL = Size(width=32, layers=2, heads=2, hidden=64)
 SHAPES = (NARROW, PAIRED_SUMS, MANY, WIDE_SUMS)

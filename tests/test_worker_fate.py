@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.engine.processes import Processes
-from eirkit.logs.corpus.planted_corpus import PlantedCorpus, write_logs
+from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, write_logs
 from tests.processes import PATIENCE_SECONDS, completed, running, wait_until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")

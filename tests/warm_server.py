@@ -168,7 +168,7 @@ def _modules() -> Iterator[str]:
 # What commands import when they run. The threads that these start (OpenBLAS, jemalloc) know how to be forked.
 ALSO = (
     *("_pytest.junitxml", "bm25s", "orjson", "pyarrow", "pyarrow.parquet", "rich.console", "splintr", "tqdm", "yaml"),
-    *("eirkit.bridges.mcp_server", "mcp.server.lowlevel", "mcp.server.stdio"),
+    *("eirkit_bridges.mcp_server", "mcp.server.lowlevel", "mcp.server.stdio"),
     *("starlette.applications", "uvicorn.lifespan.on", "uvicorn.loops.auto", "uvicorn.protocols.http.auto"),
 )
 

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from eirkit.cli import run
-from eirkit.runs.manifest import read_manifest
+from eirkit.lacuna.runs.manifest import read_manifest
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "studies" / "board"

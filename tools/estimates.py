@@ -22,15 +22,15 @@ sys.path.insert(0, str(ROOT))  # the server is that of the tests
 from tests.faults.money import HERE, MEMORY, SERVER  # noqa: E402
 from tests.lacuna.servers import Answer, ModelServer, Received, as_json, document, fails  # noqa: E402
 
-from eirkit.agents.memory_calls import wait_for  # noqa: E402
-from eirkit.agents.model import Message, ModelOptions, Request, Tool  # noqa: E402
-from eirkit.agents.models.reference import make_reference  # noqa: E402
-from eirkit.agents.serving.prices import add_up  # noqa: E402
-from eirkit.runs.budget import Budget, SpendingLimits  # noqa: E402
-from eirkit.runs.estimate import estimate_plan, read_recorded  # noqa: E402
-from eirkit.runs.runner import Progress  # noqa: E402
-from eirkit.runs.suite import Suite, read_suite  # noqa: E402
-from eirkit.runs.sweep import resume_sweep, start_sweep  # noqa: E402
+from eirkit.lacuna.agents.reference import make_reference  # noqa: E402
+from eirkit.lacuna.memories.calls import wait_for  # noqa: E402
+from eirkit.lacuna.models.model import Message, ModelOptions, Request, Tool  # noqa: E402
+from eirkit.lacuna.models.prices import add_up  # noqa: E402
+from eirkit.lacuna.runs.budget import Budget, SpendingLimits  # noqa: E402
+from eirkit.lacuna.runs.estimate import estimate_plan, read_recorded  # noqa: E402
+from eirkit.lacuna.runs.runner import Progress  # noqa: E402
+from eirkit.lacuna.runs.suite import Suite, read_suite  # noqa: E402
+from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep  # noqa: E402
 
 PAGE = ROOT / "docs/models.md"
 BEGIN, END = "<!-- estimates: made by tools/estimates.py -->\n", "<!-- end of estimates -->\n"

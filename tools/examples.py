@@ -20,10 +20,10 @@ from urllib.parse import quote_plus
 
 from eirkit.cli import run
 from eirkit.errors import EirkitError
-from eirkit.show.viewer.folders import ViewedFolder, find_places, open_root
-from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.reported import report_html
-from eirkit.show.viewer.routes import Viewer
+from eirkit.report.viewer.folders import ViewedFolder, find_places, open_root
+from eirkit.report.viewer.logs import LogFolders
+from eirkit.report.viewer.reported import report_html
+from eirkit.report.viewer.routes import Viewer
 
 ROOT = Path(__file__).parents[1]
 SESSION = ROOT / "examples" / "compacted_session.jsonl"
@@ -125,7 +125,7 @@ def copy_of(root: Path) -> dict[str, Any]:
 
 def write_copy(root: Path, out: Path) -> list[Path]:
     """Write the page, its script, its data and the report of each folder; return what was written."""
-    assets = files("eirkit.show") / "assets" / "viewer"
+    assets = files("eirkit.report") / "assets" / "viewer"
     data = json.dumps(copy_of(root), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     texts = {
         "index.html": PAGE,

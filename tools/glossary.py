@@ -9,8 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from eirkit.show.colours import stylesheet
-from eirkit.show.glossary import glossary_json, glossary_page
+from eirkit.report.colours import stylesheet
+from eirkit.report.glossary import glossary_json, glossary_page
 
 ROOT = Path(__file__).parents[1]
 

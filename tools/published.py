@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from eirkit.paper.published import PublishedFigure, published_figures
+from eirkit_paper.published import PublishedFigure, published_figures
 
 LEFT_OUT = Path(__file__).parent / "paper-numbers-left-out.csv"
 WORDLESS = {"tab:lacuna-workloads", "tab:eir-anchors"}  # without a number in a result column
@@ -87,7 +87,7 @@ def _numbers_of(figure: PublishedFigure) -> Iterator[str]:
 
 
 def _lines() -> dict[str, dict[str, str]]:
-    path = Path(__file__).parents[1] / "src/eirkit/paper/figures.csv"
+    path = Path(__file__).parents[1] / "src/eirkit_paper/figures.csv"
     with path.open(encoding="utf-8", newline="") as file:
         return {f"{line['place']}|{line['row']}|{line['column']}": line for line in csv.DictReader(file)}
 

@@ -21,7 +21,7 @@ from playwright.sync_api import Page, sync_playwright
 from tools.examples import SESSION, make_folders, write_copy, write_metered
 
 from eirkit.cli import run
-from eirkit.runs.store import RUNS, scan_runs
+from eirkit.lacuna.runs.store import RUNS, scan_runs
 
 ROOT = Path(__file__).parents[1]
 WIDTHS, THEMES = (420, 1000, 1440), ("light", "dark")

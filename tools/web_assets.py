@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
         NOTE.write_text(json.dumps({"sources_sha256": now}) + "\n", "utf-8")
         return 0
     if not NOTE.is_file() or json.loads(NOTE.read_text("utf-8"))["sources_sha256"] != now:
-        print("src/eirkit/show/assets was not built from the present sources in web/; run `make web`")
+        print("src/eirkit/report/assets was not built from the present sources in web/; run `make web`")
         return 1
     return 0
 

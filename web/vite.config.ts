@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   base: "./",
   build: {
-    outDir: "../src/eirkit/show/assets/viewer",
+    outDir: "../src/eirkit/report/assets/viewer",
     emptyOutDir: true,
     target: "es2022",
     modulePreload: false,

@@ -3,7 +3,7 @@ import { defineConfig } from "vite";
 
 export default defineConfig({
   build: {
-    outDir: "../src/eirkit/show/assets",
+    outDir: "../src/eirkit/report/assets",
     emptyOutDir: false,
     copyPublicDir: false,
     target: "es2022",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eirkit.agents.memory import Item, MemorySystem
+from eirkit.lacuna.memories.memory import Item, MemorySystem
 
 
 class Notebook(MemorySystem):

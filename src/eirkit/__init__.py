@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from eirkit.errors import EirkitError as EirkitError
     from eirkit.errors import InfrastructureError as InfrastructureError
     from eirkit.errors import UsageError as UsageError
-    from eirkit.runs.play import Played as Played
-    from eirkit.runs.play import play as play
-    from eirkit.tasks.cones import survey_cones as survey_cones
-    from eirkit.tasks.generation import demand_of as demand_of
-    from eirkit.tasks.generation import generate as generate
-    from eirkit.tasks.policy import Policy as Policy
-    from eirkit.tasks.policy import policies as policies
-    from eirkit.tasks.simulation.plain import Outcome as Outcome
-    from eirkit.tasks.simulation.plain import simulate as simulate
-    from eirkit.tasks.task import TaskInstance as TaskInstance
-    from eirkit.tasks.task import TaskSpec as TaskSpec
-    from eirkit.tasks.workload import Workload as Workload
-    from eirkit.tasks.workload import workloads as workloads
+    from eirkit.lacuna.runs.play import Played as Played
+    from eirkit.lacuna.runs.play import play as play
+    from eirkit.lacuna.tasks.cones import survey_cones as survey_cones
+    from eirkit.lacuna.tasks.generation import demand_of as demand_of
+    from eirkit.lacuna.tasks.generation import generate as generate
+    from eirkit.lacuna.tasks.policy import Policy as Policy
+    from eirkit.lacuna.tasks.policy import policies as policies
+    from eirkit.lacuna.tasks.simulation.plain import Outcome as Outcome
+    from eirkit.lacuna.tasks.simulation.plain import simulate as simulate
+    from eirkit.lacuna.tasks.task import TaskInstance as TaskInstance
+    from eirkit.lacuna.tasks.task import TaskSpec as TaskSpec
+    from eirkit.lacuna.tasks.workload import Workload as Workload
+    from eirkit.lacuna.tasks.workload import workloads as workloads
 
 __version__ = "0.1.0"
 
@@ -41,23 +41,23 @@ _HOMES = {
     "DemandCurve": "eirkit.eir.demand",
     "EirkitError": "eirkit.errors",
     "InfrastructureError": "eirkit.errors",
-    "Outcome": "eirkit.tasks.simulation.plain",
-    "Played": "eirkit.runs.play",
-    "Policy": "eirkit.tasks.policy",
-    "TaskInstance": "eirkit.tasks.task",
-    "TaskSpec": "eirkit.tasks.task",
+    "Outcome": "eirkit.lacuna.tasks.simulation.plain",
+    "Played": "eirkit.lacuna.runs.play",
+    "Policy": "eirkit.lacuna.tasks.policy",
+    "TaskInstance": "eirkit.lacuna.tasks.task",
+    "TaskSpec": "eirkit.lacuna.tasks.task",
     "UsageError": "eirkit.errors",
-    "Workload": "eirkit.tasks.workload",
+    "Workload": "eirkit.lacuna.tasks.workload",
     "count_contract": "eirkit.eir.contract",
     "count_process": "eirkit.eir.bisimulation",
-    "demand_of": "eirkit.tasks.generation",
-    "generate": "eirkit.tasks.generation",
-    "play": "eirkit.runs.play",
-    "policies": "eirkit.tasks.policy",
+    "demand_of": "eirkit.lacuna.tasks.generation",
+    "generate": "eirkit.lacuna.tasks.generation",
+    "play": "eirkit.lacuna.runs.play",
+    "policies": "eirkit.lacuna.tasks.policy",
     "pressure": "eirkit.eir.demand",
-    "simulate": "eirkit.tasks.simulation.plain",
-    "survey_cones": "eirkit.tasks.cones",
-    "workloads": "eirkit.tasks.workload",
+    "simulate": "eirkit.lacuna.tasks.simulation.plain",
+    "survey_cones": "eirkit.lacuna.tasks.cones",
+    "workloads": "eirkit.lacuna.tasks.workload",
 }
 __all__ = [
     "ClassCount",

@@ -2,7 +2,7 @@
 
 A measure is declared beside the type that computes it, in a group of measures that are shown together. Terminal tables,
 pages, comparisons, the viewer and exports take their words and colours from these declarations;
-`eirkit.show.glossary` collects all of them.
+`eirkit.report.glossary` collects all of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Measure:
     of: str = ""  # of a share: what it is a share of
     better: Better | None = None  # None: neither direction is better
     pooled: Pooling = "mean"
-    colour: str = ""  # a token of `eirkit.show.colours`; empty: it takes the next colour of a chart
+    colour: str = ""  # a token of `eirkit.report.colours`; empty: it takes the next colour of a chart
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):

@@ -1,7 +1,7 @@
 """The entry point of the pytest plugin: its options, a marker and two fixtures.
 
 pytest loads this module at every start, so it is outside the package eirkit, whose import loads numpy. The plugin
-itself is `eirkit.bridges.pytest_plugin`, loaded when an option or a fixture needs it.
+itself is `eirkit_bridges.pytest_plugin`, loaded when an option or a fixture needs it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-_WORK = "eirkit.bridges.pytest_plugin"
+_WORK = "eirkit_bridges.pytest_plugin"
 _MARKER = "lacuna(workload, seed, h, condition, n, m, …): task and session of the lacuna_* fixtures"
 
 

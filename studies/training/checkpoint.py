@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from eirkit.agents.bundled.layout import read_tensors, write_tensors
+from eirkit.lacuna.models.network.layout import read_tensors, write_tensors
 from studies.training.transformer import Network
 
 FILES = {"weights": None, "first": "exp_avg", "second": "exp_avg_sq"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from eirkit.agents.bundled import layout as f
+from eirkit.lacuna.models.network import layout as f
 from studies.training.examples import Focus, Shape
 
 

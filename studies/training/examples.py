@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from eirkit.agents.bundled import layout as f
+from eirkit.lacuna.models.network import layout as f
 
 IGNORED = -100  # no digit is to be written after this token
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eirkit.agents.bundled.layout import load_weights, pack, read_tensors, write_tensors
+from eirkit.lacuna.models.network.layout import load_weights, pack, read_tensors, write_tensors
 from studies.training.size import Size
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from eirkit.agents.bundled import layout as f
+from eirkit.lacuna.models.network import layout as f
 from studies.training.size import Size
 
 STEPS = 127  # of a stored weight, either side of zero

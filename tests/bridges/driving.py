@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.model import Model, ModelOptions, Reply, Request, ToolCall
-from eirkit.agents.models.prompt_reader import read_summary_limit
-from eirkit.agents.models.reference import make_reference
-from eirkit.agents.protocol import Fault, as_call, as_text, read_reply
-from eirkit.agents.stores.memory_plan import MemoryPool
-from eirkit.bridges.episode import UNKNOWN_USAGE
-from eirkit.bridges.external_runs import open_external_runs
-from eirkit.runs.attempt import attempt
-from eirkit.runs.store import FinishedRun, read_events, scan_runs
-from eirkit.runs.suite import Suite, read_suite
+from eirkit.lacuna.agents.prompt_reader import read_summary_limit
+from eirkit.lacuna.agents.protocol import Fault, as_call, as_text, read_reply
+from eirkit.lacuna.agents.reference import make_reference
+from eirkit.lacuna.memories.plan import MemoryPool
+from eirkit.lacuna.models.model import Model, ModelOptions, Reply, Request, ToolCall
+from eirkit.lacuna.runs.attempt import attempt
+from eirkit.lacuna.runs.store import FinishedRun, read_events, scan_runs
+from eirkit.lacuna.runs.suite import Suite, read_suite
+from eirkit_bridges.episode import UNKNOWN_USAGE
+from eirkit_bridges.external_runs import open_external_runs
 from tests import warm
 from tests.processes import PATIENCE_SECONDS, running
 

@@ -20,8 +20,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from eirkit.bridges.harbor import SETTLE
-from eirkit.bridges.sidecar import ask
+from eirkit_bridges.harbor import SETTLE
+from eirkit_bridges.sidecar import ask
 from tests import warm
 from tests.processes import PATIENCE_SECONDS, completed, running, wait_until
 
@@ -43,7 +43,7 @@ class Trial:
         self.url = f"http://127.0.0.1:{self.port}/{token}"
 
     def __enter__(self) -> Trial:
-        command = [warm.programs() / "python", "-m", "eirkit.bridges.sidecar", "serve"]
+        command = [warm.programs() / "python", "-m", "eirkit_bridges.sidecar", "serve"]
         self.stack = ExitStack()
         self.log = self.stack.enter_context((self.place / "log").open("wb"))
         self.service = self.stack.enter_context(
@@ -68,7 +68,7 @@ class Trial:
         return {**os.environ, **own, "EIRKIT_EPISODE_PORT": str(self.port)}
 
     def in_service(self, verb: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "eirkit.bridges.sidecar", verb]
+        command = [sys.executable, "-m", "eirkit_bridges.sidecar", verb]
         return completed(command, env=self.service_environment())
 
     def agent_environment(self) -> dict[str, str]:

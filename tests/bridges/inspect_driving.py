@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.model import Model, Reply
-from eirkit.records import encode
-from eirkit.runs.store import FinishedRun, RunStore
-from eirkit.runs.suite import Suite
+from eirkit.lacuna.models.model import Model, Reply
+from eirkit.lacuna.runs.store import FinishedRun, RunStore
+from eirkit.lacuna.runs.suite import Suite
+from eirkit.records.lines import encode
 from tests.bridges.driving import Saying
 
 needs_inspect = pytest.mark.skipif(
@@ -34,7 +34,7 @@ def evaluate(folder: Path, model: Model | str, **options: Any) -> Any:
     from inspect_ai.log import read_eval_log
     from inspect_ai.model import get_model
 
-    from eirkit.bridges.inspect_ai import lacuna
+    from eirkit_bridges.inspect_ai import lacuna
 
     asked = get_model(f"eirkit/{model if isinstance(model, str) else 'reference/calculator'}", memoize=False)
     if not isinstance(model, str):

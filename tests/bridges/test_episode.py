@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.agents.model import Message, Reply, Request, ToolCall
-from eirkit.bridges.episode import (
+from eirkit.errors import UsageError
+from eirkit.lacuna.models.model import Message, Reply, Request, ToolCall
+from eirkit.lacuna.runs.attempt import Failure
+from eirkit.lacuna.runs.store import scan_runs
+from eirkit_bridges.episode import (
     LEFT_TEXT,
     UNKNOWN_USAGE,
     as_reply,
@@ -20,16 +23,13 @@ from eirkit.bridges.episode import (
     tool_listings,
     translate_refusals,
 )
-from eirkit.bridges.external_runs import (
+from eirkit_bridges.external_runs import (
     ClientSessions,
     open_external_runs,
     plan_external_runs,
     refuse_controlled,
     resume_external_runs,
 )
-from eirkit.errors import UsageError
-from eirkit.runs.attempt import Failure
-from eirkit.runs.store import scan_runs
 from tests.bridges.driving import SEED, suite_of, telemetry
 from tests.lacuna.running import eirkit
 

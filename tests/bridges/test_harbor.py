@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.model import Reply
-from eirkit.bridges.episode import UNKNOWN_USAGE
-from eirkit.bridges.harbor import export_harbor
-from eirkit.bridges.mcp_server import LARGEST_REQUEST
-from eirkit.bridges.sidecar import SidecarPlan
 from eirkit.errors import InputFileError, UsageError
-from eirkit.runs.store import scan_runs
-from eirkit.runs.suite import Suite, read_suite
-from eirkit.tasks.generation import generate
-from eirkit.tasks.task import TaskInstance, TaskSpec
+from eirkit.lacuna.models.model import Reply
+from eirkit.lacuna.runs.store import scan_runs
+from eirkit.lacuna.runs.suite import Suite, read_suite
+from eirkit.lacuna.tasks.generation import generate
+from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
+from eirkit_bridges.episode import UNKNOWN_USAGE
+from eirkit_bridges.harbor import export_harbor
+from eirkit_bridges.mcp_server import LARGEST_REQUEST
+from eirkit_bridges.sidecar import SidecarPlan
 from tests.bridges.driving import SEED, Saying, native, needs_mcp, suite_of, telemetry
 from tests.bridges.harbor_local import Trial
 from tests.lacuna.running import eirkit
@@ -379,6 +379,6 @@ def test_harbor_understands_the_folders(tmp_path):
 
 
 def test_the_module_says_how_it_is_run(tmp_path):
-    command = [sys.executable, "-m", "eirkit.bridges.sidecar", "dance"]
+    command = [sys.executable, "-m", "eirkit_bridges.sidecar", "dance"]
     done = completed(command)
     assert (done.returncode, "settle" in done.stderr) == (2, True)

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.model import Reply, Usage
-from eirkit.bridges.inspect_export import finished_runs
 from eirkit.cli import run as run_command_line
 from eirkit.errors import UsageError, install_command
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.trajectory import Recording
-from eirkit.runs.manifest import read_manifest
-from eirkit.runs.store import RUNS, read_events, scan_runs
+from eirkit.lacuna.models.model import Reply, Usage
+from eirkit.lacuna.runs.manifest import read_manifest
+from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.trajectory import Recording
+from eirkit_bridges.inspect_export import finished_runs
 from tests.bridges.driving import Saying, telemetry, timeless
 from tests.bridges.inspect_driving import evaluate, events_of, needs_inspect, their_warnings
 from tests.processes import completed
@@ -267,7 +267,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path, capsys):
 
 def test_the_entry_point_is_there_and_loads_nothing_by_itself():
     (point,) = [point for point in entry_points(group="inspect_ai") if point.name == "eirkit"]
-    assert point.value == "eirkit.bridges.inspect_ai"
+    assert point.value == "eirkit_bridges.inspect_ai"
     code = "import eirkit.cli, sys; print(json.dumps([n for n in sys.modules if n.startswith('inspect_ai')]))"
     done = completed([sys.executable, "-c", f"import json; {code}"], check=True)
     assert json.loads(done.stdout) == []

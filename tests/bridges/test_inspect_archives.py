@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.trajectory import Recording
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.sources.documents import Skipped
+from eirkit.vestige.trajectory import Recording
 from tests.vestige.formats.samples import as_json
 from tests.vestige.formats.samples.inspect import HEADER, SAMPLE
 

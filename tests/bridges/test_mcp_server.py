@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from eirkit.bridges.mcp_server import LARGEST_REQUEST, HttpAccess, RequestLines
 from eirkit.errors import UsageError
-from eirkit.runs.store import read_events, scan_runs
-from eirkit.tasks.generation import generate
-from eirkit.tasks.task import TaskSpec
+from eirkit.lacuna.runs.store import read_events, scan_runs
+from eirkit.lacuna.tasks.generation import generate
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit_bridges.mcp_server import LARGEST_REQUEST, HttpAccess, RequestLines
 from tests import warm
 from tests.bridges.driving import SEED, needs_mcp, options_of, serving, suite_of, telemetry
 from tests.lacuna.running import eirkit

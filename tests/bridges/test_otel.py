@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from eirkit.bridges.otel import SECOND, otlp_line
-from eirkit.bridges.otel_export import recording_trace
 from eirkit.cli import run as run_command_line
-from eirkit.event_files import EVENTS, read_lines
-from eirkit.logs.actions.touches import interpret
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.sources.documents import Skipped, open_document
-from eirkit.logs.trajectory import Recording, Trajectory, formats
+from eirkit.records.event_blocks import EVENTS, read_lines
+from eirkit.vestige.actions.touches import interpret
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.sources.documents import Skipped, open_document
+from eirkit.vestige.trajectory import Recording, Trajectory, formats
+from eirkit_bridges.otel import SECOND, otlp_line
+from eirkit_bridges.otel_export import recording_trace
 from tests.vestige.formats.samples import write_sample
 
 START = "2026-01-31T12:00:00Z"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.bridges.external_runs import open_external_runs, resume_external_runs
-from eirkit.bridges.harbor import export_harbor
+from eirkit_bridges.external_runs import open_external_runs, resume_external_runs
+from eirkit_bridges.harbor import export_harbor
 from tests.bridges.driving import needs_mcp, suite_of
 from tests.lacuna.running import eirkit
 from tests.processes import completed

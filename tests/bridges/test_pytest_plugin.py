@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.bridges.memory_suite import RegressionCase, compare, least_pairs, pair_up, read_cases, write_cases
 from eirkit.errors import InputFileError, UsageError
 from eirkit.seeds import below, words
+from eirkit_bridges.memory_suite import RegressionCase, compare, least_pairs, pair_up, read_cases, write_cases
 from tests import warm
-from tests.contracts import faulty_memories
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as, says
 from tests.processes import PATIENCE_SECONDS
+from tests.testing.contracts import faulty_memories
 
 pytest_plugins = ["pytester"]
 
@@ -39,7 +39,7 @@ import json
 import urllib.request
 
 {plain}
-from eirkit.agents.memory import Requirements
+from eirkit.lacuna.memories.memory import Requirements
 
 
 class Notebook(Plain):
@@ -62,7 +62,7 @@ class Notebook(Plain):
 """
 MODEL = """
 from eirkit.errors import ModelError
-from eirkit.agents.models.reference import make_reference
+from eirkit.lacuna.agents.reference import make_reference
 
 
 class Shaky:
@@ -297,8 +297,8 @@ def test_too_few_pairs_for_any_verdict_are_refused():
 FIXTURES = """
 import pytest
 
-from eirkit.findings.causes import judge, score
-from eirkit.agents.model import Reply
+from eirkit.lacuna.findings.causes import judge, score
+from eirkit.lacuna.models.model import Reply
 
 
 @pytest.mark.lacuna("stepwise-sum", n=8, m=4, h=4, seed=3)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.agents.model import Reply
-from eirkit.bridges.external_runs import open_external_runs
-from eirkit.bridges.harbor import export_harbor
-from eirkit.runs.suite import Suite
+from eirkit.lacuna.models.model import Reply
+from eirkit.lacuna.runs.suite import Suite
+from eirkit_bridges.external_runs import open_external_runs
+from eirkit_bridges.harbor import export_harbor
 from tests import warm
 from tests.bridges.driving import (
     MISUSE,

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from eirkit.cli import run
-from eirkit.logs.demand.gold_patches import open_gold_patches
-from eirkit.show.viewer.folders import open_root
-from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.routes import Viewer
-from eirkit.show.viewer.server import ViewerServer
-from tests.compactors.planted_sessions import write_sessions
+from eirkit.report.viewer.folders import open_root
+from eirkit.report.viewer.logs import LogFolders
+from eirkit.report.viewer.routes import Viewer
+from eirkit.report.viewer.server import ViewerServer
+from eirkit.vestige.demand.gold_patches import open_gold_patches
+from tests.coding.compactors.planted_sessions import write_sessions
 from tests.report.folders import (
     make_analysis,
     make_managed,

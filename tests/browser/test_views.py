@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from eirkit.logs.measures import BREAK_MEASURES
-from eirkit.logs.tables import read_rows
-from eirkit.runs.store import RUNS, scan_runs
-from eirkit.show.glossary import GLOSSARY
+from eirkit.lacuna.runs.store import RUNS, scan_runs
+from eirkit.report.glossary import GLOSSARY
+from eirkit.vestige.measures import BREAK_MEASURES
+from eirkit.vestige.tables import read_rows
 from tests.browser.conftest import WAIT_MS
 
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from eirkit.demo.questions import POLICIES, WORKLOADS
-from eirkit.event_files import EVENTS, read_lines
+from eirkit.records.event_blocks import EVENTS, read_lines
+from eirkit.report.demo.questions import POLICIES, WORKLOADS
 from tests.cli.test_main import call
 from tests.report.reading_pages import faults, read
 

@@ -12,7 +12,7 @@ import pytest
 
 from eirkit.cli import ROOT, LazyGroup, run
 from eirkit.cli.command import GroupedCommand
-from eirkit.show.showing import FORMS
+from eirkit.report.showing import FORMS
 from tests.report.reading_pages import faults
 
 WIDTH = 80
@@ -58,15 +58,15 @@ ELSEWHERE = {
     "export inspect": "tests/bridges/test_inspect.py",  # needs an extra
     "view": "tests/report/test_viewer_cli.py",  # serves until it is stopped, as the next two do
     "mcp serve": "tests/bridges/test_mcp_server.py",
-    "vestige guard": "tests/bridges/test_guard_proxy.py",
+    "vestige guard": "tests/coding/guard/test_proxy.py",
     "show": "tests/cli/test_show.py",
-    "vestige week": "tests/vestige/test_week.py",
-    "vestige compact": "tests/compactors/test_command.py",
-    "week": "tests/vestige/test_week.py",
-    **dict.fromkeys(("guard install", "guard uninstall", "guard status"), "tests/vestige/test_guard_hook.py"),
-    "guard hook": "tests/vestige/test_guard_hook.py",
-    "guard results": "tests/vestige/test_guard_trial.py",
-    "selftest": "tests/selftest/test_selftest.py",  # takes a minute
+    "vestige week": "tests/coding/week/test_week.py",
+    "vestige compact": "tests/coding/compactors/test_command.py",
+    "week": "tests/coding/week/test_week.py",
+    **dict.fromkeys(("guard install", "guard uninstall", "guard status"), "tests/coding/guard/test_hook.py"),
+    "guard hook": "tests/coding/guard/test_hook.py",
+    "guard results": "tests/coding/guard/test_trial.py",
+    "selftest": "tests/testing/selftest/test_selftest.py",  # takes a minute
     "completion": "tests/cli/test_main.py",  # its text is a script, which a shell evaluates
 }
 

@@ -12,7 +12,7 @@ from eirkit.eir.demand import stepwise_sum
 
 MINE = '''
 from eirkit.eir.demand import stepwise_sum
-from eirkit.tasks.workload import Workload, curve_of
+from eirkit.lacuna.tasks.workload import Workload, curve_of
 
 
 class Silent(Workload):

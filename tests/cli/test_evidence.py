@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from eirkit.cli import run as run_command_line
-from eirkit.event_files import EVENTS
-from eirkit.runs.journal import read_journal
-from eirkit.runs.store import RUNS, scan_runs
-from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.routes import Viewer
+from eirkit.lacuna.runs.journal import read_journal
+from eirkit.lacuna.runs.store import RUNS, scan_runs
+from eirkit.records.event_blocks import EVENTS
+from eirkit.report.viewer.logs import LogFolders
+from eirkit.report.viewer.routes import Viewer
 from tests.lacuna.servers import ModelServer, answers_as
 
 SMALL = ("--n", "12", "--seeds", "0:2")

@@ -137,7 +137,7 @@ def test_a_terminal_without_unicode_gets_an_answer_not_a_traceback(flags, encodi
 def test_brackets_in_a_name_are_text_not_markup(tmp_path):
     folder = tmp_path / "[red]"
     folder.mkdir()
-    (folder / "w.py").write_text("from eirkit.tasks.workloads import StepwiseSum\n")
+    (folder / "w.py").write_text("from eirkit.lacuna.tasks.workloads import StepwiseSum\n")
     done = call("lacuna", "generate", f"{folder}/w.py:StepwiseSum", "--n", 2)
     assert "[red]" in done.stdout
 
@@ -163,13 +163,13 @@ def test_a_failure_in_the_middle_leaves_no_half_of_a_file(tmp_path, monkeypatch,
     def full(world, *_):
         raise OSError(errno.ENOSPC, "No space left on device", "elsewhere")
 
-    monkeypatch.setattr("eirkit.cli.words.label_world", full)
+    monkeypatch.setattr("eirkit.cli.conversation.label_world", full)
     assert run(["lacuna", "words", "--count", "2", "--out", str(tmp_path / "worlds")]) == 2
     assert capsys.readouterr().err == (
         f"eirkit: cannot write {tmp_path}/worlds: No space left on device; choose another file\n"
     )
     assert not list(tmp_path.iterdir())
-    monkeypatch.setattr("eirkit.cli.words.generate_world", full)
+    monkeypatch.setattr("eirkit.cli.conversation.generate_world", full)
     assert run(["lacuna", "words"]) == 1
     assert capsys.readouterr().err.endswith("; free some space or try again\n")
 

@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 import pytest
 
 from eirkit.cli.command import Output
-from eirkit.show.document import Document
+from eirkit.report.document import Document
 from tests import warm
 from tests.processes import completed, running
 

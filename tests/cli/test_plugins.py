@@ -9,7 +9,7 @@ from eirkit.cli import run
 from tests.cli.test_main import call
 
 POLICY = """
-from eirkit.tasks.policy import Policy
+from eirkit.lacuna.tasks.policy import Policy
 
 
 class Boom(Policy):
@@ -17,7 +17,7 @@ class Boom(Policy):
         raise ValueError("out of ideas")
 """
 WORKLOAD = '''
-from eirkit.tasks.workload import Workload
+from eirkit.lacuna.tasks.workload import Workload
 
 
 class Broken(Workload):
@@ -81,7 +81,7 @@ WRONG = {
 }
 RETURNING = """
 import numpy
-from eirkit.tasks.{where} import {kind}
+from eirkit.lacuna.tasks.{where} import {kind}
 
 
 class Mine({kind}):

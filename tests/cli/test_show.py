@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from eirkit.cli import run as command_line
-from eirkit.runs.store import RUNS, scan_runs
-from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.routes import Viewer
+from eirkit.lacuna.runs.store import RUNS, scan_runs
+from eirkit.report.viewer.logs import LogFolders
+from eirkit.report.viewer.routes import Viewer
 from tests.report.folders import command, make_probe, make_rescue
 
 

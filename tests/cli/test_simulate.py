@@ -80,7 +80,7 @@ def test_the_table_has_a_line_for_each_pressure_and_a_column_for_each_policy(cap
         (["--seed", "3"], "--seeds 3"),
         (["--n", "1"], "larger --n"),
         (["--recovery", "magic"], "magic"),
-        (["--policy", "eirkit.tasks.task:TaskSpec"], "is not a policy"),
+        (["--policy", "eirkit.lacuna.tasks.task:TaskSpec"], "is not a policy"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_two(arguments, said, capsys):

@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 
 from eirkit.cli import run as command_line
-from eirkit.show.runs.folder import read_sweep
-from eirkit.show.runs.page import spending_section
+from eirkit.report.runs.folder import read_sweep
+from eirkit.report.runs.page import spending_section
 from tests.lacuna.servers import ModelServer, answers_as
 
 PRICES = '[prices]\n"openai/any" = { input = 100, output = 100, cached = 100, as_of = 2026-01-01 }\n'

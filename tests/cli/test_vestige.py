@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.cli.vestige.analyze import CorpusProgress, _in_vain
-from eirkit.show.logs.break_sentences import break_line
+from eirkit.report.logs.break_sentences import break_line
 from tests import warm
 from tests.processes import completed
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from eirkit.logs.corpus.planted_corpus import PlantedCorpus
+from eirkit.vestige.corpus.planted_corpus import PlantedCorpus
 from tests import warm
 from tests.processes import completed
 from tests.vestige.planted import analysed_corpus

@@ -23,9 +23,9 @@ from eirkit.eir.demand import (
     stepwise_sum,
     store_recall,
 )
-from eirkit.tasks.generation import generate, graph_of, prepare
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import workloads
+from eirkit.lacuna.tasks.generation import generate, graph_of, prepare
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.workload import workloads
 from tests.eir.processes import (
     FullLookup,
     Model,

@@ -19,8 +19,8 @@ from eirkit.eir.covering import count_any
 from eirkit.eir.demand import fetched_lookups, recallable
 from eirkit.eir.lossy import EQUAL, Frontier
 from eirkit.errors import ContractError, TooLargeError
-from eirkit.tasks.generation import prepare
-from eirkit.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.generation import prepare
+from eirkit.lacuna.tasks.task import TaskSpec
 
 NOTHING = 0  # atoms solved exactly, so that bounds and constructed encoders are tested
 

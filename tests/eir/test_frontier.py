@@ -19,8 +19,8 @@ from eirkit.eir.counting import binomial_coefficients, count_chains, valid_vecto
 from eirkit.eir.frontier import BOUNDED, EXACT, NARROW, REFINED, _bounds, count_cut, demand_of_frontiers
 from eirkit.eir.windows import count_reachable, count_visible, parts, window_at
 from eirkit.errors import UnknownNameError
-from eirkit.tasks.generation import generate, graph_of
-from eirkit.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.generation import generate, graph_of
+from eirkit.lacuna.tasks.task import TaskSpec
 from tests.eir.processes import TopKWindow, top, windows_from_inputs
 
 Graph = tuple[tuple[int, ...], ...]

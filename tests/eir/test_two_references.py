@@ -14,8 +14,8 @@ from eirkit.eir.counting import count_chains, count_chains_to, valid_vectors
 from eirkit.eir.frontier import EXACT, count_cut
 from eirkit.eir.two_references import count_two_references
 from eirkit.eir.windows import count_classes, vector_labels, window_at
-from eirkit.tasks.generation import generate, graph_of
-from eirkit.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.generation import generate, graph_of
+from eirkit.lacuna.tasks.task import TaskSpec
 from tests.eir.test_frontier import brute_force, graphs
 
 

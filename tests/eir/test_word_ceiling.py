@@ -9,9 +9,9 @@ import pytest
 
 from eirkit.eir.lossy import Frontier
 from eirkit.eir.step_bounds import different_tails, record_tails
-from eirkit.tasks.words.floor import AskedValues, asked_values
-from eirkit.tasks.words.truth import answers
-from eirkit.tasks.words.world import PRESETS, generate_world
+from eirkit.lacuna.conversation.floor import AskedValues, asked_values
+from eirkit.lacuna.conversation.truth import answers
+from eirkit.lacuna.conversation.world import PRESETS, generate_world
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (2, 2, 2), (3, 4), (2, 5), (1, 3)])

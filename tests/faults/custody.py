@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import eirkit
-from eirkit.runs.store import RUNS, scan_runs
+from eirkit.lacuna.runs.store import RUNS, scan_runs
 from tests.faults.hostile import FAULTS
 from tests.processes import running, wait_until
 from tests.timing import slowness

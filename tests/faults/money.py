@@ -32,12 +32,12 @@ from typing import Any
 
 import openai
 
-from eirkit.agents.model import Model, ModelOptions
-from eirkit.agents.serving.model_factory import make_model
 from eirkit.cli import run as run_command_line
-from eirkit.event_files import EVENTS
-from eirkit.runs.journal import LEDGER, Journal, read_journal
-from eirkit.runs.store import RUNS, read_events, scan_runs
+from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.model import Model, ModelOptions
+from eirkit.lacuna.runs.journal import LEDGER, Journal, read_journal
+from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
+from eirkit.records.event_blocks import EVENTS
 from tests.lacuna.batch_server import BatchServer
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as
 from tests.processes import completed, running, wait_until

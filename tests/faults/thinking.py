@@ -6,7 +6,7 @@ import json
 import urllib.request
 from typing import Any
 
-from eirkit.agents.memory import Requirements
+from eirkit.lacuna.memories.memory import Requirements
 from tests.faults.hostile import Sound
 
 

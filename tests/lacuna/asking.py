@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.memories.in_process import KeyValue
-from eirkit.agents.memory import Item, Requirements
+from eirkit.lacuna.memories.in_process import KeyValue
+from eirkit.lacuna.memories.memory import Item, Requirements
 
 _DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 

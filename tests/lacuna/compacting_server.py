@@ -14,14 +14,14 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eirkit.agents.answers import read_worded_answer
-from eirkit.agents.conversing import PASSAGE, PASSAGE_END, SO_FAR, TOLD
-from eirkit.agents.memory_calls import wait_for
-from eirkit.agents.model import Message, ModelOptions, Request
-from eirkit.agents.serving.model_factory import make_model
-from eirkit.tasks.words.language import load_language
-from eirkit.tasks.words.reading import read_turn
-from eirkit.tasks.words.world import USER
+from eirkit.lacuna.agents.answers import read_worded_answer
+from eirkit.lacuna.conversation.language import load_language
+from eirkit.lacuna.conversation.reading import read_turn
+from eirkit.lacuna.conversation.session import PASSAGE, PASSAGE_END, SO_FAR, TOLD
+from eirkit.lacuna.conversation.world import USER
+from eirkit.lacuna.memories.calls import wait_for
+from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.model import Message, ModelOptions, Request
 from tests.lacuna.servers import Answer, Received
 
 Turns = list[str]

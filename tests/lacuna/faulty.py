@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.memories.in_process import Null
-from eirkit.agents.model import Model, ModelOptions, Reply, Request
-from eirkit.agents.models.reference import make_reference
 from eirkit.errors import ModelError
-from eirkit.tasks.policy import Policy, Record
-from eirkit.tasks.task import Payload, TaskSpec
-from eirkit.tasks.workloads import StepwiseSum
+from eirkit.lacuna.agents.reference import make_reference
+from eirkit.lacuna.memories.in_process import Null
+from eirkit.lacuna.models.model import Model, ModelOptions, Reply, Request
+from eirkit.lacuna.tasks.policy import Policy, Record
+from eirkit.lacuna.tasks.task import Payload, TaskSpec
+from eirkit.lacuna.tasks.workloads import StepwiseSum
 
 
 class Answering:

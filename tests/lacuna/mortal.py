@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from eirkit.agents.memories.in_process import KeyValue
-from eirkit.agents.memory import Item, Requirements, memories
+from eirkit.lacuna.memories.in_process import KeyValue
+from eirkit.lacuna.memories.memory import Item, Requirements, memories
 
 
 class Mortal(KeyValue):

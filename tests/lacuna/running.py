@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.conditions import Cache, Condition, ManagedOptions
-from eirkit.agents.driver import drive
-from eirkit.agents.managed import ManagedSession
-from eirkit.agents.model import Model, ModelOptions, Reply, Request
-from eirkit.agents.models.reference import make_reference
-from eirkit.agents.serving.model_factory import make_model, renderer_of
-from eirkit.agents.session import ControlledSession, Injector, Session, inject_nothing
-from eirkit.agents.telemetry import Trace
 from eirkit.cli import main
-from eirkit.runs.cells import Access
-from eirkit.runs.sessions import make_session
-from eirkit.tasks.generation import generate, prepare
-from eirkit.tasks.policy import Retention, find_policy
-from eirkit.tasks.simulation.plain import outlook_of
-from eirkit.tasks.task import TaskInstance, TaskSpec
-from eirkit.tasks.view import publish
+from eirkit.lacuna.agents.conditions import Cache, Condition, ManagedOptions
+from eirkit.lacuna.agents.driver import drive
+from eirkit.lacuna.agents.managed import ManagedSession
+from eirkit.lacuna.agents.reference import make_reference
+from eirkit.lacuna.agents.session import ControlledSession, Injector, Session, inject_nothing
+from eirkit.lacuna.agents.telemetry import Trace
+from eirkit.lacuna.models.factory import make_model, renderer_of
+from eirkit.lacuna.models.model import Model, ModelOptions, Reply, Request
+from eirkit.lacuna.runs.cells import Access
+from eirkit.lacuna.runs.sessions import make_session
+from eirkit.lacuna.tasks.generation import generate, prepare
+from eirkit.lacuna.tasks.policy import Retention, find_policy
+from eirkit.lacuna.tasks.simulation.plain import outlook_of
+from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
+from eirkit.lacuna.tasks.view import publish
 
 
 class Scripted:

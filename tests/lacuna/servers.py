@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eirkit.agents.model import Message, ModelOptions, Request
-from eirkit.agents.models.reference import make_reference
-from eirkit.selftest.server import LoopbackHttp, read_request
+from eirkit.lacuna.agents.reference import make_reference
+from eirkit.lacuna.models.model import Message, ModelOptions, Request
+from eirkit.testing.selftest.server import LoopbackHttp, read_request
 
 REASONS = {200: "OK", 302: "Found", 400: "Bad Request", 401: "Unauthorized", 429: "Too Many Requests"}
 DROP_PAUSE_SECONDS = 0.02  # lets what was written reach the client before the connection is cut

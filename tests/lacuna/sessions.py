@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from eirkit.agents.conditions import (
+from eirkit.lacuna.agents.conditions import (
     Cache,
     Compaction,
     Condition,
@@ -17,19 +17,19 @@ from eirkit.agents.conditions import (
     Scratch,
     ScratchLru,
 )
-from eirkit.agents.driver import drive
-from eirkit.agents.managed import ManagedSession
-from eirkit.agents.memories.in_process import KeyValue as KeyValueMemory
-from eirkit.agents.memory import MemoryCall, MemoryResult, MemorySystem
-from eirkit.agents.model import ModelOptions, Reply, Request
-from eirkit.agents.models.reference import make_reference
-from eirkit.agents.session import ActionTaken, ControlledSession, Decision, Event, Session
-from eirkit.agents.telemetry import Trace
-from eirkit.tasks.generation import generate, prepare
-from eirkit.tasks.policy import Retention, find_policy
-from eirkit.tasks.simulation.plain import outlook_of
-from eirkit.tasks.task import TaskInstance, TaskSpec
-from eirkit.tasks.view import PublicTask, publish
+from eirkit.lacuna.agents.driver import drive
+from eirkit.lacuna.agents.managed import ManagedSession
+from eirkit.lacuna.agents.reference import make_reference
+from eirkit.lacuna.agents.session import ActionTaken, ControlledSession, Decision, Event, Session
+from eirkit.lacuna.agents.telemetry import Trace
+from eirkit.lacuna.memories.in_process import KeyValue as KeyValueMemory
+from eirkit.lacuna.memories.memory import MemoryCall, MemoryResult, MemorySystem
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request
+from eirkit.lacuna.tasks.generation import generate, prepare
+from eirkit.lacuna.tasks.policy import Retention, find_policy
+from eirkit.lacuna.tasks.simulation.plain import outlook_of
+from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
+from eirkit.lacuna.tasks.view import PublicTask, publish
 
 PLENTY = 100_000  # actions that no test here can use up
 CONTEXT_TOKENS = 64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import Graph
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.workload import Graph
 
 
 @st.composite

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from eirkit.tasks.words.floor import Askable
-from eirkit.tasks.words.truth import Key, Knowledge
-from eirkit.tasks.words.world import ATTRIBUTES, Answer, Operation, Saying, Value, WorldQuestion
+from eirkit.lacuna.conversation.floor import Askable
+from eirkit.lacuna.conversation.truth import Key, Knowledge
+from eirkit.lacuna.conversation.world import ATTRIBUTES, Answer, Operation, Saying, Value, WorldQuestion
 
 
 @dataclass(frozen=True, slots=True)

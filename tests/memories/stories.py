@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from eirkit.agents.memory import MemorySystem
-from eirkit.agents.stores.memory_factory import make_memory, reason_absent
-from eirkit.agents.stores.memory_plan import MemoryPlan
+from eirkit.lacuna.memories.factory import make_memory, reason_absent
+from eirkit.lacuna.memories.memory import MemorySystem
+from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
 

@@ -9,16 +9,16 @@ import pytest
 from studies.faults_by_hand import questions_of, sessions_of
 from studies.vendor_calls import DAYS, SCRIPTS, VendorLists, ask_vendor
 
-from eirkit.agents.memory import MOST_PASSAGES, Item, MemorySystem, memories
-from eirkit.agents.model import Message, ModelOptions
-from eirkit.agents.models.reader import make_reader
-from eirkit.agents.models.scripted import make_scripted
-from eirkit.agents.stores.memory_factory import passages_asked
-from eirkit.agents.stores.memory_plan import MemoryPlan
-from eirkit.tasks.conversations import ToldWorld
-from eirkit.tasks.generation import generate_many
-from eirkit.tasks.workload import find_workload
-from eirkit.validity import EndedText
+from eirkit.lacuna.conversation.workload import ToldWorld
+from eirkit.lacuna.memories.factory import passages_asked
+from eirkit.lacuna.memories.memory import MOST_PASSAGES, Item, MemorySystem, memories
+from eirkit.lacuna.memories.plan import MemoryPlan
+from eirkit.lacuna.memories.validity import EndedText
+from eirkit.lacuna.models.model import Message, ModelOptions
+from eirkit.lacuna.scripted.extractor import make_scripted
+from eirkit.lacuna.scripted.reader import make_reader
+from eirkit.lacuna.tasks.generation import generate_many
+from eirkit.lacuna.tasks.workload import find_workload
 from tests.memories.stories import needs, opened
 
 slow = pytest.mark.slow

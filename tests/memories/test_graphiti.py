@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.agents.memory import Item, MemorySystem
-from eirkit.agents.stores.memory_factory import check_plan
-from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.errors import UnknownNameError, UsageError
-from eirkit.validity import EndedText
+from eirkit.lacuna.memories.factory import check_plan
+from eirkit.lacuna.memories.memory import Item, MemorySystem
+from eirkit.lacuna.memories.plan import MemoryPlan
+from eirkit.lacuna.memories.validity import EndedText
 from tests.memories.stories import held, needs, opened, run
 
 CALLS_A_WRITE = 4  # entities, their resolution, facts, their resolution; the first in a graph has nothing to resolve

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
+from eirkit.lacuna.memories.memory import Item, MemorySystem, MemoryUsage
 from tests.memories.stories import WORKLOADS, held, needs, opened, run
 
 pytestmark = [needs("langmem"), pytest.mark.slow]

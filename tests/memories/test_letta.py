@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.stores.letta_server import PASSWORD, WITH_PARENT
-from eirkit.agents.stores.memory_factory import make_memory
-from eirkit.agents.stores.memory_plan import MemoryPlan
+from eirkit.lacuna.memories.factory import make_memory
+from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.testing import check_memory
+from eirkit_memories.letta_server import PASSWORD, WITH_PARENT
 from tests.lacuna.running import eirkit
 from tests.memories.stories import needs
 from tests.processes import running
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.slow, needs("letta")]
 @pytest.fixture(scope="module")
 def server() -> Iterator[dict[str, Any]]:
     """The server, started with the documented command and stopped by closing its input."""
-    command = (sys.executable, "-m", "eirkit.agents.stores.letta_server", "--port", "0", WITH_PARENT)
+    command = (sys.executable, "-m", "eirkit_memories.letta_server", "--port", "0", WITH_PARENT)
     with running(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         said = json.loads(process.stdout.readline())
         yield said

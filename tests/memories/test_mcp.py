@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.memories.mcp import Mcp, McpClient, describe
-from eirkit.agents.memory import Item
-from eirkit.agents.stores.memory_factory import check_plan, make_memory
-from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.cli.doctor import list_availability
 from eirkit.errors import StoreError, UnknownNameError, UsageError
+from eirkit.lacuna.memories.factory import check_plan, make_memory
+from eirkit.lacuna.memories.memory import Item
+from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.testing import check_memory
+from eirkit_memories.mcp import Mcp, McpClient, describe
 from tests.lacuna.running import eirkit
 from tests.memories.stories import needs
 from tests.processes import PATIENCE_SECONDS, running, wait_until

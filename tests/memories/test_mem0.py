@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
-from eirkit.agents.model import ModelOptions, Reply, Request
-from eirkit.agents.models.reference import Reference
 from eirkit.errors import ModelError
+from eirkit.lacuna.agents.reference import Reference
+from eirkit.lacuna.memories.memory import Item, MemorySystem, MemoryUsage
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request
 from tests.memories.stories import WORKLOADS, held, needs, opened, run
 
 pytestmark = [needs("mem0"), pytest.mark.slow]

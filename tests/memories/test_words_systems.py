@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.memory import MemorySystem
-from eirkit.agents.model import Message
-from eirkit.findings.word_measures import WORD_FATES
+from eirkit.lacuna.findings.conversation_measures import WORD_FATES
+from eirkit.lacuna.memories.memory import MemorySystem
+from eirkit.lacuna.models.model import Message
 from tests.lacuna.running import eirkit
 from tests.memories.stories import needs, opened
 

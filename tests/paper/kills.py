@@ -27,13 +27,13 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import Any, NamedTuple
 
-from eirkit.agents.model import Message, ModelOptions, Request
-from eirkit.agents.models.reference import make_reference
-from eirkit.paper.model_runs import NO_VALUE, UNFINISHED, UNNAMED
-from eirkit.paper.published import published_models
-from eirkit.paper.verdicts import AGREES, DIFFERS, TOO_WIDE
-from eirkit.runs.journal import read_journal
-from eirkit.runs.store import RUNS, scan_runs
+from eirkit.lacuna.agents.reference import make_reference
+from eirkit.lacuna.models.model import Message, ModelOptions, Request
+from eirkit.lacuna.runs.journal import read_journal
+from eirkit.lacuna.runs.store import RUNS, scan_runs
+from eirkit_paper.model_runs import NO_VALUE, UNFINISHED, UNNAMED
+from eirkit_paper.published import published_models
+from eirkit_paper.verdicts import AGREES, DIFFERS, TOO_WIDE
 from tests.lacuna.servers import Answer, ModelServer, Received, now
 from tests.processes import running
 

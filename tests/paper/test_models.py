@@ -13,25 +13,25 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.model import ModelOptions
 from eirkit.cli import run
-from eirkit.event_files import EVENTS, pack
-from eirkit.paper.archive import ARCHIVE, SCHEMA, describe_file
-from eirkit.paper.model_runs import OTHER_MODEL, ModelSetting
-from eirkit.paper.published import published_figures
-from eirkit.paper.studies.architectures import EXTERNAL, SYSTEM_STEPS, external, other_lengths
-from eirkit.paper.studies.catalogue import find_study
-from eirkit.paper.study import NEEDS_MEMORY, VERDICTS
-from eirkit.paper.suites import PaperPlan, cells_named, paper_suites
-from eirkit.paper.verdicts import AGREES, DIFFERS, FEWER_SEEDS, NOT_SAME, TOO_WIDE
-from eirkit.records import read_document, seal, write_document
-from eirkit.runs.store import RUNS, read_events, scan_runs
+from eirkit.lacuna.models.model import ModelOptions
+from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
+from eirkit.records.event_blocks import EVENTS, pack
+from eirkit.records.lines import read_document, seal, write_document
+from eirkit_paper.archive import ARCHIVE, SCHEMA, describe_file
+from eirkit_paper.model_runs import OTHER_MODEL, ModelSetting
+from eirkit_paper.published import published_figures
+from eirkit_paper.studies.architectures import EXTERNAL, SYSTEM_STEPS, external, other_lengths
+from eirkit_paper.studies.catalogue import find_study
+from eirkit_paper.study import NEEDS_MEMORY, VERDICTS
+from eirkit_paper.suites import PaperPlan, cells_named, paper_suites
+from eirkit_paper.verdicts import AGREES, DIFFERS, FEWER_SEEDS, NOT_SAME, TOO_WIDE
 from tests.paper import kills
 
 NAMES = ("gpt-5.6", "claude-opus-4-6", "claude-haiku-4-5", "gpt-4.1-mini")
 AGENT = """
-from eirkit.agents.model import ModelOptions
-from eirkit.agents.models.reference import make_reference
+from eirkit.lacuna.models.model import ModelOptions
+from eirkit.lacuna.agents.reference import make_reference
 
 SKILL = {"gpt-4.1-mini": ("sloppy", {"p": 0.2})}
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.paper.published import figures_by_id, half_digit, published_figures, published_models
-from eirkit.paper.studies.catalogue import BY_ID
+from eirkit_paper.published import figures_by_id, half_digit, published_figures, published_models
+from eirkit_paper.studies.catalogue import BY_ID
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -81,7 +81,7 @@ def test_no_study_has_a_published_figure_of_its_own():
         if value is not None
     }
     again = re.compile(r"(?<![\w.,])(?:\d+\.\d{2,}|\d{4,}|\d{1,3}[_,]\d{3}|\d+(?:\.\d+)?e\d+)(?![\w,.]*\d)")
-    for path in sorted((ROOT / "src/eirkit/paper/studies").glob("*.py")):
+    for path in sorted((ROOT / "src/eirkit_paper/studies").glob("*.py")):
         code = path.read_text("utf-8")
         for number in again.findall(code):
             value = float(number.replace("_", "").replace(",", ""))

@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from eirkit.paper.count_tests import Samples, pooled_mid_p, seeds_mid_p
-from eirkit.paper.verdicts import (
+from eirkit_paper.count_tests import Samples, pooled_mid_p, seeds_mid_p
+from eirkit_paper.verdicts import (
     AGREES,
     DIFFERS,
     FEWER_SEEDS,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.demo.questions import run_chain
-from eirkit.logs.corpus.planted_corpus import PlantedCorpus, PlantedEffects, write_plain
-from eirkit.show.runs.folder import SweepFolder
+from eirkit.report.demo.questions import run_chain
+from eirkit.report.runs.folder import SweepFolder
+from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, PlantedEffects, write_plain
 from tests.report.folders import make_analysis
 
 PLANTED = PlantedCorpus(120, 30, coverage=0.8, effects=PlantedEffects(demand_odds=1.8))

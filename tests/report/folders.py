@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from eirkit.cli import run
-from eirkit.logs.corpus.planted_corpus import PlantedCorpus, write_logs
+from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, write_logs
 
 HOSTILE = (
     "<script>document.title='taken'</script>\x1b[31mred\x1b[0m \u202egnp.exe\u202c "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eirkit.show.logs.sentences import advice_lines, advice_rows
+from eirkit.report.logs.sentences import advice_lines, advice_rows
 
 WHERE = {"run_id": "r1", "model": "claude-sonnet-4-5", "turn": 3}
 

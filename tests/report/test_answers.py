@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.cli import run
-from eirkit.event_files import EVENTS, read_lines
-from eirkit.findings.measures import CAUSE_MEASURES
-from eirkit.runs.store import RUNS
-from eirkit.show.runs.accuracy import accuracy_section
-from eirkit.show.runs.answers import headline_of, losses_of, repair_of
-from eirkit.show.runs.demand import curve_of, demand_chart
-from eirkit.show.runs.folder import read_sweep
-from eirkit.show.runs.page import next_rescue, page_of, repair_near
-from eirkit.show.table import share
-from eirkit.tasks.generation import demand_of, generate
-from eirkit.tasks.task import TaskSpec
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES
+from eirkit.lacuna.runs.store import RUNS
+from eirkit.lacuna.tasks.generation import demand_of, generate
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.event_blocks import EVENTS, read_lines
+from eirkit.report.runs.accuracy import accuracy_section
+from eirkit.report.runs.answers import headline_of, losses_of, repair_of
+from eirkit.report.runs.demand import curve_of, demand_chart
+from eirkit.report.runs.folder import read_sweep
+from eirkit.report.runs.page import next_rescue, page_of, repair_near
+from eirkit.report.table import share
 from tests.report.folders import command
 
 ROUNDING = 1e-12  # sums of a few hundred shares, in another order

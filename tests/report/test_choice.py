@@ -17,14 +17,14 @@ import pytest
 
 from eirkit.cli import run
 from eirkit.errors import InputFileError
-from eirkit.findings.intervals import clusters_for, constant_difference, student
-from eirkit.findings.ranking import POWER, Lead, rank
-from eirkit.runs.store import RUNS
-from eirkit.show.comparison import measure_of
-from eirkit.show.runs.choice import choice_in, choose, choose_folders
-from eirkit.show.runs.folder import read_sweep
-from eirkit.show.runs.page import page_of
-from eirkit.show.runs.ranking import answer_of, cost_words, difference_text, parts_table, ranking_table
+from eirkit.lacuna.findings.intervals import clusters_for, constant_difference, student
+from eirkit.lacuna.findings.ranking import POWER, Lead, rank
+from eirkit.lacuna.runs.store import RUNS
+from eirkit.report.comparison import measure_of
+from eirkit.report.runs.choice import choice_in, choose, choose_folders
+from eirkit.report.runs.folder import read_sweep
+from eirkit.report.runs.page import page_of
+from eirkit.report.runs.ranking import answer_of, cost_words, difference_text, parts_table, ranking_table
 from tests.report.folders import command
 
 # Quantiles of Student's t, two-sided, from published tables: (level, degrees of freedom) → t.

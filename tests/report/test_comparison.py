@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from eirkit.cli import run
 from eirkit.errors import InputFileError
-from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES
-from eirkit.logs.corpus.planted_corpus import PlantedCorpus, write_plain
-from eirkit.show import comparison
-from eirkit.show.comparison import (
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES
+from eirkit.report import comparison
+from eirkit.report.comparison import (
     COSTS,
     MeasuredPair,
     comparison_page,
@@ -25,10 +24,11 @@ from eirkit.show.comparison import (
     sides_of,
     verdict_of,
 )
-from eirkit.show.folders import changes_between, compare
-from eirkit.show.html import render
-from eirkit.show.runs.comparison import compare_sweeps, contrast_axes
-from eirkit.show.runs.folder import read_sweep
+from eirkit.report.folders import changes_between, compare
+from eirkit.report.html import render
+from eirkit.report.runs.comparison import compare_sweeps, contrast_axes
+from eirkit.report.runs.folder import read_sweep
+from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, write_plain
 from tests.report.conftest import PLANTED
 from tests.report.folders import command, make_analysis, make_sweep
 from tests.report.reading_pages import faults

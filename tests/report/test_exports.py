@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from eirkit.errors import UsageError
-from eirkit.show.document import Axis, Chart, Figure, Headline, Page, Section, Series
-from eirkit.show.drawing import METADATA, MOST_NUMBERS, draw, named_places, power, save, shades_of
-from eirkit.show.exports import FIGURES, TABLES, WIDTHS, write_figures, write_tables
-from eirkit.show.latex import latex_float
-from eirkit.show.runs.page import page_of
-from eirkit.show.table import Column, Table, one_line
+from eirkit.report.document import Axis, Chart, Figure, Headline, Page, Section, Series
+from eirkit.report.drawing import METADATA, MOST_NUMBERS, draw, named_places, power, save, shades_of
+from eirkit.report.exports import FIGURES, TABLES, WIDTHS, write_figures, write_tables
+from eirkit.report.latex import latex_float
+from eirkit.report.runs.page import page_of
+from eirkit.report.table import Column, Table, one_line
 from tests.processes import completed
 
 NAMES = ("a name of some length", "b", "$x_1$ & more")

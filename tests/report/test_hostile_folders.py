@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.bridges.otel_export import TraceFile
 from eirkit.cli import run
 from eirkit.errors import InputFileError, UsageError
-from eirkit.records import seal
-from eirkit.show import folders
-from eirkit.show.folders import foreign_in
-from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.routes import Viewer
+from eirkit.records.lines import seal
+from eirkit.report import folders
+from eirkit.report.folders import foreign_in
+from eirkit.report.viewer.logs import LogFolders
+from eirkit.report.viewer.routes import Viewer
+from eirkit_bridges.otel_export import TraceFile
 from tests.report.folders import command, make_sweep
 
 EVIL = '''
 from pathlib import Path
-from eirkit.tasks.workloads import StepwiseSum
+from eirkit.lacuna.tasks.workloads import StepwiseSum
 
 Path(__file__).with_name("ran").touch()
 
@@ -109,7 +109,7 @@ def test_a_file_that_the_user_trusts_is_opened(capsys, told):
 @pytest.fixture(scope="module")
 def with_language(tmp_path_factory) -> Path:
     base = tmp_path_factory.mktemp("told")
-    english = files("eirkit.tasks.words").joinpath("english.toml").read_text("utf-8")
+    english = files("eirkit.lacuna.conversation").joinpath("english.toml").read_text("utf-8")
     (base / "secret.toml").write_text(english, "utf-8")
     preset = f"small+language={base / 'secret.toml'}"
     words = ("words", "--preset", preset, "--model", "scripted/reader", "--seeds", "0", "--no-control")

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
-from eirkit.show.colours import coloured
-from eirkit.show.document import Axis, Chart, Figure, Headline, Listing, Page, Section, Series
-from eirkit.show.glossary import GLOSSARY, glossary_page
-from eirkit.show.html import policy, render
-from eirkit.show.table import Column, Table, clean, in_viewer
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, RUN_MEASURES
+from eirkit.report.colours import coloured
+from eirkit.report.document import Axis, Chart, Figure, Headline, Listing, Page, Section, Series
+from eirkit.report.glossary import GLOSSARY, glossary_page
+from eirkit.report.html import policy, render
+from eirkit.report.table import Column, Table, clean, in_viewer
 from tests.report.reading_pages import cells, data_of, faults, read, saved
 
 HOSTILE = (

@@ -11,16 +11,16 @@ from statistics import fmean
 import pytest
 
 from eirkit.cli import run
-from eirkit.findings.causes import CAUSES
-from eirkit.findings.fates import FATES
-from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES
-from eirkit.show.comparison import comparison_page
-from eirkit.show.exports import write_tables
-from eirkit.show.folders import compare, page_for
-from eirkit.show.glossary import GLOSSARY
-from eirkit.show.table import LATEX, share
-from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.routes import Viewer
+from eirkit.lacuna.findings.causes import CAUSES
+from eirkit.lacuna.findings.fates import FATES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES
+from eirkit.report.comparison import comparison_page
+from eirkit.report.exports import write_tables
+from eirkit.report.folders import compare, page_for
+from eirkit.report.glossary import GLOSSARY
+from eirkit.report.table import LATEX, share
+from eirkit.report.viewer.logs import LogFolders
+from eirkit.report.viewer.routes import Viewer
 from tests.report.folders import command, make_remembered, make_sweep
 
 LATER = 4_000_000_000.0  # seconds; long after anything was written

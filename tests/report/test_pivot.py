@@ -12,11 +12,11 @@ import pytest
 
 from eirkit.cli import run
 from eirkit.errors import UsageError
-from eirkit.runs.store import RUNS
-from eirkit.show.exports import write_figures, write_tables
-from eirkit.show.runs.folder import Evidence, read_sweep
-from eirkit.show.runs.page import pivoted_page
-from eirkit.show.runs.pivot import Pivot, chosen_cells, read_pivot
+from eirkit.lacuna.runs.store import RUNS
+from eirkit.report.exports import write_figures, write_tables
+from eirkit.report.runs.folder import Evidence, read_sweep
+from eirkit.report.runs.page import pivoted_page
+from eirkit.report.runs.pivot import Pivot, chosen_cells, read_pivot
 from tests.report.folders import make_analysis, make_sweep, write_log
 
 MODELS = ("reference/calculator", "reference/sloppy")

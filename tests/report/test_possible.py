@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from eirkit.errors import UsageError
-from eirkit.findings.floor import held_by_store
-from eirkit.runs.store import RUNS, scan_runs
-from eirkit.show.runs.accuracy import pressure_section
-from eirkit.show.runs.demand import curve_of
-from eirkit.show.runs.folder import read_sweep
-from eirkit.show.runs.page import page_of
-from eirkit.show.runs.possible import OUTSIDE, TOLD, possible_chart, possible_in, possible_section, sentences
-from eirkit.tasks.task import TaskSpec
+from eirkit.lacuna.findings.floor import held_by_store
+from eirkit.lacuna.runs.store import RUNS, scan_runs
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.report.runs.accuracy import pressure_section
+from eirkit.report.runs.demand import curve_of
+from eirkit.report.runs.folder import read_sweep
+from eirkit.report.runs.page import page_of
+from eirkit.report.runs.possible import OUTSIDE, TOLD, possible_chart, possible_in, possible_section, sentences
 from tests.report.folders import command
 
 RECORD = math.log2(10**4)
 LIAR = """
-from eirkit.agents.memories.in_process import KeyValue
-from eirkit.agents.memory import MemoryUsage
+from eirkit.lacuna.memories.in_process import KeyValue
+from eirkit.lacuna.memories.memory import MemoryUsage
 
 class Liar(KeyValue):
     async def usage(self):

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from eirkit.cli import ROOT
 from eirkit.cli.run_options import given_keys
-from eirkit.runs.command_line import evidence_command, suite_text, sweep_command
-from eirkit.runs.manifest import read_manifest
-from eirkit.runs.suite import read_suite
-from eirkit.show.runs.folder import read_evidence, read_sweep
-from eirkit.show.runs.page import next_rescue, repair_near
-from eirkit.tasks.task import without_seed
+from eirkit.lacuna.runs.command_line import evidence_command, suite_text, sweep_command
+from eirkit.lacuna.runs.manifest import read_manifest
+from eirkit.lacuna.runs.suite import read_suite
+from eirkit.lacuna.tasks.task import without_seed
+from eirkit.report.runs.folder import read_evidence, read_sweep
+from eirkit.report.runs.page import next_rescue, repair_near
 from tests.report.folders import command, make_probe, make_sweep
 
 GRID = {

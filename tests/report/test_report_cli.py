@@ -5,11 +5,12 @@ import json
 import pytest
 
 from eirkit.cli import run
-from eirkit.logs import compaction, tables
-from eirkit.paper.runner import SCHEMA as STUDY
-from eirkit.runs import manifest
-from eirkit.show import folders
-from eirkit.show.folders import comparers, pages
+from eirkit.lacuna.runs import manifest
+from eirkit.report import folders
+from eirkit.report.folders import comparers, pages
+from eirkit.vestige import tables
+from eirkit_coding import compaction
+from eirkit_paper.runner import SCHEMA as STUDY
 from tests.report.folders import make_rescue, make_sweep
 from tests.report.reading_pages import faults
 

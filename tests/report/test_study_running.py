@@ -15,14 +15,15 @@ import pytest
 
 from eirkit.cli import run
 from eirkit.engine.interface import make_engine
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus.analysis import AnalysisOptions
-from eirkit.logs.corpus.pipeline import Corpus, analyze_here
-from eirkit.logs.corpus.planted_corpus import PlantedCorpus, write_logs
-from eirkit.paper.page import DOCUMENT, SCHEMA, overview, reproduction_page, row_tables, write_overview, write_study
-from eirkit.paper.runner import StudyOutcome, StudyStore, deciding_files, key_of, run_studies
-from eirkit.paper.studies.catalogue import find_study, perform
-from eirkit.paper.study import (
+from eirkit.records.lines import read_document
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import AnalysisOptions
+from eirkit.vestige.corpus.pipeline import Corpus, analyze_here
+from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, write_logs
+from eirkit_paper.page import DOCUMENT, SCHEMA, overview, reproduction_page, row_tables, write_overview, write_study
+from eirkit_paper.runner import StudyOutcome, StudyStore, deciding_files, key_of, run_studies
+from eirkit_paper.studies.catalogue import find_study, perform
+from eirkit_paper.study import (
     NEEDS_MEMORY,
     NEEDS_MODEL,
     NEEDS_RUNS,
@@ -35,8 +36,7 @@ from eirkit.paper.study import (
     document_of,
     overall,
 )
-from eirkit.paper.verdicts import AGREES, DIFFERS, NOT_SAME, TOO_WIDE
-from eirkit.records import read_document
+from eirkit_paper.verdicts import AGREES, DIFFERS, NOT_SAME, TOO_WIDE
 from tests.processes import completed, running, wait_until
 
 QUICK = ("eir-histories", "framework", "known-dependencies", "read-traces")

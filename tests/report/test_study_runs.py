@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from eirkit.errors import UsageError
-from eirkit.paper.runner import StudyStore, run_studies
-from eirkit.paper.studies.catalogue import find_study, perform
-from eirkit.paper.study import Setting
-from eirkit.runs.store import RUNS, RunStore, scan_runs
+from eirkit.lacuna.runs.store import RUNS, RunStore, scan_runs
+from eirkit_paper.runner import StudyStore, run_studies
+from eirkit_paper.studies.catalogue import find_study, perform
+from eirkit_paper.study import Setting
 from tests.processes import kill_group, running, wait_until
 
 STUDY = find_study("error-heat-map")

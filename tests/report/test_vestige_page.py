@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from eirkit.demo.questions import EXAMPLE, example
-from eirkit.demo.questions import planted as planted_here
-from eirkit.logs.corpus.planted_corpus import PlantedCorpus, write_plain
-from eirkit.logs.tables import read_rows
-from eirkit.show.folders import page_for
-from eirkit.show.html import render
-from eirkit.show.logs.analysed import read_analysed
-from eirkit.show.logs.break_sentences import break_words
-from eirkit.show.logs.needs import _bin, _bin_name, demand_chart
-from eirkit.show.logs.page import headline_of, page_of, worst_section
-from eirkit.show.logs.sentences import bounds
-from eirkit.show.table import Table
+from eirkit.report.demo.questions import EXAMPLE, example
+from eirkit.report.demo.questions import planted as planted_here
+from eirkit.report.folders import page_for
+from eirkit.report.html import render
+from eirkit.report.logs.analysed import read_analysed
+from eirkit.report.logs.break_sentences import break_words
+from eirkit.report.logs.needs import _bin, _bin_name, demand_chart
+from eirkit.report.logs.page import headline_of, page_of, worst_section
+from eirkit.report.logs.sentences import bounds
+from eirkit.report.table import Table
+from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, write_plain
+from eirkit.vestige.tables import read_rows
 from tests.report.conftest import PLANTED
 from tests.report.folders import HOSTILE, make_analysis, write_log
 from tests.report.reading_pages import faults, read

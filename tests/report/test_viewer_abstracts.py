@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.show.viewer.folders import abstract, find_places
+from eirkit.report.viewer.folders import abstract, find_places
 from tests.report.folders import (
     make_aimless,
     make_analysis,

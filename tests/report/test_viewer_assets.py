@@ -34,7 +34,7 @@ def test_a_changed_source_is_noticed(tmp_path):
 
 
 def test_a_page_asks_nobody_else_for_anything():
-    page = files("eirkit.show").joinpath("assets", "viewer", "index.html").read_text("utf-8")
+    page = files("eirkit.report").joinpath("assets", "viewer", "index.html").read_text("utf-8")
     assert "http:" not in page
     assert "https:" not in page
     assert "<style" not in page

@@ -10,24 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.agents.model import Message, Request, prompt_hash
 from eirkit.errors import InputFileError
-from eirkit.findings.causes import Verdict, spread_of
-from eirkit.records import read_document
-from eirkit.runs import store
-from eirkit.runs.store import RUNS, read_events, scan_runs
-from eirkit.show.colours import coloured_item
-from eirkit.show.document import drawn_json
-from eirkit.show.runs.folder import read_sweep
-from eirkit.show.runs.possible import possible_section
-from eirkit.show.viewer import reported, run_index
-from eirkit.show.viewer.folders import cell_rows, find_places, place_at, progress_of
-from eirkit.show.viewer.heat import Layout, heat
-from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.prompts import SpokenRun
-from eirkit.show.viewer.routes import Viewer
-from eirkit.show.viewer.run_index import RunIndex, row_of
-from eirkit.show.viewer.tables import Query
+from eirkit.lacuna.findings.causes import Verdict, spread_of
+from eirkit.lacuna.models.model import Message, Request, prompt_hash
+from eirkit.lacuna.runs import store
+from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
+from eirkit.records.lines import read_document
+from eirkit.report.colours import coloured_item
+from eirkit.report.document import drawn_json
+from eirkit.report.runs.folder import read_sweep
+from eirkit.report.runs.possible import possible_section
+from eirkit.report.viewer import reported, run_index
+from eirkit.report.viewer.folders import cell_rows, find_places, place_at, progress_of
+from eirkit.report.viewer.heat import Layout, heat
+from eirkit.report.viewer.logs import LogFolders
+from eirkit.report.viewer.prompts import SpokenRun
+from eirkit.report.viewer.routes import Viewer
+from eirkit.report.viewer.run_index import RunIndex, row_of
+from eirkit.report.viewer.tables import Query
 from tests.report.folders import command, make_managed, make_probe, make_remembered, make_rescue, make_sweep
 
 LATER = 4_000_000_000.0  # seconds; long after anything was written
@@ -293,7 +293,7 @@ def test_pressure_is_what_the_library_counts(root):
 
 PLUGIN = '''
 from pathlib import Path
-from eirkit.tasks.policies import Fifo
+from eirkit.lacuna.tasks.policies import Fifo
 
 Path(__file__).with_name("ran").touch()
 

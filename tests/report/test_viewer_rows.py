@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import UsageError
-from eirkit.show.viewer.heat import Layout, heat, layout_of
-from eirkit.show.viewer.tables import ArrowColumns, Field, ListColumns, Query, RowTable, alike, label, telling
+from eirkit.report.viewer.heat import Layout, heat, layout_of
+from eirkit.report.viewer.tables import ArrowColumns, Field, ListColumns, Query, RowTable, alike, label, telling
 
 FIELDS = (
     Field("name", "name", "text"),

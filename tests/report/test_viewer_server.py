@@ -15,11 +15,11 @@ from urllib.parse import quote
 import pytest
 
 from eirkit.errors import UsageError
-from eirkit.show.viewer.folders import open_root
-from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.reported import LONGEST, more_of, shorten
-from eirkit.show.viewer.routes import Viewer
-from eirkit.show.viewer.server import HOST, LONGEST_ADDRESS, ViewerServer
+from eirkit.report.viewer.folders import open_root
+from eirkit.report.viewer.logs import LogFolders
+from eirkit.report.viewer.reported import LONGEST, more_of, shorten
+from eirkit.report.viewer.routes import Viewer
+from eirkit.report.viewer.server import HOST, LONGEST_ADDRESS, ViewerServer
 from tests.processes import PATIENCE_SECONDS
 from tests.report.folders import make_sweep
 

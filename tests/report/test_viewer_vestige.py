@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.tables import read_rows, run_ids
-from eirkit.logs.trajectory import Recording
-from eirkit.show.viewer import routes
-from eirkit.show.viewer.logs import LINE_CHARACTERS, LogFolders, lines_around, place_of
-from eirkit.show.viewer.reported import LONGEST, more_of, shorten
-from eirkit.show.viewer.routes import Viewer
-from eirkit.show.viewer.vestige_run import TABLES, AnalysisTables
+from eirkit.report.viewer import routes
+from eirkit.report.viewer.logs import LINE_CHARACTERS, LogFolders, lines_around, place_of
+from eirkit.report.viewer.reported import LONGEST, more_of, shorten
+from eirkit.report.viewer.routes import Viewer
+from eirkit.report.viewer.vestige_run import TABLES, AnalysisTables
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.tables import read_rows, run_ids
+from eirkit.vestige.trajectory import Recording
 from tests.report.folders import HOSTILE, make_aimless, make_analysis, make_plain, write_compacted, write_log
 
 pytest.importorskip("pyarrow")

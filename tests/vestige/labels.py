@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from eirkit.logs.trajectory import Call
+from eirkit.vestige.trajectory import Call
 
 LABELS = Path(__file__).with_name("labels.jsonl")
 DRAWN = Path(__file__).with_name("drawn_labels.jsonl")

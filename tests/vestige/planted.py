@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus.analysis import AnalysisOptions
-from eirkit.logs.corpus.pipeline import analyze_corpus
-from eirkit.logs.corpus.planted_corpus import PlantedCorpus, plain_lines
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.demand.gold_patches import open_gold_patches
-from eirkit.logs.tokens import estimating_counter
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import AnalysisOptions
+from eirkit.vestige.corpus.pipeline import analyze_corpus
+from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, plain_lines
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.demand.gold_patches import open_gold_patches
+from eirkit.vestige.tokens import estimating_counter
 
 
 def analysed(source: Path, out: Path, gold: Path | None = None) -> Path:

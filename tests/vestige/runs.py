@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eirkit.logs.trajectory import FileRead, FileWrite, RecordedTurn, Recording, Trajectory, Turn
+from eirkit.vestige.trajectory import FileRead, FileWrite, RecordedTurn, Recording, Trajectory, Turn
 from tests.vestige.reference import Turns
 
 # Seven turns worked out by hand in docs/vestige-demand.md.

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from eirkit.errors import InputFileError
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions, analyze, measure
-from eirkit.logs.corpus.pipeline import analyze_corpus
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.tables import column_names, read_rows
-from eirkit.logs.tokens import estimating_counter
-from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import TABLES, AnalysisOptions, analyze, measure
+from eirkit.vestige.corpus.pipeline import analyze_corpus
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.sources.documents import Skipped
+from eirkit.vestige.tables import column_names, read_rows
+from eirkit.vestige.tokens import estimating_counter
+from eirkit.vestige.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches
 from tests.vestige.reference import Turns
 from tests.vestige.runs import BY_HAND, of_turns, trajectory, turn
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eirkit.logs.audits.anomalies import anomalies, edit_not_applied, runner_verdict
-from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Trajectory, Turn
+from eirkit.vestige.audits.anomalies import anomalies, edit_not_applied, runner_verdict
+from eirkit.vestige.trajectory import Call, FileRead, FileWrite, RecordedTurn, Trajectory, Turn
 from tests.vestige.runs import of_turns
 
 FAILED = "test_a.py F\n=========== 1 failed, 3 passed in 0.12s ===========\n"

@@ -7,14 +7,14 @@ from time import process_time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.logs.audits.anomalies import anomalies
-from eirkit.logs.audits.clipping import clipped_views, clipping_group, hidden_lines
-from eirkit.logs.audits.compaction import break_costs, break_cuts, dropped_states
-from eirkit.logs.audits.occupancy import occupancy, read_windows
-from eirkit.logs.audits.reread import cells, gaps, intervals
-from eirkit.logs.demand.entities import entity_demand, entity_touches
-from eirkit.logs.tokens import estimating_counter
-from eirkit.logs.trajectory import (
+from eirkit.vestige.audits.anomalies import anomalies
+from eirkit.vestige.audits.clipping import clipped_views, clipping_group, hidden_lines
+from eirkit.vestige.audits.compaction import break_costs, break_cuts, dropped_states
+from eirkit.vestige.audits.occupancy import occupancy, read_windows
+from eirkit.vestige.audits.reread import cells, gaps, intervals
+from eirkit.vestige.demand.entities import entity_demand, entity_touches
+from eirkit.vestige.tokens import estimating_counter
+from eirkit.vestige.trajectory import (
     Call,
     FileRead,
     FileWrite,

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eirkit.logs.actions.touches import interpret
-from eirkit.logs.audits.clipping import clipped_views, clipping_group, hidden_lines, old_lines
-from eirkit.logs.audits.occupancy import occupancy, read_windows
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.demand.entities import entity_demand, entity_touches
-from eirkit.logs.demand.gold_patches import open_gold_patches
-from eirkit.logs.demand.graph import build, goal_of, slice_to
-from eirkit.logs.demand.live_states import demand
-from eirkit.logs.inference.auc import failure_auc
-from eirkit.logs.tokens import estimating_counter
-from eirkit.logs.trajectory import Recording, Trajectory
+from eirkit.vestige.actions.touches import interpret
+from eirkit.vestige.audits.clipping import clipped_views, clipping_group, hidden_lines, old_lines
+from eirkit.vestige.audits.occupancy import occupancy, read_windows
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.demand.entities import entity_demand, entity_touches
+from eirkit.vestige.demand.gold_patches import open_gold_patches
+from eirkit.vestige.demand.graph import build, goal_of, slice_to
+from eirkit.vestige.demand.live_states import demand
+from eirkit.vestige.inference.auc import failure_auc
+from eirkit.vestige.tokens import estimating_counter
+from eirkit.vestige.trajectory import Recording, Trajectory
 from tests.vestige.recorded import recorded
 
 ELIDED = re.compile(r"<elided_chars>\s*(\d+) characters elided\s*</elided_chars>")

@@ -13,12 +13,12 @@ import pytest
 
 from eirkit.errors import InputFileError
 from eirkit.limits import LOOK_SECONDS, check_time, time_limit
-from eirkit.logs.corpus import analysis, reader
-from eirkit.logs.corpus.analysis import Analysis, measured
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.tokens import estimating_counter
-from eirkit.logs.trajectory import Recording
+from eirkit.vestige.corpus import analysis, reader
+from eirkit.vestige.corpus.analysis import Analysis, measured
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.sources.documents import LogDocument, Skipped
+from eirkit.vestige.tokens import estimating_counter
+from eirkit.vestige.trajectory import Recording
 from tests.fuzz_slow import OPTIONS, SLOWEST_CPU_SECONDS, SlowCase, cpu_seconds, drawn, units
 from tests.timing import UNITS_IN_A_SECOND, cost
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.logs.audits.clipping import HiddenLine, clipped_views, clipping_group, hidden_lines, old_lines
-from eirkit.logs.demand.gold_patches import read_patch
-from eirkit.logs.trajectory import Call, FileRead, FileWrite, Lines, RecordedTurn, Trajectory, Turn
+from eirkit.vestige.audits.clipping import HiddenLine, clipped_views, clipping_group, hidden_lines, old_lines
+from eirkit.vestige.demand.gold_patches import read_patch
+from eirkit.vestige.trajectory import Call, FileRead, FileWrite, Lines, RecordedTurn, Trajectory, Turn
 from tests.vestige.runs import of_turns
 
 CLIP = "<response clipped>"

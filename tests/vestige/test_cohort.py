@@ -13,14 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError, UnknownNameError
-from eirkit.logs.cohorts.cohort import TESTS, analyse_cohorts, folder_names
-from eirkit.logs.cohorts.covariates import read_base_lines
-from eirkit.logs.cohorts.finding import OTHER_MODELS, AnalysisPlan, Settings, holm, model_columns, model_note, read_plan
-from eirkit.logs.cohorts.recovery import independent_interval, newcombe_interval, risk_difference
-from eirkit.logs.cohorts.used_later import quantile_interval
-from eirkit.logs.corpus.analysis import TABLES
-from eirkit.logs.corpus.planted_corpus import PlantedCorpus, plain_lines
-from eirkit.logs.tables import TableWriter
+from eirkit.vestige.cohorts.cohort import TESTS, analyse_cohorts, folder_names
+from eirkit.vestige.cohorts.covariates import read_base_lines
+from eirkit.vestige.cohorts.finding import (
+    OTHER_MODELS,
+    AnalysisPlan,
+    Settings,
+    holm,
+    model_columns,
+    model_note,
+    read_plan,
+)
+from eirkit.vestige.cohorts.recovery import independent_interval, newcombe_interval, risk_difference
+from eirkit.vestige.cohorts.used_later import quantile_interval
+from eirkit.vestige.corpus.analysis import TABLES
+from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, plain_lines
+from eirkit.vestige.tables import TableWriter
 from tests.vestige.planted import analysed_corpus, analysed_lines, by_name
 
 QUICK = AnalysisPlan(settings=Settings(resamples=30, mediation_resamples=25, draws=200))

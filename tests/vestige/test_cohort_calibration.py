@@ -7,7 +7,7 @@ import csv
 import pytest
 from studies.cohorts_calibration import COHORTS, SCENARIOS, TABLE, Found, indirect, judge, summarise
 
-from eirkit.logs.corpus.planted_corpus import PlantedCorpus, PlantedEffects
+from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, PlantedEffects
 
 # Of 200 cohorts a true 95% leaves this with a chance of 1 in 1,000 for each row.
 LOWEST_COVERAGE = 0.895

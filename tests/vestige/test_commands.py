@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eirkit.logs.shell.effects import shell_touches
-from eirkit.logs.shell.state import ShellState
+from eirkit.vestige.shell.effects import shell_touches
+from eirkit.vestige.shell.state import ShellState
 from tests.timing import UNITS_IN_A_SECOND, cost
 from tests.vestige.commands import CASES, Case
 

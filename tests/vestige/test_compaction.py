@@ -8,9 +8,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, break_cuts, dropped_states
-from eirkit.logs.trajectory import Break, FileRead, FileWrite, KeptContext, LoggedUsage, RecordedTurn, Trajectory, Turn
-from eirkit.logs.viewer_output import edited_lines, names_file, normalized_line
+from eirkit.vestige.audits.compaction import BreakCost, DroppedState, break_costs, break_cuts, dropped_states
+from eirkit.vestige.trajectory import (
+    Break,
+    FileRead,
+    FileWrite,
+    KeptContext,
+    LoggedUsage,
+    RecordedTurn,
+    Trajectory,
+    Turn,
+)
+from eirkit.vestige.viewer_output import edited_lines, names_file, normalized_line
 from tests.vestige.runs import of_turns
 
 

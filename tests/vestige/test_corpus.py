@@ -22,11 +22,11 @@ from typing import Any
 import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError
-from eirkit.logs.corpus.reader import possible_formats, read_corpus
-from eirkit.logs.formats import FILES_BESIDE
-from eirkit.logs.sources.documents import Skipped, StoredDocument, open_document
-from eirkit.logs.sources.folders import find_documents
-from eirkit.logs.trajectory import Recording, formats
+from eirkit.vestige.corpus.reader import possible_formats, read_corpus
+from eirkit.vestige.formats import FILES_BESIDE
+from eirkit.vestige.sources.documents import Skipped, StoredDocument, open_document
+from eirkit.vestige.sources.folders import find_documents
+from eirkit.vestige.trajectory import Recording, formats
 from tests.vestige.formats.samples import write_sample
 from tests.vestige.recorded import recorded
 

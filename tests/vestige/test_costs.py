@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.logs.demand.costs import observe
-from eirkit.logs.demand.graph import build
-from eirkit.logs.shell.effects import shell_touches
-from eirkit.logs.shell.state import ShellState
-from eirkit.logs.trajectory import RecordedTurn, Turn
+from eirkit.vestige.demand.costs import observe
+from eirkit.vestige.demand.graph import build
+from eirkit.vestige.shell.effects import shell_touches
+from eirkit.vestige.shell.state import ShellState
+from eirkit.vestige.trajectory import RecordedTurn, Turn
 from tests.vestige import reference
 
 MARK = "<elided_chars>\n900 characters elided\n</elided_chars>\n"

@@ -11,14 +11,14 @@ from click.testing import CliRunner
 from eirkit.cli.vestige.analyze import analyze
 from eirkit.cli.vestige.show import show
 from eirkit.engine.processes import Processes
-from eirkit.logs.actions.touches import ToolCoverage, coverage_of, interpret, is_understood
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus.analysis import AnalysisOptions
-from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
-from eirkit.logs.trajectory import Call, RecordedTurn, Recording
-from eirkit.show.logs.analysed import read_analysed
-from eirkit.show.logs.page import headline_of
-from eirkit.show.logs.sentences import coverage_facts, coverage_section, coverage_warnings, is_silent
+from eirkit.report.logs.analysed import read_analysed
+from eirkit.report.logs.page import headline_of
+from eirkit.report.logs.sentences import coverage_facts, coverage_section, coverage_warnings, is_silent
+from eirkit.vestige.actions.touches import ToolCoverage, coverage_of, interpret, is_understood
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import AnalysisOptions
+from eirkit.vestige.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
+from eirkit.vestige.trajectory import Call, RecordedTurn, Recording
 from tests.vestige.formats.logs import as_lines
 from tests.vestige.test_detection import session
 

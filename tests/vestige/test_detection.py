@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.actions.touches import interpret
-from eirkit.logs.corpus.reader import CorpusReader, naming_formats, possible_formats, read_corpus
-from eirkit.logs.formats import FILES_BESIDE, NAMING, PLUGINS
-from eirkit.logs.sources.documents import LogDocument, ReadLimits, Skipped, StoredDocument, open_document
-from eirkit.logs.sources.folders import find_documents
-from eirkit.logs.trajectory import MARKED, NAMED, SHAPE, FolderFormat, Recording, formats
+from eirkit.vestige.actions.touches import interpret
+from eirkit.vestige.corpus.reader import CorpusReader, naming_formats, possible_formats, read_corpus
+from eirkit.vestige.formats import FILES_BESIDE, NAMING, PLUGINS
+from eirkit.vestige.sources.documents import LogDocument, ReadLimits, Skipped, StoredDocument, open_document
+from eirkit.vestige.sources.folders import find_documents
+from eirkit.vestige.trajectory import MARKED, NAMED, SHAPE, FolderFormat, Recording, formats
 from tests.vestige.formats.logs import as_json, as_lines
 from tests.vestige.formats.samples import write_sample
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.logs.actions.touches import initial_state, touches_of
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.trajectory import Call, Recording, Touches
+from eirkit.vestige.actions.touches import initial_state, touches_of
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.trajectory import Call, Recording, Touches
 from tests.vestige.labels import DRAWN, THIRD_DRAW, command_text, hash_of, read_labels
 from tests.vestige.recorded import recorded
 from tests.vestige.written_sessions import SESSIONS, WrittenSession

@@ -17,8 +17,8 @@ import pytest
 from eirkit.engine.interface import LostPiece, PieceResult
 from eirkit.engine.processes import Processes
 from eirkit.engine.ray_tasks import RayTasks
-from eirkit.logs.corpus import work_units
-from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
+from eirkit.vestige.corpus import work_units
+from eirkit.vestige.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
 from tests.processes import PATIENCE_SECONDS, completed
 from tests.vestige.formats.samples import write_sample
 from tests.vestige.test_parts import EIRKIT, OPTIONS, plain_run, silent, tables, write_corpus

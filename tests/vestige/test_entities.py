@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus.analysis import AnalysisOptions, measure
-from eirkit.logs.demand.entities import (
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import AnalysisOptions, measure
+from eirkit.vestige.demand.entities import (
     entity_demand,
     entity_touches,
     task_entities,
 )
-from eirkit.logs.tokens import estimating_counter
-from eirkit.logs.trajectory import Call, RecordedTurn, Recording
+from eirkit.vestige.tokens import estimating_counter
+from eirkit.vestige.trajectory import Call, RecordedTurn, Recording
 
 
 def recording(*calls: Call, **details: object) -> Recording:

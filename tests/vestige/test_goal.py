@@ -2,9 +2,9 @@
 
 import pytest
 
-from eirkit.logs.demand.gold_patches import FileChange, Patch
-from eirkit.logs.demand.graph import goal_of
-from eirkit.logs.trajectory import FileRead, FileWrite
+from eirkit.vestige.demand.gold_patches import FileChange, Patch
+from eirkit.vestige.demand.graph import goal_of
+from eirkit.vestige.trajectory import FileRead, FileWrite
 from tests.vestige.runs import of_turns, turn
 
 

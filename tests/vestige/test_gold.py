@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eirkit.errors import InputFileError
-from eirkit.logs.demand.gold_patches import FileChange, is_test_file, open_gold_patches, read_patch
+from eirkit.vestige.demand.gold_patches import FileChange, is_test_file, open_gold_patches, read_patch
 from tests.processes import completed
 from tests.vestige.recorded import recorded
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.logs.demand.costs import observe
-from eirkit.logs.demand.graph import build, slice_to
-from eirkit.logs.demand.live_states import Demand, demand, live_at
-from eirkit.logs.tokens import estimating_counter
-from eirkit.logs.trajectory import FileRead, FileWrite
+from eirkit.vestige.demand.costs import observe
+from eirkit.vestige.demand.graph import build, slice_to
+from eirkit.vestige.demand.live_states import Demand, demand, live_at
+from eirkit.vestige.tokens import estimating_counter
+from eirkit.vestige.trajectory import FileRead, FileWrite
 from tests.vestige import reference
 from tests.vestige.runs import BY_HAND, of_turns, trajectory, turn
 

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 import zstandard
 
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.sources.documents import ReadLimits, Skipped
-from eirkit.logs.trajectory import formats
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.sources.documents import ReadLimits, Skipped
+from eirkit.vestige.trajectory import formats
 from tests import warm
 from tests.fuzz_formats import damage, fuzz, until_cases
 from tests.processes import completed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eirkit.logs.audits.instructions import InstructionFate, instruction_fates, instructions_in
-from eirkit.logs.trajectory import Call, FileWrite, KeptContext, RecordedTurn, Trajectory, Turn
+from eirkit.vestige.audits.instructions import InstructionFate, instruction_fates, instructions_in
+from eirkit.vestige.trajectory import Call, FileWrite, KeptContext, RecordedTurn, Trajectory, Turn
 from tests.vestige.runs import of_turns
 
 RULE = "Never touch config/prod.yaml."

@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
-from eirkit.logs.actions.touches import interpret
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.trajectory import Recording, Turn
+from eirkit.vestige.actions.touches import interpret
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.trajectory import Recording, Turn
 from tests.vestige.labels import Half, Label, command_text, half_of, hash_of, read_labels
 from tests.vestige.recorded import recorded
 

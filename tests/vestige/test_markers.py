@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eirkit.logs.viewer_output import clip_marks
+from eirkit.vestige.viewer_output import clip_marks
 
 CUT = {
     "a\n<response clipped><NOTE>Only part of this file has been shown to you.</NOTE>": "response_clipped",

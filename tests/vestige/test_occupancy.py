@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from eirkit.errors import InputFileError
-from eirkit.logs.audits.occupancy import ContextWindows, occupancy, read_windows, window_of
-from eirkit.logs.trajectory import Call, LoggedUsage, RecordedTurn, Recording
+from eirkit.vestige.audits.occupancy import ContextWindows, occupancy, read_windows, window_of
+from eirkit.vestige.trajectory import Call, LoggedUsage, RecordedTurn, Recording
 
 WINDOWS = ContextWindows(
     "2026-01-01", {"gpt-4": 8_192, "gpt-4-1": 1_047_576, "gpt-4o": 128_000, "claude-opus-4": 200_000}

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from eirkit.errors import InputFileError
-from eirkit.logs.corpus.outcomes import Outcomes, OutcomesBeside, damage_in, holds_outcomes, read_outcomes
-from eirkit.logs.corpus.reader import CorpusReader, read_corpus
-from eirkit.logs.corpus.work_units import plan_work_units
-from eirkit.logs.sources.documents import NAMED, ReadLimits, Skipped, open_document
-from eirkit.logs.trajectory import Recording
+from eirkit.vestige.corpus.outcomes import Outcomes, OutcomesBeside, damage_in, holds_outcomes, read_outcomes
+from eirkit.vestige.corpus.reader import CorpusReader, read_corpus
+from eirkit.vestige.corpus.work_units import plan_work_units
+from eirkit.vestige.sources.documents import NAMED, ReadLimits, Skipped, open_document
+from eirkit.vestige.trajectory import Recording
 from tests.vestige.recorded import recorded
 
 EXPECTED = {"org__x-1": True, "org__x-2": False}

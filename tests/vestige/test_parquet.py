@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.parquet import RowGroup, read_row_groups, read_rows
+from eirkit.vestige.sources.parquet import RowGroup, read_row_groups, read_rows
 from tests.processes import completed
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -122,7 +122,7 @@ def test_a_footer_that_is_none_is_refused(content: bytes, reason: str) -> None:
 DAMAGE = """
 import io, sys
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.parquet import read_rows
+from eirkit.vestige.sources.parquet import read_rows
 
 content, outcomes = sys.stdin.buffer.read(), {"read": 0, "refused": 0}
 footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")

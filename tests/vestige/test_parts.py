@@ -15,13 +15,13 @@ import pytest
 from eirkit.engine.interface import PieceLimits
 from eirkit.engine.processes import Processes
 from eirkit.errors import InputFileError, UsageError
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus import work_units
-from eirkit.logs.corpus.analysis import AnalysisOptions
-from eirkit.logs.corpus.parts import PARTS
-from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
-from eirkit.logs.corpus.reader import CorpusReader
-from eirkit.logs.sources.documents import ReadLimits
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus import work_units
+from eirkit.vestige.corpus.analysis import AnalysisOptions
+from eirkit.vestige.corpus.parts import PARTS
+from eirkit.vestige.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.vestige.corpus.reader import CorpusReader
+from eirkit.vestige.sources.documents import ReadLimits
 from tests.processes import completed, running, wait_until
 
 OPTIONS = AnalysisOptions(read_windows(None))

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 import eirkit
-from eirkit.logs.shell.effects import shell_touches
-from eirkit.logs.shell.state import ShellState
-from eirkit.logs.shell.words import Glob
-from eirkit.tasks.words.language import load_language
+from eirkit.lacuna.conversation.language import load_language
+from eirkit.vestige.shell.effects import shell_touches
+from eirkit.vestige.shell.state import ShellState
+from eirkit.vestige.shell.words import Glob
 from tests.timing import UNITS_IN_A_SECOND, cost
 from tests.vestige.attacks import FoundPattern, TooSlowError, attacks, cpu_limit, modules, patterns_of, seconds
 
-OWN = "eirkit.selftest"  # reads only what it has written itself
+OWN = "eirkit.testing.selftest"  # reads only what it has written itself
 LENGTHS = (1024, 8192)
 GROWTH = 24  # in a text eight times as long: 8 if a pattern is linear, 64 if it is quadratic
 FIRST, REST = slice(150), slice(150, None)  # of the texts for a pattern, which are drawn in random order
@@ -28,13 +28,13 @@ MORE_TRIES = (20, 60)
 LEAST_SECONDS = (30e-6, 500e-6)  # a quadratic pattern takes at least 45 µs and 3 ms on the fastest machine
 # Made at run time: globs and sentences are tried below; the others are single words, escaped.
 MADE_LATER = {
-    "eirkit.logs.shell.state": "globs",
-    "eirkit.tasks.words.language": "sentences",
-    "eirkit.agents.serving.chat_server": "words",
-    "eirkit.agents.serving.scrubber": "words",
-    "eirkit.findings.conversations": "words",
-    "eirkit.show.viewer.told": "words",
-    "eirkit.findings.instructions": "words",
+    "eirkit.vestige.shell.state": "globs",
+    "eirkit.lacuna.conversation.language": "sentences",
+    "eirkit.lacuna.models.chat_server": "words",
+    "eirkit.lacuna.models.scrubber": "words",
+    "eirkit.lacuna.conversation.outcomes": "words",
+    "eirkit.report.viewer.told": "words",
+    "eirkit.lacuna.conversation.instructions": "words",
 }
 ROOT = Path(eirkit.__file__).parent
 READERS = [

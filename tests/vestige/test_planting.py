@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
-from eirkit.logs.cohorts.cohort import analyse_cohorts
-from eirkit.logs.cohorts.covariates import read_base_lines
-from eirkit.logs.cohorts.finding import AnalysisPlan, Settings
-from eirkit.logs.corpus.planted_corpus import (
+from eirkit.vestige.cohorts.cohort import analyse_cohorts
+from eirkit.vestige.cohorts.covariates import read_base_lines
+from eirkit.vestige.cohorts.finding import AnalysisPlan, Settings
+from eirkit.vestige.corpus.planted_corpus import (
     BLOCK,
     PAPER,
     PlantedCorpus,
@@ -24,7 +24,7 @@ from eirkit.logs.corpus.planted_corpus import (
     plain_lines,
     write_logs,
 )
-from eirkit.logs.tables import read_rows
+from eirkit.vestige.tables import read_rows
 from tests.vestige.planted import analysed, analysed_corpus, by_name
 
 SMALL = PlantedCorpus(60, 12, name="small")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.logs.shell.python_programs import effects_of
+from eirkit.vestige.shell.python_programs import effects_of
 from tests.timing import UNITS_IN_A_SECOND, cost
 
 LONGEST = 10 * UNITS_IN_A_SECOND  # they take less than a tenth of it; without bounds it would be minutes

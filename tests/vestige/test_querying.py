@@ -12,10 +12,10 @@ import pytest
 
 from eirkit.cli import run
 from eirkit.errors import InputFileError, UsageError
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions
-from eirkit.logs.corpus.pipeline import Corpus, analyze_here
-from eirkit.logs.corpus.query import query, query_apart
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import TABLES, AnalysisOptions
+from eirkit.vestige.corpus.pipeline import Corpus, analyze_here
+from eirkit.vestige.corpus.query import query, query_apart
 from tests.processes import PATIENCE_SECONDS
 from tests.vestige.test_parts import silent, write_corpus
 

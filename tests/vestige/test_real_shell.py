@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.logs.shell.effects import shell_touches
-from eirkit.logs.shell.state import ShellState
+from eirkit.vestige.shell.effects import shell_touches
+from eirkit.vestige.shell.state import ShellState
 from tests.processes import completed
 
 FILES = ("a.py", "b.py", "src/m.py", "src/n.py")

@@ -15,11 +15,11 @@ import pytest
 
 from eirkit.engine.processes import Processes
 from eirkit.errors import InputFileError, UsageError, install_command
-from eirkit.logs.corpus import work_units
-from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
-from eirkit.logs.sources.documents import ReadLimits, Skipped
-from eirkit.logs.sources.folders import find_documents
-from eirkit.logs.sources.remote import Remote, as_location
+from eirkit.vestige.corpus import work_units
+from eirkit.vestige.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.vestige.sources.documents import ReadLimits, Skipped
+from eirkit.vestige.sources.folders import find_documents
+from eirkit.vestige.sources.remote import Remote, as_location
 from tests.processes import completed
 from tests.vestige.test_parts import EIRKIT, OPTIONS, plain_run, silent, tables, write_corpus
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.logs.audits.reread import Gaps, RereadBin, RereadInterval, bin_of, cells, gaps, intervals
-from eirkit.logs.trajectory import FileRead, FileWrite, Trajectory, Turn
+from eirkit.vestige.audits.reread import Gaps, RereadBin, RereadInterval, bin_of, cells, gaps, intervals
+from eirkit.vestige.trajectory import FileRead, FileWrite, Trajectory, Turn
 from tests.vestige.runs import of_turns, turn
 
 # tokens, reads, writes of each turn

@@ -13,10 +13,10 @@ import pytest
 
 from eirkit.engine.processes import Processes
 from eirkit.errors import InputFileError
-from eirkit.logs.corpus import work_units
-from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
-from eirkit.logs.sources.folders import find_documents
-from eirkit.logs.sources.remote import Remote
+from eirkit.vestige.corpus import work_units
+from eirkit.vestige.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.vestige.sources.folders import find_documents
+from eirkit.vestige.sources.remote import Remote
 from tests.vestige.test_parts import OPTIONS, silent, tables
 from tests.vestige.test_remote import packed_corpus
 from tests.vestige.test_sections import message_row, row_file

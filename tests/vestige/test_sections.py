@@ -12,12 +12,12 @@ from pyarrow import parquet
 
 from eirkit.engine.interface import PieceLimits
 from eirkit.engine.processes import Processes
-from eirkit.logs.corpus import reader, work_units
-from eirkit.logs.corpus.parts import CorpusPart
-from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, with_document_notes
-from eirkit.logs.corpus.reader import CorpusReader
-from eirkit.logs.corpus.work_units import halves_of, name_of, stored_ranges
-from eirkit.logs.sources.documents import NAMED, LineRange, MemberRange, ReadLimits, RowRange, Skipped, open_section
+from eirkit.vestige.corpus import reader, work_units
+from eirkit.vestige.corpus.parts import CorpusPart
+from eirkit.vestige.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, with_document_notes
+from eirkit.vestige.corpus.reader import CorpusReader
+from eirkit.vestige.corpus.work_units import halves_of, name_of, stored_ranges
+from eirkit.vestige.sources.documents import NAMED, LineRange, MemberRange, ReadLimits, RowRange, Skipped, open_section
 from tests.vestige.test_parts import OPTIONS, plain_run, silent, tables
 
 RUNS = 120

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus.analysis import AnalysisOptions, analyze
-from eirkit.logs.demand.graph import session_goal
-from eirkit.logs.tokens import estimating_counter
-from eirkit.logs.trajectory import FileRead, FileWrite, RecordedTurn, Trajectory, Turn
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import AnalysisOptions, analyze
+from eirkit.vestige.demand.graph import session_goal
+from eirkit.vestige.tokens import estimating_counter
+from eirkit.vestige.trajectory import FileRead, FileWrite, RecordedTurn, Trajectory, Turn
 from tests.vestige.runs import of_turns, turn
 
 OPTIONS = AnalysisOptions(read_windows())

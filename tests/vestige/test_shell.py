@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.shell import python_programs, run_commands
-from eirkit.logs.shell.effects import shell_touches
-from eirkit.logs.shell.grammar import parse, parse_with_grammar
-from eirkit.logs.shell.outputs import reads_of
-from eirkit.logs.shell.python_programs import effects_of
-from eirkit.logs.shell.state import Effort, ShellState
-from eirkit.logs.shell.syntax import extract_long_texts, parse_plain
-from eirkit.logs.shell.words import Glob, expand, open_word
-from eirkit.logs.trajectory import Lines, Recording, Touches
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.shell import python_programs, run_commands
+from eirkit.vestige.shell.effects import shell_touches
+from eirkit.vestige.shell.grammar import parse, parse_with_grammar
+from eirkit.vestige.shell.outputs import reads_of
+from eirkit.vestige.shell.python_programs import effects_of
+from eirkit.vestige.shell.state import Effort, ShellState
+from eirkit.vestige.shell.syntax import extract_long_texts, parse_plain
+from eirkit.vestige.shell.words import Glob, expand, open_word
+from eirkit.vestige.trajectory import Lines, Recording, Touches
 from tests.timing import UNITS_IN_A_SECOND, cost
 from tests.vestige.recorded import recorded
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.logs.actions.touches import touches_of
-from eirkit.logs.formats.mini_swe_agent import read_turns
-from eirkit.logs.shell.effects import shell_touches
-from eirkit.logs.shell.state import ShellState
-from eirkit.logs.trajectory import Call, FileRead, Touches
-from eirkit.logs.viewer_output import clip_marks
+from eirkit.vestige.actions.touches import touches_of
+from eirkit.vestige.formats.mini_swe_agent import read_turns
+from eirkit.vestige.shell.effects import shell_touches
+from eirkit.vestige.shell.state import ShellState
+from eirkit.vestige.trajectory import Call, FileRead, Touches
+from eirkit.vestige.viewer_output import clip_marks
 from tests.processes import completed
 from tests.vestige.shells import FILES, REAL, TOLD, Labelled
 

@@ -22,10 +22,10 @@ from pyarrow import parquet
 
 from eirkit.errors import InputFileError
 from eirkit.folders import DEEPEST_FOLDER
-from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument, open_document
-from eirkit.logs.sources.folders import find_documents
-from eirkit.logs.sources.json_parser import _parse_in_little_memory, is_deeper, parse_json
-from eirkit.logs.sources.members import MemberPath
+from eirkit.vestige.sources.documents import ReadLimits, Skipped, StoredDocument, open_document
+from eirkit.vestige.sources.folders import find_documents
+from eirkit.vestige.sources.json_parser import _parse_in_little_memory, is_deeper, parse_json
+from eirkit.vestige.sources.members import MemberPath
 from tests.lacuna.running import eirkit
 from tests.processes import completed
 
@@ -277,7 +277,7 @@ def test_a_text_too_large_for_its_memory_crashes_no_parser() -> None:
     """A limit of a few MiB is reached at another place of the text each time; orjson alone was killed by SIGSEGV."""
     program = """
 import os
-from eirkit.logs.sources.json_parser import parse_json
+from eirkit.vestige.sources.json_parser import parse_json
 from eirkit.limits import limit_memory
 
 texts = [b"[" + b",".join([unit] * 150_000) + b"]" for unit in (b'{"":0}', b'[1.5]', b'"abcdefghi"', b'{"a":{"b":[]}}')]

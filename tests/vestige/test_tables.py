@@ -8,9 +8,9 @@ from typing import Literal
 import pytest
 
 from eirkit.errors import InputFileError, UsageError
-from eirkit.logs import tables
-from eirkit.logs.corpus.analysis import TABLES
-from eirkit.logs.tables import TableWriter, column_names, columns_of, read_analysis, read_rows, run_ids
+from eirkit.vestige import tables
+from eirkit.vestige.corpus.analysis import TABLES
+from eirkit.vestige.tables import TableWriter, column_names, columns_of, read_analysis, read_rows, run_ids
 
 
 @dataclass(frozen=True)

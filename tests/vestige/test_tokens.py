@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from eirkit.logs import tokens
-from eirkit.logs.tokens import CachedCounter, estimating_counter, exact_counter, is_token_boundary
+from eirkit.vestige import tokens
+from eirkit.vestige.tokens import CachedCounter, estimating_counter, exact_counter, is_token_boundary
 from tests.timing import UNITS_IN_A_SECOND, cost
 
 # What the vocabulary's words treat differently, and a little of everything else.

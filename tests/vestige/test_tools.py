@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.actions.touches import is_understood, touches_of
-from eirkit.logs.shell.state import ShellState
-from eirkit.logs.trajectory import Call, Lines, Touches
-from eirkit.logs.viewer_output import cuts
+from eirkit.vestige.actions.touches import is_understood, touches_of
+from eirkit.vestige.shell.state import ShellState
+from eirkit.vestige.trajectory import Call, Lines, Touches
+from eirkit.vestige.viewer_output import cuts
 
 NUMBERED = "Here's the result of running `cat -n` on /repo/a.py:\n     5\tx = 1\n     6\ty = 2\n"
 PATCH = (

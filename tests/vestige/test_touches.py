@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.actions.touches import initial_state, interpret, touches_of
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.demand.gold_patches import read_patch
-from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches, Trajectory
+from eirkit.vestige.actions.touches import initial_state, interpret, touches_of
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.demand.gold_patches import read_patch
+from eirkit.vestige.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches, Trajectory
 from tests.vestige.recorded import recorded
 
 WRITE_RECALL = 0.97  # asked of the sets below; a plain search for redirections and `sed -i` reaches 0.81

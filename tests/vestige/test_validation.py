@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from eirkit.logs.demand.validation import DISTRACTOR, SCRATCH, KnownCase, known_cases, validate
-from eirkit.logs.trajectory import FileWrite
+from eirkit.vestige.demand.validation import DISTRACTOR, SCRATCH, KnownCase, known_cases, validate
+from eirkit.vestige.trajectory import FileWrite
 
 CASES = list(known_cases())
 

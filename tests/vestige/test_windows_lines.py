@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.logs.shell import powershell_commands
-from eirkit.logs.shell.powershell_commands import is_windows
+from eirkit.vestige.shell import powershell_commands
+from eirkit.vestige.shell.powershell_commands import is_windows
 
 SIGNS = (
     powershell_commands._CMDLET,

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from eirkit import __version__
 from eirkit.errors import EirkitError
-from eirkit.show.table import clean
+from eirkit.report.table import clean
 from eirkit.streams import COMMAND, open_closed_streams
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -149,7 +149,10 @@ LACUNA = LazyGroup(
         ),
         "probe": ("eirkit.cli.experiments:probe", "Test whether a model can recompute a lost result."),
         "generate": ("eirkit.cli.tasks:generate", "Print or write tasks with their answers."),
-        "words": ("eirkit.cli.words:words", "Print conversations about an invented world, with the right answers."),
+        "words": (
+            "eirkit.cli.conversation:words",
+            "Print conversations about an invented world, with the right answers.",
+        ),
         "simulate": ("eirkit.cli.simulate:simulate", "Miss rates of retention policies, without an agent."),
         "cones": ("eirkit.cli.tasks:cones", "What it costs to recompute a lost result."),
         "audit": ("eirkit.cli.experiments:audit", "Check that the task interface leaks nothing."),
@@ -163,13 +166,13 @@ VESTIGE = LazyGroup(
         "analyze": ("eirkit.cli.vestige.analyze:analyze", "Read logs and write tables of what each run needed."),
         "show": ("eirkit.cli.vestige.show:show", "One analysed run: its demand, live files and losses."),
         "cohort": ("eirkit.cli.vestige.cohort:cohort", "Statistics: did failed runs need more than resolved ones?"),
-        "compact": ("eirkit.cli.vestige.compact:compact", "How much of what recorded runs needed compactors keep."),
+        "compact": ("eirkit_coding.cli.compact:compact", "How much of what recorded runs needed compactors keep."),
         "query": ("eirkit.cli.vestige.cohort:run_query", "SQL over the tables of an analysis."),
         "week": (
-            "eirkit.cli.vestige.week:vestige_week",
+            "eirkit_coding.cli.week:vestige_week",
             "A week of agents' logs: tokens, money, rereads and losses.",
         ),
-        "guard": ("eirkit.cli.vestige.guard:guard", "Watch a live agent and report what its context drops."),
+        "guard": ("eirkit_coding.cli.guard:guard", "Watch a live agent and report what its context drops."),
         "formats": ("eirkit.cli.doctor:list_formats", "The log formats that can be read."),
     },
 )
@@ -178,27 +181,27 @@ EXPORT = LazyGroup(
     "export",
     help="Convert tasks and runs for other tools.",
     commands={
-        "harbor": ("eirkit.cli.export:harbor", "Tasks as folders for Harbor and Terminal-Bench."),
-        "inspect": ("eirkit.cli.export:export_inspect", "Runs as logs that `inspect view` opens."),
-        "otel": ("eirkit.cli.export:export_otel", "Runs as OpenTelemetry traces."),
+        "harbor": ("eirkit_bridges.cli.export:harbor", "Tasks as folders for Harbor and Terminal-Bench."),
+        "inspect": ("eirkit_bridges.cli.export:export_inspect", "Runs as logs that `inspect view` opens."),
+        "otel": ("eirkit_bridges.cli.export:export_otel", "Runs as OpenTelemetry traces."),
     },
 )
 
 MCP = LazyGroup(
     "mcp",
     help="Give tasks to agents over the Model Context Protocol.",
-    commands={"serve": ("eirkit.cli.mcp_serve:serve", "Serve tasks to an agent as MCP tools.")},
+    commands={"serve": ("eirkit_bridges.cli.mcp_serve:serve", "Serve tasks to an agent as MCP tools.")},
 )
 
 GUARD = LazyGroup(
     "guard",
     help="Restore what compactions drop, inside a coding agent.",
     commands={
-        "install": ("eirkit.cli.vestige.guard:install", "Install the guard into an agent."),
-        "uninstall": ("eirkit.cli.vestige.guard:uninstall", "Remove the guard from an agent."),
-        "status": ("eirkit.cli.vestige.guard:status", "Where the guard is installed, and what it failed to do."),
-        "results": ("eirkit.cli.vestige.guard_results:results", "What a trial of the guard shows."),
-        "hook": ("eirkit.cli.vestige.guard:hook", "Answer one event of an agent; the hooks call this."),
+        "install": ("eirkit_coding.cli.guard:install", "Install the guard into an agent."),
+        "uninstall": ("eirkit_coding.cli.guard:uninstall", "Remove the guard from an agent."),
+        "status": ("eirkit_coding.cli.guard:status", "Where the guard is installed, and what it failed to do."),
+        "results": ("eirkit_coding.cli.guard_results:results", "What a trial of the guard shows."),
+        "hook": ("eirkit_coding.cli.guard:hook", "Answer one event of an agent; the hooks call this."),
     },
 )
 
@@ -217,18 +220,18 @@ ROOT = LazyGroup(
         "lacuna": LACUNA,
         "vestige": VESTIGE,
         "week": (
-            "eirkit.cli.vestige.week:week",
+            "eirkit_coding.cli.week:week",
             "What the coding agents of this machine used, cost and lost in a week.",
         ),
         "report": ("eirkit.cli.report:report", "Write one HTML page about a folder of results."),
         "compare": ("eirkit.cli.report:compare", "Compare two folders of results, paired, with intervals."),
         "choose": ("eirkit.cli.report:choose", "Rank memories, models or settings, with ties and what to run next."),
-        "submit": ("eirkit.cli.board:submit", "Make a folder of results that others can check."),
-        "board": ("eirkit.cli.board:board", "Check submissions and write a site that ranks those that pass."),
+        "submit": ("eirkit_bridges.cli.board:submit", "Make a folder of results that others can check."),
+        "board": ("eirkit_bridges.cli.board:board", "Check submissions and write a site that ranks those that pass."),
         "view": ("eirkit.cli.view:view", "Browse a folder of results in a web browser."),
         "show": ("eirkit.cli.view:show", "Why one step of a run is wrong."),
         "watch": ("eirkit.cli.watch:watch", "Follow a sweep in the terminal while it runs."),
-        "reproduce": ("eirkit.cli.reproduce:reproduce", "Compute the paper's tables and figures again."),
+        "reproduce": ("eirkit_paper.cli.reproduce:reproduce", "Compute the paper's tables and figures again."),
         "guard": GUARD,
         "export": EXPORT,
         "mcp": MCP,
@@ -289,7 +292,9 @@ def run(arguments: list[str] | None = None) -> int:
     os.environ[COMMAND] = command
     try:
         code = _run(arguments)
-        plug_ins = sys.modules.get("eirkit.agents.stores.child_process")  # loaded only where one may have been started
+        plug_ins = sys.modules.get(
+            "eirkit.lacuna.memories.child_process"
+        )  # loaded only where one may have been started
         left = [] if plug_ins is None else plug_ins.left_of_command(command)
     except KeyboardInterrupt:
         return 130

@@ -19,12 +19,12 @@ import click
 
 from eirkit.errors import UsageError
 from eirkit.folders import replace_file
-from eirkit.records import RecordWriter
+from eirkit.records.lines import RecordWriter
 from eirkit.registry import records_read
-from eirkit.show.document import Document
-from eirkit.show.showing import FORMS, TEXT_WIDTH, Form, shown
-from eirkit.show.table import clean
-from eirkit.show.terminal import Line, document_lines
+from eirkit.report.document import Document
+from eirkit.report.showing import FORMS, TEXT_WIDTH, Form, shown
+from eirkit.report.table import clean
+from eirkit.report.terminal import Line, document_lines
 from eirkit.streams import PrintsOnStderr
 
 # The order of groups in help; a group that is not listed comes before Output.

@@ -12,13 +12,13 @@ import click
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option
 from eirkit.cli.execution import LiveLine
-from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
-from eirkit.show.document import Document, Listing, Page, Section
-from eirkit.show.exports import write_page
-from eirkit.show.folders import pages
-from eirkit.show.table import Column, Table
-from eirkit.show.terminal import spark
-from eirkit.tasks.simulation.table import SIMULATION_MEASURES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, RUN_MEASURES
+from eirkit.lacuna.tasks.simulation.table import SIMULATION_MEASURES
+from eirkit.report.document import Document, Listing, Page, Section
+from eirkit.report.exports import write_page
+from eirkit.report.folders import pages
+from eirkit.report.table import Column, Table
+from eirkit.report.terminal import spark
 
 EIR_PRESSURE = SIMULATION_MEASURES["eir_pressure"]
 

@@ -15,18 +15,18 @@ import click
 from click.shell_completion import get_completion_class
 
 import eirkit
-from eirkit.agents.memory import memories, requirements_of
-from eirkit.agents.model import ModelOptions, models
-from eirkit.agents.serving.model_factory import preflight
-from eirkit.agents.stores.environments import install as install_memory
-from eirkit.agents.stores.environments import reason_without_node_packages
-from eirkit.agents.stores.memory_factory import kind_of, reason_absent
 from eirkit.cli.command import Show, command, document_options, option, say
-from eirkit.compactors.compactor import compactors, find_compactor
 from eirkit.errors import EirkitError, UsageError, install_command
-from eirkit.logs.trajectory import formats
-from eirkit.show.document import Document, Listing, Section
-from eirkit.show.table import Column, Table, counted
+from eirkit.lacuna.memories.environments import install as install_memory
+from eirkit.lacuna.memories.environments import reason_without_node_packages
+from eirkit.lacuna.memories.factory import kind_of, reason_absent
+from eirkit.lacuna.memories.memory import memories, requirements_of
+from eirkit.lacuna.models.factory import preflight
+from eirkit.lacuna.models.model import ModelOptions, models
+from eirkit.report.document import Document, Listing, Section
+from eirkit.report.table import Column, Table, counted
+from eirkit.vestige.trajectory import formats
+from eirkit_coding.compactors.compactor import compactors, find_compactor
 
 # An example name, for providers that do not accept arbitrary names.
 _SAMPLES = {

@@ -24,15 +24,15 @@ from eirkit.eir.contract import LIMIT, ContractCount, load_contract
 from eirkit.eir.covering import count_any
 from eirkit.eir.demand import ClassCount, DemandCurve, pressure
 from eirkit.errors import UsageError
-from eirkit.show.document import Axis, Chart, Document, Item, Section, Series, facts
-from eirkit.show.drawing import save
-from eirkit.show.table import Cell, Column, Table
-from eirkit.show.table import counted as counted_noun
-from eirkit.tasks.certification import certify as certify_demand
-from eirkit.tasks.certification import count_demand
-from eirkit.tasks.generation import from_graph, generate, graph_of, prepare
-from eirkit.tasks.task import TaskInstance, TaskSpec
-from eirkit.tasks.workload import Workload, load_graph
+from eirkit.lacuna.tasks.certification import certify as certify_demand
+from eirkit.lacuna.tasks.certification import count_demand
+from eirkit.lacuna.tasks.generation import from_graph, generate, graph_of, prepare
+from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
+from eirkit.lacuna.tasks.workload import Workload, load_graph
+from eirkit.report.document import Axis, Chart, Document, Item, Section, Series, facts
+from eirkit.report.drawing import save
+from eirkit.report.table import Cell, Column, Table
+from eirkit.report.table import counted as counted_noun
 
 LONGEST_TABLE = 24  # rows; longer curves show a selection beside the chart
 FEWEST_DRAWN = 12  # cuts

@@ -12,13 +12,13 @@ from eirkit.cli.options import task_options
 from eirkit.eir.contract import LIMIT, load_contract
 from eirkit.eir.lossy import Frontier
 from eirkit.errors import UsageError
+from eirkit.lacuna.tasks.frontier import frontier_of
+from eirkit.lacuna.tasks.generation import generate
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.workload import Workload, conversations, find_workload, workloads
 from eirkit.registry import load_object
-from eirkit.show.drawing import save
-from eirkit.show.frontier import frontier_document, task_frontier_document
-from eirkit.tasks.frontier import frontier_of
-from eirkit.tasks.generation import generate
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import Workload, conversations, find_workload, workloads
+from eirkit.report.drawing import save
+from eirkit.report.frontier import frontier_document, task_frontier_document
 
 
 @command(example="eirkit eir frontier examples/timezone.py:timezone --capacity 1")

@@ -9,21 +9,28 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import model_options, seeds_option, with_preset, workload_options
 from eirkit.cli.command import Show, command, document_options, option
 from eirkit.cli.options import IntegerList, workload_command
 from eirkit.cli.runner_options import CommandResult, RunnerOptions, losses, recorded_words, runner_options
-from eirkit.experiments.audit import CHANNELS, Audit
-from eirkit.experiments.leaks import audit as run_audit
-from eirkit.experiments.probe import FAN_INS, ProbeExperiment, ProbePlan, ProbeRow
-from eirkit.findings.measures import CAUSE_MEASURES, PROBE_MEASURES, RUN_MEASURES
-from eirkit.runs.capability import THRESHOLD, WINDOWS, CapabilityCell, CapabilityExperiment, Control, is_undecided
-from eirkit.runs.runner import Results
-from eirkit.show.document import Document, Section
-from eirkit.show.table import Cell, Column, Table, counted
-from eirkit.tasks.policy import policies
-from eirkit.tasks.task import TaskSpec
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, PROBE_MEASURES, RUN_MEASURES
+from eirkit.lacuna.models.model import ModelOptions
+from eirkit.lacuna.runs.audit import CHANNELS, Audit
+from eirkit.lacuna.runs.capability import (
+    THRESHOLD,
+    WINDOWS,
+    CapabilityCell,
+    CapabilityExperiment,
+    Control,
+    is_undecided,
+)
+from eirkit.lacuna.runs.leaks import audit as run_audit
+from eirkit.lacuna.runs.probe import FAN_INS, ProbeExperiment, ProbePlan, ProbeRow
+from eirkit.lacuna.runs.runner import Results
+from eirkit.lacuna.tasks.policy import policies
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.report.document import Document, Section
+from eirkit.report.table import Cell, Column, Table, counted
 
 UNDECIDED = 3  # exit code: no cell failed, and some did not show whether they pass
 ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-lookup"

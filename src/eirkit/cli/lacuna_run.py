@@ -9,8 +9,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from eirkit.agents.serving.prices import add_up
-from eirkit.agents.stores.memory_plan import EXTRACTOR, memory_factory
 from eirkit.cli.command import Show, document_options, say
 from eirkit.cli.options import workload_command
 from eirkit.cli.run_options import axis_options, given_keys, suite_argument
@@ -24,20 +22,22 @@ from eirkit.cli.runner_options import (
     totals,
 )
 from eirkit.errors import UsageError
-from eirkit.findings.fates import NOT_ASKED, RETURNED
-from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
-from eirkit.findings.validity import doubt_of, is_withheld, system_remarks
-from eirkit.runs.capability import NO_CONTROL
-from eirkit.runs.control import FOLDER as CONTROL
-from eirkit.runs.control import control_plan
-from eirkit.runs.estimate import estimate_plan
-from eirkit.runs.suite import Suite, load_suite, read_suite
-from eirkit.runs.summary import RunSummary, in_words, silences
-from eirkit.runs.sweep import recorded_suite, resume_sweep, start_sweep
-from eirkit.runs.values import UNLIMITED
-from eirkit.show.document import Document, Listing, Section
-from eirkit.show.runs.words import answer_in_words, word_tables
-from eirkit.show.table import Column, Table, counted, share
+from eirkit.lacuna.findings.fates import NOT_ASKED, RETURNED
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
+from eirkit.lacuna.findings.validity import doubt_of, is_withheld, system_remarks
+from eirkit.lacuna.memories.plan import EXTRACTOR, memory_factory
+from eirkit.lacuna.models.prices import add_up
+from eirkit.lacuna.runs.capability import NO_CONTROL
+from eirkit.lacuna.runs.control import FOLDER as CONTROL
+from eirkit.lacuna.runs.control import control_plan
+from eirkit.lacuna.runs.estimate import estimate_plan
+from eirkit.lacuna.runs.suite import Suite, load_suite, read_suite
+from eirkit.lacuna.runs.summary import RunSummary, in_words, silences
+from eirkit.lacuna.runs.sweep import recorded_suite, resume_sweep, start_sweep
+from eirkit.lacuna.runs.values import UNLIMITED
+from eirkit.report.document import Document, Listing, Section
+from eirkit.report.runs.words import answer_in_words, word_tables
+from eirkit.report.table import Column, Table, counted, share
 
 Row = Mapping[str, Any]
 

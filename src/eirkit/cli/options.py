@@ -14,8 +14,8 @@ from click.shell_completion import CompletionItem
 
 from eirkit.cli.command import GroupedCommand, option, options
 from eirkit.errors import UsageError
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import conversations, workloads
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.workload import conversations, workloads
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

@@ -14,8 +14,9 @@ import click
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options, plugins_option
 from eirkit.cli.options import NameList
 from eirkit.errors import UsageError
-from eirkit.findings.word_totals import INSTRUCTION
-from eirkit.show.comparison import (
+from eirkit.lacuna.conversation import ABILITIES
+from eirkit.lacuna.conversation.totals import INSTRUCTION
+from eirkit.report.comparison import (
     Comparison,
     SettingChange,
     cell_table,
@@ -26,19 +27,18 @@ from eirkit.show.comparison import (
     sides_of,
     verdict_of,
 )
-from eirkit.show.document import Document, Headline, Listing, Page, Section
-from eirkit.show.exports import FIGURES, TABLES, WIDTHS, FigureForm, FigureWidth, TableForm, write_page
-from eirkit.show.folders import compare as compare_folders
-from eirkit.show.folders import kind_of, page_for
-from eirkit.show.runs.candidates import FOLDER as FOLDER_AXIS
-from eirkit.show.runs.choice import BY, check_measure, choose_folders, rankable
-from eirkit.show.runs.next_runs import beside
-from eirkit.show.runs.page import pivoted_page
-from eirkit.show.runs.pivot import read_pivot
-from eirkit.show.runs.possible import possible_in, section_of
-from eirkit.show.runs.ranking import answer_of, choice_section, cost_words, parts_table, ranking_table
-from eirkit.show.table import listed
-from eirkit.tasks.words import ABILITIES
+from eirkit.report.document import Document, Headline, Listing, Page, Section
+from eirkit.report.exports import FIGURES, TABLES, WIDTHS, FigureForm, FigureWidth, TableForm, write_page
+from eirkit.report.folders import compare as compare_folders
+from eirkit.report.folders import kind_of, page_for
+from eirkit.report.runs.candidates import FOLDER as FOLDER_AXIS
+from eirkit.report.runs.choice import BY, check_measure, choose_folders, rankable
+from eirkit.report.runs.next_runs import beside
+from eirkit.report.runs.page import pivoted_page
+from eirkit.report.runs.pivot import read_pivot
+from eirkit.report.runs.possible import possible_in, section_of
+from eirkit.report.runs.ranking import answer_of, choice_section, cost_words, parts_table, ranking_table
+from eirkit.report.table import listed
 
 ACCURACY = "accuracy"  # what is ranked by unless something else is named
 FOLDER = click.Path(path_type=Path, file_okay=False)

@@ -8,10 +8,6 @@ from typing import Any
 
 import click
 
-from eirkit.agents.conditions import ACTION_LIMIT
-from eirkit.agents.model import ModelOptions
-from eirkit.agents.stores.memory_factory import profile_record
-from eirkit.agents.stores.memory_plan import MemoryPlan
 from eirkit.cli.agent_options import Chosen, memory_options, model_options, seeds_option, with_preset, workload_options
 from eirkit.cli.command import Show, document_options, option
 from eirkit.cli.options import workload_command
@@ -24,18 +20,22 @@ from eirkit.cli.runner_options import (
     runner_options,
 )
 from eirkit.errors import UsageError
-from eirkit.experiments.arms import RescueSetup
-from eirkit.experiments.recorded import RescueExperiment, may_claim
-from eirkit.experiments.rescue import Contrast, Rescue
-from eirkit.findings.measures import ARM_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
-from eirkit.runs.capability import NO_CONTROL, THRESHOLD, CapabilityCell
-from eirkit.runs.cells import Truth
-from eirkit.runs.runner import Results
-from eirkit.show.document import Document, Section
-from eirkit.show.table import Cell, Column, Table, counted, points
-from eirkit.tasks.policy import policies
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import units_of
+from eirkit.lacuna.agents.conditions import ACTION_LIMIT
+from eirkit.lacuna.findings.measures import ARM_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
+from eirkit.lacuna.memories.factory import profile_record
+from eirkit.lacuna.memories.plan import MemoryPlan
+from eirkit.lacuna.models.model import ModelOptions
+from eirkit.lacuna.runs.arms import RescueSetup
+from eirkit.lacuna.runs.capability import NO_CONTROL, THRESHOLD, CapabilityCell
+from eirkit.lacuna.runs.cells import Truth
+from eirkit.lacuna.runs.recorded import RescueExperiment, may_claim
+from eirkit.lacuna.runs.rescue import Contrast, Rescue
+from eirkit.lacuna.runs.runner import Results
+from eirkit.lacuna.tasks.policy import policies
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.workload import units_of
+from eirkit.report.document import Document, Section
+from eirkit.report.table import Cell, Column, Table, counted, points
 
 
 @workload_command(

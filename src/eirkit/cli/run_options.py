@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import click
 
-from eirkit.agents.conditions import TOLD_CONDITIONS
 from eirkit.cli.agent_options import (
     CALL_OPTIONS,
     WorkloadNames,
@@ -22,10 +21,11 @@ from eirkit.cli.agent_options import (
 from eirkit.cli.command import Option, option, options
 from eirkit.cli.options import SEEDS_HELP, IntegerList, NameList, SeedList
 from eirkit.errors import UsageError
-from eirkit.runs.cells import CONTROLLED
-from eirkit.runs.sessions import CONDITIONS
-from eirkit.runs.suite import AXES
-from eirkit.tasks.policy import policies
+from eirkit.lacuna.agents.conditions import TOLD_CONDITIONS
+from eirkit.lacuna.runs.cells import CONTROLLED
+from eirkit.lacuna.runs.sessions import CONDITIONS
+from eirkit.lacuna.runs.suite import AXES
+from eirkit.lacuna.tasks.policy import policies
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -15,25 +15,25 @@ from typing import Any, TypeVar
 
 import click
 
-from eirkit.agents.serving.prices import add_up
 from eirkit.cli.command import OUTPUT, Show, option, options, repeated, say
 from eirkit.cli.execution import LiveLine, engine_options
 from eirkit.cli.options import Dollars
 from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, UsageError
-from eirkit.findings.measures import SPENDING_MEASURES
-from eirkit.records import read_document
-from eirkit.runs.budget import Budget, SpendingLimits
-from eirkit.runs.cells import CellPlan
-from eirkit.runs.command_line import evidence_command
-from eirkit.runs.estimate import CellEstimate, RecordedRuns, assumptions, by_model, estimate_plan, read_recorded
-from eirkit.runs.journal import Journal, read_journal
-from eirkit.runs.manifest import FILE, PLAN_SCHEMA
-from eirkit.runs.runner import Progress as Sweep
-from eirkit.runs.runner import Results
-from eirkit.runs.sweep import open_plan, write_result
-from eirkit.show.document import Document, Listing, Section
-from eirkit.show.table import Column, Table, counted
+from eirkit.lacuna.findings.measures import SPENDING_MEASURES
+from eirkit.lacuna.models.prices import add_up
+from eirkit.lacuna.runs.budget import Budget, SpendingLimits
+from eirkit.lacuna.runs.cells import CellPlan
+from eirkit.lacuna.runs.command_line import evidence_command
+from eirkit.lacuna.runs.estimate import CellEstimate, RecordedRuns, assumptions, by_model, estimate_plan, read_recorded
+from eirkit.lacuna.runs.journal import Journal, read_journal
+from eirkit.lacuna.runs.manifest import FILE, PLAN_SCHEMA
+from eirkit.lacuna.runs.runner import Progress as Sweep
+from eirkit.lacuna.runs.runner import Results
+from eirkit.lacuna.runs.sweep import open_plan, write_result
+from eirkit.records.lines import read_document
+from eirkit.report.document import Document, Listing, Section
+from eirkit.report.table import Column, Table, counted
 
 
 class SweepProgress(LiveLine):

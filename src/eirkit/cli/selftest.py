@@ -17,12 +17,12 @@ from eirkit.cli.options import NameList
 from eirkit.cli.run_options import given_keys
 from eirkit.cli.runner_options import funds_options, totals
 from eirkit.errors import UnknownNameError, UsageError
-from eirkit.runs.budget import SpendingLimits
-from eirkit.selftest import agents, memories, models, money
-from eirkit.selftest.behaviour import Command, PlantedBehaviour, Result, try_behaviour
-from eirkit.selftest.endpoint import EndpointProperty, expected_cost, plans_for, try_endpoint
-from eirkit.show.document import Document, Section
-from eirkit.show.table import Cell, Column, Table, counted
+from eirkit.lacuna.runs.budget import SpendingLimits
+from eirkit.report.document import Document, Section
+from eirkit.report.table import Cell, Column, Table, counted
+from eirkit.testing.selftest import agents, memories, models, money
+from eirkit.testing.selftest.behaviour import Command, PlantedBehaviour, Result, try_behaviour
+from eirkit.testing.selftest.endpoint import EndpointProperty, expected_cost, plans_for, try_endpoint
 
 FAMILIES: dict[str, tuple[PlantedBehaviour, ...]] = {
     "models": models.BEHAVIOURS,

@@ -23,15 +23,15 @@ from eirkit.cli.options import (
     workload_command,
 )
 from eirkit.errors import UsageError
-from eirkit.findings.measures import RUN_MEASURES
-from eirkit.show.document import Document, Section
-from eirkit.show.table import Cell, Column, Table, share
-from eirkit.tasks.generation import prepare
-from eirkit.tasks.policy import find_policy, policies
-from eirkit.tasks.simulation.plain import Recovery
-from eirkit.tasks.simulation.table import CEILING, FLOOR, SIMULATION_MEASURES, PolicyRow, first_failures, sweep
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workloads import DISTRIBUTIONS
+from eirkit.lacuna.findings.measures import RUN_MEASURES
+from eirkit.lacuna.tasks.generation import prepare
+from eirkit.lacuna.tasks.policy import find_policy, policies
+from eirkit.lacuna.tasks.simulation.plain import Recovery
+from eirkit.lacuna.tasks.simulation.table import CEILING, FLOOR, SIMULATION_MEASURES, PolicyRow, first_failures, sweep
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.workloads import DISTRIBUTIONS
+from eirkit.report.document import Document, Section
+from eirkit.report.table import Cell, Column, Table, share
 
 GAP = SIMULATION_MEASURES["gap_closed"]
 ONLINE = SIMULATION_MEASURES["online_miss_rate"]

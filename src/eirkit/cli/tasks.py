@@ -25,13 +25,13 @@ from eirkit.cli.options import (
     workload_command,
 )
 from eirkit.errors import UsageError
-from eirkit.show.document import Document, Section
-from eirkit.show.table import Cell, Column, Table, counted
-from eirkit.tasks.cones import LARGE_CONE, ConePair, ConeSurvey, Growth, matched_pairs, survey_cones
-from eirkit.tasks.generation import from_graph, generate_batches, prepare
-from eirkit.tasks.generation import generate as generate_task
-from eirkit.tasks.task import TaskInstance, TaskSpec, show_label
-from eirkit.tasks.workload import load_graph
+from eirkit.lacuna.tasks.cones import LARGE_CONE, ConePair, ConeSurvey, Growth, matched_pairs, survey_cones
+from eirkit.lacuna.tasks.generation import from_graph, generate_batches, prepare
+from eirkit.lacuna.tasks.generation import generate as generate_task
+from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec, show_label
+from eirkit.lacuna.tasks.workload import load_graph
+from eirkit.report.document import Document, Section
+from eirkit.report.table import Cell, Column, Table, counted
 
 SCHEMA = "task/1"
 CHUNK = 64  # tasks a write: few locks, little memory

@@ -21,22 +21,22 @@ from eirkit.cli.command import Show, command, document_options, option, plugins_
 from eirkit.cli.options import NameList, SeedList
 from eirkit.cli.report import FOLDER
 from eirkit.errors import InputFileError, UsageError
-from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
-from eirkit.findings.why import NeededInput, WhyCard, way_measure
-from eirkit.findings.word_measures import WORD_FATES
-from eirkit.logs.demand.gold_patches import open_gold_patches
-from eirkit.show.document import Document, Item, Listing, Section
-from eirkit.show.folders import kind_of, maker_of, records_of
-from eirkit.show.table import Cell, Column, Table, counted, listed
-from eirkit.show.terminal import ELLIPSIS, may_be
-from eirkit.show.viewer.folders import open_root
-from eirkit.show.viewer.lacuna_run import LacunaRun, SimilarFailures, similar_to, wrong_steps
-from eirkit.show.viewer.logs import LogFolders
-from eirkit.show.viewer.routes import Viewer
-from eirkit.show.viewer.run_index import FAILURE, RunIndex, recorded_score
-from eirkit.show.viewer.server import ViewerServer, serve
-from eirkit.tasks.conversations import ToldTask
-from eirkit.tasks.workload import units_of
+from eirkit.lacuna.conversation.workload import ToldTask
+from eirkit.lacuna.findings.conversation_measures import WORD_FATES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
+from eirkit.lacuna.findings.why import NeededInput, WhyCard, way_measure
+from eirkit.lacuna.tasks.workload import units_of
+from eirkit.report.document import Document, Item, Listing, Section
+from eirkit.report.folders import kind_of, maker_of, records_of
+from eirkit.report.table import Cell, Column, Table, counted, listed
+from eirkit.report.terminal import ELLIPSIS, may_be
+from eirkit.report.viewer.folders import open_root
+from eirkit.report.viewer.lacuna_run import LacunaRun, SimilarFailures, similar_to, wrong_steps
+from eirkit.report.viewer.logs import LogFolders
+from eirkit.report.viewer.routes import Viewer
+from eirkit.report.viewer.run_index import FAILURE, RunIndex, recorded_score
+from eirkit.report.viewer.server import ViewerServer, serve
+from eirkit.vestige.demand.gold_patches import open_gold_patches
 
 
 @command(example="eirkit view out")

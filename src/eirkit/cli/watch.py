@@ -15,11 +15,11 @@ from rich.text import Text
 
 from eirkit.cli.command import Show, command, document_options, option
 from eirkit.errors import UsageError
-from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
-from eirkit.show.document import Document, Section
-from eirkit.show.table import Cell, Column, Table
-from eirkit.show.terminal import table_lines
-from eirkit.show.viewer.folders import (
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, RUN_MEASURES
+from eirkit.report.document import Document, Section
+from eirkit.report.table import Cell, Column, Table
+from eirkit.report.terminal import table_lines
+from eirkit.report.viewer.folders import (
     CELL_NAMES,
     ViewedFolder,
     cell_rows,
@@ -29,7 +29,7 @@ from eirkit.show.viewer.folders import (
     open_root,
     progress_of,
 )
-from eirkit.show.viewer.run_index import RunIndex
+from eirkit.report.viewer.run_index import RunIndex
 
 KEPT_LINES = 8  # of a screen, for everything but the cells
 LISTED = 20  # cells; the ones that were begun last

@@ -3,13 +3,13 @@
 Every requirement is tested on the real plug-in. The result lists those that hold; AssertionError names the others.
 """
 
-from eirkit.testing.compactors import check_compactor
 from eirkit.testing.conformance import Conformance
 from eirkit.testing.formats import check_format
 from eirkit.testing.memories import check_memory
 from eirkit.testing.models import check_model
 from eirkit.testing.policies import check_policy
 from eirkit.testing.workloads import check_workload
+from eirkit_coding.compactors.conformance import check_compactor
 
 __all__ = [
     "Conformance",

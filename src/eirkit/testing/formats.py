@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from eirkit.errors import EirkitError, InputFileError, UsageError, describe
-from eirkit.logs.sources.documents import Skipped, open_document
-from eirkit.logs.trajectory import Call, Format, RecordedTurn, Recording, formats
 from eirkit.registry import attribute, call
 from eirkit.testing.conformance import Conformance, try_all
+from eirkit.vestige.sources.documents import Skipped, open_document
+from eirkit.vestige.trajectory import Call, Format, RecordedTurn, Recording, formats
 
 EVERY = 1_024  # bytes; a shorter sample is truncated at every byte, a longer one at this many positions
 POINTS = 128

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from eirkit.agents.memory import Item, MemorySystem, missing_verbs
-from eirkit.agents.memory_calls import call_with_timeout, usage_of, wait_for
 from eirkit.errors import UsageError
+from eirkit.lacuna.memories.calls import call_with_timeout, usage_of, wait_for
+from eirkit.lacuna.memories.memory import Item, MemorySystem, missing_verbs
 from eirkit.testing.conformance import Conformance, Requirement, try_all
 from eirkit.testing.memory_faults import FAULTS, Fault, has_record, restarts
 from eirkit.testing.opened_memory import (

@@ -12,10 +12,10 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from eirkit.agents.memory import Item
-from eirkit.agents.wording import recognise
+from eirkit.lacuna.agents.wording import recognise
+from eirkit.lacuna.memories.memory import Item
+from eirkit.lacuna.memories.validity import EndedText
 from eirkit.testing.opened_memory import Factory, OpenedMemory, SuiteLimits
-from eirkit.validity import EndedText
 
 FEWEST_RECORDS = 64  # written however long it takes, so that a store of twenty is found out
 WRITING_SECONDS = 20.0  # after which no more are written

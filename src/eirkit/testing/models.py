@@ -10,8 +10,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from eirkit.agents.memory_calls import wait_for
-from eirkit.agents.model import (
+from eirkit.errors import ModelError, PluginError, UsageError, describe
+from eirkit.lacuna.agents.prompt import render
+from eirkit.lacuna.memories.calls import wait_for
+from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.model import (
     Message,
     Model,
     ModelFactory,
@@ -23,15 +26,12 @@ from eirkit.agents.model import (
     read_reply_record,
     reply_record,
 )
-from eirkit.agents.prompt import render
-from eirkit.agents.serving.model_factory import make_model
-from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.errors import ModelError, PluginError, UsageError, describe
-from eirkit.records import encode
+from eirkit.lacuna.models.scrubber import Scrubber
+from eirkit.lacuna.tasks.generation import generate, prepare
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.view import Visible, publish
+from eirkit.records.lines import encode
 from eirkit.registry import call
-from eirkit.tasks.generation import generate, prepare
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.view import Visible, publish
 from eirkit.testing.conformance import Conformance, try_all
 
 AT_ONCE = 6  # requests

@@ -8,14 +8,14 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from eirkit.agents.memory import Item, MemorySystem, MemoryWrapper, can_forget, can_reopen, missing_verbs
-from eirkit.agents.memory_calls import call_with_timeout, read_stored
-from eirkit.agents.memory_values import check_passages
-from eirkit.agents.models.scripted import Extractor
-from eirkit.agents.stores.child_process import ProcessMemory
-from eirkit.agents.stores.endpoint import MeteredMemory
-from eirkit.agents.stores.memory_adapter import adapt
 from eirkit.errors import UsageError, describe
+from eirkit.lacuna.memories.adapter import adapt
+from eirkit.lacuna.memories.calls import call_with_timeout, read_stored
+from eirkit.lacuna.memories.child_process import ProcessMemory
+from eirkit.lacuna.memories.endpoint import MeteredMemory
+from eirkit.lacuna.memories.memory import Item, MemorySystem, MemoryWrapper, can_forget, can_reopen, missing_verbs
+from eirkit.lacuna.memories.values import check_passages
+from eirkit.lacuna.scripted.extractor import Extractor
 
 RECORDS = 8  # written by most requirements; few, because some systems call a model for each
 LIMIT = 5  # passages requested

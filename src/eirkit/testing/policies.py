@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from eirkit.errors import ContractError
-from eirkit.tasks.generation import prepare
-from eirkit.tasks.policy import Hindsight, Outlook, Policy, Record, Retention, Structure, find_policy
-from eirkit.tasks.simulation.batch import Batch, count_misses
-from eirkit.tasks.simulation.plain import Recovery, replay, structure_of
-from eirkit.tasks.task import Kind, TaskSpec
-from eirkit.tasks.workload import Graph
+from eirkit.lacuna.tasks.generation import prepare
+from eirkit.lacuna.tasks.policy import Hindsight, Outlook, Policy, Record, Retention, Structure, find_policy
+from eirkit.lacuna.tasks.simulation.batch import Batch, count_misses
+from eirkit.lacuna.tasks.simulation.plain import Recovery, replay, structure_of
+from eirkit.lacuna.tasks.task import Kind, TaskSpec
+from eirkit.lacuna.tasks.workload import Graph
 from eirkit.testing.conformance import Conformance, try_all
 
 TASKS = 60  # random graphs

@@ -10,11 +10,11 @@ from typing import get_args
 import numpy as np
 
 from eirkit.errors import SpecError, UsageError
-from eirkit.tasks.certification import certify
-from eirkit.tasks.generation import batch_of, graph_of
-from eirkit.tasks.task import ASKING, Kind, TaskInstance, TaskSpec
-from eirkit.tasks.workload import Workload, workloads
-from eirkit.tasks.workloads import StepwiseSum
+from eirkit.lacuna.tasks.certification import certify
+from eirkit.lacuna.tasks.generation import batch_of, graph_of
+from eirkit.lacuna.tasks.task import ASKING, Kind, TaskInstance, TaskSpec
+from eirkit.lacuna.tasks.workload import Workload, workloads
+from eirkit.lacuna.tasks.workloads import StepwiseSum
 from eirkit.testing.conformance import Conformance, try_all
 
 SPECS = 40  # random specifications
@@ -35,7 +35,7 @@ def check_workload(workload: type[Workload] | str) -> Conformance:
     """
     kind = workloads.get(workload) if isinstance(workload, str) else workload
     if not (isinstance(kind, type) and issubclass(kind, Workload)):
-        raise UsageError(f"{workload!r} is not a workload; subclass eirkit.tasks.workload.Workload")
+        raise UsageError(f"{workload!r} is not a workload; subclass eirkit.lacuna.tasks.workload.Workload")
     made = kind()
     return try_all(_Subject(made, tuple(_specs(made))), REQUIREMENTS)
 

@@ -8,22 +8,22 @@ from dataclasses import replace
 
 import pytest
 
-from eirkit.agents.driver import drive
-from eirkit.agents.memory_calls import wait_for
-from eirkit.agents.model import ModelOptions, Request
-from eirkit.agents.models.bundled import WEIGHTS, make_bundled
-from eirkit.agents.probe_session import ProbeSession
-from eirkit.agents.prompt import render, render_compact
-from eirkit.agents.protocol import read_answers
-from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.errors import InputFileError, MissingExtraError, UnknownNameError, UsageError
-from eirkit.experiments.arms import RescueSetup
-from eirkit.experiments.rescue import rescue
-from eirkit.runs.cells import Access
-from eirkit.runs.sessions import make_session
-from eirkit.tasks.generation import generate, generate_many, prepare
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.view import Visible, publish
+from eirkit.lacuna.agents.bundled import WEIGHTS, make_bundled
+from eirkit.lacuna.agents.driver import drive
+from eirkit.lacuna.agents.probe_session import ProbeSession
+from eirkit.lacuna.agents.prompt import render, render_compact
+from eirkit.lacuna.agents.protocol import read_answers
+from eirkit.lacuna.memories.calls import wait_for
+from eirkit.lacuna.models.factory import make_model, preflight
+from eirkit.lacuna.models.model import ModelOptions, Request
+from eirkit.lacuna.runs.arms import RescueSetup
+from eirkit.lacuna.runs.cells import Access
+from eirkit.lacuna.runs.rescue import rescue
+from eirkit.lacuna.runs.sessions import make_session
+from eirkit.lacuna.tasks.generation import generate, generate_many, prepare
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.view import Visible, publish
 from tests.lacuna.running import drive_all, eirkit, full_information
 
 NAME = "bundled/lacuna-tiny"
@@ -180,14 +180,14 @@ def test_a_task_beyond_its_words_is_wrong_usage(tmp_path, capsys):
     options = ("--workload", "stepwise-sum", "--n", "6", "--seeds", "0", "--no-control", "--out", str(tmp_path / "out"))
     assert eirkit("lacuna", "run", *options, "--digits", "6", "--model", NAME) == 2
     assert "at most 4 digits, this step has 6; use a smaller task" in capsys.readouterr().err
-    own = "eirkit.tasks.workloads:StepwiseSum"
+    own = "eirkit.lacuna.tasks.workloads:StepwiseSum"
     session = full_information(generate(TaskSpec(own, n=4, m=2)))
     assert drive_all(NAME, ModelOptions(), [session])[0].ending == "finished"
 
 
 def test_an_operator_it_never_learned_is_wrong_usage(tmp_path):
     (tmp_path / "mine.py").write_text(
-        "from eirkit.tasks.workload import Workload\n\n"
+        "from eirkit.lacuna.tasks.workload import Workload\n\n"
         "class Mine(Workload):\n"
         "    def operate(self, spec, fresh, operands):\n"
         "        return fresh\n"

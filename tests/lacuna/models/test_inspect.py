@@ -7,10 +7,10 @@ from importlib.util import find_spec
 
 import pytest
 
-from eirkit.agents.model import Message, ModelOptions, Request, Tool, ToolCall
-from eirkit.agents.serving.metered import Metered
-from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.errors import MissingExtraError, ModelError, UsageError
+from eirkit.lacuna.models.factory import make_model, preflight
+from eirkit.lacuna.models.metered import Metered
+from eirkit.lacuna.models.model import Message, ModelOptions, Request, Tool, ToolCall
 from tests.lacuna.servers import BROKEN, GOOD, HOSTILE_TEXT, Answer, ModelServer, calls, fails, says
 
 HAS_INSPECT = find_spec("inspect_ai") is not None

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.agents.model import Message, ModelOptions, Request, Tool
-from eirkit.agents.models.local import PACKAGE, weights_of
-from eirkit.agents.serving.metered import Metered
-from eirkit.agents.serving.model_factory import make_model, preflight
-from eirkit.agents.serving.prices import load_prices
 from eirkit.errors import InputFileError, MissingExtraError, ModelError, UnknownNameError, UsageError
+from eirkit.lacuna.models.factory import make_model, preflight
+from eirkit.lacuna.models.local import PACKAGE, weights_of
+from eirkit.lacuna.models.metered import Metered
+from eirkit.lacuna.models.model import Message, ModelOptions, Request, Tool
+from eirkit.lacuna.models.prices import load_prices
 
 HAS_RUNTIME = find_spec("xllamacpp") is not None
 HAS_WEIGHTS = find_spec(PACKAGE) is not None

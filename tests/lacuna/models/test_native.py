@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.driver import drive
-from eirkit.agents.model import Message, ModelOptions, Reply, Request, Tool
-from eirkit.agents.serving.metered import make_metered
-from eirkit.agents.serving.model_factory import make_model
-from eirkit.agents.session import ControlledSession
 from eirkit.errors import MissingExtraError, ModelError, UnknownNameError
-from eirkit.tasks.generation import generate, prepare
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.view import publish
+from eirkit.lacuna.agents.driver import drive
+from eirkit.lacuna.agents.session import ControlledSession
+from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.metered import make_metered
+from eirkit.lacuna.models.model import Message, ModelOptions, Reply, Request, Tool
+from eirkit.lacuna.tasks.generation import generate, prepare
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.view import publish
 from tests.lacuna.running import retention
 from tests.lacuna.servers import BROKEN, ModelServer, Received, answers_as, as_json, fails
 

@@ -12,14 +12,14 @@ import pytest
 
 pytest.importorskip("openai", reason="the extra `openai` is not installed")
 
-from eirkit.agents.model import Message, ModelOptions, Request, Tool, ToolCall
-from eirkit.agents.serving.chat_completion import causes
-from eirkit.agents.serving.metered import Metered
-from eirkit.agents.serving.model_factory import make_model, preflight
-from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.errors import ModelError, UnknownNameError, UsageError
+from eirkit.lacuna.models.chat_completion import causes
+from eirkit.lacuna.models.factory import make_model, preflight
+from eirkit.lacuna.models.metered import Metered
+from eirkit.lacuna.models.model import Message, ModelOptions, Request, Tool, ToolCall
+from eirkit.lacuna.models.reply_cache import ReplyCache
+from tests.lacuna.models.test_metered import Stopwatch
 from tests.lacuna.servers import BROKEN, GOOD, HOSTILE_TEXT, Answer, ModelServer, as_json, calls, document, fails, says
-from tests.lacuna.test_metered import Stopwatch
 
 CANARY = "sk-canary-5f2e8b7c9d1a4e6f"
 REQUEST = Request((Message("system", "rules"), Message("user", "A_3 = 0042")), max_tokens=77)

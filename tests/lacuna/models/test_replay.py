@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from eirkit.agents.model import Message, ModelOptions, Reply, Request, ToolCall, Usage
-from eirkit.agents.serving.model_factory import make_model, preflight
-from eirkit.agents.telemetry import SCHEMA, Exchange, Trace, event_records
 from eirkit.errors import InputFileError, ModelError
-from eirkit.event_files import pack
-from eirkit.records import append_records, encode
+from eirkit.lacuna.agents.telemetry import SCHEMA, Exchange, Trace, event_records
+from eirkit.lacuna.models.factory import make_model, preflight
+from eirkit.lacuna.models.model import Message, ModelOptions, Reply, Request, ToolCall, Usage
+from eirkit.records.event_blocks import pack
+from eirkit.records.lines import append_records, encode
 
 
 def asks(text):

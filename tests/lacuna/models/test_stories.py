@@ -10,15 +10,15 @@ from threading import Thread
 
 import pytest
 
-from eirkit.agents.model import Message, ModelOptions, Request
-from eirkit.agents.models.local import PACKAGE
-from eirkit.agents.serving.model_factory import make_model
-from eirkit.event_files import EVENTS, read_lines
-from eirkit.records import read_records
-from eirkit.runs.budget import SpendingLimits
-from eirkit.runs.journal import read_journal
-from eirkit.runs.suite import read_suite
-from eirkit.runs.sweep import resume_sweep, start_sweep
+from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.local import PACKAGE
+from eirkit.lacuna.models.model import Message, ModelOptions, Request
+from eirkit.lacuna.runs.budget import SpendingLimits
+from eirkit.lacuna.runs.journal import read_journal
+from eirkit.lacuna.runs.suite import read_suite
+from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
+from eirkit.records.event_blocks import EVENTS, read_lines
+from eirkit.records.lines import read_records
 from tests.lacuna.servers import HOSTILE_TEXT, ModelServer, fails, says
 
 CANARY = "sk-canary-5f2e8b7c9d1a4e6f"

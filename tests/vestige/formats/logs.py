@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from eirkit.logs.sources.documents import Skipped, open_document
-from eirkit.logs.trajectory import Recording, formats
+from eirkit.vestige.sources.documents import Skipped, open_document
+from eirkit.vestige.trajectory import Recording, formats
 
 
 def read_with(name: str, path: Path) -> list[Recording | Skipped]:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.actions.touches import interpret
-from eirkit.logs.audits.instructions import instruction_fates
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.trajectory import LoggedUsage, Recording
+from eirkit.vestige.actions.touches import interpret
+from eirkit.vestige.audits.instructions import instruction_fates
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.sources.documents import Skipped
+from eirkit.vestige.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
 from tests.vestige.recorded import recorded
 

@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 import pytest
 
-from eirkit.logs.actions.touches import interpret
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus.analysis import AnalysisOptions, measure
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.trajectory import LoggedUsage, Recording
+from eirkit.vestige.actions.touches import interpret
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import AnalysisOptions, measure
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.sources.documents import Skipped
+from eirkit.vestige.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognises
 from tests.vestige.recorded import recorded
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.actions.touches import coverage_of, interpret
-from eirkit.logs.formats.sessions.codex import CodexOutput, as_call, as_output
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.trajectory import KeptContext, LoggedUsage, Recording
+from eirkit.vestige.actions.touches import coverage_of, interpret
+from eirkit.vestige.sources.documents import Skipped
+from eirkit.vestige.trajectory import KeptContext, LoggedUsage, Recording
+from eirkit_coding.sessions.codex import CodexOutput, as_call, as_output
 from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognises
 
 FORMAT = "codex"

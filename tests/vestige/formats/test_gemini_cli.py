@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.logs.actions.touches import interpret
-from eirkit.logs.demand.live_states import measure_touches
-from eirkit.logs.formats.gemini_parts import ShellResult, shell_result
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.trajectory import LoggedUsage
+from eirkit.vestige.actions.touches import interpret
+from eirkit.vestige.demand.live_states import measure_touches
+from eirkit.vestige.formats.gemini_parts import ShellResult, shell_result
+from eirkit.vestige.sources.documents import Skipped
+from eirkit.vestige.trajectory import LoggedUsage
 from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
 from tests.vestige.formats.samples import write_sample
 from tests.vestige.recorded import recorded

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.actions.touches import interpret
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.trajectory import LoggedUsage, Recording
+from eirkit.vestige.actions.touches import interpret
+from eirkit.vestige.sources.documents import Skipped
+from eirkit.vestige.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
 from tests.vestige.formats.samples import write_sample
 from tests.vestige.recorded import recorded

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from eirkit.cli import run as run_command_line
-from eirkit.event_files import EVENTS, read_lines
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.trajectory import Recording
+from eirkit.records.event_blocks import EVENTS, read_lines
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.sources.documents import Skipped
+from eirkit.vestige.trajectory import Recording
 
 
 def sweep(folder: Path, *options: str) -> Path:

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eirkit.logs.sources.documents import Skipped, open_document
-from eirkit.logs.trajectory import Recording, formats
+from eirkit.vestige.sources.documents import Skipped, open_document
+from eirkit.vestige.trajectory import Recording, formats
 from tests.vestige.formats import test_claude_code, test_codex, test_gemini_cli, test_inspect, test_tau
 from tests.vestige.formats.logs import who_recognises
 from tests.vestige.formats.samples import amp, cline, kimi_code, langfuse, langsmith, openhands_events, trae_agent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eirkit.logs.sources.documents import Skipped
+from eirkit.vestige.sources.documents import Skipped
 from tests.vestige.formats.logs import as_json, as_lines, only_run, read_with, who_recognises
 from tests.vestige.formats.samples import message_rows as sample
 from tests.vestige.formats.samples import write_sample

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
-from eirkit.logs.formats.messages import arguments_of, read_conversation, text_of, textual_calls, usage_of
-from eirkit.logs.trajectory import LoggedUsage
+from eirkit.vestige.formats.messages import arguments_of, read_conversation, text_of, textual_calls, usage_of
+from eirkit.vestige.trajectory import LoggedUsage
 from tests.timing import UNITS_IN_A_SECOND, cost
 
 TAGS = ("<function=", "</function>", "<parameter=", "</parameter>", "a", ">", "\n", "name>")

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from eirkit.logs.formats.mini_swe_agent import fenced_command, read_turns
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.trajectory import LoggedUsage
+from eirkit.vestige.formats.mini_swe_agent import fenced_command, read_turns
+from eirkit.vestige.sources.documents import Skipped
+from eirkit.vestige.trajectory import LoggedUsage
 from tests.vestige.formats.logs import as_json, only_run, read_with
 from tests.vestige.formats.samples import mini_swe_agent as sample
 from tests.vestige.formats.samples import write_sample

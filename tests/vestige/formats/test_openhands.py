@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from eirkit.logs.actions.touches import interpret
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.formats.openhands import cell_result, command_result, repository_root
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.trajectory import LoggedUsage
+from eirkit.vestige.actions.touches import interpret
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.formats.openhands import cell_result, command_result, repository_root
+from eirkit.vestige.sources.documents import Skipped
+from eirkit.vestige.trajectory import LoggedUsage
 from tests.vestige.formats.logs import as_lines, only_run, read_with
 from tests.vestige.formats.samples import openhands_events as sample
 from tests.vestige.formats.samples import write_sample

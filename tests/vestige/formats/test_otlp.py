@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.sources.documents import Skipped, open_document
-from eirkit.logs.trajectory import Call, LoggedUsage, Recording, formats
+from eirkit.vestige.sources.documents import Skipped, open_document
+from eirkit.vestige.trajectory import Call, LoggedUsage, Recording, formats
 from tests.vestige.formats.samples import as_lines
 from tests.vestige.formats.samples.otlp import (
     AGENT,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.logs.formats.plain import Plain
-from eirkit.logs.sources.documents import Skipped, open_document
-from eirkit.logs.trajectory import FileRead, FileWrite, RecordedTurn, Recording, Touches
+from eirkit.vestige.formats.plain import Plain
+from eirkit.vestige.sources.documents import Skipped, open_document
+from eirkit.vestige.trajectory import FileRead, FileWrite, RecordedTurn, Recording, Touches
 
 RUN = {
     "run_id": "r1",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eirkit.logs.formats.run_builder import RunBuilder
+from eirkit.vestige.formats.run_builder import RunBuilder
 
 
 def begun() -> RunBuilder:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.logs.actions.touches import interpret
-from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.formats.sessions.codex_scripts import CodexScript, ScriptCall, calls_in
-from eirkit.logs.tables import read_table
-from eirkit.logs.trajectory import KeptContext, Lines, LoggedUsage, Recording
-from eirkit.show.folders import page_for
-from eirkit.show.logs.sentences import sub_agents_section
-from eirkit.show.table import Table
+from eirkit.report.folders import page_for
+from eirkit.report.logs.sentences import sub_agents_section
+from eirkit.report.table import Table
+from eirkit.vestige.actions.touches import interpret
+from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.tables import read_table
+from eirkit.vestige.trajectory import KeptContext, Lines, LoggedUsage, Recording
+from eirkit_coding.sessions.codex_scripts import CodexScript, ScriptCall, calls_in
 from tests import warm
 from tests.processes import completed
 from tests.vestige.formats.logs import as_lines, only_run, read_with

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.logs.formats.swe_agent_actions import (
+from eirkit.vestige.formats.swe_agent_actions import (
     SweAgentState,
     call_of,
     fenced_action,
@@ -17,7 +17,7 @@ from eirkit.logs.formats.swe_agent_actions import (
     split_state,
     split_words,
 )
-from eirkit.logs.sources.documents import Skipped
+from eirkit.vestige.sources.documents import Skipped
 from tests.timing import UNITS_IN_A_SECOND, cost
 from tests.vestige.formats.logs import as_json, only_run, read_with
 from tests.vestige.formats.samples import swe_agent as sample

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.demand.entities import task_entities
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.trajectory import LoggedUsage, Recording
+from eirkit.vestige.demand.entities import task_entities
+from eirkit.vestige.sources.documents import Skipped
+from eirkit.vestige.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_json, read_with, who_recognises
 from tests.vestige.recorded import recorded
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.logs.actions.touches import coverage_of, interpret
-from eirkit.logs.corpus.reader import CorpusReader, read_corpus
-from eirkit.logs.corpus.work_units import WHOLE, sections_of
-from eirkit.logs.sources.documents import ReadLimits, Skipped, open_document
-from eirkit.logs.trajectory import Recording
+from eirkit.vestige.actions.touches import coverage_of, interpret
+from eirkit.vestige.corpus.reader import CorpusReader, read_corpus
+from eirkit.vestige.corpus.work_units import WHOLE, sections_of
+from eirkit.vestige.sources.documents import ReadLimits, Skipped, open_document
+from eirkit.vestige.trajectory import Recording
 from tests.vestige.formats.logs import as_lines
 from tests.vestige.formats.unusual import SHAPES, Did, Unusual
 

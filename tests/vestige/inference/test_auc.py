@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.logs.inference.auc import failure_auc
+from eirkit.vestige.inference.auc import failure_auc
 from tests.vestige.inference import samples
 
 ROUNDING = 1e-12  # sums of a few hundred fractions

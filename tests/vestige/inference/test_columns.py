@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
-from eirkit.logs.cohorts.covariates import disjoint_difficulty
-from eirkit.logs.inference.design import impute_median, standardise
+from eirkit.vestige.cohorts.covariates import disjoint_difficulty
+from eirkit.vestige.inference.design import impute_median, standardise
 
 
 def test_difficulty_by_hand():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError, TooLargeError
-from eirkit.logs.inference.conditional import (
+from eirkit.vestige.inference.conditional import (
     ROWS_NOTE,
     arrange,
     bootstrap_conditional_logit,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eirkit.logs.inference.auc import failure_auc
-from eirkit.logs.inference.conditional import bootstrap_conditional_logit, conditional_logit
-from eirkit.logs.inference.logistic import logistic
-from eirkit.logs.inference.mixed import mixed_logit
-from eirkit.logs.inference.poisson import poisson
+from eirkit.vestige.inference.auc import failure_auc
+from eirkit.vestige.inference.conditional import bootstrap_conditional_logit, conditional_logit
+from eirkit.vestige.inference.logistic import logistic
+from eirkit.vestige.inference.mixed import mixed_logit
+from eirkit.vestige.inference.poisson import poisson
 
 TASKS, RUNS, SLOPE = 120, 8, 0.3
 LEAST = 0.90  # of 200 intervals at 95%: three standard errors of 0.015 below

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.logs.inference.auc import failure_auc
-from eirkit.logs.inference.conditional import bootstrap_conditional_logit, conditional_logit
-from eirkit.logs.inference.logistic import logistic
-from eirkit.logs.inference.mediation import mediate
-from eirkit.logs.inference.mixed import mixed_logit, mixed_posterior
-from eirkit.logs.inference.poisson import poisson
+from eirkit.vestige.inference.auc import failure_auc
+from eirkit.vestige.inference.conditional import bootstrap_conditional_logit, conditional_logit
+from eirkit.vestige.inference.logistic import logistic
+from eirkit.vestige.inference.mediation import mediate
+from eirkit.vestige.inference.mixed import mixed_logit, mixed_posterior
+from eirkit.vestige.inference.poisson import poisson
 from tests.vestige.inference import samples
 
 

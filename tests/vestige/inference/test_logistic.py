@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError, UnknownNameError
-from eirkit.logs.inference.logistic import logistic
+from eirkit.vestige.inference.logistic import logistic
 from tests.vestige.inference import samples
 
 SOLVED = 1e-7  # the last Newton step is below 1e-9 standard deviations

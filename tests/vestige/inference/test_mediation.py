@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eirkit.logs.inference.mediation import mediate
+from eirkit.vestige.inference.mediation import mediate
 from tests.vestige.inference import samples
 
 SOLVED = 1e-8

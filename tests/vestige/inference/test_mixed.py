@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eirkit.logs.inference.integration import (
+from eirkit.vestige.inference.integration import (
     Proposal,
     collapse,
     derivatives,
@@ -14,8 +14,8 @@ from eirkit.logs.inference.integration import (
     r_hat,
     sample,
 )
-from eirkit.logs.inference.logistic import logistic
-from eirkit.logs.inference.mixed import GROUP_SD, log_prior, mixed_logit, mixed_posterior
+from eirkit.vestige.inference.logistic import logistic
+from eirkit.vestige.inference.mixed import GROUP_SD, log_prior, mixed_logit, mixed_posterior
 from tests.vestige.inference import samples
 
 INTEGRATED = 1e-5  # log-likelihood of 12 groups; steep ones need more nodes, and the fit takes them

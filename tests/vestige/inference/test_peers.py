@@ -11,18 +11,18 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from eirkit.logs.cohorts.covariates import disjoint_difficulty
-from eirkit.logs.cohorts.finding import holm
-from eirkit.logs.cohorts.used_later import quantile_interval
-from eirkit.logs.inference.auc import failure_auc
-from eirkit.logs.inference.conditional import bootstrap_conditional_logit, conditional_logit
-from eirkit.logs.inference.design import impute_median
-from eirkit.logs.inference.integration import effective_draws, r_hat
-from eirkit.logs.inference.logistic import logistic
-from eirkit.logs.inference.mediation import mediate
-from eirkit.logs.inference.mixed import GROUP_SD, mixed_logit, mixed_posterior
-from eirkit.logs.inference.poisson import poisson
-from eirkit.logs.inference.results import Fit, Term
+from eirkit.vestige.cohorts.covariates import disjoint_difficulty
+from eirkit.vestige.cohorts.finding import holm
+from eirkit.vestige.cohorts.used_later import quantile_interval
+from eirkit.vestige.inference.auc import failure_auc
+from eirkit.vestige.inference.conditional import bootstrap_conditional_logit, conditional_logit
+from eirkit.vestige.inference.design import impute_median
+from eirkit.vestige.inference.integration import effective_draws, r_hat
+from eirkit.vestige.inference.logistic import logistic
+from eirkit.vestige.inference.mediation import mediate
+from eirkit.vestige.inference.mixed import GROUP_SD, mixed_logit, mixed_posterior
+from eirkit.vestige.inference.poisson import poisson
+from eirkit.vestige.inference.results import Fit, Term
 from tests.vestige.inference import peers, samples
 from tests.vestige.inference.peers import Numbers
 

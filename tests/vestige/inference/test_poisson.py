@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eirkit.errors import SpecError
-from eirkit.logs.inference.poisson import poisson, profile
+from eirkit.vestige.inference.poisson import poisson, profile
 from tests.timing import UNITS_IN_A_SECOND, cost
 from tests.vestige.inference import samples
 

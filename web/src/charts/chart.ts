@@ -1,4 +1,4 @@
-// The type of a chart as the server and the pages send it (`Chart` of src/eirkit/show/document.py).
+// The type of a chart as the server and the pages send it (`Chart` of src/eirkit/report/document.py).
 
 export type Value = number | string | null;
 export type Scale = "linear" | "log" | "category";

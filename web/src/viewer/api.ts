@@ -1,4 +1,4 @@
-// The requests to the server and the types of its documents; see src/eirkit/show/viewer/routes.py.
+// The requests to the server and the types of its documents; see src/eirkit/report/viewer/routes.py.
 import type { Chart } from "../charts/chart";
 import { answerOf } from "./static";
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
+from eirkit.lacuna.memories.memory import Item, MemorySystem, MemoryUsage
 
 _LABEL = re.compile(r"A_0*([0-9]+)")
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from eirkit.agents.model import ModelOptions, Reply, Request
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request
 
 _STEP = re.compile(r"^STEP 0*([0-9]+)", re.MULTILINE)
 _INPUT = re.compile(r"^INPUT (.+)$", re.MULTILINE)

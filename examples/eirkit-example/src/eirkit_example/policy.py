@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eirkit.tasks.policy import Policy, Record
+from eirkit.lacuna.tasks.policy import Policy, Record
 
 
 class ServedFirst(Policy):

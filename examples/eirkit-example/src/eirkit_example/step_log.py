@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import Call, RecordedTurn, Recording
+from eirkit.vestige.sources.documents import LogDocument, Skipped
+from eirkit.vestige.trajectory import Call, RecordedTurn, Recording
 
 
 class StepLog:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from eirkit.tasks.task import Payload, TaskSpec
-from eirkit.tasks.workload import Workload
+from eirkit.lacuna.tasks.task import Payload, TaskSpec
+from eirkit.lacuna.tasks.workload import Workload
 
 
 class StepwiseProduct(Workload):

@@ -17,18 +17,9 @@ from eirkit.cli.execution import LiveLine, engine_options, is_watched
 from eirkit.engine.interface import Engine, make_engine
 from eirkit.errors import UnknownNameError
 from eirkit.folders import files_below
-from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus.analysis import AnalysisOptions
-from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
-from eirkit.logs.corpus.reader import LOG_ENDINGS
-from eirkit.logs.demand.graph import DEMAND_RULES, OWN_EDITS, DemandRule, OwnEdits
-from eirkit.logs.demand.live_states import VISIBILITIES, Visibility
-from eirkit.logs.measures import LOG_MEASURES, READING_MEASURES
-from eirkit.logs.sources.remote import Location, Remote, as_location
-from eirkit.logs.trajectory import formats
-from eirkit.show.document import Document, Section, facts
-from eirkit.show.logs.break_sentences import break_columns, break_counts, break_facts, instruction_words
-from eirkit.show.logs.sentences import (
+from eirkit.report.document import Document, Section, facts
+from eirkit.report.logs.break_sentences import break_columns, break_counts, break_facts, instruction_words
+from eirkit.report.logs.sentences import (
     SIGNATURES,
     advice_lines,
     advice_rows,
@@ -41,8 +32,17 @@ from eirkit.show.logs.sentences import (
     split_facts,
     sub_agent_facts,
 )
-from eirkit.show.showing import FORMS
-from eirkit.show.table import Cell, Column, Table, counted
+from eirkit.report.showing import FORMS
+from eirkit.report.table import Cell, Column, Table, counted
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import AnalysisOptions
+from eirkit.vestige.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.vestige.corpus.reader import LOG_ENDINGS
+from eirkit.vestige.demand.graph import DEMAND_RULES, OWN_EDITS, DemandRule, OwnEdits
+from eirkit.vestige.demand.live_states import VISIBILITIES, Visibility
+from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
+from eirkit.vestige.sources.remote import Location, Remote, as_location
+from eirkit.vestige.trajectory import formats
 
 _ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in ("", ".gz", ".zst"))
 _EVERY_SECONDS = 0.1

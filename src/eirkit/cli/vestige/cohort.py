@@ -14,15 +14,15 @@ from typing import Any
 import click
 
 from eirkit.cli.command import Show, command, document_options, option
-from eirkit.logs.cohorts.cohort import ANALYSES, BY, TESTS, analyse_cohorts
-from eirkit.logs.cohorts.covariates import read_base_lines
-from eirkit.logs.cohorts.finding import AnalysisPlan, Resampled, read_plan
-from eirkit.logs.cohorts.run_columns import By
-from eirkit.logs.corpus.query import QueryResult, query_apart
-from eirkit.logs.measures import COHORT_MEASURES, LOG_MEASURES
-from eirkit.show.document import Document, Section
-from eirkit.show.logs.sentences import cohort_sentence, goal_is_known
-from eirkit.show.table import Cell, Column, Table, counted
+from eirkit.report.document import Document, Section
+from eirkit.report.logs.sentences import cohort_sentence, goal_is_known
+from eirkit.report.table import Cell, Column, Table, counted
+from eirkit.vestige.cohorts.cohort import ANALYSES, BY, TESTS, analyse_cohorts
+from eirkit.vestige.cohorts.covariates import read_base_lines
+from eirkit.vestige.cohorts.finding import AnalysisPlan, Resampled, read_plan
+from eirkit.vestige.cohorts.run_columns import By
+from eirkit.vestige.corpus.query import QueryResult, query_apart
+from eirkit.vestige.measures import COHORT_MEASURES, LOG_MEASURES
 
 Test = Mapping[str, Any]
 

@@ -12,12 +12,12 @@ import click
 
 from eirkit.cli.command import Show, command, document_options
 from eirkit.errors import UsageError
-from eirkit.logs.measures import LOG_MEASURES, READING_MEASURES
-from eirkit.logs.tables import RUN, read_analysis, read_rows, run_ids
-from eirkit.show.document import Axis, Chart, Document, Item, Section, Series
-from eirkit.show.logs.break_sentences import break_line, break_name
-from eirkit.show.table import Column, Table, counted, listed
-from eirkit.show.terminal import may_be
+from eirkit.report.document import Axis, Chart, Document, Item, Section, Series
+from eirkit.report.logs.break_sentences import break_line, break_name
+from eirkit.report.table import Column, Table, counted, listed
+from eirkit.report.terminal import may_be
+from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
+from eirkit.vestige.tables import RUN, read_analysis, read_rows, run_ids
 
 SUGGESTED = 5  # names of runs in a message
 LISTED = 15  # rows of a table for reading; --json has them all

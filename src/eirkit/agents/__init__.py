@@ -1,4 +1,0 @@
-"""Agents: sessions, prompts, actions and telemetry; models, memory systems and model servers in subpackages."""
-
-# Sessions of agent-managed runs and of recovery probes, imported with the first of them.
-MANAGED, PROBE = "eirkit.agents.managed", "eirkit.agents.probe_session"

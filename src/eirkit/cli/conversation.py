@@ -1,0 +1,164 @@
+"""`eirkit lacuna words`: a world told in conversations, its questions with their answers, and the bits it requires."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict, fields, replace
+from datetime import date
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eirkit.cli.command import OUTPUT, Show, command, document_options, new_records, option
+from eirkit.cli.options import ParamType
+from eirkit.errors import UsageError
+from eirkit.lacuna.conversation.floor import floor_bits, floor_bytes
+from eirkit.lacuna.conversation.language import Language, load_language
+from eirkit.lacuna.conversation.published import LabelledDialogue, label_world
+from eirkit.lacuna.conversation.truth import answers
+from eirkit.lacuna.conversation.world import PRESETS, Dials, World, generate_world, generate_worlds
+from eirkit.report.document import Document, Listing, Section
+from eirkit.report.showing import TEXT_WIDTH
+from eirkit.report.table import Column, Table, counted
+
+SCHEMA = "words/1"
+NAMES = tuple(one.name for one in fields(Dials))
+
+
+class DialList(ParamType):
+    """Dials as NAME=NUMBER, separated by commas."""
+
+    name = "dials"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, int]:
+        if isinstance(value, dict):
+            return value
+        found: dict[str, int] = {}
+        for part in filter(None, str(value).split(",")):
+            name, _, number = part.partition("=")
+            if name not in NAMES or not number.isdigit():
+                self.fail(f"{part!r} is not NAME=NUMBER; known: {', '.join(NAMES)}", param, ctx)
+            found[name] = int(number)
+        return found
+
+
+@command(example="eirkit lacuna words --preset small --seed 1")
+@option(
+    "--preset",
+    type=click.Choice(tuple(PRESETS)),
+    default="small",
+    show_default=True,
+    group="Task",
+    help="Size of the world.",
+)
+@option(
+    "--set",
+    "dials",
+    type=DialList(),
+    default="",
+    group="Task",
+    metavar="NAME=N,…",
+    help=f"Values that differ from the preset: {', '.join(NAMES)}.",
+)
+@option("--seed", type=click.IntRange(0), default=0, show_default=True, group="Task", help="Seed of the world.")
+@option("--language", default="english", show_default=True, group="Task", help="A built-in language, or a file.toml.")
+@option("--count", type=click.IntRange(1, 10_000_000), help="Write this many worlds, with seeds from --seed upwards.")
+@option("--out", type=click.Path(path_type=Path), group=OUTPUT, metavar="FILE", help="With --count: the file to write.")
+@document_options
+def words(
+    preset: str, dials: dict[str, int], seed: int, language: str, count: int | None, out: Path | None, show: Show
+) -> None:
+    """Print an invented world told in dated conversations, its questions with their answers, and the bits it requires.
+
+    Facts are said, changed and withdrawn over several sessions, about people who may share a first name. Every value
+    is a made-up word that occurs once, so whether a memory kept it is a search for a string.
+    """
+    chosen, spoken = replace(PRESETS[preset], **dials), load_language(language)
+    if (count is None) != (out is None):
+        raise UsageError("--count and --out belong together; for many worlds give --count N --out FILE.jsonl")
+    if count is not None and out is not None:
+        with new_records(out, SCHEMA) as writer:
+            for world in generate_worlds(chosen, range(seed, seed + count)):
+                writer.append(_data(world, label_world(world, spoken), spoken))
+        said = f"{counted(count, 'world')} written to {out}."
+        data = {"out": str(out), "worlds": count, "seeds": [seed, seed + count - 1]}
+        show(Document("lacuna-words", "Worlds in words", (said,), data, next=f"eirkit lacuna words --seed {seed}"))
+        return
+    world = generate_world(chosen, seed)
+    then = f"eirkit lacuna words --preset {preset} --seed {seed + 1}"
+    show(_document(world, label_world(world, spoken), spoken, then))
+
+
+def _data(world: World, dialogue: LabelledDialogue, language: Language) -> dict[str, Any]:
+    told = dialogue.sessions
+    place = {number: at for at, number in enumerate(n for n, one in enumerate(told) if one.messages)}
+    before = [0, *accumulate(len(one.messages) for one in told)]
+    asked = [
+        {
+            "day": _iso(one.day),
+            "text": one.text,
+            "answer": one.answer,
+            "ability": one.kind,
+            "evidence": [[place[session], turn] for session, turn in one.turns or ()],
+            "turns_since": min((before[one.after] - before[s] - t - 1 for s, t in one.turns or ()), default=None),
+            **question._asdict(),
+        }
+        for one, (question, _, _) in zip(dialogue.questions, answers(world), strict=True)
+    ]
+    sessions = [
+        {"day": _iso(one.day), "messages": [message._asdict() for message in one.messages]}
+        for one in told[:-1]
+        if one.messages
+    ]
+    cuts = [0, *(cut for cut, one in enumerate(told[:-1], 1) if one.messages)]
+    floor = [floor_bits(world, cut) for cut in cuts]
+    return {
+        "seed": world.seed,
+        "dials": asdict(world.dials),
+        "language": language.name,
+        "sessions": sessions,
+        "asked_on": _iso(world.sessions[-1].day),
+        "questions": asked,
+        "floor_bits": floor,
+        "floor_bytes": [floor_bytes(world, cut) for cut in cuts],
+    }
+
+
+def _document(world: World, dialogue: LabelledDialogue, language: Language, then: str) -> Document:
+    data = _data(world, dialogue, language)
+    last = data["floor_bits"][-1]
+    answer = (
+        f"{counted(len(data['sessions']), 'session')} and {counted(len(data['questions']), 'question')}; after the "
+        f"last session {last:,.1f} bits ({counted(data['floor_bytes'][-1], 'byte')}) must survive to answer them all."
+    )
+    rows = tuple({key: one[key] for key in ("day", "text", "answer", "ability")} for one in data["questions"])
+    columns = (
+        *((Column("day", "asked on"),) if world.dials.probes else ()),
+        Column("text", "question", role="text"),
+        Column("answer", "answer", role="text"),
+        Column("ability", "ability"),
+    )
+    pairs = zip(data["floor_bits"], data["floor_bytes"], strict=True)
+    floor = tuple({"session": cut, "bits": bits, "bytes": whole} for cut, (bits, whole) in enumerate(pairs) if cut)
+    sizes = Column("session", "session"), Column("bits", "bits", 1), Column("bytes", "bytes")
+    needed = Table("floor", "What must survive each session", sizes, floor)
+    listings = tuple(
+        Listing(f"session-{number}", f"Session {number}, {session['day']}", "\n".join(_lines(session["messages"])))
+        for number, session in enumerate(data["sessions"], 1)
+    )
+    when = "" if world.dials.probes else f" asked on {data['asked_on']},"
+    asked = Table("questions", f"Questions{when} with their answers", columns, rows)
+    sections = (Section("", (), listings), Section("", (), (asked, needed)))
+    return Document("lacuna-words", f"A world in words, seed {world.seed}", (answer,), data, sections, next=then)
+
+
+def _lines(messages: list[dict[str, str]]) -> Iterator[str]:
+    for message in messages:
+        yield from textwrap.wrap(f"{message['role']}: {message['text']}", TEXT_WIDTH - 2, subsequent_indent="  ")
+
+
+def _iso(day: int) -> str:
+    return date.fromordinal(day).isoformat()

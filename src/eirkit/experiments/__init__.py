@@ -1,1 +1,0 @@
-"""Controlled experiments: the three-arm rescue, recovery probes and the audit of prompts for leaks."""

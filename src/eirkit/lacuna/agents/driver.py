@@ -1,0 +1,169 @@
+"""Runs one session to its end: awaits the model and the memory system, and records what each call returned.
+
+If a search does not return a record that its query names, the record is read by its label, which separates records
+that were never stored from records that were stored and not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import perf_counter
+
+from eirkit.errors import InfrastructureError
+from eirkit.lacuna.agents.session import Session
+from eirkit.lacuna.agents.telemetry import Consultation, Exchange, Trace
+from eirkit.lacuna.agents.wording import recognise
+from eirkit.lacuna.memories.calls import call_with_timeout, label_of, read_stored, usage_of
+from eirkit.lacuna.memories.memory import (
+    LONGEST_PASSAGE,
+    MOST_PASSAGES,
+    SEARCH_LIMIT,
+    Item,
+    MemoryCall,
+    MemoryResult,
+    MemorySystem,
+)
+from eirkit.lacuna.memories.times import CALL_SECONDS
+from eirkit.lacuna.memories.validity import cut_passage
+from eirkit.lacuna.memories.values import check_contents, check_passages
+from eirkit.lacuna.models.model import Model, attribute_to
+from eirkit.lacuna.tasks.task import Payload
+
+
+async def consult(
+    memory: MemorySystem,
+    t: int,
+    call: MemoryCall,
+    records: Mapping[int, Payload],
+    clock: Callable[[], float],
+    seconds: float = CALL_SECONDS,
+    *,
+    weigh: bool = False,
+    passages: int | None = SEARCH_LIMIT,
+) -> Consultation:
+    """Make one call at step t and return what is known about it.
+
+    Args:
+        records: the values that right records contain: the agent's own answers, or what it computed again.
+        seconds: time limit; StoreError is raised after it.
+        weigh: query the usage after every write; this does not count towards the latency.
+        passages: that a search asks for; None: all that the system returns, of which the first are shown.
+    """
+    start = clock()
+    if call.verb in ("observe", "recall"):
+        return await _converse(memory, t, call, clock, seconds, passages)
+    if call.verb == "write":
+        (step,) = call.steps
+        await call_with_timeout(seconds, "write", memory.write, Item(label_of(step), call.text))
+        took = clock() - start
+        if not weigh:
+            return Consultation(t, call, (), took)
+        used = await usage_of(memory, seconds)
+        return Consultation(t, call, (), took, records=used.records, bytes=used.bytes)
+    await call_with_timeout(seconds, "flush", memory.flush)
+    limit = MOST_PASSAGES if passages is None else passages
+    found = await call_with_timeout(seconds, "search", memory.search, call.text, limit)
+    took = clock() - start
+    texts = check_passages(found)
+    returned = len("".join(texts))
+    shown = tuple(texts[:limit])
+    if returned > LONGEST_PASSAGE:
+        shown = tuple([cut_passage(text, LONGEST_PASSAGE) for text in shown])
+    if not call.steps:
+        return Consultation(t, call, shown, took, returned)
+    lacking, stated, uncertain = lacking_in(call, shown, records)
+    held = [step for step in lacking if await _holds(memory, step, records[step], seconds)]
+    return Consultation(t, call, shown, took, returned, lacking, tuple(held), stated, uncertain=uncertain)
+
+
+Stated = tuple[tuple[int, tuple[str, ...]], ...]  # steps with the digits that were returned for them
+
+
+def lacking_in(
+    call: MemoryCall, passages: tuple[str, ...], records: Mapping[int, Payload]
+) -> tuple[tuple[int, ...], Stated, tuple[int, ...]]:
+    """Return which records that a search named did not come back, which came with other digits, and which may have."""
+    sought = {step: records[step] for step in call.steps if step in records}
+    seen = recognise(passages, sought, best_first=True)
+    if len(seen.present) == len(sought):
+        return (), (), ()
+    uncertain = tuple(sorted(seen.uncertain - seen.stated.keys()))
+    lacking = tuple([step for step in sought if step not in seen.present and step not in uncertain])
+    return lacking, tuple([(step, seen.stated[step]) for step in lacking if step in seen.stated]), uncertain
+
+
+async def _converse(
+    memory: MemorySystem, t: int, call: MemoryCall, clock: Callable[[], float], seconds: float, passages: int | None
+) -> Consultation:
+    """Let a system observe a session, or recall what helps to answer a question."""
+    start = clock()
+    if call.verb == "observe":
+        await call_with_timeout(seconds, "observe", memory.observe, call.messages, call.session, call.at)
+        await call_with_timeout(seconds, "flush", memory.flush)
+        took = clock() - start
+        used = await usage_of(memory, seconds)
+        held = check_contents(await call_with_timeout(seconds, "contents", memory.contents))
+        stored = None if held is None else tuple(held)
+        return Consultation(t, call, (), took, records=used.records, bytes=used.bytes, stored=stored)
+    limit = MOST_PASSAGES if passages is None else passages
+    found = await call_with_timeout(seconds, "recall", memory.recall, call.text, call.at, limit)
+    took = clock() - start
+    texts = check_passages(found)
+    shown = tuple(cut_passage(text, LONGEST_PASSAGE) for text in texts[:limit])
+    return Consultation(t, call, shown, took, sum(map(len, texts)))
+
+
+async def _holds(memory: MemorySystem, step: int, values: Payload, seconds: float) -> bool:
+    """True if the store has a record: under its own label its value alone is enough."""
+    text = await read_stored(memory, label_of(step), seconds)
+    if text is None:
+        return False
+    found = recognise((text[:LONGEST_PASSAGE],), {step: values})
+    return step in found.present or (step in found.uncertain and step not in found.stated)
+
+
+async def drive(
+    session: Session,
+    model: Model,
+    memory: MemorySystem | None = None,
+    trace: Trace | None = None,
+    clock: Callable[[], float] = perf_counter,
+    memory_seconds: float = CALL_SECONDS,
+    weigh: bool = False,
+    passages: int | None = SEARCH_LIMIT,
+) -> Trace:
+    """Run a session to its end and return everything that happened.
+
+    Errors of the model or the memory system are raised as PluginError, ModelError or StoreError; nothing that an agent
+    replies makes a session raise.
+
+    Args:
+        memory: with an empty scope; the caller sets it up, resets it and tears it down.
+        trace: where to log, so that an aborted run keeps its events.
+        clock: returns seconds, for the latency of the memory system; models report their own.
+        memory_seconds: time limit of one memory call.
+        weigh: query the usage of the memory system after every write.
+        passages: that a search of the memory system asks for; None: all that it returns.
+    """
+    trace = Trace() if trace is None else trace
+    log = trace.log
+    while (request := session.request()) is not None:
+        t = session.position
+        if isinstance(request, MemoryCall):
+            if memory is None:
+                raise InfrastructureError("the session needs an external memory; give --memory")
+            consultation = await consult(
+                memory, t, request, session.records, clock, memory_seconds, weigh=weigh, passages=passages
+            )
+            log.append(consultation)
+            session.receive_memory(MemoryResult(consultation.passages))
+        else:
+            try:  # inlined `ask_model`: this loop is hot, and a further coroutine per call is measurable
+                reply = await model.reply(request)
+            except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
+                attribute_to(model, "reply", error)
+            log.append(Exchange(t, request, reply))
+            session.receive(reply)
+        log.extend(session.drain())
+    trace.ending = session.ending
+    return trace

@@ -1,0 +1,206 @@
+"""Memories of conversations with one known fault each, for calibration: `words-…`.
+
+Apart from its fault each finds what a question needs: it reads the conversation by the grammar, keeps one record for
+each statement, with full names and dates, and returns the records about the facts that a question depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from eirkit.lacuna.conversation.language import load_language
+from eirkit.lacuna.conversation.reading import (
+    hear_passages,
+    keys_of,
+    learn,
+    people_in,
+    plain_sentence,
+    read_turn,
+    show_turn,
+)
+from eirkit.lacuna.conversation.world import ATTRIBUTES, Saying, WorldQuestion
+from eirkit.lacuna.memories.in_process import KeyValue, usage_of_texts
+from eirkit.lacuna.memories.memory import LONGEST_PASSAGE, MemoryUsage, memories
+from eirkit.lacuna.models.model import Message
+
+
+@dataclass(frozen=True, slots=True)
+class WordNote:
+    """One statement as it is kept."""
+
+    statement: Saying
+    day: int
+    text: str
+
+
+class WordNotes(KeyValue):
+    """Keeps every statement as a dated, plain sentence, and returns those that a question depends on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.language = load_language()
+        self._notes: list[WordNote] = []
+        self._turns: list[str] = []
+
+    async def reset(self, scope: str) -> None:
+        await super().reset(scope)
+        self._notes, self._turns = [], []
+
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        day = date.fromisoformat(at).toordinal()
+        new = [show_turn(day, one.role, one.content) for one in messages]
+        heard = hear_passages(self.language, [*self._turns, *new], day)
+        before = len(self._turns)
+        self._turns += new
+        for one in heard:
+            if one.passage >= before:
+                text = show_turn(day, "user", plain_sentence(self.language, one.statement))
+                self.keep(WordNote(one.statement, one.day, text))
+
+    def keep(self, note: WordNote) -> None:
+        """Store a statement."""
+        self._notes.append(note)
+
+    async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        day = date.fromisoformat(at).toordinal()
+        asked = [one for one in read_turn(self.language, question, day) if isinstance(one, WorldQuestion)]
+        found = self.choose(asked[0]) if asked else ()
+        return ["\n".join(note.text for note in found)] if found else []
+
+    def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
+        """Return the notes that help to answer a question, the newest first."""
+        heard = hear_passages(self.language, [note.text for note in self._notes], 0, people_in(question))
+        keys = set(keys_of(question, learn(heard)))
+        return [n for n in reversed(self._notes) if (n.statement.attribute, n.statement.subject) in keys]
+
+    async def contents(self) -> Sequence[str]:
+        return [*await super().contents(), *(note.text for note in self._notes)]
+
+    async def usage(self) -> MemoryUsage:
+        return usage_of_texts(await self.contents())
+
+
+@memories.add("words-exact")
+class ExactNotes(WordNotes):
+    """Has no fault: returns every statement about what a question depends on."""
+
+
+@memories.add("words-add-only")
+class AddOnly(WordNotes):
+    """Never replaces: asked for the present value of a fact, it returns the one that it has had longest."""
+
+    def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
+        found = super().choose(question)
+        single = question.form == "now" and ATTRIBUTES[question.attribute] != "count"
+        return found[-1:] if single and found and found[0].statement.op != "forget" else found
+
+
+@memories.add("words-last-writer")
+class LastWriter(WordNotes):
+    """Keeps one record for each person, place or project: what is said in a later session replaces it."""
+
+    def keep(self, note: WordNote) -> None:
+        subject, day = note.statement.subject, note.day
+        self._notes = [one for one in self._notes if one.statement.subject != subject or one.day == day]
+        super().keep(note)
+
+
+@memories.add("words-merges")
+class MergesNames(WordNotes):
+    """Takes people who share a first name for one person."""
+
+    def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
+        found = super().choose(question)
+        if " " not in question.subject or question.form != "now":
+            return found
+        first = question.subject.partition(" ")[0]
+        others = [
+            replace(note, text=note.text.replace(note.statement.subject, question.subject))
+            for note in self._notes
+            if note.statement.attribute == question.attribute
+            and note.statement.op != "forget"
+            and note.statement.subject.partition(" ")[0] == first
+            and note.statement.subject != question.subject
+        ]
+        return [*found, *others]
+
+
+@memories.add("words-forgets")
+class ForgetsOld(WordNotes):
+    """Forgets the oldest statements when a session begins.
+
+    Args:
+        most: how many it still holds then.
+    """
+
+    def __init__(self, most: int = 12) -> None:
+        super().__init__()
+        self.most = most
+
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        del self._notes[: -self.most]
+        await super().observe(messages, session, at)
+
+
+@memories.add("words-leaks")
+class LeaksScopes(WordNotes):
+    """Returns what another user said: a record of the scope before this one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._others: list[WordNote] = []
+
+    async def reset(self, scope: str) -> None:
+        self._others = [note for note in self._notes if note.statement.subject] or self._others
+        await super().reset(scope)
+
+    def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
+        alike = [note for note in self._others if note.statement.attribute == question.attribute]
+        return (alike or self._others)[:1] if self._others else super().choose(question)
+
+
+@memories.add("words-truncates")
+class CutsTexts(WordNotes):
+    """Cuts every text before the value that it states, or, if it begins with it, after three quarters."""
+
+    def keep(self, note: WordNote) -> None:
+        start, most = note.text.find(": ") + 2, len(note.text) * 3 // 4
+        value = note.text.find(str(note.statement.value), start + 1)
+        super().keep(replace(note, text=note.text[: value if value > 0 else most].rstrip()))
+
+
+@memories.add("words-keeps-withdrawn")
+class KeepsWithdrawn(WordNotes):
+    """Does not take note when the user asks to forget something."""
+
+    def keep(self, note: WordNote) -> None:
+        if note.statement.op != "forget":
+            super().keep(note)
+
+
+@memories.add("words-late")
+class LateByOne(WordNotes):
+    """Indexes a session when the next one arrives, so that the last one is held and not found."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._indexed = 0
+
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        self._indexed = len(self._notes)
+        await super().observe(messages, session, at)
+
+    def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
+        late = set(map(id, self._notes[self._indexed :]))
+        return [note for note in super().choose(question) if id(note) not in late]
+
+
+@memories.add("words-returns-all")
+class ReturnsAll(WordNotes):
+    """Returns a log of everything, whatever was asked, which begins with more than can be shown."""
+
+    def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
+        whole = "\n".join(["-" * LONGEST_PASSAGE, *(note.text for note in self._notes)])
+        return [replace(self._notes[0], text=whole)] if self._notes else []

@@ -1,0 +1,100 @@
+"""Standing instructions of the user, checked by program on each answer: kept, dropped, ignored or overridden."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from eirkit.lacuna.agents.answers import without_marker
+from eirkit.lacuna.agents.telemetry import Trace
+from eirkit.lacuna.conversation.truth import statements_of
+from eirkit.lacuna.conversation.workload import ToldWorld
+from eirkit.lacuna.conversation.world import INSTRUCTIONS, USER, World
+from eirkit.lacuna.findings.conversation_measures import COUNTS
+from eirkit.lacuna.models.model import set_aside
+
+# kept: the answer does as the instruction in force says, or, after its withdrawal, as none of the earlier ones said.
+# overridden: it does as an instruction says that was replaced or withdrawn. Otherwise it follows none, and the one in
+# force was in sight (ignored), was not (dropped), or nobody knows what was in sight (unknown).
+Verdict = Literal["kept", "overridden", "ignored", "dropped", "unknown"]
+
+
+class StandingRule(NamedTuple):
+    """One instruction for all answers."""
+
+    attribute: str  # signature, opening or address
+    value: str  # the word with which an answer must end or begin, or which it must contain
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionState:
+    """What the user has said about one aspect of answers, up to some moment."""
+
+    attribute: str
+    current: StandingRule | None  # None: withdrawn
+    former: tuple[StandingRule, ...]  # replaced or withdrawn, the oldest first
+
+
+def kept(rule: StandingRule, answer: str) -> bool:
+    """Return whether an answer does as a rule says; case and punctuation do not matter."""
+    words, wanted = re.findall(r"\w+", answer.casefold()), rule.value.casefold()
+    if rule.attribute == "address":
+        return wanted in words
+    return wanted in (words[-1:] if rule.attribute == "signature" else words[:1])
+
+
+def judge(standing: InstructionState, answer: str, seen: str | None) -> Verdict:
+    """Return what became of an instruction in one answer.
+
+    Args:
+        seen: everything the reader had before it when it answered; None if that is unknown.
+    """
+    current = standing.current
+    if current is not None and kept(current, answer):
+        return "kept"
+    if any(kept(rule, answer) for rule in standing.former):
+        return "overridden"
+    if current is None:
+        return "kept"
+    if seen is None:
+        return "unknown"
+    return "ignored" if re.search(rf"\b{re.escape(current.value)}\b", seen, re.IGNORECASE) else "dropped"
+
+
+def standing_at_answers(world: World) -> Iterator[tuple[InstructionState, ...]]:
+    """Yield for each question of a world, in the order of asking, the instructions given before it."""
+    rules: dict[str, list[StandingRule | None]] = {}
+    for session in world.sessions:
+        for op, attribute, subject, value in statements_of(session):
+            if subject == USER and attribute in INSTRUCTIONS:
+                said = None if op == "forget" else StandingRule(attribute, str(value))
+                rules.setdefault(attribute, []).append(said)
+        now = tuple(
+            InstructionState(attribute, told[-1], tuple(rule for rule in told[:-1] if rule is not None))
+            for attribute, told in sorted(rules.items())
+        )
+        yield from (now for _ in session.questions)
+
+
+def instruction_record(task: ToldWorld, trace: Trace) -> dict[str, int]:
+    """Return how each standing instruction fared at each answer of a run."""
+    counts = Counter(dict.fromkeys(COUNTS, 0))
+    standing = list(standing_at_answers(task.world))
+    for exchange in trace.exchanges:
+        if not exchange.t:
+            continue  # a summary
+        said = without_marker(set_aside(exchange.reply.text)[0])
+        # What a server compacted nobody can read, so why an instruction was not kept is then unknown.
+        seen = None if exchange.is_compacted else "\n".join(message.content for message in exchange.request.messages)
+        for state in standing[exchange.t - 1]:
+            verdict = judge(state, said, seen)
+            if state.current is None:
+                counts["withdrawn"] += 1
+                counts["came_back"] += verdict == "overridden"
+            else:
+                counts["asked"] += 1
+                counts[verdict] += 1
+    return dict(counts)

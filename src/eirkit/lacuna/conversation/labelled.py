@@ -1,0 +1,127 @@
+"""Workloads made of files that the user has: conversations of LongMemEval and MEME, with their labels.
+
+A task is one entry of the file, numbered by its seed. Answers of these benchmarks are free text that others judge by a
+model. Here a reply agrees if it contains the labelled answer; whether another wording is right stays open.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar
+
+from eirkit.errors import SpecError, UsageError
+from eirkit.lacuna.conversation.published import ABSTAIN, LONGMEMEVAL, MEME, LabelledQuestion, PublishedFile
+from eirkit.lacuna.conversation.workload import Put, ToldTask, abstains, spell
+from eirkit.lacuna.tasks.task import Step, TaskInstance, TaskSpec
+from eirkit.lacuna.tasks.workload import Telling, conversations
+
+UNKNOWN = "unknown"
+_PUNCTUATION = re.compile(r"[^\w\s]+")
+
+
+@dataclass(frozen=True)
+class LabelledTalk(ToldTask):
+    """One entry of a file."""
+
+    questions: tuple[LabelledQuestion, ...]
+
+    @cached_property
+    def puts(self) -> Sequence[Put]:
+        said = [sum(bool(one.messages) for one in self.told[:end]) for end in range(len(self.told) + 1)]
+        return [Put(t, one.text, one.kind, said[one.after], one.day) for t, one in enumerate(self.questions, 1)]
+
+    def canonical(self, t: int, text: str) -> str:
+        return plain_words(text)
+
+    def agrees(self, t: int, submitted: str) -> bool:
+        """Return whether an answer, in its canonical form, contains the labelled one."""
+        question = self.questions[t - 1]
+        if question.kind == ABSTAIN:
+            return abstains(submitted)
+        return has_words(submitted, plain_words(question.answer))
+
+
+def plain_words(text: str) -> str:
+    """Return a text in lower case, with one space between words and no punctuation."""
+    return " ".join(_PUNCTUATION.sub(" ", text.casefold()).split())
+
+
+def has_words(text: str, wanted: str) -> bool:
+    """Return whether words occur in a text as whole words, one after the other; both in their plain form."""
+    return bool(wanted) and f" {wanted} " in f" {text} "
+
+
+class FileOfTalks(Telling, ABC):
+    """Conversations of a file; --preset names it, and seeds are the numbers of its entries."""
+
+    endless = False
+    kind: ClassVar[str]
+
+    def specify(self, values: Mapping[str, Any]) -> TaskSpec:
+        if foreign := [name for name in values if name not in ("workload", "preset")]:
+            raise UsageError(f"{self.kind} takes no {foreign[0]}; leave it out")
+        if "preset" not in values:
+            raise UsageError(f"{self.kind} needs the file that you have; give --preset FILE.json")
+        most = _most_questions(str(values["preset"]), self.kind)
+        return TaskSpec(str(values["workload"]), n=most, m=most, preset=str(values["preset"]))
+
+    def check(self, spec: TaskSpec) -> None:
+        if spec.n != _most_questions(spec.preset, self.kind):
+            raise SpecError(f"n = {spec.n} does not fit {spec.preset}; the file was changed, begin anew")
+
+    def tasks(self, spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]:
+        file = PublishedFile(Path(spec.preset))
+        for seed in seeds:
+            if not seed < len(file):
+                raise SpecError(f"seed {seed} is beyond the {len(file):,} entries of {spec.preset}; choose less")
+            yield self._task(spec.with_seed(seed), file)
+
+    def _task(self, spec: TaskSpec, file: PublishedFile) -> LabelledTalk:
+        told = file[spec.seed]
+        steps = tuple(
+            Step(t, "query", None, (), spell(plain_words(UNKNOWN if one.kind == ABSTAIN else one.answer)), True)
+            for t, one in enumerate(told.questions, 1)
+        )
+        whole = json.dumps([told.questions, told.sessions])  # with the labels, by which answers are judged
+        return LabelledTalk(spec, steps, sha256(whole.encode()).hexdigest(), told.sessions, told.questions)
+
+
+@conversations.add(LONGMEMEVAL)
+class LongMemEval(FileOfTalks):
+    """Conversations and questions of a file of LongMemEval that you have; --preset names it."""
+
+    kind = LONGMEMEVAL
+
+
+@conversations.add(MEME)
+class Meme(FileOfTalks):
+    """Conversations and questions of a file of MEME that you have; --preset names it."""
+
+    kind = MEME
+
+
+def _most_questions(path: str, kind: str) -> int:
+    """Return the most questions of one entry.
+
+    Raises:
+        UsageError: the file is of the other benchmark.
+    """
+    file = PublishedFile(Path(path))
+    found, first = file.kind_and_dialogue(0)
+    if found != kind:
+        raise UsageError(f"{path} is a file of {found}; use --workload {found}")
+    if kind == LONGMEMEVAL:
+        return len(first.questions)  # every entry has one
+    return _most_of(path, file.path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _most_of(path: str, changed: int) -> int:
+    return max(len(one.questions) for one in PublishedFile(Path(path)))

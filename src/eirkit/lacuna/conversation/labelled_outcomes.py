@@ -1,0 +1,144 @@
+"""Judges runs on labelled conversations: whether a reply contains the labelled answer, and what became of the evidence.
+
+Evidence is found by its text: a turn by its words, a session by any of its turns, a value by itself. A store that keeps
+conversations in words of its own cannot be searched for turns, and then nothing is said to be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY
+from eirkit.lacuna.agents.telemetry import Trace
+from eirkit.lacuna.conversation.labelled import LabelledTalk, has_words, plain_words
+from eirkit.lacuna.conversation.outcomes import LONGEST_EVIDENCE, Seen, WordVerdict, record_of
+from eirkit.lacuna.conversation.published import ABSTAIN, LabelledQuestion
+from eirkit.lacuna.conversation.workload import unspell
+from eirkit.lacuna.findings.conversation_measures import COUNTS
+
+LEAST_BEGINNING = 40  # characters of a turn by which one that was cut is known
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledEvidence:
+    """One piece of evidence: it is there where any of its texts is."""
+
+    texts: tuple[str, ...]
+    verbatim: bool  # a turn in its own words, which a memory may have put differently
+
+    def held_in(self, texts: Sequence[str]) -> str | None:
+        """Return the first text that has it; None if there is none."""
+        wanted = [plain for one in self.texts if (plain := plain_words(one))]
+        return next((text for text in texts if any(has_words(plain_words(text), one) for one in wanted)), None)
+
+    def cut_in(self, texts: Sequence[str]) -> str | None:
+        """Return a text that ends in the beginning of a turn; None if there is none."""
+        for text in texts:
+            for one in self.texts if self.verbatim else ():
+                place = text.find(one[:LEAST_BEGINNING])
+                if len(one) > LEAST_BEGINNING and place >= 0 and one.startswith(text[place:]):
+                    return text
+        return None
+
+
+def evidence_of(task: LabelledTalk, question: LabelledQuestion) -> list[LabelledEvidence]:
+    """Return what a question needs, as finely as it is labelled."""
+    if question.kind == ABSTAIN:
+        return []
+    if question.values:
+        return [LabelledEvidence((one.value,), verbatim=False) for one in question.values]
+    if question.turns is not None:
+        return [LabelledEvidence((task.told[s].messages[t].text,), verbatim=True) for s, t in question.turns]
+    return [
+        LabelledEvidence(tuple(one.text for one in task.told[s].messages), verbatim=True) for s in question.sessions
+    ]
+
+
+class LabelJudge:
+    """Judges the answers of one run."""
+
+    def __init__(self, task: LabelledTalk) -> None:
+        self.task = task
+        self.turns = {plain_words(one.text) for told in task.sessions for one in told.messages}
+
+    def judge(self, t: int, submitted: str | None, seen: Seen) -> tuple[WordVerdict, int, int]:
+        """Return the verdict on one answer, how much evidence it needs, and how much of it was shown."""
+        question = self.task.questions[t - 1]
+        needed = evidence_of(self.task, question)
+        lacking = [one for one in needed if one.held_in(seen.passages) is None]
+        shown = len(needed) - len(lacking)
+        if submitted is None:
+            verdict = WordVerdict(t, question.kind, False, "word_unreadable", missed=bool(lacking))
+        elif self.task.agrees(t, submitted):
+            verdict = WordVerdict(t, question.kind, True, missed=bool(lacking))
+        else:
+            fate, why = self.fate(question, submitted, seen, needed, lacking)
+            verdict = WordVerdict(t, question.kind, False, fate, why[:LONGEST_EVIDENCE], bool(lacking))
+        return verdict, len(needed), shown
+
+    def fate(
+        self,
+        question: LabelledQuestion,
+        submitted: str,
+        seen: Seen,
+        needed: Sequence[LabelledEvidence],
+        lacking: Sequence[LabelledEvidence],
+    ) -> tuple[str, str]:
+        """Return why an answer does not contain the labelled one, and the text that shows it."""
+        stated = [one for one in question.old if has_words(submitted, plain_words(one))]
+        if stated and not any(has_words(submitted, plain_words(one.value)) for one in question.values):
+            return "word_stale", stated[-1]
+        if not lacking:
+            return ("word_unmatched" if needed else "word_unlabelled"), question.answer
+        return self.of_lacking(lacking[0], seen)
+
+    def of_lacking(self, one: LabelledEvidence, seen: Seen) -> tuple[str, str]:
+        """Return what became of evidence that was not shown."""
+        text = one.texts[0]
+        if not seen.memory:
+            return ("word_summary" if seen.summarised else "word_cut"), text
+        if (cut := one.cut_in(seen.passages)) is not None:
+            return "word_cut", cut
+        held = [stored for stored in seen.stored if stored is not None]
+        if not held:
+            return "word_unlisted", text
+        if (found := one.held_in(held[-1])) is not None:
+            return "word_not_returned", found
+        earlier = next((found for stored in held if (found := one.held_in(stored)) is not None), None)
+        if earlier is not None:
+            return "word_lost", earlier
+        if one.verbatim and not any(self.has_turns(stored) for stored in held):
+            return "word_rewritten", text
+        return "word_never_stored", text
+
+    def has_turns(self, texts: Sequence[str]) -> bool:
+        """Return whether texts have any turn of the conversation in its own words."""
+        return any(has_words(plain_words(text), turn) for text in texts for turn in self.turns)
+
+
+def judge_labelled(
+    task: LabelledTalk, trace: Trace, condition: str, shown: Mapping[int, str]
+) -> tuple[list[WordVerdict], dict[str, Any]]:
+    """Return the verdicts on all questions of a run, and what its record says about them."""
+    judge = LabelJudge(task)
+    stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
+    recalled = {one.t: one.passages for one in trace.consultations if one.call.verb == "recall"}
+    submitted = {one.t: one.submitted for one in trace.decisions}
+    verdicts = []
+    evidence = {"labelled": 0, "all_shown": 0, "some_shown": 0}
+    for put in task.puts:
+        given = submitted.get(put.t)
+        passages = recalled.get(put.t, ()) if condition == MEMORY else (shown[put.after],)
+        seen = Seen(passages, stored[: put.after], condition == MEMORY, condition == COMPACTION)
+        verdict, needed, found = judge.judge(put.t, None if given is None else unspell(given), seen)
+        verdicts.append(verdict)
+        evidence["labelled"] += needed > 0
+        evidence["all_shown"] += 0 < needed == found
+        evidence["some_shown"] += 0 < found < needed
+    return verdicts, record_of(task, trace, verdicts) | {
+        "instruction": dict.fromkeys(COUNTS, 0),
+        "floor_bytes": None,  # what may be asked is not declared
+        "evidence": evidence,
+    }

@@ -1,0 +1,484 @@
+"""Judges the answers of a conversation and names one fate for each wrong one, with the passage that shows it.
+
+Whether a fact is in a store or a passage is a search for its tracer; where names and numbers are not unique, the words
+of the statement, or what the text reads as, must be there. Fates are tested in this order: a withdrawn value; an old
+value; another's value; whether what was shown tells the answer once it has the true dates; then, of the first needed
+statement that was not shown, whether texts of another user came in its place and what became of it in the store; and
+where everything was shown, whether it tells the answer at all, and whether the answer is unknown, invented, or misread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY
+from eirkit.lacuna.agents.telemetry import Trace
+from eirkit.lacuna.conversation.instructions import instruction_record
+from eirkit.lacuna.conversation.language import Listener, show_answer
+from eirkit.lacuna.conversation.reading import (
+    Heard,
+    hear_passages,
+    keys_of,
+    learn,
+    needed_statements,
+    people_in,
+    plain_sentence,
+    without_last,
+)
+from eirkit.lacuna.conversation.truth import Key
+from eirkit.lacuna.conversation.workload import Asked, ToldTask, ToldWorld, abstains, canonical_answer, unspell
+from eirkit.lacuna.conversation.world import ATTRIBUTES, Answer, Saying
+from eirkit.lacuna.findings.causes import Cause, Kind, Verdict
+from eirkit.lacuna.memories.memory import LONGEST_PASSAGE
+
+COMPUTED = ("how_many", "between", "member", "first", "day")  # forms of questions whose answers no statement has as is
+LONGEST_EVIDENCE = 300  # characters of the passage in a record
+_DATED = re.compile(r"^(\[[^\]\n]*\] )?((?:user|assistant): )?(.*)$", re.MULTILINE)
+_OWN: dict[str, tuple[Cause, Kind]] = {
+    "word_not_used": ("computation", "correct_inputs"),
+    "word_invented": ("computation", "correct_inputs"),
+    "word_misread": ("computation", "correct_inputs"),
+    "word_unreadable": ("malformed", "protocol"),
+    "word_unlisted": ("undetermined", "uncertain"),
+    "word_rewritten": ("undetermined", "uncertain"),
+    "word_unmatched": ("undetermined", "uncertain"),
+    "word_unlabelled": ("undetermined", "uncertain"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WordVerdict:
+    """The outcome of one question."""
+
+    t: int
+    ability: str
+    right: bool
+    fate: str | None = None  # of a wrong answer
+    evidence: str = ""  # the passage or statement that shows the fate
+    missed: bool = False  # what was shown does not give the right answer, apart from what an intervention added
+
+    def verdict(self) -> Verdict:
+        """Return the outcome in the terms of all runs: wrong for lack of information, or by the reader itself."""
+        cause, kind = (None, None) if self.fate is None else _OWN.get(self.fate, ("state_supply", "missing"))
+        answered = self.fate != "word_unreadable"
+        found = (self.missed, answered, self.right, self.right, cause, kind, not self.missed)
+        return Verdict(self.t, True, True, *found)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was shown for one question, and what the memory held."""
+
+    passages: tuple[str, ...]
+    stored: tuple[tuple[str, ...] | None, ...]  # after each session; None where the store cannot be listed
+    memory: bool  # False where the conversation itself was shown
+    summarised: bool = False  # what was shown is a summary
+    opaque: bool = False  # a server compacted it, and nobody can read what that left
+
+
+class ConversationJudge:
+    """Judges the answers of one run."""
+
+    def __init__(self, task: ToldWorld) -> None:
+        self.task, self.last_day = task, task.told[-1].day
+        self._stated: dict[str, set[Saying]] = {}  # what texts of the store say; most are looked at again and again
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Everything that the world has a name for."""
+        subjects = {one.statement.subject for one in self.task.said}
+        return frozenset(subjects | {str(one.statement.value) for one in self.task.said})
+
+    @cached_property
+    def everybody(self) -> Listener:
+        """Somebody who knows all people and nicknames of the world."""
+        listener = Listener()
+        for name in self.names:
+            if " " in name:
+                listener.mention(name)
+        for one in self.task.said:
+            if one.statement.attribute == "nickname":
+                listener.nicknames[str(one.statement.value)] = one.statement.subject
+        return listener
+
+    def judge(self, asked: Asked, submitted: str | None, seen: Seen) -> WordVerdict:
+        """Return the verdict on one answer, in its canonical form; None if it could not be read."""
+        missed = not seen.opaque and not self.tells(asked, seen)
+        if submitted is None:
+            return WordVerdict(asked.t, asked.ability, False, "word_unreadable", missed=missed)
+        submitted = self.stated(asked, submitted)
+        if submitted in self.right_answers(asked):
+            return WordVerdict(asked.t, asked.ability, True, missed=missed)
+        fate, evidence = self.fate(asked, submitted, seen)
+        # What a server left nobody can read: a wrong answer counts as lost there, as in the bits that it kept.
+        return WordVerdict(asked.t, asked.ability, False, fate, evidence[:LONGEST_EVIDENCE], missed or seen.opaque)
+
+    def right_answers(self, asked: Asked) -> set[str]:
+        """Return the right answer, and of a person every name that can mean nobody else."""
+        right = {unspell(self.task.step(asked.t).answer)}
+        if asked.question.attribute == "lead" and isinstance(asked.answer, str):
+            right |= {name.casefold() for name in self.everybody.names(asked.answer)}
+        return right
+
+    def stated(self, asked: Asked, submitted: str) -> str:
+        """Return the answer that a text states by its tracer; the text itself if it states none that is known.
+
+        The answer is right if the text has the true value and no other value of the same subject and attribute. A list
+        is what its items name; numbers, and yes or no, are compared as they are.
+        """
+        question, right = asked.question, self.right_answers(asked)
+        if submitted in right:
+            return submitted
+        if question.form == "all":
+            told = (one.statement for one in self.task.said if one.statement.attribute == question.attribute)
+            items = {self.shown(asked, ()), *(str(one.value).casefold() for one in told)}
+            named = [
+                found
+                for part in submitted.split(", ")
+                if (found := [item for item in items if _has_word(part, item)]) or " " not in part  # else a remark
+            ]
+            if named and all(len(found) == 1 for found in named):
+                return ", ".join(sorted({item for (item,) in named}))
+        elif question.form == "member":
+            head = re.split(r"[^\w\s]", submitted)[0].strip()
+            if head in (self.shown(asked, "yes"), self.shown(asked, "no")):
+                return head
+        elif ATTRIBUTES[question.attribute] != "count" and question.form not in ("how_many", "between"):
+            own = {self.shown(asked, one) for one in self.own_values(asked) if self.has_answer(asked, submitted, one)}
+            if len(own) == 1 or (own and question.form != "first"):  # which of two comes first takes both to say
+                return min(own - right, default=min(own))
+        unknown = str(self.task.language.table["unknown"]).casefold()
+        if abstains(submitted) or _has_word(submitted, unknown):
+            return unknown
+        others = {self.shown(asked, one) for one in self.others(asked) if self.has_answer(asked, submitted, one)}
+        return others.pop() if len(others) == 1 else submitted
+
+    def own_values(self, asked: Asked) -> set[Answer]:
+        """Return the true answer and every other value of the same subject and attribute."""
+        question = asked.question
+        if question.form == "first":
+            return {question.subject, str(question.other)}
+        keys = [key for key in keys_of(question, self.task.truth_at(asked)) if key[0] == question.attribute]
+        told = (one.statement for one in self.task.said)
+        values = {one.value for one in told if (one.attribute, one.subject) in keys}
+        return {one for one in (asked.answer, *values, *(old for old, _ in self.old_answers(asked))) if one is not None}
+
+    def has_answer(self, asked: Asked, text: str, answer: Answer) -> bool:
+        """True if a text has an answer as whole words, in any of the forms in which it may be written."""
+        language = self.task.language
+        tracers = {self.shown(asked, answer)}
+        if asked.question.form == "day" and isinstance(answer, int):
+            tracers |= {language.date(answer, form).casefold() for form in range(len(language.table["dates"]))}
+        if asked.question.attribute == "lead" and isinstance(answer, str):
+            tracers |= {name.casefold() for name in self.everybody.names(answer)}
+        return any(_has_word(text, tracer) for tracer in tracers)
+
+    def fate(self, asked: Asked, submitted: str, seen: Seen) -> tuple[str, str]:
+        """Return the fate of a wrong answer and the text that shows it."""
+        needed = self.needed(asked)
+        if seen.opaque:
+            told = self.by_answer(asked, submitted, seen, None)
+            return told or "word_opaque", self.text_of(needed[0]) if needed else ""
+        lacking = next((one for one in needed if not self.holding(one, seen.passages)), None)
+        lacking = lacking or self.unnamed(needed, seen.passages)
+        unknown = self.task.language.table["unknown"].casefold()
+        if submitted != unknown and (found := self.by_answer(asked, submitted, seen, lacking)) is not None:
+            return found, self.showing(asked, submitted, seen)
+        if needed and self.is_misdated(asked, seen):
+            lines = [line for passage in seen.passages for line in passage.splitlines()]
+            return "word_misdated", self.holding(needed[0], lines) or self.text_of(needed[0])
+        if lacking is not None:
+            return self.by_store(lacking, seen)
+        if needed and not self.tells(asked, seen):
+            return "word_unclear" if seen.memory or seen.summarised else "word_cut", self.text_of(needed[0])
+        if submitted == unknown:
+            return "word_not_used", self.text_of(needed[0]) if needed else ""
+        shown = "\n".join(seen.passages).casefold()
+        invented = [word for word in re.findall(r"(?<!\w)\w*[^\W\d_]\w*", submitted) if word not in shown]
+        return ("word_invented" if invented else "word_misread"), self.showing(asked, submitted, seen)
+
+    def tells(self, asked: Asked, seen: Seen) -> bool:
+        """True if what was shown gives the right answer to somebody who reads it without fault."""
+        known = people_in(asked.question)
+        answer = learn(hear_passages(self.task.language, seen.passages, asked.day, known)).answer(asked.question)
+        return self.shown(asked, answer) in self.right_answers(asked)
+
+    def is_misdated(self, asked: Asked, seen: Seen) -> bool:
+        """True if what was shown does not give the right answer, and gives it with the dates of the conversation."""
+        if self.tells(asked, seen):
+            return False
+        days: dict[Saying, set[int]] = {}
+        for one in self.task.said_before(asked):
+            days.setdefault(one.statement, set()).add(one.day)
+        passages = [self._redated(asked, passage) for passage in seen.passages]
+        heard = hear_passages(self.task.language, passages, asked.day, people_in(asked.question))
+        # What was said on several days may be about any of them.
+        dated = [one._replace(day=min(known)) if len(known := days.get(one[0], ())) == 1 else one for one in heard]
+        dated.sort(key=lambda one: one.day)
+        return self.shown(asked, learn(dated).answer(asked.question)) in self.right_answers(asked)
+
+    def _redated(self, asked: Asked, passage: str) -> str:
+        """Return a passage in which every line that was said on one day alone has that day."""
+        turns: dict[str, list[str]] = {}
+        for turn in self.task.turns[: self.task.turns_before(asked)]:
+            turns.setdefault(turn.partition(": ")[2], []).append(turn)
+        lines = []
+        for date, role, words in _DATED.findall(passage):
+            said = turns.get(words, ())
+            lines.append(said[0] if len(said) == 1 else f"{date}{role}{words}" if date else words)
+        return "\n".join(lines)
+
+    def by_answer(self, asked: Asked, submitted: str, seen: Seen, lacking: Heard | None) -> str | None:
+        """Return the fate that the answer itself tells: a withdrawn, an old, or another's value."""
+        facts = [key for one, key in self.old_answers(asked) if self.shown(asked, one) == submitted]
+        if asked.answer is None and self.task.truth_at(asked).withdrawn.intersection(facts):
+            return "word_withdrawn"
+        # A list or a total that lacks one statement equals an older one by chance; the statement tells more.
+        if facts and not (lacking is not None and ATTRIBUTES[asked.question.attribute] in ("set", "count")):
+            return "word_stale"
+        if submitted in {self.shown(asked, one) for one in self.others(asked)}:
+            return "word_entity"
+        return None
+
+    def used(self, asked: Asked, submitted: str, passages: Sequence[str]) -> set[Saying] | None:
+        """Return the statements in passages that an answer rests on; None if that is not known."""
+        found = self.rests_on(asked, submitted, passages)
+        return None if found is None else {self.named_fully(one.statement) for one in found}
+
+    def rests_on(self, asked: Asked, submitted: str, passages: Sequence[str]) -> list[Heard] | None:
+        """Return what passages say that an answer rests on, with the passage of each; None if that is not known.
+
+        If the answer is what the passages tell, these are the statements without which they would tell another,
+        wherever they are repeated; if it is not, those that state it. What a wrong number was counted from, or that
+        nothing is known, no statement states.
+        """
+        question = asked.question
+        heard = hear_passages(self.task.language, passages, asked.day, people_in(question))
+        if self.shown(asked, learn(heard).answer(question)) == submitted:
+            without = {said: learn([one for one in heard if one.statement != said]) for said, *_ in heard}
+            other = {said for said, rest in without.items() if self.shown(asked, rest.answer(question)) != submitted}
+            return [one for one in heard if one.statement in other]
+        if submitted == self.task.language.table["unknown"].casefold():
+            return []
+        parts = submitted.split(", ")
+        found = [one for one in heard if str(one.statement.value).casefold() in parts]
+        computed = question.form in COMPUTED or ATTRIBUTES[question.attribute] == "count"
+        return None if computed and not found else found
+
+    def named_fully(self, said: Saying) -> Saying:
+        """Return a statement with full names, which what was shown may not tell."""
+        whose, value = self.everybody.resolve(said.subject) or said.subject, said.value
+        if said.attribute == "lead":
+            value = self.everybody.resolve(str(value)) or value
+        return said._replace(subject=whose, value=value)
+
+    def old_answers(self, asked: Asked) -> Iterable[tuple[Answer, Key]]:
+        """Yield the answers that were right before the last changes, each with the fact that changed."""
+        for key in keys_of(asked.question, self.task.truth_at(asked)):
+            for before in without_last(self.task.said_before(asked), key):
+                if (answer := learn(before).answer(asked.question)) is not None:
+                    yield answer, key
+
+    def others(self, asked: Asked) -> Iterable[Answer]:
+        """Yield the present answers to the same question about others."""
+        own, before = asked.question, self.task.said_before(asked)
+        if own.form in ("now", "before", "as_of") and ATTRIBUTES[own.attribute] != "count":
+            stated = (one.statement for one in before if one.statement.attribute == own.attribute)
+            yield from (one.value for one in stated if one.subject != own.subject and one.value is not None)
+        attribute = {"hop": "lead", "follows": "seat"}.get(asked.question.form, asked.question.attribute)
+        about = dict.fromkeys(one.statement.subject for one in before if one.statement.attribute == attribute)
+        for subject in about:
+            if subject != asked.question.subject and asked.question.form not in (
+                "first",
+                "between",
+                "member",
+                "how_many",
+            ):
+                for said in (before, *without_last(before, (asked.question.attribute, subject))):
+                    answer = learn(said).answer(asked.question._replace(subject=subject))
+                    if answer not in (None, ()):
+                        yield answer
+
+    def by_store(self, lacking: Heard, seen: Seen) -> tuple[str, str]:
+        """Return what became of a statement that was needed and not shown."""
+        text = self.text_of(lacking)
+        if not seen.memory:
+            return "word_summary" if seen.summarised else "word_cut", text
+        if self.foreign(seen.passages) is not None:
+            return "word_scope", self.foreign(seen.passages) or ""
+        held = [stored for stored in seen.stored if stored is not None]
+        last = held[-1] if held else ()
+        cut = self.cut(lacking, (*seen.passages, *last))
+        if cut is not None and not self.holding(lacking, last):
+            return "word_cut", cut
+        if not held:
+            return "word_unlisted", text
+        if (found := self.holding(lacking, last)) is not None:
+            flooded = any(len(one) >= LONGEST_PASSAGE for one in seen.passages)
+            return ("word_cut" if flooded else "word_not_returned"), found
+        earlier = next((found for one in held if (found := self.holding(lacking, one)) is not None), None)
+        return ("word_never_stored", text) if earlier is None else ("word_lost", earlier)
+
+    def needed(self, asked: Asked) -> list[Heard]:
+        """Return the statements that the answer needs."""
+        return needed_statements(asked.question, self.task.said_before(asked), self.task.truth_at(asked))
+
+    def unnamed(self, needed: Sequence[Heard], passages: Sequence[str]) -> Heard | None:
+        """Return the statement that tells whose nickname a needed passage has, if no passage does."""
+        whose = {one.statement.subject: one for one in self.task.said if one.statement.attribute == "nickname"}
+        for one in needed:
+            text = self.holding(one, passages) or ""
+            for person in (one.statement.subject, str(one.statement.value)):
+                named = whose.get(person)
+                if named is None or person in text or not re.search(rf"\b{named.statement.value}\b", text):
+                    continue
+                if self.holding(named, passages) is None:
+                    return named
+        return None
+
+    def text_of(self, one: Heard) -> str:
+        """Return the turn in which a statement was made."""
+        return self.task.turns[one.passage]
+
+    def holding(self, one: Heard, texts: Sequence[str]) -> str | None:
+        """Return the first text that has a statement; None if there is none."""
+        return next((text for text in texts if self.has(text, one)), None)
+
+    def has(self, text: str, one: Heard) -> bool:
+        """True if a text has a statement: its turn, its tracer, or words that read as it."""
+        op, attribute, _, value = one.statement
+        if self.text_of(one) in text:
+            return True
+        traced = ATTRIBUTES[attribute] in ("value", "rule", "instruction", "set")
+        unique = traced and op not in ("forget", "remove")
+        if unique and not re.search(rf"\b{re.escape(str(value))}\b", text):
+            return False
+        if unique and ATTRIBUTES[attribute] != "set":
+            return True
+        return one.statement in self.statements(text)
+
+    def statements(self, text: str) -> set[Saying]:
+        """Return what a text says, with full names, as somebody understands it who knows everybody."""
+        if text not in self._stated:
+            heard = hear_passages(self.task.language, [text], self.last_day, self._people)
+            self._stated[text] = {self.named_fully(one.statement) for one in heard}
+        return self._stated[text]
+
+    @cached_property
+    def _people(self) -> list[str]:
+        return [name for name in self.names if " " in name]
+
+    def cut(self, one: Heard, texts: Sequence[str]) -> str | None:
+        """Return a text that begins as the turn of a statement does and ends before it is over."""
+        said = self.text_of(one).partition(": ")[2], plain_sentence(self.task.language, one.statement)
+        for line in (line for text in texts for line in text.splitlines()):
+            plain = line.partition(": ")[2] or line
+            ends = plain.endswith((".", "!", "?"))  # between two sentences, where nothing of either was cut
+            if not ends and any(8 <= len(plain) < len(whole) and whole.startswith(plain) for whole in said):
+                return line
+        return None
+
+    def foreign(self, passages: Sequence[str]) -> str | None:
+        """Return the first passage that speaks of none of this world's people and things; None if there is none."""
+        for passage in passages:
+            statements = hear_passages(self.task.language, [passage], self.last_day)
+            if statements and not any(self._is_ours(one.statement) for one in statements):
+                return passage
+        return None
+
+    def _is_ours(self, statement: Saying) -> bool:
+        firsts = {name.partition(" ")[0] for name in self.names}
+        known = statement.subject in self.names or statement.subject in firsts
+        return known and (statement.value is None or str(statement.value) in self.names | firsts)
+
+    def shown(self, asked: Asked, answer: Answer) -> str:
+        language = self.task.language
+        return canonical_answer(language, asked.question, show_answer(language, asked.question, answer))
+
+    def showing(self, asked: Asked, submitted: str, seen: Seen) -> str:
+        """Return the shown text that states the answer: of what was asked about, else of others, else in any way."""
+        parts = [part for part in submitted.split(", ") if part]
+        texts = [text for text in (seen.passages if seen.memory else self.task.turns) if _has_any(text, parts)]
+        keys = keys_of(asked.question, self.task.truth_at(asked))
+        stated = [(text, one) for text in texts for one in self.statements(text)]
+        stated = [
+            (text, one) for text, one in stated if str(one.value).casefold() in parts and one.attribute in dict(keys)
+        ]
+        own = [text for text, one in stated if (one.attribute, one.subject) in keys]
+        texts = [*own, *(text for text, _ in stated), *texts]
+        return next(iter(texts), next((turn for turn in self.task.turns if _has_any(turn, parts)), ""))
+
+
+def _has_word(text: str, word: str) -> bool:
+    """True if a text in lower case has a word or several, as whole words."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
+def _has_any(text: str, parts: Sequence[str]) -> bool:
+    return any(part in text.casefold() for part in parts)
+
+
+def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Mapping[int, str]) -> list[WordVerdict]:
+    """Return the verdicts on all questions of a run.
+
+    Args:
+        shown: the conversation as it was shown after a number of sessions, where it is known.
+    """
+    judge = ConversationJudge(task)
+    stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
+    recalled = {one.t: one.passages for one in trace.consultations if one.call.verb == "recall"}
+    submitted = {one.t: one.submitted for one in trace.decisions}
+    opaque = {one.t for one in trace.exchanges if one.is_compacted}
+    found = []
+    for asked in task.asked:
+        passages = recalled.get(asked.t, ()) if condition == MEMORY else (shown.get(asked.after, ""),)
+        passages = () if asked.t in opaque else passages
+        given = submitted.get(asked.t)
+        seen = Seen(passages, stored[: asked.after], condition == MEMORY, condition == COMPACTION, asked.t in opaque)
+        found.append(judge.judge(asked, None if given is None else unspell(given), seen))
+    return found
+
+
+def recorded_verdicts(task: ToldTask, record: Mapping[str, Any]) -> list[Verdict]:
+    """Return the verdicts of a recorded run, which names the fate of every wrong answer."""
+    wrong = {t: (fate, evidence) for t, fate, evidence in record["words"]["wrong"]}
+    missed = set(record["words"].get("missed", ()))
+    return [
+        WordVerdict(one.t, one.ability, one.t not in wrong, *wrong.get(one.t, (None, "")), one.t in missed).verdict()
+        for one in task.puts
+    ]
+
+
+def word_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:
+    """Return what a run record says about answers in words, as plain data."""
+    return record_of(task, trace, verdicts) | {
+        "instruction": instruction_record(task, trace),
+        "floor_bytes": task.floor_bits() / 8,
+    }
+
+
+def record_of(task: ToldTask, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:
+    """Return what the record of a run on any conversation says about its answers and its memory."""
+    observed = [one for one in trace.consultations if one.call.verb == "observe"]
+    last = observed[-1].stored if observed else None
+    abilities: dict[str, list[int]] = {}
+    for one in verdicts:
+        counts = abilities.setdefault(one.ability, [0, 0])
+        counts[0] += one.right
+        counts[1] += 1
+    return {
+        "abilities": dict(sorted(abilities.items())),
+        "fates": dict(sorted(Counter(one.fate for one in verdicts if one.fate is not None).items())),
+        "wrong": [[one.t, one.fate, one.evidence] for one in verdicts if one.fate is not None],
+        "missed": [one.t for one in verdicts if one.missed],
+        "stored_texts": None if last is None else len(last),
+        "stored_bytes": None if last is None else sum(len(text.encode()) for text in last),
+        "said_bytes": sum(len(turn.encode()) for turn in task.turns),
+        "recalls": sum(one.call.verb == "recall" for one in trace.consultations),
+        "returned_bytes": sum(one.returned_characters for one in trace.consultations),
+    }

@@ -1,0 +1,126 @@
+"""Explains one answer about a conversation: when each statement it needed was said, stored, sought and returned."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from eirkit.lacuna.conversation.outcomes import ConversationJudge, Seen
+from eirkit.lacuna.conversation.reading import Heard
+from eirkit.lacuna.conversation.workload import Asked, ToldWorld, unspell
+from eirkit.lacuna.conversation.world import Saying
+from eirkit.lacuna.findings.causes import Verdict
+from eirkit.lacuna.findings.why import UNKNOWN, NeededInput, UsedPassage, WhyCard, quote
+from eirkit.lacuna.tasks.task import Payload
+
+
+def told_card(
+    task: ToldWorld,
+    t: int,
+    verdict: Verdict,
+    submitted: Payload | None,
+    wrong: tuple[str, str] | None,
+    seen: Seen | None,
+) -> WhyCard:
+    """Return the card of a question.
+
+    Args:
+        wrong: the fate of a wrong answer and the text that shows it.
+        seen: what was shown and stored; None if the texts of the run were not kept.
+    """
+    judge, asked = ConversationJudge(task), task.asked[t - 1]
+    needed = judge.needed(asked)
+    if seen is not None and (named := judge.unnamed(needed, seen.passages)) is not None and named not in needed:
+        needed = [*needed, named]
+    fate, evidence = wrong or (None, "")
+    given = None if submitted is None else unspell(submitted)
+    rests_on = None
+    if seen is not None and given is not None:
+        rests_on = judge.rests_on(asked, judge.stated(asked, given), seen.passages)
+    used = None if rests_on is None else {judge.named_fully(one.statement) for one in rests_on}
+    return WhyCard(
+        t,
+        verdict.correct,
+        unspell(task.step(t).answer),
+        given,
+        verdict.cause,
+        verdict.kind,
+        tuple(_statement(judge, one, asked.text, seen, used) for one in needed),
+        "no answer could be read" if submitted is None else None,
+        fate,
+        evidence,
+        asked.text,
+        () if verdict.correct or seen is None else tuple(_passages(judge, asked, seen, rests_on or ())),
+    )
+
+
+def _passages(judge: ConversationJudge, asked: Asked, seen: Seen, rests_on: Sequence[Heard]) -> Iterator[UsedPassage]:
+    """Yield the passages that an answer rests on, each once, with when that was said."""
+    before = judge.task.said_before(asked)
+    told = set()
+    for one in rests_on:
+        said = judge.named_fully(one.statement)
+        text = _stating(judge, seen.passages[one.passage], said)
+        if text not in told:
+            told.add(text)
+            source = next((other for other in reversed(before) if other.statement == said), None)
+            of_others = (other for other in reversed(before) if other.statement[1::2] == said[1::2])
+            source = source or next(of_others, None)  # the same attribute and value
+            session = None if source is None else _session_of(judge.task, source.passage)
+            about = None if source is None or source.statement.subject == said.subject else source.statement.subject
+            yield UsedPassage(one.passage + 1 if seen.memory else None, len(seen.passages), text, session, about)
+
+
+def _stating(judge: ConversationJudge, passage: str, said: Saying) -> str:
+    """Return the line of a passage that states something, or all of it."""
+    lines = passage.splitlines()
+    return next((line for line in lines if said in judge.statements(line)), passage)
+
+
+def _statement(
+    judge: ConversationJudge, one: Heard, question: str, seen: Seen | None, used_ones: Collection[Saying] | None
+) -> NeededInput:
+    session = _session_of(judge.task, one.passage)
+    lines = [("said", f"in session {session} of {len(judge.task.sessions)}")]
+    name = quote(judge.text_of(one))
+    if seen is None:
+        return NeededInput(name, None, (*lines, ("shown", f"{UNKNOWN}: the texts of the run were not kept")))
+    place = next((i for i, text in enumerate(seen.passages) if judge.has(text, one)), None)
+    used = None if place is None or used_ones is None else one.statement in used_ones
+    if not seen.memory:
+        lines.append(("shown", "no; cut off" if place is None else "yes"))
+        return NeededInput(name, None, tuple(lines), in_context=place is not None, used=used)
+    after = [number for number, texts in enumerate(seen.stored, 1) if texts and judge.holding(one, texts)]
+    known = [number for number, texts in enumerate(seen.stored, 1) if texts is not None]
+    held = bool(after) and after[-1] == known[-1] if known else None
+    lines.append(("stored", _stored(judge, one, seen, after, known)))
+    lines.append(("in the store", {None: UNKNOWN, True: "yes", False: "no"}[held]))
+    lines.append(("sought with", quote(question)))
+    came = len(seen.passages)
+    if place is None:
+        lines.append(("returned", f"no; {came or 'no'} passage{'' if came == 1 else 's'} came back"))
+    else:
+        lines.append(("returned", f"at rank {place + 1} of {came}: {quote(seen.passages[place])}"))
+        lines.append(("used", {None: UNKNOWN, True: "yes, the answer rests on it", False: "no"}[used]))
+    rank, passage = (None, None) if place is None else (place + 1, seen.passages[place])
+    found = (tuple(lines), False, tuple(after) if known else None, held, (question,), rank, passage, used)
+    return NeededInput(name, None, *found)
+
+
+def _stored(judge: ConversationJudge, one: Heard, seen: Seen, after: Sequence[int], known: Sequence[int]) -> str:
+    """Return after which sessions the store had a statement, and in which words."""
+    if not known:
+        return f"{UNKNOWN}: the store cannot be listed"
+    if not after:
+        return "after no session"
+    text = quote(judge.holding(one, seen.stored[after[-1] - 1] or ()) or "")
+    gone = "" if after[-1] == known[-1] else f", and no longer after session {after[-1] + 1}"
+    return f"after session {after[0]}{gone}; as: {text}"
+
+
+def _session_of(task: ToldWorld, turn: int) -> int:
+    """Return the number of the session in which a turn was spoken."""
+    for number, told in enumerate(task.sessions, 1):
+        turn -= len(told.messages)
+        if turn < 0:
+            return number
+    raise LookupError(f"the conversation has no turn {turn}")

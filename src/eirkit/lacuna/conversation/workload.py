@@ -1,0 +1,277 @@
+"""Workloads told in words: each task is a world in dated conversations, and its steps are questions about it.
+
+An answer is a text. `spell` gives it the form of any other answer, a tuple of numbers, so that runs are stored, scored,
+compared and resumed like those of the other workloads.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import date
+from functools import cached_property
+from hashlib import sha256
+from itertools import accumulate, tee
+from typing import Any
+
+from eirkit.eir.demand import StepBound
+from eirkit.errors import SpecError, UnknownNameError, UsageError
+from eirkit.lacuna.conversation.dialogues import Told, tell_many
+from eirkit.lacuna.conversation.floor import asked_values, floor_bits
+from eirkit.lacuna.conversation.language import Language, load_language, show_answer
+from eirkit.lacuna.conversation.reading import Heard, hear_passages, show_turn
+from eirkit.lacuna.conversation.truth import Knowledge, answers
+from eirkit.lacuna.conversation.world import (
+    PRESETS,
+    Answer,
+    Dials,
+    World,
+    WorldQuestion,
+    generate_world,
+    generate_worlds,
+)
+from eirkit.lacuna.tasks.task import Payload, Step, TaskInstance, TaskSpec
+from eirkit.lacuna.tasks.workload import Graph, Telling, Units, conversations
+
+_DIALS = tuple(one.name for one in fields(Dials))
+_NUMBER = re.compile(r"-?\d[\d,]*")
+_UNKNOWN = re.compile(  # usual phrasings, also where a reading left out the apostrophes
+    r"\b(?:un(?:known|clear|stated|specified)|n/a|no (?:information|record|mention|data|idea)"
+    r"|(?:not|never|cannot|(?:is|are|was|were|has|have|do|does|did|ca|could)n['’ ]?t)(?: \w+){0,2}"
+    r" (?:known?|stated|mentioned|specified|given|said|told|provided|recorded|available|clear|information"
+    r"|tell|say|determined?|answer|find))\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """One question as it is put."""
+
+    t: int  # from 1
+    text: str
+    ability: str
+    after: int  # the sessions before it in which something was said
+    day: int  # on which it is asked
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Put):
+    """One question of a world, with its answer."""
+
+    question: WorldQuestion
+    answer: Answer
+
+
+@dataclass(frozen=True)
+class ToldTask(TaskInstance, ABC):
+    """Conversations that are told, and questions about them, each put after a number of sessions."""
+
+    told: tuple[Told, ...]
+
+    @cached_property
+    def sessions(self) -> tuple[Told, ...]:
+        """The sessions in which something is said."""
+        return tuple(one for one in self.told if one.messages)
+
+    @property
+    @abstractmethod
+    def puts(self) -> Sequence[Put]:
+        """The questions in the order of asking."""
+
+    @cached_property
+    def turns(self) -> tuple[str, ...]:
+        """Everything that was said, turn by turn, as memories and readers see it."""
+        return tuple(
+            show_turn(one.day, message.role, message.text) for one in self.sessions for message in one.messages
+        )
+
+    def turns_before(self, put: Put) -> int:
+        """Return how many turns were spoken before a question."""
+        return self._ends[put.after]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return [0, *accumulate(len(one.messages) for one in self.sessions)]
+
+    @abstractmethod
+    def canonical(self, t: int, text: str) -> str:
+        """Return the form of an answer to question t that is compared."""
+
+
+@dataclass(frozen=True)
+class ToldWorld(ToldTask):
+    """A world that is told and asked about."""
+
+    world: World
+    language: Language
+    asked: tuple[Asked, ...]
+
+    @property
+    def puts(self) -> Sequence[Asked]:
+        return self.asked
+
+    @cached_property
+    def said(self) -> list[Heard]:
+        """What was said, in order, each with the number of its turn."""
+        return hear_passages(self.language, self.turns, self.told[-1].day)
+
+    def said_before(self, asked: Asked) -> list[Heard]:
+        """Return what was said before a question."""
+        return self._before(asked.after)[0]
+
+    def truth_at(self, asked: Asked) -> Knowledge:
+        """Return what holds when a question is asked."""
+        return self._before(asked.after)[1]
+
+    def _before(self, after: int) -> tuple[list[Heard], Knowledge]:
+        if after not in self._known:
+            said = [one for one in self.said if one.passage < self._ends[after]]
+            knowledge = Knowledge()
+            for one in said:
+                knowledge.hear(one.statement, one.day)
+            self._known[after] = said, knowledge
+        return self._known[after]
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[list[Heard], Knowledge]]:
+        return {}
+
+    def canonical(self, t: int, text: str) -> str:
+        return canonical_answer(self.language, self.asked[t - 1].question, text)
+
+    def floor_bits(self) -> float:
+        """The most bits that must survive a session: the last one, unless questions are asked on the way."""
+        last = len(self.told) - 1
+        return max(floor_bits(self.world, cut) for cut in (range(1, last + 1) if self.world.dials.probes else (last,)))
+
+
+def spell(text: str) -> Payload:
+    """Return a text as numbers; `unspell` inverts it."""
+    return tuple(text.encode())
+
+
+def unspell(values: Payload) -> str:
+    return bytes(values).decode()
+
+
+def read_preset(text: str) -> tuple[Dials, str]:
+    """Return the dials and the language of a preset such as `small` or `standard+people=20+level=3`.
+
+    Raises:
+        SpecError: there is no such preset or dial.
+    """
+    name, *changes = text.split("+")
+    if name not in PRESETS:
+        raise UnknownNameError("preset", name, PRESETS)
+    given: dict[str, int] = {}
+    language = "english"
+    for change in changes:
+        dial, _, value = change.partition("=")
+        if dial == "language" and value:
+            language = value
+        elif dial in _DIALS and value.isdigit():
+            given[dial] = int(value)
+        else:
+            raise SpecError(f"{change!r} is not NAME=NUMBER; known: {', '.join(_DIALS)}, language")
+    return replace(PRESETS[name], **given), language
+
+
+@conversations.add("words")
+class Words(Telling):
+    """Invented people and places in dated conversations; each step is a question about what was said."""
+
+    units = Units("world", "question", "answer")
+    preset = "small"
+
+    def specify(self, values: Mapping[str, Any]) -> TaskSpec:
+        if foreign := [name for name in values if name not in ("workload", "preset")]:
+            raise UsageError(f"words takes no {foreign[0]}; set its dials in the preset, as in small+questions=12")
+        preset = str(values.get("preset", self.preset))
+        size = most_questions(read_preset(preset)[0])
+        return TaskSpec(str(values["workload"]), n=size, m=size, preset=preset)
+
+    def check(self, spec: TaskSpec) -> None:
+        dials, language = read_preset(spec.preset)
+        load_language(language)
+        if spec.n != most_questions(dials):
+            raise SpecError(f"n = {spec.n} does not fit the preset {spec.preset}; set its dials questions and probes")
+
+    def alphabet(self, spec: TaskSpec) -> int:
+        return read_preset(spec.preset)[0].values
+
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        found = asked_values(generate_world(read_preset(spec.preset)[0], spec.seed))
+        return [found] * found.asked
+
+    def tasks(self, spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]:
+        dials, named = read_preset(spec.preset)
+        language = load_language(named)
+        worlds, same = tee(generate_worlds(dials, seeds))
+        for world, told in zip(worlds, tell_many(same, language), strict=True):
+            yield self._task(spec.with_seed(world.seed), world, told, language)
+
+    def _task(self, spec: TaskSpec, world: World, told: tuple[Told, ...], language: Language) -> ToldWorld:
+        asked = tuple(_asked(world, told))
+        steps = tuple(
+            Step(one.t, "query", None, (), spell(canonical_answer(language, one.question, _shown(language, one))), True)
+            for one in asked
+        )
+        texts = [one.text for one in asked]
+        said = "\n".join([*texts, *(message.text for one in told for message in one.messages)])
+        return ToldWorld(spec, steps, sha256(said.encode()).hexdigest(), told, world, language, asked)
+
+
+@conversations.add("instructions")
+class Instructions(Words):
+    """Conversations in which the user says how every answer is to be given; each answer is checked for it."""
+
+    preset = "instructions"
+
+
+def most_questions(dials: Dials) -> int:
+    """Return how many questions a world has at most, at the end and after its sessions."""
+    return dials.questions + dials.probes * dials.sessions
+
+
+def _asked(world: World, told: Sequence[Told]) -> Iterator[Asked]:
+    """Yield the questions of a world with their answers."""
+    known, after, t = answers(world), 0, 0
+    for one in told:
+        after += bool(one.messages)
+        for text in one.questions:
+            t += 1
+            question, answer, ability = next(known)
+            yield Asked(t, text, ability, after, one.day, question, answer)
+
+
+def _shown(language: Language, asked: Asked) -> str:
+    return show_answer(language, asked.question, asked.answer)
+
+
+def abstains(text: str) -> bool:
+    """True if a text says that the answer is unknown."""
+    return _UNKNOWN.search(text) is not None
+
+
+def canonical_answer(language: Language, question: WorldQuestion, text: str) -> str:
+    """Return the one form of an answer that is compared: without case, quotes and full stop, lists in order."""
+    table = language.table
+    plain = text.strip(" \t.\"'`*“”")
+    if not plain or plain.casefold() == str(table["unknown"]).casefold():
+        return str(table["unknown"]).casefold()
+    if question.form == "all":
+        parts = re.split(r",|;|\band\b|\n", plain)
+        return ", ".join(sorted(part.strip().casefold() for part in parts if part.strip()))
+    if question.form == "day":
+        try:
+            return date.fromordinal(language.day_of(plain, 0)).isoformat()
+        except (ValueError, OverflowError):
+            return plain.casefold()
+    if question.form in ("how_many", "between") or question.attribute == "boxes":
+        numbers = [number.replace(",", "") for number in _NUMBER.findall(plain)]
+        is_clear = len(set(numbers)) == 1 or _NUMBER.match(plain) is not None
+        return numbers[0] if is_clear else plain.casefold()
+    return plain.casefold()

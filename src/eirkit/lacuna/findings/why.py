@@ -1,0 +1,353 @@
+"""Explains one step of a finished run: what became of everything that its answer needed, and where its error went.
+
+The explanation is a card of plain data, which the terminal and the viewer show. Only what the records tell is said;
+None, or the word "unknown", stands for the rest. `told_why.py` makes the cards of questions in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from eirkit.lacuna.agents.session import ActionTaken, Decision
+from eirkit.lacuna.agents.telemetry import Consultation
+from eirkit.lacuna.agents.wording import read_wording, recognise
+from eirkit.lacuna.findings.causes import RunScore, Spread, Verdict, spread_of
+from eirkit.lacuna.findings.conversation_measures import WORD_FATES
+from eirkit.lacuna.findings.fates import RETURNED, Fate, Lookups
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
+from eirkit.lacuna.tasks.generation import graph_of
+from eirkit.lacuna.tasks.task import Payload, TaskInstance, show_label, show_values
+from eirkit.measures import Measure
+
+UNKNOWN = "unknown"
+NO_TEXTS = "unknown: the texts of the run were not kept"
+LONGEST_QUOTE = 200  # characters of a query or a passage in a line
+MOST_STEPS = 12  # named in a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class NeededInput:
+    """One thing that an answer needed, and what became of it; None means unknown unless a field says otherwise."""
+
+    name: str  # the label of an earlier answer, or a statement
+    step: int | None  # the step whose answer it is; None for a statement
+    lines: tuple[tuple[str, str], ...]  # what is known about it, in words: a heading and a text each
+    in_context: bool | None = None
+    written_at: tuple[int, ...] | None = None  # steps or sessions; empty if it was never written
+    held: bool | None = None  # by the store, when the step was answered
+    queries: tuple[str, ...] | None = None  # of searches for it at this step
+    rank: int | None = None  # of the passage that it came back in, from 1; also None if it did not
+    returned: str | None = None  # that passage
+    used: bool | None = None
+    fate: str | None = None  # None also for an input that was in context
+
+
+@dataclass(frozen=True, slots=True)
+class UsedPassage:
+    """One passage that a wrong answer in words rests on."""
+
+    rank: int | None  # at which a memory returned it, from 1; None if the conversation itself was shown
+    of: int  # passages that came back
+    text: str  # the part of it that states the answer
+    session: int | None  # in which that was said; None if it was said in none
+    about: str | None = None  # of whom it was said, if the passage says it of another
+
+    def sentence(self) -> str:
+        """Return where the passage came from and what it says."""
+        said = "not said in this conversation" if self.session is None else f"said in session {self.session}"
+        said += "" if self.about is None else f" of {self.about}"
+        place = said if self.rank is None else f"returned at rank {self.rank} of {self.of}, {said}"
+        return f"The answer rests on ({place}): {quote(self.text)}"
+
+
+@dataclass(frozen=True, slots=True)
+class WhyCard:
+    """Why one step is wrong; a right step has a card too, without a cause."""
+
+    t: int
+    correct: bool
+    answer: str  # that is right
+    submitted: str | None  # None: no valid answer
+    cause: str | None
+    kind: str | None
+    inputs: tuple[NeededInput, ...]
+    fault: str | None = None  # why there is no valid answer
+    fate: str | None = None  # of the whole answer, in words
+    evidence: str = ""  # the text that shows this fate
+    asked: str = ""  # the question, in words
+    rests_on: tuple[UsedPassage, ...] = ()  # what a wrong answer rests on, in words
+    spread: Spread = field(default_factory=lambda: Spread((), (), ()))
+
+    @property
+    def way(self) -> str | None:
+        """The measure that counts failures like this one: the fate of its first lost input, else the kind."""
+        lost = [one.fate for one in self.inputs if one.fate is not None and one.fate not in RETURNED]
+        return None if self.correct else self.fate or (lost[0] if lost else self.kind)
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what happened in sentences."""
+        yield self._outcome()
+        if self.cause is not None and self.kind is not None:
+            # In words an input may have been shown and still not tell the answer: the fate says which.
+            how = "" if self.fate is not None else f"; {KIND_MEASURES[self.kind].meaning}"
+            yield f"Cause: {CAUSE_MEASURES[self.cause].label}{how}."
+        if self.fate is not None:
+            yield f"Fate: {WORD_FATES[self.fate].label}; {WORD_FATES[self.fate].meaning}."
+            yield from self._which_came()
+        yield from (one.sentence() for one in self.rests_on)
+        for one in self.inputs:
+            if one.fate is not None:
+                yield f"{one.name}: {FATE_MEASURES[one.fate].label}; {FATE_MEASURES[one.fate].meaning}."
+        if not self.correct and not self.asked:
+            began = "It began here" if not self.spread.path else f"It began at {name_steps(self.spread.origins)}"
+            errors = "the errors at " + name_steps(self.spread.spoilt) if self.spread.spoilt else "no later error"
+            yield f"{began}; {errors} {'follow' if len(self.spread.spoilt) > 1 else 'follows'} from it."
+
+    def _which_came(self) -> Iterator[str]:
+        """Yield which of several needed statements were shown, where only some were."""
+        came = [one.name for one in self.inputs if one.rank is not None or one.in_context]
+        lacking = [one.name for one in self.inputs if one.name not in came]
+        if came and lacking:
+            yield f"Of what it needed, this was shown: {'; '.join(came)}; and this was not: {'; '.join(lacking)}."
+
+    def _outcome(self) -> str:
+        what = f"Question {self.t}" if self.asked else f"Step {self.t}"
+        if self.correct:
+            return f"{what} is right: {self.answer}."
+        if self.submitted is None:
+            return f"{what} is wrong: there is no valid answer ({self.fault or UNKNOWN}), and {self.answer} is right."
+        return f"{what} is wrong: the answer was {self.submitted}, and {self.answer} is right."
+
+    def as_json(self) -> dict[str, Any]:
+        found = {name: value for name, value in asdict(self).items() if name != "inputs"}
+        inputs = [{**asdict(one), "lines": [list(line) for line in one.lines]} for one in self.inputs]
+        return {**found, "inputs": inputs, "way": self.way, "sentences": list(self.sentences())}
+
+
+def name_steps(steps: Sequence[int]) -> str:
+    """Return `step 3`, `steps 3 and 5`; beyond a dozen only the number of the others."""
+    if len(steps) == 1:
+        return f"step {steps[0]}"
+    if len(steps) > MOST_STEPS:
+        return f"steps {', '.join(map(str, steps[:MOST_STEPS]))} and {len(steps) - MOST_STEPS} more"
+    return f"steps {', '.join(map(str, steps[:-1]))} and {steps[-1]}"
+
+
+def quote(text: str) -> str:
+    """Return a text on one line, cut to the length of a quotation."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_QUOTE else f"{line[:LONGEST_QUOTE]}…"
+
+
+def count_ways(record: Mapping[str, Any], score: RunScore | None) -> dict[str, int]:
+    """Return how often a run failed in each way that `WhyCard.way` can name, from its record."""
+    memory, words = record.get("memory") or {}, record.get("words") or {}
+    kinds = {} if score is None else dict(score.kinds)
+    counts = {**kinds, **memory.get("fates", {}), **words.get("fates", {})}
+    return {way: count for way, count in counts.items() if count and way not in RETURNED}
+
+
+def way_measure(way: str) -> Measure:
+    """Return the measure of a way to fail."""
+    return next(one for group in (KIND_MEASURES, FATE_MEASURES, WORD_FATES) for one in group if one.id == way)
+
+
+class StepExplainer:
+    """Makes the cards of one run.
+
+    Args:
+        consultations: the calls to its memory system; None if their texts were not kept.
+        memory: the name of that system; None if the run had none.
+        limit: the number of records that the system was held to.
+    """
+
+    def __init__(
+        self,
+        task: TaskInstance,
+        decisions: Sequence[Decision],
+        verdicts: Mapping[int, Verdict],
+        actions: Sequence[ActionTaken] = (),
+        consultations: Sequence[Consultation] | None = (),
+        memory: str | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self.task, self.verdicts, self.actions = task, verdicts, actions
+        self.memory, self.limit = memory, limit
+        self.decisions = {decision.t: decision for decision in decisions}
+        self.lookups = None if consultations is None else Lookups(decisions, list(verdicts.values()), consultations)
+        self.own = {t: decision.submitted for t, decision in self.decisions.items() if decision.submitted is not None}
+
+    def card(self, t: int) -> WhyCard:
+        """Return the card of a step."""
+        step, verdict, decision = self.task.step(t), self.verdicts[t], self.decisions.get(t)
+        inputs = tuple(_RecordStory(self, decision, r).told() for r in step.refs) if decision is not None else ()
+        submitted = self.own.get(t)
+        return WhyCard(
+            t,
+            verdict.correct,
+            self.values(step.answer),
+            None if submitted is None else self.values(submitted),
+            verdict.cause,
+            verdict.kind,
+            inputs,
+            "the run ended before this step" if decision is None else decision.fault,
+            spread=spread_of(graph_of(self.task), self.verdicts, t),
+        )
+
+    def values(self, values: Payload) -> str:
+        return show_values(self.task.spec.digits, values)
+
+
+class _RecordStory:
+    """What became of the answer of step r that a decision needed."""
+
+    def __init__(self, run: StepExplainer, decision: Decision, r: int) -> None:
+        self.run, self.decision, self.r = run, decision, r
+        self.needed = r in decision.missing  # from elsewhere than the context
+        # What is missing was not in context for certain, and only what a search returned for it can be uncertain.
+        self.unsure = r in decision.uncertain and not self.needed
+        lookups = run.lookups if run.memory is not None else None
+        self.writes = [] if lookups is None else [one for one in lookups.writes.get(r, ()) if one[0] <= decision.t]
+        self.searches = [] if lookups is None else lookups.searches.get(decision.t, [])
+        self.sought = [one for one in self.searches if r in one.call.steps]
+        self.fate: Fate | None = lookups.fate(r, decision) if lookups is not None and self.needed else None
+
+    def told(self) -> NeededInput:
+        """Return everything that is known."""
+        rank, passages, passage = self._place()
+        known = self.run.lookups is not None and self.run.memory is not None and self.needed
+        held, used = (self._held(), self._used()) if known else (None, None)
+        lines = [("given", self._given()), ("in context", self._context())]
+        if self.needed and self.run.memory is not None:
+            lines += self._remembered(rank, passages, passage, held, used) if known else [("memory", NO_TEXTS)]
+        elif self.run.memory is None and (kept := "; ".join(self._kept())):
+            lines.append(("kept", kept))
+        lines += [("obtained otherwise", text) for text in self._otherwise()]
+        return NeededInput(
+            show_label(self.run.task.spec, self.r),
+            self.r,
+            tuple(lines),
+            None if self.unsure else self.r in self.decision.retained,
+            tuple(t for t, _ in self.writes) if known else None,
+            held,
+            tuple(one.call.text for one in self.sought) if known else None,
+            rank,
+            passage,
+            used,
+            self.fate,
+        )
+
+    def _given(self) -> str:
+        right = self.run.values(self.run.task.step(self.r).answer)
+        if self.r not in self.run.own:
+            return f"never: step {self.r} has no valid answer; right is {right}"
+        given = self.run.values(self.run.own[self.r])
+        return f"{given} at step {self.r}, " + (
+            "which is right" if given == right else f"which is wrong; right is {right}"
+        )
+
+    def _context(self) -> str:
+        if self.r in self.decision.retained:
+            return "yes"
+        if self.unsure:
+            return UNKNOWN
+        seen = [t for t, one in self.run.decisions.items() if self.r < t < self.decision.t and self.r in one.retained]
+        if self.r not in self.run.own:
+            return "no"
+        return f"no; last at step {max(seen)}" if seen else f"no; at no step after step {self.r}"
+
+    def _remembered(
+        self, rank: int | None, passages: int, passage: str | None, held: bool | None, used: bool | None
+    ) -> list[tuple[str, str]]:
+        lines = [("written", self._written()), ("in the store", self._store(held))]
+        if self.sought:
+            lines.append(("sought with", "; ".join(quote(one.call.text) for one in self.sought)))
+        elif self.searches:
+            others = "; ".join(quote(one.call.text) for one in self.searches)
+            lines.append(("sought with", f"no query that names it; sought was: {others}"))
+        else:
+            lines.append(("sought with", "nothing: there was no search at this step"))
+        if rank is not None and passage is not None:
+            lines.append(("returned", f"at rank {rank} of {passages}{self._as_what()}: {quote(passage)}"))
+        elif self.fate in ("unclear", "used", "not_used", "returned"):
+            lines.append(("returned", "unknown: its value came back without its label, or hedged"))
+        elif self.searches:
+            lines.append(("returned", f"no; {passages or 'no'} passage{'' if passages == 1 else 's'} came back"))
+        if rank is not None or self.fate in RETURNED:
+            lines.append(("used", {None: UNKNOWN, True: "yes, the answer follows from it", False: "no"}[used]))
+        return lines
+
+    def _as_what(self) -> str:
+        return "" if self.fate in RETURNED else " with another value"
+
+    def _written(self) -> str:
+        if not self.writes:
+            return "never"
+        last = quote(self.writes[-1][1])
+        return (
+            f"at {name_steps([t for t, _ in self.writes])}: {last}"
+            if len(self.writes) == 1
+            else (f"at {name_steps([t for t, _ in self.writes])}; the last time: {last}")
+        )
+
+    def _store(self, held: bool | None) -> str:
+        if held is None:
+            return "unknown: it is looked up only where a search for it fails"
+        if held:
+            return "yes"
+        if self.fate == "not_found":
+            return "not yet; a later search shows that it was not lost"
+        return "no" + ("" if self.run.limit is None else f"; the store was held to {self.run.limit} records")
+
+    def _held(self) -> bool | None:
+        """True if the record came back, or was found by its label when a search for it failed."""
+        if self.fate in RETURNED and self._place()[0] is not None:
+            return True
+        if any(self.r in one.held for one in self.sought):
+            return True
+        return False if any(self.r in one.lacking for one in self.sought) else None
+
+    def _used(self) -> bool | None:
+        if self.fate in ("used", "not_used"):
+            return self.fate == "used"
+        verdict = self.run.verdicts[self.decision.t]
+        stated = any(r == self.r for r, _ in self.decision.stated)
+        return True if stated and verdict.kind == "misinformed" else None
+
+    def _place(self) -> tuple[int | None, int, str | None]:
+        """Return the rank at which the record came back, of how many passages, and the passage itself.
+
+        The first passage about a label counts, so a wrong value before the right one is what came back.
+        """
+        own = {self.r: self.run.own[self.r]} if self.r in self.run.own else {}
+        right = self.fate in RETURNED
+        for one in self.searches:
+            for rank, passage in enumerate(one.passages, 1):
+                seen = recognise((passage,), own)
+                if self.r in (seen.present if right else seen.stated):
+                    return rank, len(one.passages), passage
+        return None, sum(len(one.passages) for one in self.searches), None
+
+    def _kept(self) -> Iterator[str]:
+        """Yield when the agent kept the record in a memory of its own, and when it left."""
+        done = [one for one in self.run.actions if one.t <= self.decision.t and one.outcome == "done"]
+        notes = any(one.action.startswith("NOTE ") for one in done)  # then DROP names a line, not a record
+        commands = (f"WRITE {self.r}", *(() if notes else (f"DROP {self.r}",)))
+        for one in done:
+            noted = one.action.startswith("NOTE ") and self.r in read_wording(one.action).statements
+            if one.action in commands or noted:
+                yield f"{quote(one.action)} at step {one.t}"
+            elif one.evicted == self.r:
+                yield f"evicted at step {one.t} by {quote(one.action)}"
+
+    def _otherwise(self) -> Iterator[str]:
+        """Yield how the record was obtained without a memory system."""
+        label = show_label(self.run.task.spec, self.r)
+        done = [one for one in self.run.actions if one.t == self.decision.t and one.outcome == "done"]
+        commands = f"READ {self.r}", f"RECOMPUTE {self.r}"
+        yield from (f"{one.action}: {one.detail}" for one in done if one.action in commands)
+        for r, values in self.decision.restored:
+            if r == self.r:
+                yield f"put back by the intervention: {label} = {self.run.values(values)}"

@@ -1,0 +1,130 @@
+"""Memory systems as they are planned: name, settings and limit; and the pool that keeps those that a worker has open.
+
+A system whose run failed is not used again, because its process may be gone or its state inconsistent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from typing import Any, Protocol
+
+from eirkit.errors import PluginError, StoreError
+from eirkit.lacuna.memories import FACTORY
+from eirkit.lacuna.memories.calls import call_with_timeout, label_of
+from eirkit.lacuna.memories.memory import MemorySystem
+from eirkit.lacuna.memories.times import CALL_SECONDS, SETUP_SECONDS, TEARDOWN_SECONDS
+from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.model import Model, ModelOptions
+from eirkit.lacuna.tasks.task import TaskInstance, show_record
+
+ModelMaker = Callable[[str, ModelOptions], Model]
+EXTRACTOR = "scripted/extractor"  # model of memory systems, by default
+MODEL = "model"  # a setting of a system that calls one
+RUN_MODEL = "run"  # value of MODEL that selects the model of the run
+TIMEOUT = "timeout_seconds"  # a setting of eirkit, not of the system
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """A memory system, its settings, and the number of records it is limited to (None: no limit)."""
+
+    name: str
+    settings: Mapping[str, Any]
+    limit: int | None = None
+    options: ModelOptions = field(default_factory=ModelOptions)  # of the model that the system calls, if it calls one
+
+    @property
+    def seconds(self) -> float:
+        return float(self.settings.get(TIMEOUT, CALL_SECONDS))
+
+
+class MemoryFactory(Protocol):
+    """What runs with a memory system need beside other runs: functions of `eirkit.lacuna.memories.factory`."""
+
+    def check_plan(self, plan: MemoryPlan) -> None: ...
+
+    def make_memory(
+        self, plan: MemoryPlan, truth: Mapping[str, str] | None = None, make: ModelMaker = make_model
+    ) -> MemorySystem: ...
+
+    def model_of(self, name: str, settings: Mapping[str, Any]) -> str | None: ...
+
+    def profile_record(self, plan: MemoryPlan | None) -> dict[str, Any] | None: ...
+
+    def passages_asked(self, plan: MemoryPlan) -> int | None: ...
+
+    def sees_truth(self, name: str) -> bool: ...
+
+
+def memory_factory() -> MemoryFactory:
+    """Return what makes memory systems; it is imported with the first of them."""
+    found: Any = import_module(FACTORY)
+    return found  # type: ignore[no-any-return]
+
+
+class MemoryPool:
+    """The memory system that is open; use `scope` for each run and `close` at the end.
+
+    Runs come cell by cell, so a system is closed when a run asks for another one.
+
+    Args:
+        make: makes the models of systems that call one.
+    """
+
+    def __init__(self, make: ModelMaker = make_model) -> None:
+        self.make = make
+        self._open: dict[str, MemorySystem] = {}
+
+    @asynccontextmanager
+    async def scope(self, plan: MemoryPlan, run: str, task: TaskInstance) -> AsyncIterator[MemorySystem]:
+        """Yield a system with an empty scope for one run."""
+        key = json.dumps([plan.name, dict(plan.settings), plan.limit, asdict(plan.options)], sort_keys=True)
+        memory = self._open.get(key)
+        factory = memory_factory()
+        if memory is None or factory.sees_truth(plan.name):  # what may see the answers of a task is made for each task
+            await self.close()
+            memory = self._open[key] = factory.make_memory(plan, _truth(task), self.make)
+            await self._set_up(key, memory)
+        try:
+            await call_with_timeout(plan.seconds, "reset", memory.reset, run)
+            yield memory
+        except BaseException as error:
+            if _leaves_it_unsound(error):
+                await self._leave(key)  # the failure of a model does not affect the store
+            raise
+
+    async def _set_up(self, key: str, memory: MemorySystem) -> None:
+        try:
+            await call_with_timeout(SETUP_SECONDS, "setup", memory.setup)
+        except BaseException:
+            await self._leave(key)
+            raise
+
+    async def _leave(self, key: str) -> None:
+        memory = self._open.pop(key)
+        with suppress(Exception):  # the original error is already being raised
+            await call_with_timeout(TEARDOWN_SECONDS, "teardown", memory.teardown)
+
+    async def close(self, *, keep_processes: bool = False) -> None:
+        """Close what is open.
+
+        Args:
+            keep_processes: leave a system in a process of its own open, which the next event loop can go on using.
+        """
+        for key, memory in list(self._open.items()):
+            if not (keep_processes and getattr(memory, "survives_loops", False)):
+                await self._leave(key)  # its runs are already stored
+
+
+def _leaves_it_unsound(error: BaseException) -> bool:
+    """True if a system must not be used again because it failed itself or was interrupted."""
+    side = error.side if isinstance(error, PluginError) else None
+    return side == "memory" or isinstance(error, StoreError) or not isinstance(error, Exception)
+
+
+def _truth(task: TaskInstance) -> dict[str, str]:
+    return {label_of(step.t): show_record(task.spec, step.t, step.answer) for step in task.steps}

@@ -1,0 +1,330 @@
+"""The capability control: its threshold and windows, and which models pass it when nothing is missing.
+
+Only these models support claims about lost information. The control runs cells at full information, with and without a
+calculator. The verdict is about single steps: how often an answer is right whose inputs were all shown and right.
+Errors that carry over do not count, so one slip that spoils the rest of a run does not exclude a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from eirkit.errors import EirkitError
+from eirkit.lacuna.agents.conditions import WHOLE
+from eirkit.lacuna.findings.causes import CAUSES, RunScore
+from eirkit.lacuna.findings.intervals import proportion
+from eirkit.lacuna.findings.statistics import Interval, deviation, mean
+from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.model import Batching, ModelOptions
+from eirkit.lacuna.runs import cells as runs
+from eirkit.lacuna.runs.budget import is_scripted
+from eirkit.lacuna.runs.cells import CellPlan, Planned
+from eirkit.lacuna.runs.command_line import evidence_command
+from eirkit.lacuna.runs.runner import Results, Runner, counted_losses, runner_or_temporary
+from eirkit.lacuna.runs.values import read_seeds, show_seeds
+from eirkit.lacuna.tasks.generation import generate_many, prepare
+from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec, without_seed
+from eirkit.lacuna.tasks.workload import Telling
+
+THRESHOLD = 0.9  # of steps whose inputs were all shown and right
+WINDOWS = (4, 8, 16)
+LOOKUP_WINDOWS = (16,)  # with fewer stored labels the task would be a different one
+SEEDS = (0, 1, 2)
+MOST_TIMES = 100  # as many seeds as before, to decide where the interval contains the threshold
+MARGIN = 3  # times the fewest that would decide if the share stayed the same, as it rarely does
+
+
+CAPABILITY = "capability"  # the command
+GateVerdict = Literal["passed", "failed", "undecided"]
+STANDING = ("accuracy", "skill", "skill_low", "skill_high", "verdict", "passes", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityCell:
+    """One model on one workload at full information, recovery off."""
+
+    model: str
+    workload: str
+    accuracy: float | None  # mean over windows and seeds; None where no run was scored
+    accuracy_sd: float | None
+    by_window: dict[int, float | None]
+    scored: int  # runs
+    attempted: int
+    steps: int
+    errors: dict[str, int]
+    calculator_accuracy: float | None  # with a calculator; None if not run
+    skill: float | None  # right answers at steps whose inputs were all shown and right; None without such a step
+    skill_low: float  # exact 95% interval
+    skill_high: float
+    skill_steps: int
+    verdict: GateVerdict
+    passes: bool
+    reason: str  # why the cell does or does not support claims about lost information
+    failures: dict[str, int]  # reasons of failed runs, with and without the calculator, and their numbers
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def standing(self) -> dict[str, Any]:
+        """Return the verdict as it appears in the results of other commands."""
+        return {name: getattr(self, name) for name in STANDING}
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The parameters of the control."""
+
+    seeds: Sequence[int] = SEEDS
+    windows: Sequence[int] = WINDOWS
+    threshold: float = THRESHOLD
+    calculator: bool = True
+
+    def specs(self, spec: TaskSpec) -> list[TaskSpec]:
+        """Return the tasks' specifications: h = m = lookback for each window."""
+        workload = prepare(spec)
+        if isinstance(workload, Telling):
+            return [spec]
+        lookup = "query" in workload.kinds(spec)
+        windows = LOOKUP_WINDOWS if lookup else dict.fromkeys(self.windows)
+        return [replace(spec, m=m, lookback=None) for m in windows]
+
+    def tasks(self, spec: TaskSpec) -> list[TaskInstance]:
+        """Return the tasks; raises what the workload raises if it has no such tasks."""
+        return [task for sized in self.specs(spec) for task in generate_many(sized, self.seeds)]
+
+    def impossible(self, spec: TaskSpec) -> str | None:
+        """Return why a workload has no such tasks; None if it has them."""
+        try:
+            self.tasks(spec)
+        except Exception as error:  # noqa: BLE001 - a user's workload may raise anything for another window
+            words = str(error) if isinstance(error, EirkitError) else f"{type(error).__name__}: {error}"
+            return words.partition("\n")[0]
+        return None
+
+    def cells(self, spec: TaskSpec, model: str, options: ModelOptions, *, aided: bool) -> list[Planned]:
+        """Return the runs of one model on one workload, without or with a calculator."""
+        aid = runs.CalculatorAid() if aided else None
+        found = []
+        for sized in self.specs(spec):
+            told = isinstance(prepare(spec), Telling)
+            # Every eligible answer is shown, or the whole conversation.
+            access = runs.Access(WHOLE, None, h=sized.m) if told else runs.Access(policy="fifo", h=sized.m)
+            found.append((runs.Cell(sized.with_seed(0), model, access, options, aid), self.seeds))
+        return found
+
+    def plan(self, models: Iterable[str], specs: Sequence[TaskSpec], options: ModelOptions) -> Iterator[Planned]:
+        """Yield all runs of all models; workloads without such tasks are skipped."""
+        possible = [spec for spec in specs if self.impossible(spec) is None]
+        for model in models:
+            for spec in possible:
+                for aided in (False, True) if self.calculator else (False,):
+                    yield from self.cells(spec, model, options, aided=aided)
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityExperiment:
+    """The control of some models on some workloads."""
+
+    specs: Sequence[TaskSpec]
+    models: Sequence[str]
+    options: ModelOptions
+    control: Control = Control()
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> CapabilityExperiment:
+        """Return the control that the settings of a plan describe."""
+        how = {name: settings[name] for name in ("windows", "threshold", "calculator")}
+        specs = [TaskSpec(**task) for task in settings["tasks"]]
+        control = Control(read_seeds(settings["seeds"]), **how)
+        return cls(specs, settings["models"], ModelOptions(**settings["options"]), control)
+
+    def plan(self) -> CellPlan:
+        planned = tuple(self.control.plan(self.models, self.specs, self.options))
+        return CellPlan(CAPABILITY, planned, _settings(self.specs, self.models, self.options, self.control))
+
+    def measure(self, results: Results) -> tuple[CapabilityCell, ...]:
+        return measure_capability(self.models, self.specs, self.control, self.options, results)
+
+    def document(self, cells: Sequence[CapabilityCell]) -> dict[str, Any]:
+        """Return the result as one document."""
+        return {
+            "rows": [cell.as_json() for cell in cells],
+            "threshold": self.control.threshold,
+            "eligible": [[cell.model, cell.workload] for cell in cells if cell.passes],
+            "excluded": [[cell.model, cell.workload, cell.reason] for cell in cells if not cell.passes],
+        }
+
+    def answer(self, results: Results) -> dict[str, Any]:
+        """Return the result of the runs so far."""
+        return self.document(self.measure(results))
+
+
+def _settings(
+    specs: Sequence[TaskSpec], models: Sequence[str], options: ModelOptions, control: Control
+) -> dict[str, Any]:
+    return {
+        "tasks": [without_seed(spec) for spec in specs],
+        "windows": list(control.windows),
+        "threshold": control.threshold,
+        "calculator": control.calculator,
+        "seeds": show_seeds(control.seeds),
+        "models": list(models),
+        "options": options.asked(),
+    }
+
+
+def assess(
+    models: Sequence[str],
+    specs: Sequence[TaskSpec],
+    control: Control,
+    options: ModelOptions,
+    runner: Runner | None = None,
+) -> tuple[CapabilityCell, ...]:
+    """Run the control of every model and specification; without a runner, runs are not kept."""
+    question = CapabilityExperiment(specs, models, options, control)
+    with runner_or_temporary(runner) as chosen:
+        return question.measure(chosen.complete(question.plan()))
+
+
+def measure_capability(
+    models: Iterable[str], specs: Sequence[TaskSpec], control: Control, options: ModelOptions, results: Results
+) -> tuple[CapabilityCell, ...]:
+    """Return a cell for every model and specification from the recorded runs.
+
+    A workload without full-information tasks has a cell that says so.
+    """
+    whys = [control.impossible(spec) for spec in specs]
+    return tuple(
+        _measured(model, spec, control, options, results) if why is None else _impossible(model, spec.workload, why)
+        for model in models
+        for spec, why in zip(specs, whys, strict=True)
+    )
+
+
+def _measured(model: str, spec: TaskSpec, control: Control, options: ModelOptions, results: Results) -> CapabilityCell:
+    plain = control.cells(spec, model, options, aided=False)
+    tool = control.cells(spec, model, options, aided=True) if control.calculator else []
+    scores = _scores(plain, results)
+    accuracies = [run.accuracy for _, run in scores]
+    aided = _scores(tool, results)
+    skill = _skill(scores)
+    verdict = _verdict(skill, control.threshold)
+    reason = _reason(skill, verdict, _skill(aided) if aided else None, control.threshold) if scores else NOT_SCORED
+    if verdict == "undecided" and skill.clusters:
+        more = replace(control, seeds=range(_seeds_to_decide(skill, control)))
+        settings = _settings(control.specs(spec)[-1:], [model], options, more)  # whatever window the sweep has
+        reason += f"; run `{evidence_command({'command': CAPABILITY, 'settings': settings})}`"
+    return CapabilityCell(
+        model=model,
+        workload=spec.workload,
+        accuracy=mean(accuracies),
+        accuracy_sd=deviation(accuracies),
+        by_window={cell.task.m: mean(run.accuracy for m, run in scores if m == cell.task.m) for cell, _ in plain},
+        scored=len(scores),
+        attempted=sum(len(seeds) for _, seeds in plain),
+        steps=sum(run.steps for _, run in scores),
+        errors={cause: sum(run.errors[cause] for _, run in scores) for cause in CAUSES},
+        calculator_accuracy=mean(run.accuracy for _, run in aided),
+        skill=skill.estimate if skill.clusters else None,
+        skill_low=skill.low,
+        skill_high=skill.high,
+        skill_steps=skill.clusters,
+        verdict=verdict,
+        passes=verdict == "passed",
+        reason=reason,
+        failures=counted_losses(results.losses([*plain, *tool]).values()),
+    )
+
+
+def _scores(planned: Iterable[Planned], results: Results) -> list[tuple[int, RunScore]]:
+    """Return the scores of runs that have ended, each with its window."""
+    found = ((cell.task.m, results.score(cell, seed)) for cell, seeds in planned for seed in seeds)
+    return [(m, score) for m, score in found if score is not None]
+
+
+def _impossible(model: str, workload: str, why: str) -> CapabilityCell:
+    nothing = {str(cause): 0 for cause in CAUSES}
+    reason = f"excluded: the control cannot be run here: {why}"
+    return CapabilityCell(
+        *(model, workload, None, None, {}, 0, 0, 0, nothing, None),
+        *(None, 0.0, 1.0, 0),
+        verdict="undecided",
+        passes=False,
+        reason=reason,
+        failures={},
+    )
+
+
+def _skill(scores: Iterable[tuple[int, RunScore]]) -> Interval:
+    """Return the share of right answers at steps whose inputs were all shown and right, with its exact interval."""
+    runs = [run for _, run in scores]
+    return proportion(sum(run.informed_correct for run in runs), sum(run.informed for run in runs))
+
+
+def _verdict(skill: Interval, threshold: float) -> GateVerdict:
+    if skill.low >= threshold:
+        return "passed"
+    return "failed" if skill.high < threshold else "undecided"
+
+
+def is_undecided(standing: Mapping[str, Any]) -> bool:
+    """True if a verdict is that steps were right neither often nor rarely enough to tell; more seeds can decide it."""
+    return standing.get("verdict") == "undecided" and standing["skill"] is not None
+
+
+def _seeds_to_decide(skill: Interval, control: Control) -> int:
+    """Return how many seeds should decide, at most a hundred times as many as before."""
+    right = round(skill.estimate * skill.clusters)
+    for times in range(2, MOST_TIMES // MARGIN):
+        if _verdict(proportion(times * right, times * skill.clusters), control.threshold) != "undecided":
+            return MARGIN * times * len(control.seeds)
+    return MOST_TIMES * len(control.seeds)
+
+
+def _reason(skill: Interval, verdict: GateVerdict, with_tool: Interval | None, threshold: float) -> str:
+    if not skill.clusters:
+        return "excluded: no step was scored whose inputs were all shown and right"
+    found = f"{skill.estimate:.3f} of {skill.clusters} steps right from right inputs"
+    ends = f"95% interval {skill.low:.3f} to {skill.high:.3f}"
+    if verdict == "passed":
+        return f"may carry claims about lost information: {found} ({ends})"
+    cause = ""
+    if with_tool is not None and skill.estimate < threshold:
+        doing = "it is the computation" if with_tool.estimate >= threshold else "a calculator does not help"
+        cause = f"; with a calculator {with_tool.estimate:.3f}, so {doing}"
+    if verdict == "undecided":
+        return f"undecided: {found} ({ends}) may reach {threshold} or not{cause}"
+    return f"excluded: only {found} ({ends}), below {threshold}{cause}"
+
+
+NOT_SCORED = "excluded: no run was scored"
+GATE = Control(calculator=False)
+NO_CONTROL = "no capability control was run"
+
+
+def assess_gate(model: str, spec: TaskSpec, options: ModelOptions, runner: Runner | None = None) -> CapabilityCell:
+    """Run the control of one model and workload without the calculator; `passes` says whether claims are supported."""
+    (cell,) = assess([model], [spec], GATE, options, runner)
+    return cell
+
+
+def measure_gates(
+    models: Iterable[str], spec: TaskSpec, options: ModelOptions, results: Results
+) -> dict[str, CapabilityCell]:
+    """Return the controls of some models from what was recorded."""
+    return {cell.model: cell for cell in measure_capability(models, [spec], GATE, options, results)}
+
+
+def models_to_control(models: Sequence[str], options: ModelOptions, control: bool | None) -> list[str]:
+    """Return the models for which the control is run."""
+    return [model for model in models if wants_control(model, options, control)]
+
+
+def wants_control(model: str, options: ModelOptions, control: bool | None) -> bool:
+    """True if the control is run: as `control` says, or, if it is None, for models that are free."""
+    if control is not None:
+        return control
+    made = make_model(model, options)
+    return is_scripted(made) or isinstance(made, Batching)

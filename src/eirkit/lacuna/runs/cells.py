@@ -1,0 +1,361 @@
+"""Cells (task, model, condition, intervention), the coordinates that name them, and the injections of a rescue.
+
+A `Suite` is a plan too, which makes its cells lazily, because a grid may have millions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from importlib import import_module
+from typing import Any, ClassVar, Literal, Protocol
+
+from eirkit.lacuna.agents.conditions import ACTION_LIMIT
+from eirkit.lacuna.agents.session import Decision, Injector, Session, inject_nothing
+from eirkit.lacuna.agents.telemetry import Trace
+from eirkit.lacuna.findings.causes import Verdict
+from eirkit.lacuna.memories.plan import MODEL, RUN_MODEL, MemoryPlan, memory_factory
+from eirkit.lacuna.models.factory import split_model
+from eirkit.lacuna.models.model import Model, ModelOptions, canonical
+from eirkit.lacuna.runs import CONVERSATIONS
+from eirkit.lacuna.runs.values import UNLIMITED, show_seeds
+from eirkit.lacuna.tasks.task import Payload, TaskInstance, TaskSpec, without_seed
+from eirkit.lacuna.tasks.view import PublicStep, Record
+from eirkit.lacuna.tasks.workload import Telling, Workload, find_workload
+from eirkit.seeds import below, words
+
+CONTROLLED, EXTERNAL = "controlled", "external"
+READER = "scripted/reader"  # model of memory systems in conversations, by default
+NATIVE, STRICT = "native", "strict"
+UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How an agent accesses its earlier results; a budget of None means no limit."""
+
+    condition: str = CONTROLLED
+    policy: str | None = "window"  # which records stay visible under Controlled Retention
+    memory: str | None = None  # the external system
+    memory_settings: Mapping[str, Any] = field(default_factory=dict)  # its settings
+    panel: str = NATIVE  # strict: nothing stays in context, and the external system is limited to h records
+    h: int = 16
+    reads: int | None = 0  # B_oracle
+    recomputations: int | None = 0  # B
+    actions: int = ACTION_LIMIT
+    tool_calls: bool = False
+    context_tokens: int | None = None  # the limit of the compaction condition
+    summary_prompt: str | None = None  # prompt of the compaction condition; None for the default
+
+    @property
+    def is_controlled(self) -> bool:
+        return self.condition == CONTROLLED
+
+    @property
+    def memory_plan(self) -> MemoryPlan | None:
+        if self.memory is None:
+            return None
+        return MemoryPlan(self.memory, self.memory_settings, self.h if self.panel == STRICT else None)
+
+
+Arm = Literal["control", "oracle", "sham", "stale"]
+ARMS: tuple[Arm, ...] = ("control", "oracle", "sham")
+TOLD_ARMS: tuple[Arm, ...] = (*ARMS, "stale")  # of conversations, in which facts change
+Truth = Literal["true", "submitted"]  # what the oracle restores
+
+
+@dataclass(frozen=True, slots=True)
+class RescueArm:
+    """One arm of a rescue: nothing, the missing result, or a sham of equal length at every step that misses one."""
+
+    kind: ClassVar[str] = "rescue"
+    arm: Arm
+    truth: Truth = "true"
+    only_lacking: bool = (
+        False  # inject only what the memory system did not return in the control arm's run of the same seed
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryProbe:
+    """Instead of the task, rebuild the first result that is lost at or after a step."""
+
+    kind: ClassVar[str] = "probe"
+    from_step: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CalculatorAid:
+    """The agent may name visible operands, and the harness applies the rule to them."""
+
+    kind: ClassVar[str] = "calculator"
+
+
+Intervention = RescueArm | RecoveryProbe | CalculatorAid
+_INTERVENTIONS: dict[str, type[Intervention]] = {one.kind: one for one in (RescueArm, RecoveryProbe, CalculatorAid)}
+
+
+def read_intervention(document: Mapping[str, Any] | None) -> Intervention | None:
+    """Return the intervention of a run record; None if it has none."""
+    if document is None:
+        return None
+    given = dict(document)
+    return _INTERVENTIONS[given.pop("kind")](**given)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A task, a model, an access and an intervention, without the seed."""
+
+    task: TaskSpec  # its seed is ignored
+    model: str
+    access: Access
+    options: ModelOptions = field(default_factory=ModelOptions)
+    intervention: Intervention | None = None
+    repeat: int = 0  # of the same tasks; its options have the model's seed raised by as much
+
+    def repeated(self, number: int) -> Cell:
+        """Return a repeat of this cell, in which the model samples with another seed."""
+        return replace(self, repeat=number, options=replace(self.options, seed=self.options.seed + number))
+
+    @cached_property
+    def first(self) -> Cell:
+        """The cell that this one repeats; itself if it is no repeat."""
+        options = replace(self.options, seed=self.options.seed - self.repeat)
+        return replace(self, repeat=0, options=options) if self.repeat else self
+
+    @cached_property
+    def id(self) -> str:
+        """Twelve hexadecimal digits of a hash over everything that can change a record."""
+        return sha256(canonical(self.as_json())).hexdigest()[:12]
+
+    @cached_property
+    def memory_plan(self) -> MemoryPlan | None:
+        """The memory plan of the access, with the options of the run and, if the memory system uses it, its model.
+
+        The options hold for every model of a run, so that no call goes to another server than the one that was given.
+        Settings of one provider's models mean nothing to those of another.
+        """
+        plan = self.access.memory_plan
+        if plan is None:
+            return None
+        named = plan.settings.get(MODEL) or self._scripted(plan)
+        settings = plan.settings if named is None else {**plan.settings, MODEL: named}
+        if named == RUN_MODEL:
+            settings = {**settings, MODEL: self.model}
+        alike = named == RUN_MODEL or split_model(str(named))[0] == split_model(self.model)[0]
+        shared = {name: value for name, value in self.options.extra.items() if alike and name != "batch"}
+        return replace(plan, settings=settings, options=replace(self.options, extra=shared))
+
+    def _scripted(self, plan: MemoryPlan) -> str | None:
+        """Return the script that reads conversations, for a system that asks a model what to keep of them."""
+        if not isinstance(find_workload(self.task.workload), Telling):
+            return None
+        if memory_factory().model_of(plan.name, plan.settings) is None:
+            return None
+        return f"{READER}+language={conversation_runs().language_of(self.task.preset)}"
+
+    @property
+    def follows(self) -> Cell | None:
+        """The cell whose run of the same seed must finish first; None if there is none."""
+        arm = self.intervention
+        if not isinstance(arm, RescueArm) or not arm.only_lacking or arm.arm == "control":
+            return None
+        return replace(self, intervention=replace(arm, arm="control"))
+
+    def run_id(self, seed: int) -> str:
+        return f"{self.id}-{seed}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the coordinates that every run record contains."""
+        done = self.intervention
+        return {
+            "task": without_seed(self.task),
+            "model": self.model,
+            "settings": self.settings(),
+            "access": asdict(self.access),
+            **({} if done is None else {"intervention": {"kind": done.kind, **asdict(done)}}),
+            **({} if not self.repeat else {"repeat": {"number": self.repeat, "of": self.first.id}}),
+        }
+
+    def settings(self) -> dict[str, Any]:
+        """Return the model options that can change a reply."""
+        return self.options.asked()
+
+
+Unrecovered = Mapping[int, frozenset[int]]  # by step: missing inputs that were not recovered
+
+
+class Restoration:
+    """Restores missing results, all or only the unrecovered ones, with true or submitted values."""
+
+    def __init__(self, task: TaskInstance, truth: Truth = "true", unrecovered: Unrecovered | None = None) -> None:
+        self.task, self.truth, self.unrecovered = task, truth, unrecovered
+
+    def __call__(
+        self, step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]
+    ) -> tuple[Record, ...]:
+        wanted = missing if self.unrecovered is None else [r for r in missing if r in self.unrecovered.get(step.t, ())]
+        return tuple((r, value) for r in wanted if (value := self.operand(r, submitted)) is not None)
+
+    def operand(self, r: int, submitted: Mapping[int, Payload]) -> Payload | None:
+        """Return the value that the oracle restores; None if nothing was submitted."""
+        return self.task.step(r).answer if self.truth == "true" else submitted.get(r)
+
+
+class Sham(Restoration):
+    """Injects another earlier answer under the required label: the length of the oracle's record, not its content."""
+
+    def __call__(
+        self, step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]
+    ) -> tuple[Record, ...]:
+        restored = super().__call__(step, missing, submitted)
+        return tuple((r, self._other(step.t, r, operand, submitted)) for r, operand in restored)
+
+    def _other(self, t: int, r: int, operand: Payload, submitted: Mapping[int, Payload]) -> Payload:
+        """Return an earlier answer, drawn by the task's seed, that is neither the operand nor its submitted value."""
+        earlier = (self.operand(s, submitted) for s in range(1, t))
+        others = [value for value in earlier if value is not None and value not in (operand, submitted.get(r))]
+        if not others:
+            # All earlier answers are equal; the next value is also wrong and has the same length.
+            return tuple((value + 1) % self.task.spec.q for value in operand)
+        return others[int(below(words([self.task.spec.seed], 1, "sham", t, r)[0, 0], len(others)))]
+
+
+def injector(arm: RescueArm, task: TaskInstance, unrecovered: Unrecovered | None = None) -> Injector:
+    """Return what an arm injects into a run of a task.
+
+    Args:
+        unrecovered: what is restored; by default everything that is missing.
+    """
+    if arm.arm == "control":
+        return inject_nothing
+    return (Restoration if arm.arm == "oracle" else Sham)(task, arm.truth, unrecovered)
+
+
+def unrecovered_in(decisions: list[Decision]) -> Unrecovered:
+    """Return the missing inputs of each step that neither a recovery nor a memory system returned."""
+    left = {one.t: frozenset(one.missing) - frozenset(one.fetched) for one in decisions}
+    return {t: refs for t, refs in left.items() if refs}
+
+
+Planned = tuple[Cell, Sequence[int]]  # a cell and its seeds
+
+
+class RunPlan(Protocol):
+    """Cells with their seeds in execution order; iterating again gives the same cells."""
+
+    @property
+    def texts(self) -> bool:
+        """Whether prompts and replies are kept beside their hashes."""
+        ...
+
+    def __len__(self) -> int:
+        """The number of runs."""
+        ...
+
+    def plan(self) -> Iterator[Planned]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CellPlan:
+    """A plan that lists its cells."""
+
+    kind: str  # rescue, probe, capability, control, study
+    cells: tuple[Planned, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)  # everything that determines the cells
+    texts: bool = True
+
+    def __len__(self) -> int:
+        return sum(len(seeds) for _, seeds in self.cells)
+
+    def plan(self) -> Iterator[Planned]:
+        return iter(self.cells)
+
+
+def plan_sha256(plan: RunPlan) -> str:
+    """Return a hash of everything that can change a record, without names and connection limits."""
+    digest = sha256(canonical({"texts": plan.texts}))
+    for cell, seeds in plan.plan():
+        digest.update(f"{cell.id} {show_seeds(seeds)}\n".encode())
+    return digest.hexdigest()
+
+
+def recorded_cell(record: Mapping[str, Any]) -> Cell:
+    """Return the cell of a run record."""
+    return Cell(
+        TaskSpec(**record["task"]),
+        record["model"],
+        Access(**record["access"]),
+        ModelOptions(**record["settings"]),
+        read_intervention(record.get("intervention")),
+        record["repeat"]["number"] if "repeat" in record else 0,
+    )
+
+
+def panel_of(access: Access) -> str:
+    """Return `strict` if an access is limited to h records in total, else `native`, which is not comparable."""
+    if access.memory is not None:
+        return access.panel
+    return NATIVE if access.condition in UNBOUNDED else STRICT
+
+
+def cell_of(record: Mapping[str, Any]) -> str:
+    """Return the cell with which a run record is pooled: for a repeat, the one that it repeats."""
+    return str(record["repeat"]["of"] if "repeat" in record else record["cell"])
+
+
+def coordinates(cell: Cell, seeds: int, repeats: int = 1) -> dict[str, Any]:
+    """Return the coordinates of a row."""
+    task, access = cell.task, cell.access
+    return {
+        "cell": cell.id,
+        "workload": task.workload,
+        **({"preset": task.preset} if task.preset else {}),
+        "model": cell.model,
+        "condition": access.condition,
+        "policy": access.policy,
+        "memory": access.memory,
+        "memory_settings": dict(access.memory_settings),
+        "panel": panel_of(access),
+        **({"context_tokens": access.context_tokens} if access.context_tokens is not None else {}),
+        **({"summary_prompt": access.summary_prompt} if access.summary_prompt is not None else {}),
+        "n": task.n,
+        "m": task.m,
+        "lookback": task.reach,
+        "fan_in": task.fan_in,
+        "h": access.h,
+        "pressure": task.m / access.h,
+        "b_oracle": UNLIMITED if access.reads is None else access.reads,
+        "b": UNLIMITED if access.recomputations is None else access.recomputations,
+        "seeds": seeds,
+        "repeats": repeats,
+    }
+
+
+class ConversationRuns(Protocol):
+    """What runs of conversations need beside other runs: the functions of `eirkit.lacuna.runs.conversations`."""
+
+    def language_of(self, preset: str) -> str: ...
+
+    def told_access(self, given: dict[str, Any]) -> Access: ...
+
+    def check_told_access(self, access: Access) -> None: ...
+
+    def told_session(
+        self, access: Access, task: TaskInstance, workload: Workload, intervention: Intervention | None = None
+    ) -> Session: ...
+
+    def judge_told(
+        self, access: Access, task: TaskInstance, trace: Trace
+    ) -> tuple[tuple[Verdict, ...], dict[str, Any]]: ...
+
+    def stand_in(self, task: TaskInstance) -> Model: ...
+
+
+def conversation_runs() -> ConversationRuns:
+    """Return what runs of conversations need; it is imported with the first of them."""
+    found: Any = import_module(CONVERSATIONS)
+    return found  # type: ignore[no-any-return]

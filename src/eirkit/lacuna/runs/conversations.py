@@ -1,0 +1,232 @@
+"""Conversations on the runner: which accesses they have, their sessions, and the records of finished runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from eirkit.errors import SpecError, UnknownNameError, UsageError
+from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY, SERVER, TOLD_CONDITIONS, TRUNCATED, WHOLE
+from eirkit.lacuna.agents.telemetry import Trace
+from eirkit.lacuna.conversation.floor import floor_bits, present_requirement
+from eirkit.lacuna.conversation.labelled import LabelledTalk
+from eirkit.lacuna.conversation.labelled_outcomes import judge_labelled
+from eirkit.lacuna.conversation.outcomes import WordVerdict, judge_conversation, word_record
+from eirkit.lacuna.conversation.reading import Heard, needed_statements, plain_sentence, show_turn
+from eirkit.lacuna.conversation.session import (
+    CHARACTERS_PER_TOKEN,
+    SUMMARY_PROMPTS,
+    ConversationSession,
+    PublicTalk,
+    PutQuestion,
+    TalkView,
+    shown_context,
+    transcript,
+)
+from eirkit.lacuna.conversation.workload import ToldTask, ToldWorld, read_preset, unspell
+from eirkit.lacuna.conversation.world import Value
+from eirkit.lacuna.findings.causes import Verdict
+from eirkit.lacuna.memories.factory import check_plan, sees_truth
+from eirkit.lacuna.models.model import Model, ModelOptions, ServerCompaction
+from eirkit.lacuna.runs.cells import NATIVE, Access, Arm, Intervention, RescueArm
+from eirkit.lacuna.scripted.reader import Quoter, make_reader
+from eirkit.lacuna.tasks.view import publish
+from eirkit.lacuna.tasks.workload import Workload
+
+LIMITED = (TRUNCATED, COMPACTION, SERVER)
+CONTEXT_TOKENS = 512  # default of a limited context
+TRIGGER_TOKENS = 50_000  # default of the context that a server compacts: the least that Anthropic's API accepts
+LEAST_TOKENS = 64  # of which half is the summary
+USUAL_ANSWER = 80  # characters of an answer in free text
+PROBES = ("now", "all", "day")  # forms of questions for a present value: of a fact, a set, and a date
+
+
+def language_of(preset: str) -> str:
+    """Return the language of the worlds of a preset."""
+    return read_preset(preset)[1]
+
+
+def stand_in(task: ToldTask) -> Model:
+    """Return the free model that takes the place of a paid one in an estimate."""
+    return Quoter(ModelOptions(), USUAL_ANSWER) if isinstance(task, LabelledTalk) else make_reader(ModelOptions())
+
+
+def told_access(given: dict[str, Any]) -> Access:
+    """Return an access with these values; a memory system means that everything must come from it.
+
+    Raises:
+        UsageError: it has a part that conversations do not have.
+    """
+    known = ("condition", "memory", "memory_settings", "context_tokens", "summary_prompt", "h")
+    if foreign := [name for name, value in given.items() if name not in known and value]:
+        raise UsageError(f"conversations have no {foreign[0]}; leave it out")
+    condition = given.pop("condition", None) or (WHOLE if given.get("memory") is None else MEMORY)
+    return Access(condition=condition, policy=None, **given)
+
+
+def check_told_access(access: Access) -> None:
+    """Raise UsageError if the parts of an access contradict each other or name something unknown."""
+    if access.condition not in TOLD_CONDITIONS:
+        raise UnknownNameError("condition of conversations", access.condition, TOLD_CONDITIONS)
+    if (access.memory is None) == (access.condition == MEMORY):
+        raise UsageError(
+            f"condition {MEMORY!r} needs a memory system, and no other condition takes one; use a second [[grid]]"
+        )
+    if access.panel != NATIVE or access.policy is not None or access.tool_calls:
+        raise UsageError("conversations have no panels, policies and tool calls; leave them out")
+    if access.context_tokens is not None and access.condition not in LIMITED:
+        raise UsageError(f"context_tokens apply to the conditions {', '.join(LIMITED)} only; leave them out")
+    if access.condition == COMPACTION and characters_of(access) < CHARACTERS_PER_TOKEN * LEAST_TOKENS:
+        raise SpecError(f"a context of {access.context_tokens} tokens is too small for a summary; use {LEAST_TOKENS}")
+    if access.summary_prompt is not None and access.condition not in (COMPACTION, SERVER):
+        raise UsageError(f"summary_prompt applies to {COMPACTION!r} and {SERVER!r} only; leave it out")
+    if (plan := access.memory_plan) is not None:
+        check_plan(plan)
+        if sees_truth(plan.name):
+            raise UsageError(f"memory {plan.name!r} is made from labelled records; choose another for conversations")
+
+
+def told_session(
+    access: Access, task: ToldTask, workload: Workload, intervention: Intervention | None = None
+) -> ConversationSession:
+    """Return the session of one run.
+
+    Raises:
+        UsageError: a rescue is asked for, and nobody knows the sentence that is missing.
+    """
+    questions = tuple(PutQuestion(one.text, one.after, one.day) for one in task.puts)
+    talk = PublicTalk(publish(task, workload), task.sessions, questions, task.canonical)
+    prompt = SUMMARY_PROMPTS.get(access.summary_prompt or "plain", access.summary_prompt or "")
+    server = None
+    if access.condition == SERVER:
+        if not isinstance(task, ToldWorld):
+            raise UsageError(
+                f"nobody knows how many bits {task.spec.workload} needs; {SERVER} takes the workload words"
+            )
+        told = prompt if access.summary_prompt else ""  # by default the server's own
+        server = ServerCompaction(access.context_tokens or TRIGGER_TOKENS, pause=True, instructions=told)
+    session = ConversationSession(talk, TalkView(access.condition, characters_of(access), prompt, server))
+    if isinstance(intervention, RescueArm) and not isinstance(task, ToldWorld):
+        raise UsageError(f"{task.spec.workload} has no sentence to restore; rescue takes the workload words")
+    if isinstance(intervention, RescueArm) and isinstance(task, ToldWorld) and intervention.arm != "control":
+        session.add = WordInjection(task, intervention.arm)
+    return session
+
+
+class WordInjection:
+    """What an arm of a rescue shows with a question: the sentences it needs, as long ones about others, or old ones."""
+
+    def __init__(self, task: ToldWorld, arm: Arm) -> None:
+        self.task, self.arm = task, arm
+
+    def __call__(self, t: int) -> str | None:
+        asked = self.task.asked[t - 1]
+        needed = needed_statements(asked.question, self.task.said_before(asked), self.task.truth_at(asked))
+        if self.arm == "oracle":
+            chosen: list[Heard | None] = list(needed)
+        elif self.arm == "sham":
+            chosen = self._others(needed, self.task.said_before(asked))
+        else:
+            chosen = [one for one in map(self._older, needed) if one not in needed]
+        return "\n".join(self._text(one) for one in chosen if one is not None) or None
+
+    def _text(self, one: Heard) -> str:
+        return show_turn(one.day, "user", plain_sentence(self.task.language, one.statement))
+
+    def _others(self, needed: Sequence[Heard], said: Sequence[Heard]) -> list[Heard | None]:
+        """Return, for each needed statement, the one nearest in length that has nothing to do with the question.
+
+        None may name what a needed statement is about, nor any value that the needed facts ever had: the door of an old
+        place would answer a question about a door. Of several that are as near, the first is taken.
+        """
+        facts = {(one.statement.attribute, one.statement.subject) for one in needed}
+        about: set[Value] = {name for _, name in facts}
+        told = [one.statement for one in said]
+        about |= {one.value for one in told if (one.attribute, one.subject) in facts}
+        is_other = [bool(one.subject) and not {one.subject, one.value} & about for one in told]
+        others = [one for one, apart in zip(said, is_other, strict=True) if apart]
+
+        def nearest(length: int) -> Heard | None:
+            return min(others, key=lambda one: abs(len(self._text(one)) - length), default=None)
+
+        return [nearest(len(self._text(one))) for one in needed]
+
+    def _older(self, needed: Heard) -> Heard | None:
+        """Return the last statement about the same fact before the needed one; None if there is none."""
+        key = needed.statement.attribute, needed.statement.subject
+        before = self.task.said[: self.task.said.index(needed)]
+        about = [one for one in before if (one.statement.attribute, one.statement.subject) == key]
+        return about[-1] if about else None
+
+
+def characters_of(access: Access) -> int:
+    """Return how many characters of the conversation a limited context shows."""
+    return CHARACTERS_PER_TOKEN * (access.context_tokens or CONTEXT_TOKENS)
+
+
+def shown_part(access: Access, task: ToldTask, t: int, prompts: Mapping[int, str]) -> str | None:
+    """Return what a condition without a memory system shows of a conversation; None if that is not known.
+
+    Args:
+        prompts: requests by question, where they are known; summaries are known from nothing else.
+    """
+    if access.condition == SERVER:
+        return None  # whether it compacted, and what it kept, is not in the prompts
+    if access.condition == COMPACTION:
+        return shown_context(prompts[t]) if t in prompts else None
+    said = transcript(task.sessions[: task.puts[t - 1].after])
+    return said[-characters_of(access) :] if access.condition == TRUNCATED else said
+
+
+def judge_told(access: Access, task: ToldTask, trace: Trace) -> tuple[tuple[Verdict, ...], dict[str, Any]]:
+    """Return the verdicts on the answers of a run, and what its record says about them in words."""
+    prompts = {one.t: one.request.messages[-1].content for one in trace.exchanges if one.t}
+    shown: dict[int, str] = {}  # one text for all questions after the same session
+    for one in task.puts if access.condition != MEMORY else ():
+        if access.condition == SERVER:
+            shown[one.after] = transcript(task.sessions[: one.after])  # where the server did not compact it
+        elif one.after not in shown:
+            shown[one.after] = shown_part(access, task, one.t, prompts) or ""
+    if isinstance(task, LabelledTalk):
+        found, record = judge_labelled(task, trace, access.condition, shown)
+    elif isinstance(task, ToldWorld):
+        found = judge_conversation(task, trace, access.condition, shown)
+        record = word_record(task, trace, found)
+        if access.condition == SERVER:
+            record["server"] = server_record(task, trace, found)
+    else:
+        raise UsageError(f"{task.spec.workload} is no workload in words that can be judged; use another")
+    return tuple(one.verdict() for one in found), record
+
+
+def server_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:
+    """Return what the answers of a run tell about the compactions of its server, as plain data.
+
+    Nobody can read a compaction, so it is probed by questions for the present value of a fact. A fact of M classes is
+    log2 M bits, and a right answer counts as these bits. A value that was lost is answered as unknown, or guessed; a
+    guess is right once in M times, so each wrong answer takes away log2 M / (M - 1), and the expected sum is what was
+    kept. Mistakes of the reader count as lost, which the same worlds under the condition `whole` show.
+    """
+    cut = len(task.told) - 1
+    compacted = {one.t for one in trace.exchanges if one.is_compacted}
+    unknown = task.language.table["unknown"].casefold()
+    submitted = {one.t: unspell(one.submitted) for one in trace.decisions if one.submitted is not None}
+    right = {one.t: one.right for one in verdicts}
+    probed: dict[tuple[str, str], tuple[float, float, bool]] = {}  # by fact: bits, bits kept, right
+    for asked in task.asked:
+        if asked.answer is None:
+            continue  # "unknown" is right also where nothing was kept
+        key = asked.question.attribute, asked.question.subject
+        if asked.question.form in PROBES and asked.t in compacted and asked.after == cut and key not in probed:
+            fact = present_requirement(task.world, cut, key)
+            guessed = asked.t in submitted and submitted[asked.t] != unknown
+            lost = fact.bits / (fact.classes - 1) if guessed and fact.classes > 1 else 0.0
+            probed[key] = fact.bits, fact.bits if right[asked.t] else -lost, right[asked.t]
+    return {
+        "compactions": sum(bool(one.reply.carried) for one in trace.exchanges),
+        "needed_bits": floor_bits(task.world, cut),
+        "probed_facts": len(probed),
+        "right_facts": sum(is_right for _, _, is_right in probed.values()),
+        "probed_bits": sum(bits for bits, _, _ in probed.values()),
+        "kept_bits": sum(kept for _, kept, _ in probed.values()),
+    }

@@ -1,0 +1,251 @@
+"""Estimates the tokens and cost of a plan (`--dry-run`) by running a reference agent in place of the model.
+
+No model is called. What a reference agent writes is the first assumption about output. Once a folder has paid calls,
+they replace it: their tokens for each character of a prompt, their output, and how many of them a run took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from decimal import Decimal
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from eirkit.lacuna.agents.driver import drive
+from eirkit.lacuna.agents.reference import make_reference
+from eirkit.lacuna.agents.telemetry import Exchange, Trace
+from eirkit.lacuna.memories.calls import wait_for
+from eirkit.lacuna.memories.memory import memories
+from eirkit.lacuna.models.factory import make_model, renderer_of
+from eirkit.lacuna.models.ledger import MEMORY, NOTHING
+from eirkit.lacuna.models.model import Model, ModelOptions
+from eirkit.lacuna.models.prices import CHARS_PER_TOKEN, MILLION, Estimate, Price, add_up, estimate
+from eirkit.lacuna.runs.budget import Budget, asks_paid_model
+from eirkit.lacuna.runs.cells import Cell, RunPlan, Unrecovered, conversation_runs, coordinates, unrecovered_in
+from eirkit.lacuna.runs.journal import Journal, ModelCalls, read_journal
+from eirkit.lacuna.runs.sessions import make_session
+from eirkit.lacuna.runs.store import RUNS, scan_runs
+from eirkit.lacuna.tasks.generation import generate, prepare
+from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.lacuna.tasks.workload import Telling, Workload
+
+_UnrecoveredByRun = dict[str, Unrecovered]  # by run, of control arms that other arms depend on
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What the paid calls of a model say about those to come."""
+
+    calls: int  # seen
+    tokens_per_char: float  # of prompts
+    cached_share: float  # of their tokens
+    output_tokens: float  # a call
+    calls_ratio: float  # of finished runs, for each call of the reference agent
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRuns:
+    """What a folder says about the runs and payments so far."""
+
+    journal: Journal = field(default_factory=Journal)
+    attempts: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # of finished runs, by cell and seed
+    calls: Mapping[str, int] = field(default_factory=dict)  # that finished runs took, by run; cached replies too
+
+    def paid_calls(self, cell: Cell, seed: int) -> int:
+        """Return how many calls of a finished run were paid for, also before it was cut short and continued."""
+        run = cell.run_id(seed)
+        return min(self.calls[run], sum(one.usage["calls"] for one in self.journal.of_run(run)))
+
+
+def read_recorded(folder: Path, runs: str = "") -> RecordedRuns:
+    """Return the payments of a folder, and the finished runs in it or in a folder inside."""
+    attempts: dict[str, dict[int, int]] = {}
+    calls: dict[str, int] = {}
+    if (path := folder / runs / RUNS).exists():
+        for record, _ in scan_runs(path):
+            attempts.setdefault(record["cell"], {})[record["seed"]] = record["usage"].get("attempt", 0)
+            calls[record["run"]] = record["usage"]["calls"]
+    return RecordedRuns(read_journal(folder) or Journal(), attempts, calls)
+
+
+@dataclass(frozen=True, slots=True)
+class CellEstimate:
+    """The estimate for all runs of one cell and its repeats."""
+
+    cell: Cell
+    seeds: int  # with a run left
+    runs: int  # left
+    expected: Estimate
+    calibration: Calibration | None = None
+    is_partial: bool = False  # without what the model of its memory system costs, which is unknown
+    repeats: int = 1
+
+    def as_json(self) -> dict[str, Any]:
+        return {**coordinates(self.cell, self.seeds, self.repeats), "runs": self.runs, **asdict(self.expected)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """The runs of a cell with the reference agent."""
+
+    cell: Cell
+    left: Sequence[int]  # seeds
+    done: Mapping[int, int]  # attempts of finished runs, by seed
+    runs: int
+    calls: int
+    prompt_chars: int
+    reply_chars: int
+
+    def expected(self, price: Price | None) -> Estimate:
+        """Return the estimate if the model writes as the reference agent does."""
+        times = len(self.left) / self.runs
+        calls, prompts, replies = (round(n * times) for n in (self.calls, self.prompt_chars, self.reply_chars))
+        return estimate(calls, prompts, replies, self.cell.options.max_tokens, price)
+
+    def calibrated(self, price: Price | None, seen: Calibration, memory_usd: Decimal) -> Estimate:
+        """Return the estimate if the calls to come are as those that were paid for."""
+        plain, times = self.expected(price), seen.calls_ratio * len(self.left) / self.runs
+        calls, inputs = ceil(self.calls * times), ceil(self.prompt_chars * times * seen.tokens_per_char)
+        outputs, cached = ceil(calls * seen.output_tokens), round(inputs * seen.cached_share)
+        if price is None:
+            return Estimate(calls, inputs, outputs, None, None)
+        cost = (inputs - cached) * price.input + cached * price.cached + outputs * price.output
+        usd = float(cost / MILLION + memory_usd * len(self.left))
+        return Estimate(calls, inputs, outputs, usd, None if plain.most_usd is None else max(plain.most_usd, usd))
+
+
+def estimate_plan(
+    plan: RunPlan, budget: Budget, recorded: RecordedRuns | None = None, *, every_seed: bool = False
+) -> list[CellEstimate]:
+    """Return an estimate for the runs of each cell that have not finished; no model is called, nothing is written.
+
+    Args:
+        recorded: what was paid for so far.
+        every_seed: simulate every run instead of the first of each cell.
+    """
+    known = recorded or RecordedRuns()
+    for cell in {(cell.model, repr(cell.options)): cell for cell, _ in plan.plan()}.values():
+        make_model(cell.model, cell.options)
+    trials: list[_Trial] = []
+    unrecovered_by_run = _UnrecoveredByRun()
+    for cell, seeds in plan.plan():
+        done = known.attempts.get(cell.id, {})
+        left = [seed for seed in seeds if seed not in done] if done else seeds
+        if cell.repeat:  # costs what the cell before it does
+            trials.append(replace(trials[-1], cell=cell, left=left, done=done))
+            continue
+        tried = seeds if every_seed else seeds[:1]
+        exchanges = [one for seed in tried for one in _exchanges(cell, seed, unrecovered_by_run)]
+        prompts = sum(len(m.content) for exchange in exchanges for m in exchange.request.messages)
+        replies = sum(len(exchange.reply.text) for exchange in exchanges)
+        trials.append(_Trial(cell, left, done, len(tried), len(exchanges), prompts, replies))
+    found: dict[str, list[CellEstimate]] = {}
+    for trial in trials:
+        found.setdefault(trial.cell.first.id, []).append(_cell_estimate(trial, trials, known, budget))
+    return list(map(_with_repeats, found.values()))
+
+
+def _with_repeats(parts: Sequence[CellEstimate]) -> CellEstimate:
+    """Return the estimate of a cell with its repeats."""
+    expected, runs = add_up([one.expected for one in parts]), sum(one.runs for one in parts)
+    return replace(parts[0], seeds=max(one.seeds for one in parts), runs=runs, expected=expected, repeats=len(parts))
+
+
+def _cell_estimate(trial: _Trial, trials: Sequence[_Trial], known: RecordedRuns, budget: Budget) -> CellEstimate:
+    cell, runs = trial.cell, len(trial.left)
+    price, paid = budget.price_of(cell.model, cell.options), known.journal.models.get(cell.model)
+    memory = _memory_usd([one for one in trials if one.cell.access.memory == cell.access.memory], known)
+    is_partial = memory is None and asks_paid_model(cell)
+    if paid is None or not paid.calls or not paid.chars:
+        expected = trial.expected(price)
+        if memory and expected.cost_usd is not None:
+            expected = trial.calibrated(price, _assumed(trial.reply_chars / CHARS_PER_TOKEN, trial.calls), memory)
+        return CellEstimate(cell, runs, runs, expected, is_partial=is_partial)
+    seen = _calibration(paid, [one for one in trials if one.cell.model == cell.model], known)
+    expected = trial.calibrated(price, seen, memory or NOTHING)
+    return CellEstimate(cell, runs, runs, expected, seen, is_partial)
+
+
+def _calibration(paid: ModelCalls, trials: Sequence[_Trial], known: RecordedRuns) -> Calibration:
+    """Return what the calls of a model say; until a run has finished, runs are as long as those of the stand-in."""
+    attempts = known.journal.attempts
+    finished = [(trial, seed) for trial in trials for seed, n in trial.done.items() if n in attempts]
+    calls = sum(known.paid_calls(trial.cell, seed) for trial, seed in finished)
+    expected = sum(trial.calls / trial.runs for trial, _ in finished)
+    return Calibration(
+        calls=paid.calls,
+        tokens_per_char=paid.input_tokens / paid.chars,
+        cached_share=paid.cached_tokens / max(1, paid.input_tokens),
+        output_tokens=paid.output_tokens / paid.calls,
+        calls_ratio=calls / expected if expected else 1.0,
+    )
+
+
+def _assumed(output_tokens: float, calls: int) -> Calibration:
+    """Return what is assumed before the first call: a rule of thumb, and the output of the reference agent."""
+    return Calibration(0, 1 / CHARS_PER_TOKEN, 0.0, output_tokens / max(1, calls), calls_ratio=1.0)
+
+
+def _memory_usd(trials: Sequence[_Trial], known: RecordedRuns) -> Decimal | None:
+    """Return what the model of a memory system has cost in a finished run, on average; None before there is one."""
+    attempts = known.journal.attempts
+    spent = [attempts[n].usd.get(MEMORY, NOTHING) for trial in trials for n in trial.done.values() if n in attempts]
+    return sum(spent, NOTHING) / len(spent) if spent else None
+
+
+def assumptions(estimates: Sequence[CellEstimate]) -> list[dict[str, Any]]:
+    """Return what the estimate of each model that costs money assumes."""
+    found = {}
+    for one in estimates:
+        if one.expected.cost_usd != 0 and one.cell.model not in found:
+            seen = one.calibration or _assumed(one.expected.output_tokens, one.expected.calls)
+            found[one.cell.model] = {"model": one.cell.model, **seen.as_json()}
+    return list(found.values())
+
+
+def by_model(estimates: Sequence[CellEstimate]) -> list[dict[str, Any]]:
+    """Return the sums of each model."""
+    parts: dict[str, list[Estimate]] = {}
+    for one in estimates:
+        parts.setdefault(one.cell.model, []).append(one.expected)
+    return [{"model": model, **asdict(add_up(own))} for model, own in parts.items()]
+
+
+def estimate_run(cell: Cell, seed: int, unrecovered: Unrecovered | None, price: Price | None) -> Estimate:
+    """Return an estimate for one run.
+
+    Args:
+        unrecovered: what its control arm did not recover, for a cell that depends on the runs of another.
+    """
+    exchanges = wait_for(_try(cell, seed, unrecovered)).exchanges
+    prompts = sum(len(m.content) for exchange in exchanges for m in exchange.request.messages)
+    replies = sum(len(exchange.reply.text) for exchange in exchanges)
+    return estimate(len(exchanges), prompts, replies, cell.options.max_tokens, price)
+
+
+def _exchanges(cell: Cell, seed: int, unrecovered_by_run: _UnrecoveredByRun) -> list[Exchange]:
+    unrecovered = None if cell.follows is None else unrecovered_by_run.get(cell.follows.run_id(seed))
+    trace = wait_for(_try(cell, seed, unrecovered))
+    unrecovered_by_run[cell.run_id(seed)] = unrecovered_in(trace.decisions)
+    return trace.exchanges
+
+
+async def _try(cell: Cell, seed: int, unrecovered: Unrecovered | None) -> Trace:
+    """Simulate one run with an agent that recovers what it can, without the memory system of the cell."""
+    spec = cell.task.with_seed(seed)
+    task, workload = generate(spec), prepare(spec)
+    session = make_session(cell.access, task, workload, intervention=cell.intervention, unrecovered=unrecovered)
+    session.renderer = renderer_of(cell.model, cell.options)
+    memory = memories.get("null")() if cell.access.memory is not None else None
+    return await drive(session, _stand_in(task, workload), memory)
+
+
+def _stand_in(task: TaskInstance, workload: Workload) -> Model:
+    """Return the free model that takes the place of a paid one."""
+    is_told = isinstance(workload, Telling)
+    return conversation_runs().stand_in(task) if is_told else make_reference("recoverer", ModelOptions())

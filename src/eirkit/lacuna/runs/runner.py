@@ -1,0 +1,355 @@
+"""Runs plans into a folder: skips finished runs, schedules the rest, stores each completely or not at all.
+
+Reference agents answer immediately and run in the order of the plan. Other models have as many concurrent runs as
+connections. Free models may run on the workers of an engine. Only this process writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any
+
+from eirkit.engine.interface import Engine
+from eirkit.errors import InputFileError, SpendCapReached
+from eirkit.lacuna.agents.telemetry import Trace, trace_of
+from eirkit.lacuna.findings.causes import RunScore, read_score
+from eirkit.lacuna.memories.calls import wait_for
+from eirkit.lacuna.models.metered import Metered
+from eirkit.lacuna.models.model import Model, canonical
+from eirkit.lacuna.models.scrubber import Scrubber
+from eirkit.lacuna.runs.attempt import CellContext, Failure, cause_of
+from eirkit.lacuna.runs.budget import Budget, ModelPool, is_scripted
+from eirkit.lacuna.runs.cells import Cell, Planned, RunPlan, Unrecovered, unrecovered_in
+from eirkit.lacuna.runs.manifest import SystemMessages
+from eirkit.lacuna.runs.store import RUNS, FinishedRun, RunStore, read_events, read_failures, scan_runs
+from eirkit.lacuna.runs.workers import (
+    Admission,
+    CellBatch,
+    RunQueue,
+    cell_context_of,
+    is_free,
+    run_concurrently,
+    run_on_engine,
+)
+
+PLUG_INS = ("memory", "model", "policy", "workload", "harness")  # kinds of failures that name the code that raised
+NOT_RUN = "not run: pending, or skipped after other runs failed; run the command again to finish"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a plan."""
+
+    runs: int  # ended, scored or not, including earlier parts
+    planned_runs: int
+    cells: int  # without remaining runs
+    planned_cells: int
+    failed: int  # in this part
+    steps: int  # in this part
+    spent_usd: Decimal
+    control: str = ""  # progress of the control of a sweep, while it runs
+
+
+Observer = Callable[[Progress], None]
+
+
+def ignore_progress(progress: Progress) -> None:
+    """The default observer, which does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOutcome:
+    """How the execution of a plan ended; without reasons, all runs are done."""
+
+    stopped: tuple[str, ...] = ()  # why runs were left out
+    cap: SpendCapReached | None = None  # set if the spend cap is among the reasons
+
+
+class Runner:
+    """Runs plans into one folder, never repeating a finished run; use it in a with statement.
+
+    Args:
+        folder: where runs are stored; by default a temporary directory that is removed on exit.
+        budget: makes all models and counts their spending.
+        engine: runs free models; by default they run in this process.
+
+    Raises:
+        UsageError: on entry, if another process writes to the folder.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        budget: Budget | None = None,
+        observe: Observer = ignore_progress,
+        engine: Engine | None = None,
+    ) -> None:
+        self.folder, self.budget, self.observe, self.engine = folder, budget or Budget(), observe, engine
+        self._inside = ExitStack()
+        self._store: RunStore | None = None
+        self._done: dict[str, set[int]] | None = None  # seeds by cell
+
+    def __enter__(self) -> Runner:
+        folder = self.folder or Path(self._inside.enter_context(TemporaryDirectory(prefix="eirkit-runs-")))
+        self._store = RunStore(folder)
+        try:
+            self._inside.enter_context(self._store)
+        except BaseException:
+            self._inside.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.budget.folder == self.folder:  # the control of a sweep is paid for from the sweep's folder
+            self.budget.close()
+        self._inside.close()
+
+    @property
+    def store(self) -> RunStore:
+        if self._store is None:
+            raise ValueError("the runner is not open; use it in a with statement")
+        return self._store
+
+    def run(self, plan: RunPlan, models: ModelPool | None = None) -> PlanOutcome:
+        """Run the rest of a plan.
+
+        Args:
+            models: the models of the plan, if they exist already.
+        """
+        execution = Execution(plan, models or ModelPool(plan, self.budget), self)
+        execution.run()
+        return PlanOutcome(execution.stopped, execution.cap)
+
+    def progress(self, plan: RunPlan) -> Progress:
+        """Return the progress of a plan before it continues."""
+        done = self.recover()
+        left = [sum(seed not in done.get(cell.id, ()) for seed in seeds) for cell, seeds in plan.plan()]
+        counts = (len(plan) - sum(left), len(plan), left.count(0), len(left), 0, 0)
+        return Progress(*counts, self.budget.ledger.spent_usd)
+
+    def complete(self, plan: RunPlan) -> Results:
+        """Run the rest of a plan and return its runs; failed ones are missing.
+
+        Raises:
+            SpendCapReached: finished runs are kept.
+        """
+        ended = self.run(plan)
+        if ended.cap is not None:
+            raise ended.cap
+        return self.results
+
+    @cached_property
+    def results(self) -> Results:
+        """All runs of the folder, including earlier plans."""
+        return Results(self.store.folder)
+
+    def recover(self) -> dict[str, set[int]]:
+        """Return the seeds of finished runs by cell, reading the folder the first time."""
+        if self._done is None:
+            self._done = {}
+            for run in self.store.recover():
+                cell, _, seed = run.rpartition("-")
+                seeds = self._done.setdefault(cell, set())
+                if int(seed) in seeds:
+                    raise _misplaced(self.store.folder, run)
+                seeds.add(int(seed))
+            self.budget.open()
+        return self._done
+
+    def refuse_unplanned(self, plan: RunPlan) -> None:
+        """Raise InputFileError if the folder contains a run of another plan."""
+        planned = {cell.id: seeds for cell, seeds in plan.plan()}
+        for cell, seeds in self.recover().items():
+            if wrong := [seed for seed in sorted(seeds) if cell not in planned or seed not in planned[cell]]:
+                raise _misplaced(self.store.folder, f"{cell}-{wrong[0]}")
+
+
+def _misplaced(folder: Path, run: str) -> InputFileError:
+    return InputFileError(f"{folder}: run {run} is duplicated or not planned; restore the folder")
+
+
+@contextmanager
+def runner_or_temporary(runner: Runner | None) -> Iterator[Runner]:
+    """Yield the given runner, or open one with a temporary folder."""
+    with Runner() if runner is None else nullcontext(runner) as chosen:
+        yield chosen
+
+
+class Execution:
+    """The remaining runs of one plan and the queues that execute them."""
+
+    def __init__(self, plan: RunPlan, pool: ModelPool, runner: Runner) -> None:
+        self.plan, self.pool, self.runner, self.store = plan, pool, runner, runner.store
+        self.stopped: tuple[str, ...] = ()  # why runs were left out
+        self.cap: SpendCapReached | None = None
+        self._admission = Admission(pool.budget)
+        self._done = runner.recover()
+        self._tried: dict[str, set[int]] = {}  # attempted by an engine and lost
+        self._left = {cell.id: len(self._seeds_left(cell, seeds)) for cell, seeds in plan.plan()}
+        self._runs, self._failed, self._steps = len(plan) - sum(self._left.values()), 0, 0
+        self._cells = sum(not left for left in self._left.values())
+        # Cells that depend on others, such as the arms of a rescue, run after those have ended.
+        self._rounds = (False, True) if any(cell.follows for cell, _ in plan.plan()) else (False,)
+
+    def run(self) -> None:
+        """Run everything that remains: free models on the engine, then the rest.
+
+        The engine is not used inside an event loop, which would delay an interrupt until the engine is done.
+        """
+        self._show()
+        if (engine := self.runner.engine) is not None:
+            for following in self._rounds:
+                for outcomes in run_on_engine(engine, self._shares(following, is_free)):
+                    self._take(outcomes)
+        wait_for(self._run_queues())
+
+    def _take(self, outcomes: Sequence[FinishedRun | Failure]) -> None:
+        """Store the results of an engine's worker."""
+        finished = [outcome for outcome in outcomes if isinstance(outcome, FinishedRun)]
+        self.store.commit(finished, durable=False)
+        for outcome in outcomes:
+            if isinstance(outcome, Failure):
+                self.store.fail(outcome.record)
+                self._tried.setdefault(outcome.record["cell"], set()).add(outcome.record["seed"])
+        self._report([outcome.record for outcome in outcomes])
+
+    async def _run_queues(self) -> None:
+        """Run reference agents, then all other models concurrently."""
+        stopped: set[str] = set()
+        try:
+            for following in self._rounds:
+                queues = [(queue, workers) for queue, workers in self._queues(following) if queue.name not in stopped]
+                try:
+                    for queue in [queue for queue, workers in queues if not workers]:
+                        await queue.run_in_order()
+                    await run_concurrently([queue.run_at_once(workers) for queue, workers in queues if workers])
+                finally:
+                    self._note([queue for queue, _ in queues])
+                stopped |= {queue.name for queue, _ in queues if queue.stopped}
+        finally:
+            await self.pool.close()
+
+    def _queues(self, following: bool) -> list[tuple[RunQueue, int]]:
+        """Return the queues, each with its number of concurrent runs; 0 for reference agents, which never wait."""
+        models = self.pool.all()
+        scripted = [model for model in models if is_scripted(model)]
+        shared: dict[bytes, list[Metered]] = {}  # models that differ in their seed alone share their connections
+        for model in models:
+            if isinstance(model, Metered):
+                given = replace(model.options, seed=0).asked()
+                shared.setdefault(canonical({"model": model.name, **given}), []).append(model)
+
+        def queue(name: str, asked: Sequence[Model]) -> RunQueue:
+            work = self._work(asked, following)
+            return RunQueue(name, work, self.store, self._report, self.pool.budget.make, self._admission)
+
+        first = (queue("the reference agents", scripted), 0)
+        return [first, *((queue(alike[0].name, alike), alike[0].at_most) for alike in shared.values())]
+
+    def _note(self, queues: Sequence[RunQueue]) -> None:
+        """Record why queues left runs out."""
+        self.stopped += tuple(queue.stopped for queue in queues if queue.stopped)
+        self.cap = next((queue.cap for queue in queues if queue.cap), self.cap)
+        if skipped := sum(len(queue.skipped) for queue in queues):
+            one = "1 cell was skipped because its"
+            which = one if skipped == 1 else f"{skipped} cells were skipped because their"
+            self.stopped += (f"{which} memory system kept failing",)
+
+    def _work(self, models: Sequence[Model], following: bool) -> Iterator[tuple[CellContext, Sequence[int]]]:
+        """Yield the remaining work of some models, in the order of the plan."""
+        rules, scrub = SystemMessages(), Scrubber.of_environment(os.environ)
+        for share in self._shares(following, lambda cell: any(self.pool.of(cell) is model for model in models)):
+            yield cell_context_of(share, self.pool.of(share.cell), rules, scrub), share.seeds
+
+    def _shares(self, following: bool, wanted: Callable[[Cell], bool]) -> Iterator[CellBatch]:
+        for cell, seeds in self.plan.plan():
+            if (cell.follows is not None) != following or not wanted(cell):
+                continue
+            left = self._seeds_left(cell, seeds)
+            unrecovered = self._unrecovered(cell.follows, left) if cell.follows is not None else {}
+            if ready := [seed for seed in left if seed in unrecovered] if following else left:
+                yield CellBatch(cell, ready, self.plan.texts, unrecovered)
+
+    def _unrecovered(self, control: Cell, seeds: Iterable[int]) -> dict[int, Unrecovered]:
+        """Return the unrecovered inputs in the runs of a control arm; failed runs are left out."""
+        traces = {seed: self.runner.results.trace(control, seed) for seed in seeds}
+        return {seed: unrecovered_in(trace.decisions) for seed, trace in traces.items() if trace is not None}
+
+    def _seeds_left(self, cell: Cell, seeds: Sequence[int]) -> Sequence[int]:
+        done = self._done.get(cell.id, set()) | self._tried.get(cell.id, set())
+        return [seed for seed in seeds if seed not in done] if done else seeds
+
+    def _report(self, records: Sequence[Mapping[str, Any]]) -> None:
+        for record in records:
+            failed = "kind" in record
+            self._failed += failed
+            self._steps += record["steps"] if failed else record["task"]["n"]
+            if not failed:
+                self._done.setdefault(record["cell"], set()).add(record["seed"])
+            self._runs += 1
+            self._left[record["cell"]] -= 1
+            self._cells += not self._left[record["cell"]]
+        self._show()
+
+    def _show(self) -> None:
+        spent = self.runner.budget.ledger.spent_usd
+        counts = (self._runs, len(self.plan), self._cells, len(self._left), self._failed, self._steps)
+        self.runner.observe(Progress(*counts, spent))
+
+
+class Results:
+    """The runs that are in a folder so far; every lookup reads new records first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._records: dict[str, Mapping[str, Any]] = {}  # by run
+        self._end = 0  # bytes read so far
+
+    def record(self, cell: Cell, seed: int) -> Mapping[str, Any] | None:
+        """Return the record of a run; None if it has not finished."""
+        run = cell.run_id(seed)
+        if run not in self._records:
+            self._read_on()
+        return self._records.get(run)
+
+    def score(self, cell: Cell, seed: int) -> RunScore | None:
+        record = self.record(cell, seed)
+        return None if record is None else read_score(record["score"])
+
+    def trace(self, cell: Cell, seed: int) -> Trace | None:
+        """Return the decisions and actions of a run; None if it has not finished."""
+        record = self.record(cell, seed)
+        return None if record is None else trace_of(read_events(self.folder, record["events"]), record["ending"])
+
+    def losses(self, planned: Iterable[Planned]) -> dict[tuple[str, int], str]:
+        """Return why runs have not finished, by cell and seed, in the order of the plan."""
+        missing = [(cell, seed) for cell, seeds in planned for seed in seeds if self.record(cell, seed) is None]
+        last = {failure["run"]: _words(failure) for failure in read_failures(self.folder)} if missing else {}
+        return {(cell.id, seed): last.get(cell.run_id(seed), NOT_RUN) for cell, seed in missing}
+
+    def _read_on(self) -> None:
+        if not (self.folder / RUNS).exists():
+            return
+        for record, end in scan_runs(self.folder / RUNS, self._end, len(self._records)):
+            self._records[record["run"]], self._end = record, end
+
+
+def counted_losses(losses: Iterable[str]) -> dict[str, int]:
+    """Return the number of runs lost for each reason."""
+    return dict(Counter(losses))
+
+
+def _words(failure: Mapping[str, Any]) -> str:
+    said, kind = cause_of(str(failure["message"])), failure["kind"]
+    return f"{kind} failed: {said}; fix it and run again" if kind in PLUG_INS else said

@@ -1,0 +1,355 @@
+"""Executes queued runs, in order, concurrently or on an engine; stops early at the cap or after failures in a row.
+
+Workers do not write; the parent stores their runs, so that the records equal those of a sweep in one process, in
+another order. Paid models stay in one process, where every call is checked against the budget first.
+
+A queue stops early if the spend cap is reached or many runs fail in a row; the remaining runs are done on resume.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from hashlib import sha256
+from multiprocessing import parent_process
+from typing import Any
+
+from eirkit.engine.interface import Engine, LostPiece
+from eirkit.errors import SpendCapReached
+from eirkit.lacuna.agents.reference import Reference
+from eirkit.lacuna.memories.calls import wait_for
+from eirkit.lacuna.memories.plan import MemoryPool, ModelMaker
+from eirkit.lacuna.models.factory import make_model, renderer_of, split_model
+from eirkit.lacuna.models.ledger import NOTHING, RunAccount, exact_usd
+from eirkit.lacuna.models.model import Batching, Model, close_model
+from eirkit.lacuna.models.scrubber import Scrubber
+from eirkit.lacuna.runs.attempt import CellContext, Failure, attempt
+from eirkit.lacuna.runs.budget import FREE, Budget, asks_paid_model
+from eirkit.lacuna.runs.cells import Cell, Unrecovered
+from eirkit.lacuna.runs.estimate import estimate_run
+from eirkit.lacuna.runs.manifest import SystemMessages
+from eirkit.lacuna.runs.store import FinishedRun, RunStore
+from eirkit.lacuna.tasks.generation import generate_many, prepare
+from eirkit.lacuna.tasks.simulation.plain import structure_of
+from eirkit.lacuna.tasks.task import TaskInstance
+
+TOGETHER = ("reference", "bundled")  # providers whose runs are batched; others get one run per piece
+SHARE = 64
+ADMITTED_TIMES = 4  # so many times the dearest run before it
+
+
+@dataclass(frozen=True, slots=True)
+class CellBatch:
+    """A batch of runs of one cell."""
+
+    cell: Cell
+    seeds: Sequence[int]
+    texts: bool
+    unrecovered: Mapping[int, Unrecovered] = field(
+        default_factory=dict
+    )  # by seed, for a cell that depends on the runs of another
+
+
+def is_free(cell: Cell) -> bool:
+    """True if neither the agent nor its memory system costs money."""
+    return split_model(cell.model)[0] in FREE and not asks_paid_model(cell)
+
+
+def cell_context_of(work: CellBatch, model: Model, rules: SystemMessages, scrub: Scrubber) -> CellContext:
+    """Return the context of the runs of a cell."""
+    cell = work.cell
+    told = sha256(rules.of(cell, work.seeds[0]).encode()).hexdigest()
+    facts = (told, work.texts, scrub, cell.as_json(), work.unrecovered, renderer_of(cell.model, cell.options))
+    return CellContext(cell, prepare(cell.task), structure_of(cell.task), model, *facts)
+
+
+def split_batches(work: Iterable[CellBatch]) -> Iterator[CellBatch]:
+    """Yield batches small enough for a worker."""
+    for share in work:
+        cell = share.cell
+        size = SHARE if split_model(cell.model)[0] in TOGETHER and cell.access.memory is None else 1
+        for start in range(0, len(share.seeds), size):
+            yield replace(share, seeds=share.seeds[start : start + size])
+
+
+def run_batch(share: CellBatch) -> list[FinishedRun | Failure]:
+    """Run a batch; defined at module level for the workers."""
+    return wait_for(_perform(share))
+
+
+_memories = MemoryPool()  # of this worker: starting a process for each batch would take longer than its runs
+
+
+async def _perform(share: CellBatch) -> list[FinishedRun | Failure]:
+    model = make_model(share.cell.model, share.cell.options)
+    context = cell_context_of(share, model, SystemMessages(), Scrubber.of_environment(os.environ))
+    try:
+        runs = (attempt(context, task, _memories) for task in generate_many(share.cell.task, share.seeds))
+        return await asyncio.gather(*runs) if isinstance(model, Batching) else [await run for run in runs]
+    finally:
+        # A worker of Ray may outlive the sweep, and must not keep anything open.
+        await _memories.close(keep_processes=parent_process() is not None)
+        await close_model(model)
+
+
+def run_on_engine(engine: Engine, work: Iterable[CellBatch]) -> Iterator[list[FinishedRun | Failure]]:
+    """Yield the outcomes of each batch; runs whose worker died are failures of kind `harness`."""
+    given: list[CellBatch] = []
+
+    def noted() -> Iterator[CellBatch]:
+        for share in split_batches(work):
+            given.append(share)
+            yield share
+
+    for outcome in engine.map(run_batch, noted()):
+        if isinstance(outcome, LostPiece):
+            share = given[outcome.number]
+            yield [Failure(_lost(share, seed, outcome.reason)) for seed in share.seeds]
+        else:
+            yield outcome.value
+
+
+def _lost(share: CellBatch, seed: int, reason: str) -> dict[str, Any]:
+    cell = share.cell
+    return {
+        "run": cell.run_id(seed),
+        "cell": cell.id,
+        "seed": seed,
+        "workload": cell.task.workload,
+        "model": cell.model,
+        "condition": cell.access.memory or cell.access.condition,
+        "kind": "worker",
+        "message": f"one of {len(share.seeds)} runs in a batch {reason}",
+        "steps": 0,
+        "usage": {},
+    }
+
+
+BATCH = 16  # runs of reference agents stored together: about 50 ms of work
+LONGEST_UNSTORED = 0.25  # seconds; with a memory system one run can take minutes, which an interrupt must not cost
+FAILURES_IN_A_ROW = 16  # failures in a row after which a model is skipped
+
+Work = tuple[CellContext, TaskInstance]
+
+
+Report = Callable[[Sequence[Mapping[str, Any]]], None]  # receives the records of runs that ended, scored or not
+
+
+class RunQueue:
+    """The pending runs of one model.
+
+    Args:
+        work: the remaining cells with their remaining seeds.
+        report: called with every run once it is stored.
+        make: makes the models of memory systems that call one.
+        admission: lets runs start and keeps their accounts.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        work: Iterable[tuple[CellContext, Sequence[int]]],
+        store: RunStore,
+        report: Report,
+        make: ModelMaker = make_model,
+        admission: Admission | None = None,
+    ) -> None:
+        self.name, self.work, self.store, self.report, self.make = name, work, store, report, make
+        self.admission = admission or Admission(Budget())
+        self.stopped: str | None = None  # why runs were left out
+        self.cap: SpendCapReached | None = None  # set if the spend cap is the reason
+        self.skipped: list[str] = []  # cells whose memory system kept failing
+        self._failures_in_a_row = 0
+        self._stream = self._tasks()
+
+    async def run_in_order(self) -> None:
+        """Run everything in order, storing several runs at a time."""
+        memories, finished, stored = MemoryPool(self.make), [], time.monotonic()
+        try:
+            for context, task in self._stream:
+                outcome = await self._attempt(context, task, memories)
+                if isinstance(outcome, FinishedRun):
+                    finished.append(outcome)
+                if len(finished) >= BATCH or time.monotonic() - stored >= LONGEST_UNSTORED:
+                    ready, finished = finished, []  # cleared before writing, so that an error cannot store them twice
+                    self._commit(ready, durable=False)
+                    stored = time.monotonic()
+                    await asyncio.sleep(0)  # the only moment at which an interrupt can arrive
+        finally:
+            self._commit(finished, durable=False)
+            await memories.close()
+
+    async def run_at_once(self, workers: int) -> None:
+        """Run with this many workers; each run is stored as soon as it ends."""
+        await run_concurrently([self._worker() for _ in range(workers)])
+
+    async def _worker(self) -> None:
+        memories = MemoryPool(self.make)
+        try:
+            for context, task in self._stream:
+                outcome = await self._attempt(context, task, memories)
+                if isinstance(outcome, FinishedRun):
+                    self._commit([outcome], durable=True)
+        finally:
+            await memories.close()
+
+    def _tasks(self) -> Iterator[Work]:
+        for context, seeds in self.work:
+            for task in generate_many(context.cell.task, seeds):
+                if self.stopped is not None:
+                    return
+                if context.cell.id in self.skipped:
+                    break
+                yield context, task
+
+    async def _attempt(self, context: CellContext, task: TaskInstance, memories: MemoryPool) -> FinishedRun | None:
+        try:
+            outcome = await self._paid(context, task, memories)
+        except SpendCapReached as reached:
+            self.stopped, self.cap = str(reached), reached
+            return None
+        if isinstance(outcome, Failure):
+            self._fail(context, outcome)
+        if not isinstance(outcome, FinishedRun):
+            return None
+        self._failures_in_a_row = 0
+        return outcome
+
+    async def _paid(
+        self, context: CellContext, task: TaskInstance, memories: MemoryPool
+    ) -> FinishedRun | Failure | None:
+        """Attempt a run on its own account; its record names the attempt if the journal does."""
+        if isinstance(context.model, Reference) and context.cell.memory_plan is None:
+            return await attempt(context, task, memories)  # nobody is paid
+        async with self.admission.admit(context, task.spec.seed) as account:
+            if self.stopped is not None:  # while it waited
+                return None
+            outcome = await attempt(context, task, memories)
+        if isinstance(outcome, FinishedRun):
+            self.admission.learn(context.cell, account)
+        if not account.is_written:
+            return outcome
+        usage = {**outcome.record["usage"], "attempt": account.attempt}
+        return replace(outcome, record={**outcome.record, "usage": usage})
+
+    def _fail(self, context: CellContext, failure: Failure) -> None:
+        self.store.fail(failure.record)
+        self._failures_in_a_row += 1
+        if self._failures_in_a_row >= FAILURES_IN_A_ROW and failure.kind == "memory":
+            self.skipped.append(context.cell.id)  # only this cell, because others have other memory systems or none
+            self._failures_in_a_row = 0
+        elif self._failures_in_a_row >= FAILURES_IN_A_ROW:
+            self.stopped = (
+                f"{self.name}: {FAILURES_IN_A_ROW} runs in a row failed ({failure.kind}), so the rest was skipped; "
+                "see failures.jsonl, fix the cause and resume"
+            )
+        self.report([failure.record])
+
+    def _commit(self, finished: list[FinishedRun], *, durable: bool) -> None:
+        if not finished:
+            return
+        self.store.commit(finished, durable=durable)
+        self.report([run.record for run in finished])
+
+
+async def run_concurrently(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Await all; if one fails, the others are cancelled and its error is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for work in works:
+                group.create_task(work)
+    except BaseExceptionGroup as several:
+        raise several.exceptions[
+            0
+        ] from None  # several workers may fail for the same reason, such as a full disk; raise one error
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """What a run may need."""
+
+    run_usd: Decimal = NOTHING
+    call_usd: Decimal = NOTHING
+    is_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """The cheapest and the dearest finished run, as shares of their bounds; in dollars where there is no bound."""
+
+    least: Decimal
+    most: Decimal
+
+
+class Admission:
+    """Admits the runs of a plan to the ledger of its budget: when those before them keep enough to finish.
+
+    What a run may need is bounded by simulating it with a reference agent: every byte a token, every reply as long as
+    allowed. Once runs of the same model have finished, four times the dearest of them is enough. If a memory system has
+    a model of its own, its calls cannot be foreseen, so the first such run has the rest of the cap to itself.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self._bounds: dict[str, _Bound] = {}  # by cell
+        self._seen: dict[tuple[str, str | None], _Range] = {}  # by model and memory system
+
+    @asynccontextmanager
+    async def admit(self, context: CellContext, seed: int) -> AsyncIterator[RunAccount]:
+        """Wait until a run may start, and keep its account while it runs.
+
+        Raises:
+            SpendCapReached: even the cheapest run so far could not be paid for.
+        """
+        cell, ledger = context.cell, self.budget.ledger
+        reserve = None if ledger.cap_usd is None else lambda: self._reserve_usd(context, seed)
+        async with ledger.admit(cell.run_id(seed), reserve) as account:
+            least = NOTHING if reserve is None else self._least_usd(context, seed)
+            if least and ledger.left_usd() < least:
+                raise ledger.reached("run costs at least about", least)
+            yield account
+
+    def learn(self, cell: Cell, account: RunAccount) -> None:
+        """Take note of what a finished run has cost."""
+        bound = self._bounds.get(cell.id)
+        if bound is None:
+            return
+        cost = account.spent_usd / bound.run_usd if bound.is_known else account.spent_usd
+        seen = self._seen.get(_model_and_memory(cell), _Range(cost, cost))
+        self._seen[_model_and_memory(cell)] = _Range(min(seen.least, cost), max(seen.most, cost))
+
+    def _reserve_usd(self, context: CellContext, seed: int) -> Decimal:
+        bound, seen = self._bound(context, seed), self._seen.get(_model_and_memory(context.cell))
+        if not bound.is_known:
+            return NOTHING if seen is None else ADMITTED_TIMES * seen.most
+        if seen is None:
+            return bound.run_usd
+        return min(bound.run_usd, ADMITTED_TIMES * seen.most * bound.run_usd + 2 * bound.call_usd)
+
+    def _least_usd(self, context: CellContext, seed: int) -> Decimal:
+        bound, seen = self._bound(context, seed), self._seen.get(_model_and_memory(context.cell))
+        if seen is None:
+            return NOTHING
+        return seen.least * bound.run_usd if bound.is_known else seen.least
+
+    def _bound(self, context: CellContext, seed: int) -> _Bound:
+        cell = context.cell
+        if (known := self._bounds.get(cell.id)) is not None:
+            return known
+        price = self.budget.price_of(cell.model, cell.options)
+        expected = estimate_run(cell, seed, context.unrecovered.get(seed), price)
+        bound = _Bound()
+        if expected.most_usd and not asks_paid_model(cell):
+            most = exact_usd(expected.most_usd)
+            bound = _Bound(most, most / max(1, expected.calls), is_known=True)
+        self._bounds[cell.id] = bound
+        return bound
+
+
+def _model_and_memory(cell: Cell) -> tuple[str, str | None]:
+    return cell.model, cell.access.memory

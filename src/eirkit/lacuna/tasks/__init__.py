@@ -1,0 +1,21 @@
+"""Generated tasks with known dependencies: workloads, retention policies, simulation without agents, recovery cones."""
+
+# Built-in policies and workloads with the module that defines them, which is imported on first use.
+POLICIES = dict.fromkeys(
+    ("belady", "fifo", "fixed", "learned", "lfu", "lru", "random", "theory", "unbounded", "window"),
+    "eirkit.lacuna.tasks.policies",
+)
+CONVERSATIONS = {
+    "words": "eirkit.lacuna.conversation.workload",
+    "instructions": "eirkit.lacuna.conversation.workload",
+    "longmemeval": "eirkit.lacuna.conversation.labelled",
+    "meme": "eirkit.lacuna.conversation.labelled",
+}
+WORKLOADS = {
+    "full-lookup": "eirkit.lacuna.tasks.workloads",
+    "running-max": "eirkit.lacuna.tasks.maxima",
+    "stepwise-max": "eirkit.lacuna.tasks.maxima",
+    "stepwise-sum": "eirkit.lacuna.tasks.workloads",
+    "stepwise-topk": "eirkit.lacuna.tasks.maxima",
+    "store-recall": "eirkit.lacuna.tasks.workloads",
+}

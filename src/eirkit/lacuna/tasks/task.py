@@ -1,0 +1,200 @@
+"""Task data: parameters (`TaskSpec`), steps with answers, graph fingerprints, and records such as `A_07 = 0042`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, Literal
+
+from eirkit.errors import SpecError
+from eirkit.records.facts import fact
+
+Kind = Literal["compute", "store", "query", "recall"]
+ASKING: frozenset[Kind] = frozenset({"query", "recall"})  # steps without an input of their own
+Payload = tuple[int, ...]  # the values of one record: one per slot, or k of them
+
+LARGEST_TASK = 100_000  # steps; far beyond any experiment, small enough to fit in memory
+LARGEST_WIDTH = 256  # values per record
+_ALPHABETS: tuple[int, ...] = tuple([10**digits for digits in range(10)])  # by the number of digits
+_MOST_TEXTS = 1 << 12  # records of which the text is kept
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """All parameters that determine a task."""
+
+    workload: str
+    n: int = 64  # steps
+    m: int = 16  # dependency window; in Full Lookup the number of stored labels
+    lookback: int | None = None  # how far back a reference may reach; m unless given
+    fan_in: int = 2  # references of a compute step, if that many earlier steps exist
+    slots: int = 1  # values per record
+    digits: int = 4  # decimal digits per value; the alphabet is 0 … 10^digits − 1
+    k: int = 2  # values per frontier, in Stepwise Top-k
+    seed: int = 0
+    queries: str = "uniform"  # in Full Lookup: uniform, zipf, or zipf-shuffled
+    warm_up: int = 0  # leading steps that are not scored
+    preset: str = ""  # of workloads in words: their size and dials
+
+    def __post_init__(self) -> None:
+        ranges = (("n", self.n, LARGEST_TASK), ("m", self.m, LARGEST_TASK), ("lookback", self.reach, LARGEST_TASK))
+        small = (
+            ("fan_in", self.fan_in, LARGEST_WIDTH),
+            ("slots", self.slots, LARGEST_WIDTH),
+            ("k", self.k, LARGEST_WIDTH),
+        )
+        for name, value, largest in (*ranges, *small, ("digits", self.digits, 9)):
+            if not 1 <= value <= largest:
+                raise SpecError(f"{name} = {value} is out of range; choose 1 … {largest}")
+        if not 0 <= self.seed < 1 << 64:
+            raise SpecError(f"seed = {self.seed} is out of range; choose 0 … 2^64 − 1")
+        if not 0 <= self.warm_up <= self.n:
+            raise SpecError(f"warm_up = {self.warm_up} is out of range; choose 0 … n = {self.n}")
+
+    @property
+    def reach(self) -> int:
+        """The lookback that applies: `lookback`, or m if it is not set."""
+        return self.m if self.lookback is None else self.lookback
+
+    @property
+    def q(self) -> int:
+        """The size of the value alphabet."""
+        return _ALPHABETS[self.digits]
+
+    def with_seed(self, seed: int) -> TaskSpec:
+        return replace(self, seed=seed)
+
+    def as_json(self) -> dict[str, Any]:
+        given = {**asdict(self), "lookback": self.reach}
+        if not self.preset:
+            del given["preset"]  # as records of workloads without one have always been
+        return given
+
+
+def without_seed(spec: TaskSpec) -> dict[str, Any]:
+    """Return the parameters without the seed, as plain data."""
+    shared = spec.as_json()
+    del shared["seed"]
+    return shared
+
+
+@fact
+class Step:
+    """One step with its answer. Agents never receive it, only text made from its public part."""
+
+    t: int  # from 1
+    kind: Kind
+    input: Payload | None  # None for a step that only asks
+    refs: tuple[int, ...]  # earlier steps, ascending
+    answer: Payload
+    scored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInstance:
+    """A generated task, fixed before any agent runs."""
+
+    spec: TaskSpec
+    steps: tuple[Step, ...]
+    fingerprint: str  # of the dependency graph alone
+
+    def step(self, t: int) -> Step:
+        return self.steps[t - 1]
+
+    def as_json(self, *, lists: bool) -> dict[str, Any]:
+        """Return the document of `eirkit lacuna generate`; single values are plain integers unless `lists`."""
+
+        def plain(value: Payload | None) -> int | list[int] | None:
+            if value is None:
+                return None
+            return list(value) if lists else value[0]
+
+        steps = [
+            {
+                "t": s.t,
+                "kind": s.kind,
+                "input": plain(s.input),
+                "refs": list(s.refs),
+                "answer": plain(s.answer),
+                "scored": s.scored,
+            }
+            for s in self.steps
+        ]
+        return {"spec": self.spec.as_json(), "fingerprint": self.fingerprint, "steps": steps}
+
+
+def fingerprint(spec: TaskSpec, references: tuple[tuple[int, ...], ...]) -> str:
+    """Return the SHA-256 of the dependency graph: equal for every operator at equal parameters."""
+    graph = {"fan_in": spec.fan_in, "lookback": spec.reach, "m": spec.m, "n": spec.n, "references": references}
+    return sha256(json.dumps(graph, separators=(",", ":"), sort_keys=True).encode()).hexdigest()
+
+
+def show_label(spec: TaskSpec, t: int) -> str:
+    """Return the label of step t's answer, such as A_07 of 64; all labels of a task have the same width."""
+    return _labels(spec.n)[t]
+
+
+def show_labels(spec: TaskSpec, steps: Iterable[int]) -> list[str]:
+    """Return many labels, each as `show_label` does."""
+    labels = _labels(spec.n)
+    return [labels[t] for t in steps]
+
+
+def show_record(spec: TaskSpec, t: int, values: Payload) -> str:
+    """Return a record as agents see it; all records of a task have the same length."""
+    return _texts(spec.n, spec.digits)[t, values]
+
+
+def show_records(spec: TaskSpec, records: Iterable[tuple[int, Payload]]) -> list[str]:
+    """Return many records, each as `show_record` does."""
+    texts = _texts(spec.n, spec.digits)
+    return [texts[record] for record in records]
+
+
+class _Labels(dict[int, str]):
+    """The labels of a task's answers, made once."""
+
+    def __init__(self, n: int) -> None:
+        self.width = len(str(n))
+
+    def __missing__(self, t: int) -> str:
+        self[t] = text = "A_" + str(t).zfill(self.width)
+        return text
+
+
+class _RecordTexts(dict[tuple[int, Payload], str]):
+    """The text of records, made once: a record is shown again at every step while it is held."""
+
+    def __init__(self, n: int, digits: int) -> None:
+        self.width, self.digits = len(str(n)), digits
+
+    def __missing__(self, record: tuple[int, Payload]) -> str:
+        if len(self) >= _MOST_TEXTS:
+            self.clear()
+        t, values = record
+        self[record] = text = f"A_{str(t).zfill(self.width)} = {show_values(self.digits, values)}"
+        return text
+
+
+_texts = lru_cache(maxsize=16)(_RecordTexts)
+_labels = lru_cache(maxsize=16)(_Labels)
+
+
+def show_values(digits: int, values: Payload) -> str:
+    """Return values with leading zeros, separated by spaces."""
+    return " ".join([str(value).zfill(digits) for value in values])
+
+
+def read_record(text: str) -> tuple[int, Payload]:
+    """Return the step and the values of a record; the inverse of `show_record`.
+
+    Raises:
+        ValueError: the text is not `A_7 = 0042`, with or without leading zeros.
+    """
+    label, separator, values = text.strip().partition(" = ")
+    if not separator or not label.startswith("A_"):
+        raise ValueError(f"{text!r} is not a record; write it like A_7 = 0042")
+    return int(label.removeprefix("A_")), tuple(int(value) for value in values.split())

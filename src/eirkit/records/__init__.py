@@ -1,0 +1,1 @@
+"""Results on disk: JSON lines with checksums, blocks of events, and the types of facts."""

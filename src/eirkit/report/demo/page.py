@@ -1,0 +1,313 @@
+"""Runs the computations of `eirkit demo` and builds its page: theory, controlled runs and recorded runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import log2
+from pathlib import Path
+from typing import Any
+
+from eirkit.lacuna.agents.bundled import WEIGHTS
+from eirkit.lacuna.findings.causes import CAUSES
+from eirkit.lacuna.findings.measures import RUN_MEASURES
+from eirkit.lacuna.models.network.layout import load_weights
+from eirkit.lacuna.tasks.generation import prepare
+from eirkit.lacuna.tasks.simulation.table import SIMULATION_MEASURES
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.report.demo.questions import (
+    AGENT,
+    CAPACITIES,
+    CORPUS,
+    RESCUED,
+    WORKLOAD,
+    example,
+    planted,
+    run_chain,
+    substitutes,
+    substitutes_json,
+    theory,
+)
+from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series
+from eirkit.report.folders import pages
+from eirkit.report.logs.analysed import Analysed
+from eirkit.report.logs.needs import demand_chart, reading_section
+from eirkit.report.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
+from eirkit.report.runs.answers import Losses, Repair, headline_of, losses_of
+from eirkit.report.runs.demand import demand_section
+from eirkit.report.runs.evidence import rescue_section
+from eirkit.report.runs.folder import SweepFolder
+from eirkit.report.runs.page import next_control, next_rescue, rebuilding_section, repair_near
+from eirkit.report.runs.possible import possible_section
+from eirkit.report.table import Column, Table, counted, number, share
+from eirkit.vestige.corpus.analysis import Analysis
+
+TITLE = "Three questions about memory, answered"
+SUBTITLE = "How much must an agent remember, does its memory keep it, and what did recorded runs lose?"
+SHOWN = {"prompt": "What it saw", "reply": "What it wrote"}
+
+
+def demonstration_page(document: Mapping[str, Any], sweep: SweepFolder, run: Analysis, corpus: Analysed) -> Page:
+    """Return the page: exact demand, a causal chain, recorded runs."""
+    losses, repair = losses_of(sweep.rows), repair_near(sweep)
+    sections = (
+        survival_section(document["demand"], document["contrast"]),
+        retention_section(document["retention"]),
+        recovery_section(document["recovery"]),
+        *_chain_sections(sweep, document),
+        run_section(run),
+        corpus_section(corpus),
+        rebuilding_section(sweep),
+    )
+    headline = _headline(document, sweep, losses, repair, run)
+    shown = tuple(section for section in sections if section is not None)
+    return Page(TITLE, headline, shown, SUBTITLE, document, "demo")
+
+
+def _headline(
+    document: Mapping[str, Any], sweep: SweepFolder, losses: Losses | None, repair: Repair | None, run: Analysis
+) -> Headline:
+    answer = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep))
+    contrast = document["contrast"]
+    sentences = (
+        answer.sentences[0],
+        f"{_who(document)} It worked through sums with {_held()} of its results in sight.",
+        f"It had to carry {contrast['every_step_bits']:.1f} bits across a cut where any sum may be asked for, and "
+        f"{contrast['final_only_bits']:.1f} bits where only the total is: the same inputs, another contract.",
+        f"A recorded run of {run.run.turns} turns needed {number(run.run.peak_demand_tokens)} tokens at its peak; "
+        f"{number(run.run.dead_read_tokens)} of {number(run.run.read_tokens)} tokens that it read led nowhere.",
+    )
+    return Headline(answer.number, answer.caption, sentences)
+
+
+def _who(document: Mapping[str, Any]) -> str:
+    millions = document["agent_parameters"] / 1e6
+    return f"The agent is `{AGENT}`, a neural network of {millions:.1f} million parameters that comes with the package."
+
+
+def _held() -> str:
+    *more, last = map(str, CAPACITIES)
+    return f"{', '.join(more)} or {last}"
+
+
+def survival_section(rows: Sequence[Mapping[str, Any]], contrast: Mapping[str, float]) -> Section:
+    """Return the section on the bits that must survive each cut of six workloads."""
+    series = []
+    for row in rows:
+        known = [(float(t), bits) for t, bits in enumerate(row["bits"]) if bits is not None]
+        x, y = tuple(t for t, _ in known), tuple(bits for _, bits in known)
+        series.append(Series(row["workload"], "step" if row["cuts"] == "all" else "line", x, y))
+    least, most = (pick(rows, key=lambda row: row["peak_bits"]) for pick in (min, max))
+    told = (
+        f"From {least['peak_bits']:.1f} bits ({least['workload']}) to {most['peak_bits']:.1f} bits "
+        f"({most['workload']}) at the peak, over tasks of the same length and window."
+    )
+    axes = Axis("after step", low=0.0, high=64.0), Axis("bits", low=0.0)
+    chart = Chart("survival", "Bits that must survive each cut", told, *axes, tuple(series))
+    columns = (
+        Column("workload", "workload"),
+        Column("peak_bits", "peak, bits", 1),
+        Column(
+            "records",
+            "own results",
+            2,
+            meaning="how many of the task's own results hold as much; one of Top-k is two values",
+        ),
+        Column("method", "why"),
+    )
+    words = (
+        "EIR, the execution information requirement: the logarithm of how many histories the future can still tell "
+        f"apart. Asked for any sum, a window of 16 needs {contrast['every_step_bits']:.1f} bits; asked for the total "
+        f"alone, {contrast['final_only_bits']:.1f}.",
+    )
+    return Section("1. How much must survive?", words, (chart, Table("peaks", "At the peak", columns, tuple(rows))))
+
+
+def retention_section(rows: Sequence[Mapping[str, Any]]) -> Section:
+    """Return the section on what retention policies miss at pressures of one and two."""
+    policies = tuple(rows[0]["miss_rate"])
+    places = tuple(f"{row['workload']}, h = {row['h']}" for row in rows)
+    online = SIMULATION_MEASURES["online_miss_rate"]
+    best = Series(online.label, "points", places, tuple(row.get(online.id) for row in rows), dashed=True)
+    bars = tuple(Series(p, "bars", places, tuple(row["miss_rate"][p] for row in rows)) for p in policies)
+    series = (*bars, best)
+    worst = max(row["miss_rate"]["lru"] for row in rows if row["eir_pressure"] <= 1)
+    told = (
+        f"At pressure 1 the right policy misses nothing and LRU up to {share(worst)} of the steps; above 1 "
+        "every policy misses something."
+    )
+    axes = Axis("task and capacity", "category"), Axis.of(RUN_MEASURES["miss_rate"])
+    chart = Chart("policies", "What policies miss", told, *axes, series)
+    lines = tuple(
+        {"workload": r["workload"], "h": r["h"], "eir_pressure": r["eir_pressure"], **r["miss_rate"]}
+        | {online.id: r.get(online.id)}
+        for r in rows
+    )
+    columns = (
+        Column("workload", "workload"),
+        Column.of(RUN_MEASURES["h"]),
+        replace(Column.of(SIMULATION_MEASURES["eir_pressure"]), digits=2),
+        *(Column(policy, policy, 3, percent=True) for policy in policies if policy != "belady"),
+        Column.of(online),
+        Column("belady", "belady", 3, percent=True),
+    )
+    words = (
+        f"Mean over {rows[0]['tasks']} tasks. Belady sees the future, theory what can still matter. No policy without "
+        f"that knowledge misses less in the mean than {online.label}; what lies between it and Belady is hindsight.",
+    )
+    table = Table("policies-table", "Miss rates of policies", columns, lines)
+    return Section("2. Does a policy keep it?", words, (chart, table))
+
+
+def recovery_section(rows: Sequence[Mapping[str, Any]]) -> Section:
+    """Return the section on the cost of recovering a lost result."""
+    columns = (
+        Column("fan_in", "inputs a step"),
+        Column("fetched", "fetched", meaning="reads if the result itself is stored"),
+        Column("results_kept", "results kept", 1, meaning="reads if every intermediate result is computed once"),
+        Column("nothing_kept", "nothing kept", 1, meaning="reads if nothing is"),
+        Column("depth", "depth", 1, meaning="steps one after the other that this goes back"),
+    )
+    table = Table(
+        "recovery", f"Reads to rebuild a lost result, mean of {rows[0]['cones']:,} results", columns, tuple(rows)
+    )
+    words = ("What was stored is fetched. What was not is computed again from its inputs, which may be lost as well.",)
+    return Section("3. What does it cost to rebuild it?", words, (table,))
+
+
+def _chain_sections(sweep: SweepFolder, document: Mapping[str, Any]) -> list[Section | None]:
+    record = log2(prepare(TaskSpec(WORKLOAD)).alphabet(TaskSpec(WORKLOAD)))
+    intro = Section(
+        "4. An agent under pressure",
+        (
+            f"{_who(document)} It has learned to look results up and to add, from steps at which nothing was missing; "
+            "what it does where something is missing is its own doing.",
+            f"It answers {WORKLOAD}, where each step adds two of the last 16 results to a fresh number, with {_held()} "
+            f"of its results in sight; a result is {record:.1f} bits. Every figure below comes from the folder `run` "
+            "beside this page, as `eirkit lacuna run` writes it.",
+        ),
+    )
+    rescued = [rescue_section(found) for found in sweep.found_by("rescue")]
+    return [
+        intro,
+        accuracy_section(sweep),
+        causes_section(sweep),
+        substitutes_section(document["substitutes"]),
+        *rescued,
+        pressure_section(sweep),
+        demand_section(sweep),
+        possible_section(sweep),
+        first_miss_section(sweep),
+    ]
+
+
+def substitutes_section(found: Mapping[str, Any]) -> Section | None:
+    """Return what the agent put in the place of a missing result: one step as it was, and how often it copied."""
+    example = found["example"]
+    if example is None:
+        return None
+    mixed = found["lookups"] - found["copied"]
+    words = (
+        "Before its answer the agent writes the values that it looked up, so one sees what it put in the place of a "
+        f"missing one. Step {example['t']} of the first run: {example['sentence']} It does not say that anything is "
+        "missing.",
+        f"So it was at {counted(found['lookups'], 'lookup')} of results out of sight, with {RESCUED} others in sight: "
+        f"{found['copied']:,} times it copied one of those, {mixed:,} times it wrote a value that stands nowhere; "
+        f"{found['right']:,} of all these were the missing value.",
+    )
+    saw, wrote = (Listing(f"substitute-{name}", title, example[name]) for name, title in SHOWN.items())
+    return Section("What stood in for a missing result", words, (saw, wrote))
+
+
+def run_section(analysis: Analysis) -> Section:
+    """Return the section on one recorded run: what it still needed before each turn."""
+    run, columns = analysis.run, analysis.tables["cuts"]
+    turns: Sequence[Any] = columns["cut"]
+    tokens: Sequence[Any] = columns["demand_tokens"]
+    x, y = tuple(map(float, turns)), tuple(map(float, tokens))
+    told = (
+        f"Demand peaks at {number(run.peak_demand_tokens)} tokens before turn {run.peak_cut}; "
+        f"{number(run.read_tokens)} tokens were read, {number(run.repeat_tokens)} again though "
+        f"unchanged, {number(run.dead_read_tokens)} in vain."
+    )
+    axes = Axis("before turn", low=1.0, high=float(len(x))), Axis("tokens still needed", low=0.0)
+    chart = Chart("cuts", f"What {run.run_id} needed", told, *axes, (Series("live demand", "step", x, y),))
+    uses = analysis.tables["files"]
+    names = ("path", "reads", "writes", "read_tokens", "repeat_tokens")
+    present = [name for name in names if name in uses]
+    lines = tuple(dict(zip(present, values, strict=True)) for values in zip(*(uses[n] for n in present), strict=True))
+    table = Table("files", "Files of the run", tuple(Column(n, n.replace("_", " ")) for n in present), lines)
+    words = (
+        f"{run.run_id}, a log of {run.turns} turns in the `plain` format: what each turn read and wrote. Live is what "
+        "was seen before a turn and is used after it by work that leads to the goal, "
+        f"{', '.join(f'`{path}`' for path in run.goal_files)}.",
+    )
+    return Section("5. One recorded run", words, (chart, table))
+
+
+def corpus_section(corpus: Analysed) -> Section:
+    """Return the section on a synthetic corpus in which demand causes failure by construction."""
+    auc = corpus.auc
+    odds = CORPUS.effects.demand_odds
+    found = (
+        ""
+        if auc is None or auc.estimate is None
+        else (
+            f" A failed run needed more than a successful one with probability {auc.estimate:.2f}"
+            + (
+                f" (95% interval {auc.low:.2f} to {auc.high:.2f})."
+                if auc.low is not None and auc.high is not None
+                else "."
+            )
+        )
+    )
+    words = (
+        f"{CORPUS.runs} made-up runs with a planted effect: each doubling of what had to be kept multiplies the odds "
+        f"of failure by {odds}, and the analysis has to find it.{found} In recorded runs the same figure is "
+        "association, not cause.",
+    )
+    reads = reading_section(corpus.document)
+    chart = demand_chart(corpus.runs, "tokens")
+    return Section("6. Many recorded runs", words, (chart, *(reads.items[:1] if reads else ())))
+
+
+@pages.add("demo")
+def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
+    """Run the demonstration into a folder and return its page; `answers` are its figures."""
+    sweep, run, corpus = run_chain(folder / "run"), example(), planted()
+    (rescued,) = sweep.found_by("rescue")
+    auc = corpus.auc
+    document: dict[str, Any] = {
+        **theory(),
+        "agent": AGENT,
+        "agent_parameters": load_weights(WEIGHTS).parameters,
+        "causes": _causes(sweep),
+        "rescue": {name: rescued.document[name] for name in ("rows", "repair_effect", "contrasts", "failures")},
+        "substitutes": substitutes_json(list(substitutes(sweep.folder, RESCUED))),
+        "recorded": {
+            "run_id": run.run.run_id,
+            "turns": run.run.turns,
+            "peak_demand_tokens": run.run.peak_demand_tokens,
+            "peak_cut": run.run.peak_cut,
+            "read_tokens": run.run.read_tokens,
+            "dead_read_tokens": run.run.dead_read_tokens,
+            "planted_runs": len(corpus.runs),
+            "failure_auc": None if auc is None else auc.estimate,
+        },
+    }
+    return demonstration_page(document, sweep, run, corpus)
+
+
+def _causes(sweep: SweepFolder) -> list[dict[str, Any]]:
+    """Return accuracy and wrong steps by cause at each capacity."""
+    by_cell = sweep.by_cell()
+    return [
+        {
+            "h": row["h"],
+            "accuracy": row["accuracy"],
+            "runs": row["scored"],
+            "steps": sum(run.score.steps for run in by_cell[row["cell"]]),
+            "errors": {cause: row["errors"][cause] for cause in CAUSES},
+        }
+        for row in sweep.rows
+    ]

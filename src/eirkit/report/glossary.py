@@ -1,0 +1,102 @@
+"""Collects every measure that eirkit reports, and writes the glossary as JSON and docs/glossary.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eirkit.lacuna.findings.conversation_measures import (
+    LABELLED_EVIDENCE,
+    SERVER_COMPACTION,
+    STANDING_INSTRUCTIONS,
+    WORD_FATES,
+    WORD_MEASURES,
+)
+from eirkit.lacuna.findings.measures import (
+    ARM_MEASURES,
+    CAUSE_MEASURES,
+    FATE_MEASURES,
+    KIND_MEASURES,
+    MEMORY_MEASURES,
+    PROBE_MEASURES,
+    RUN_MEASURES,
+    SPENDING_MEASURES,
+)
+from eirkit.lacuna.tasks.simulation.table import SIMULATION_MEASURES
+from eirkit.measures import POOLED, UNITS, Glossary, Measure, MeasureGroup
+from eirkit.report.table import markdown_text
+from eirkit.vestige.measures import (
+    BREAK_MEASURES,
+    COHORT_MEASURES,
+    COMPACTOR_MEASURES,
+    CUT_LINES,
+    LOG_MEASURES,
+    READING_MEASURES,
+    TRIAL_MEASURES,
+    WEEK_MEASURES,
+)
+
+GLOSSARY = Glossary(
+    (
+        RUN_MEASURES,
+        CAUSE_MEASURES,
+        KIND_MEASURES,
+        FATE_MEASURES,
+        MEMORY_MEASURES,
+        SPENDING_MEASURES,
+        ARM_MEASURES,
+        PROBE_MEASURES,
+        WORD_FATES,
+        WORD_MEASURES,
+        STANDING_INSTRUCTIONS,
+        SERVER_COMPACTION,
+        LABELLED_EVIDENCE,
+        SIMULATION_MEASURES,
+        LOG_MEASURES,
+        READING_MEASURES,
+        BREAK_MEASURES,
+        WEEK_MEASURES,
+        TRIAL_MEASURES,
+        COMPACTOR_MEASURES,
+        CUT_LINES,
+        COHORT_MEASURES,
+    )
+)
+_INTRODUCTION = """\
+# Glossary
+
+Every quantity that eirkit reports has one identifier, one label and one meaning. The identifier is its key in JSON
+documents and CSV files, the label its name in the terminal, on pages, in LaTeX tables, in comparisons and in the
+viewer. *Better* says which direction is better; a dash means neither.
+
+This page is generated from the declarations in the source: change them there, then run
+`python tools/glossary.py --write`.
+"""
+_HEAD = "| label | identifier | meaning | unit | pooled | better |\n| --- | --- | --- | --- | --- | --- |"
+
+
+def glossary_json() -> dict[str, list[dict[str, Any]]]:
+    """Return the measures of every group as JSON for the front end."""
+    return {group.id: group.as_json() for group in GLOSSARY.groups}
+
+
+def glossary_page() -> str:
+    """Return the glossary as Markdown."""
+    return "\n".join([_INTRODUCTION, *(_section(group) for group in GLOSSARY.groups)])
+
+
+def _section(group: MeasureGroup) -> str:
+    return "\n".join([f"## {group.title}\n", _HEAD, *map(_line, group), ""])
+
+
+def _line(one: Measure) -> str:
+    unit = f"share of {one.of}" if one.of else UNITS[one.unit]
+    meaning = markdown_text(f"{one.meaning[0].upper()}{one.meaning[1:]}.")
+    cells = (
+        f'<a id="measure-{one.id}"></a>{one.label}',
+        f"`{one.id}`",
+        meaning,
+        unit,
+        POOLED[one.pooled],
+        one.better or "–",
+    )
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,210 @@
+"""Sections of an analysis page: peak demand, goals, repeated reads, clipped views, signatures, compactions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from eirkit.report.document import Axis, Chart, Section, Series
+from eirkit.report.logs.analysed import Analysed, RunOutcome
+from eirkit.report.logs.break_sentences import break_columns, break_words, instruction_words
+from eirkit.report.logs.sentences import SIGNATURES, goal_is_known
+from eirkit.report.table import Column, Table, counted, number, share
+from eirkit.vestige.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
+
+GOALS = {
+    "gold": "the reference patch",
+    "log": "the log itself",
+    "own-edits": "none given: what each part of a session edited and kept",
+}
+OUTCOMES = {False: "succeeded", True: "failed", None: "outcome unknown"}
+
+
+def demand_section(found: Analysed) -> Section | None:
+    """Return the section on the distribution of peak demand."""
+    in_tokens = [run for run in found.runs if run.peak is not None and run.covered]
+    runs = in_tokens or [run for run in found.runs if run.unit == "entities"]
+    if not runs:
+        return None
+    unit = "tokens" if in_tokens else runs[0].unit
+    words = (
+        "Peak demand is the largest amount that was live at any cut: seen before it, unchanged, and used after it by "
+        "work that leads to the goal."
+        if in_tokens
+        else "These runs have no goal files, so whatever a later step used counts as needed."
+    )
+    uncovered = sum(1 for run in found.runs if run.peak is not None and not run.covered)
+    left_out = f"{counted(uncovered, 'run')} that touched no goal file {'is' if uncovered == 1 else 'are'} not drawn."
+    said = (words, left_out) if uncovered else (words,)
+    return Section("What had to be kept", said, (demand_chart(runs, unit), _quantiles(found)))
+
+
+def demand_chart(runs: Sequence[RunOutcome], unit: str) -> Chart:
+    """Return a histogram of demand by outcome, in bins that double in width."""
+    needed = [(run, run.later_used if run.peak is None else run.peak) for run in runs]
+    places = {_bin(value) for _, value in needed}
+    some = sorted(places - {0})
+    bins = [*({0} & places), *(range(some[0], some[-1] + 1) if some else ())]
+    names = tuple(_bin_name(place) for place in bins)
+    present = [outcome for outcome in OUTCOMES if any(run.failed is outcome for run, _ in needed)]
+    series = []
+    for outcome in present:
+        tally = Counter(_bin(value) for run, value in needed if run.failed is outcome)
+        series.append(Series(OUTCOMES[outcome], "bars", names, tuple(float(tally[place]) for place in bins)))
+    values = sorted(value for _, value in needed)
+    middle = values[len(values) // 2]
+    half = f"Half of {counted(len(values), 'run')} needed {middle:,.0f} {unit} or more"
+    told = f"{half}; the most any needed is {values[-1]:,.0f}."
+    axes = (
+        Axis(
+            f"{LOG_MEASURES['peak_demand_tokens' if unit == 'tokens' else 'later_used_peak'].label}, {unit}", "category"
+        ),
+        Axis("runs", low=0.0),
+    )
+    return Chart("demand", "Peak demand of runs", told, *axes, tuple(series), stacked=True)
+
+
+def _bin(value: float) -> int:
+    """Return the bin of a value: 0 for zero, else the number of its power of two."""
+    return int(value).bit_length()
+
+
+def _bin_name(place: int) -> str:
+    if place == 0:
+        return "0"
+    low = 1 << (place - 1)
+    return "1" if low == 1 else f"{_short(low)}+"
+
+
+def _short(value: int) -> str:
+    if value >= 1 << 20:
+        return f"{value >> 20}M"
+    return f"{value >> 10}k" if value >= 1 << 10 else str(value)
+
+
+def _quantiles(found: Analysed) -> Table:
+    columns = (
+        Column("unit", "unit"),
+        Column("runs", "runs", meaning="in tokens: of three tool turns or more"),
+        *(Column(f"peak_{p}", f"{p[1:]}%", 0) for p in ("p50", "p90", "p99")),
+        *(Column(f"files_{p}", f"things, {p[1:]}%", 1) for p in ("p50", "p90", "p99")),
+    )
+    rows = tuple({"unit": unit, **figures} for unit, figures in found.document["later_used"].items())
+    note = "Held at the peak and used later, whatever for: the quantiles that runs without a goal have too."
+    return Table("used-later", "Held for later use", columns, rows, note)
+
+
+def goal_section(found: Analysed) -> Section | None:
+    """Return the section on where goals come from and how many runs touched them."""
+    document = found.document
+    if document["goal_access"] is None or not goal_is_known(document):
+        return None
+    peak = LOG_MEASURES["peak_demand_tokens"].label
+    rows = [
+        (LOG_MEASURES["goal_accessed"].label, f"{document['covered_runs']:,} runs ({share(document['goal_access'])})"),
+        (f"mean {peak}, all runs", f"{number(document['mean_peak_tokens'])} tokens"),
+        (f"mean {peak}, runs that touched a goal file", f"{number(document['mean_peak_covered_tokens'])} tokens"),
+        (
+            f"mean {peak} if all of the environment is visible",
+            f"{number(document['mean_peak_environment_tokens'])} tokens",
+        ),
+        *(
+            (f"goal from {GOALS.get(source, source)}", counted(n, "run"))
+            for source, n in document["goal_sources"].items()
+        ),
+    ]
+    columns = (Column("figure", "figure"), Column("value", "value"))
+    table = Table("goal", "Goal access", columns, tuple({"figure": name, "value": value} for name, value in rows))
+    words = "Without a touched goal file demand is 0 in these means: missing coverage, which is not lack of need."
+    return Section("Goals, and who touched them", (words,), (table,))
+
+
+Document = Mapping[str, Any]
+CLIPPING = (
+    "clipped_views",
+    "clipped_goal_views",
+    "clipped_modified_views",
+    "lines_recovered",
+    "lines_never_recovered",
+    "lines_ambiguous",
+)
+
+
+def reading_section(document: Document) -> Section | None:
+    """Return the section on reads that were repeated or never used."""
+    if not document["read_tokens"]:
+        return None
+    known = bool(document["covered_runs"])
+    again, vain = READING_MEASURES["repeat_share"], READING_MEASURES["dead_read_share"]
+    wasted = f"{share(document['dead_read_share'])} (of {vain.of})" if known else "not known"
+    told = (
+        f"{number(document['read_tokens'])} tokens of files were read; {again.label}: "
+        f"{share(document['repeat_share'])}; {vain.label}: {wasted}."
+    )
+    kinds = {"read_tokens": "read_tokens", "repeat_tokens": "repeat_tokens"}
+    kinds |= {"dead_read_tokens": "dead_read_covered_tokens"} if known else {}
+    names = tuple(READING_MEASURES[key].label for key in kinds)
+    values = tuple(float(document[key]) for key in kinds.values())
+    axes = Axis("reads", "category"), Axis("tokens", low=0.0)
+    chart = Chart("reads", "Tokens of files", told, *axes, (Series("tokens", "bars", names, values),))
+    columns = (
+        Column("path", "file"),
+        Column("repeat_reads", "reads"),
+        Column.of(READING_MEASURES["repeat_tokens"]),
+    )
+    table = Table("read-again", "Files that were read again", columns, tuple(document["repeated_files"]))
+    return Section(READING_MEASURES.title, (), (chart, table) if table.rows else (chart,))
+
+
+def clipping_section(document: Document) -> Section | None:
+    """Return the section on what clipped views hid, and whether it was seen later."""
+    if not document["clipped_views"]:
+        return None
+    shown = [LOG_MEASURES[key] for key in CLIPPING]
+    rows = tuple({"figure": one.label, "count": document[one.id], "meaning": one.meaning} for one in shown)
+    lost, seen = document["lines_never_recovered"], document["lines_recovered"]
+    words = (
+        f"{counted(document['clipped_views'], 'view')} were clipped; {lost:,} of {lost + seen:,} lines that the goal "
+        "changes and a clipped view left out were never shown again."
+    )
+    columns = (Column("figure", "figure"), Column("count", "count"), Column("meaning", "meaning"))
+    table = Table("clipping", "Clipped views", columns, rows)
+    return Section("Clipped views", (words,), (table,))
+
+
+def signatures_section(document: Document) -> Section | None:
+    """Return the section on how often each anomaly signature occurs."""
+    found = {LOG_MEASURES[key].label: document[key] for key in SIGNATURES if document[key]}
+    if not found:
+        return None
+    runs = document["runs"]
+    told = ", ".join(f"{name} {count:,}" for name, count in found.items())
+    series = Series("count", "bars", tuple(found), tuple(float(count) for count in found.values()))
+    axes = Axis("signature", "category"), Axis("count", low=0.0)
+    chart = Chart("signatures", f"Signatures of trouble in {counted(runs, 'run')}", f"{told}.", *axes, (series,))
+    return Section("Signatures of trouble", (), (chart,))
+
+
+def breaks_section(document: Document) -> Section | None:
+    """Return the section on what compactions and clears dropped that may have been needed."""
+    breaks = document["breaks"]
+    if not breaks["compactions"] + breaks["clears"]:
+        return None
+    both = (("Rules and decisions of the user", "instructions"), ("Open to-dos of the agent", "todos"))
+    told = [(name, instruction_words(document[key])) for name, key in both]
+    words = (break_words(breaks), *(f"{name} at these: {fates}." for name, fates in told if fates))
+    if breaks["unmeasured"] == breaks["compactions"] + breaks["clears"]:
+        return Section("Compactions and clears", words)
+    shown = (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks[one.id])
+    amounts = ", ".join(f"{one.label} {number(breaks[one.id])}" for one in shown)
+    fates = f"In tokens of files: {amounts}."
+    columns = (
+        Column("run_id", "run"),
+        Column("kind", "kind"),
+        Column("cut", "before turn"),
+        *break_columns(document["costliest_breaks"]),
+    )
+    rows = tuple(one for one in document["costliest_breaks"] if one["measured"])
+    table = Table("breaks", "The costliest breaks, in tokens of files", columns, rows)
+    return Section("Compactions and clears", (*words, fates), (table,))

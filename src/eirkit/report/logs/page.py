@@ -1,0 +1,312 @@
+"""Builds the page of a `vestige analyze` folder: headline, cohort statistics, largest demands, skipped logs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from eirkit.report.document import Axis, Chart, Headline, Item, Listing, Page, Section, Series
+from eirkit.report.folders import pages, refuse_others
+from eirkit.report.logs.analysed import Analysed, read_analysed
+from eirkit.report.logs.break_sentences import break_words
+from eirkit.report.logs.needs import (
+    breaks_section,
+    clipping_section,
+    demand_section,
+    goal_section,
+    reading_section,
+    signatures_section,
+)
+from eirkit.report.logs.sentences import (
+    GOAL_COLUMNS,
+    advice_section,
+    coverage_section,
+    coverage_warnings,
+    goal_is_known,
+    goal_runs,
+    is_reached,
+    is_silent,
+    later_runs,
+    need_sentence,
+    sub_agents_section,
+)
+from eirkit.report.table import Column, Table, counted, in_viewer, listed, number, share
+from eirkit.vestige.measures import COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
+
+Test = Mapping[str, Any]
+
+
+def cohort_sections(found: Analysed, where: str) -> Iterator[Section]:
+    """Yield the sections on the failure AUC of each cohort and on the tests."""
+    if found.cohorts is None:
+        return
+    yield _areas(found.cohorts["cohorts"])
+    tests = [test for test in found.cohorts["tests"] if not test["name"].startswith("used-later-")]
+    if tests:
+        yield _tests(tests)
+    else:
+        words = f"Not run on so many runs for a page; run `eirkit vestige cohort {shlex.quote(where)}`."
+        yield Section("Tests", (words,))
+
+
+def _areas(rows: Sequence[Test]) -> Section:
+    columns = (
+        Column("cohort", "cohort"),
+        Column("runs", "runs"),
+        Column("resolved", "resolved"),
+        Column("failed", "failed"),
+        Column("unknown", "unknown"),
+        Column("tasks", "tasks"),
+        *GOAL_COLUMNS,
+        Column.of(COHORT_MEASURES["covered_failure_auc"]),
+        Column("covered_auc_low", "from", 3, meaning="95% interval"),
+        Column("covered_auc_high", "to", 3),
+        Column.of(COHORT_MEASURES["failure_auc"]),
+    )
+    table = Table("cohorts", "Cohorts", columns, tuple(map(_with_area, rows)))
+    notes = tuple(f"{row['cohort']}: {row['note']}" for row in rows if row["note"])
+    return Section("Does need go with failure?", notes, (table,))
+
+
+def _with_area(row: Test) -> Test:
+    """Return the table row of a cohort; runs over entities have no goal files, so their AUC is over all runs."""
+    if row["unit"] == "tokens":
+        unknown = {} if row["covered_runs"] else {"mean_peak_tokens": None}
+        return {**row, **unknown, **({} if goal_is_known(row) else {"goal_access": None})}
+    own = {"covered_failure_auc": "failure_auc", "covered_auc_low": "auc_low", "covered_auc_high": "auc_high"}
+    return {**row, **{name: row[whole] for name, whole in own.items()}, "failure_auc": None}
+
+
+def _tests(tests: Sequence[Test]) -> Section:
+    known = [test for test in tests if test["estimate"] is not None]
+    rows = [{**test, "uncovered": test["details"].get("uncovered") or None} for test in known]
+    uncovered = Column(
+        "uncovered", "of these uncovered", meaning="touched no goal file and enter with 0; not lack of need"
+    )
+    several = len({test["cohort"] for test in tests}) > 1
+    columns = (
+        *((Column("cohort", "cohort"),) if several else ()),
+        Column("name", "test"),
+        Column("estimate", "estimate", 3, least=0.001),
+        Column("low", "from", 3, least=0.001, meaning="95% interval"),
+        Column("high", "to", 3, least=0.001),
+        Column("p", "p", 3, least=0.001),
+        Column("n", "n"),
+        *((uncovered,) if any(row.get(uncovered.key) for row in rows) else ()),
+        Column("scale", "scale"),
+    )
+    if not known:
+        return Section("Tests", (f"These runs are too few or too alike: none of {len(tests)} tests has an estimate.",))
+    words = "Nothing was fixed in advance, so every test is exploratory; `eirkit vestige cohort --suite` fixes some."
+    tables = (Table("tests", "Tests", columns, tuple(rows)), _meanings(known), _missing(tests))
+    items: tuple[Item, ...] = (*_ratio_chart(known), *(table for table in tables if table.rows))
+    return Section("Tests", (words,), items)
+
+
+def _meanings(tests: Sequence[Test]) -> Table:
+    """Return the table of what tests show and do not show; tests with the same interpretation share a row."""
+    readings: dict[tuple[str, str], list[str]] = {}
+    for test in tests:
+        readings.setdefault((test["shows"], test["does_not_show"]), []).append(test["name"])
+    columns = (Column("tests", "test"), Column("shows", "shows"), Column("not", "does not show"))
+    rows = tuple(
+        {"tests": ", ".join(dict.fromkeys(names)), "shows": shows, "not": limits}
+        for (shows, limits), names in readings.items()
+    )
+    return Table("readings", "How to read the tests", columns, rows)
+
+
+def _ratio_chart(tests: Sequence[Test]) -> tuple[Chart, ...]:
+    """Return a chart of ratios with their intervals; a ratio of 1 means no association."""
+    shown = [test for test in tests if "ratio" in test["scale"] and test["low"] is not None and test["low"] > 0]
+    if not shown:
+        return ()
+    apart = [test["name"] for test in shown if not test["low"] <= 1 <= test["high"]]
+    told = f"Intervals without 1, which is no association: {listed(apart) if apart else 'none'}."
+    points = Series(
+        "ratio",
+        "points",
+        tuple(test["name"] for test in shown),
+        tuple(test["estimate"] for test in shown),
+        tuple(test["low"] for test in shown),
+        tuple(test["high"] for test in shown),
+    )
+    none = Series("no association", "rule", (shown[0]["name"],), (1.0,), dashed=True)
+    axes = Axis("test", "category"), Axis("odds or rate ratio", "log")
+    return (Chart("ratios", "Ratios with 95% intervals", told, *axes, (points, none)),)
+
+
+def _missing(tests: Sequence[Test]) -> Table:
+    """Return the table of reasons for missing estimates, each with the tests it applies to."""
+    reasons: dict[str, list[str]] = {}
+    for test in tests:
+        if test["estimate"] is None:
+            reasons.setdefault(test["note"], []).append(test["name"])
+    rows = tuple({"reason": reason, "tests": ", ".join(dict.fromkeys(names))} for reason, names in reasons.items())
+    columns = (Column("reason", "why there is no estimate"), Column("tests", "tests"))
+    return Table("no-estimate", "Tests without an estimate", columns, rows)
+
+
+TITLE = "What these recorded runs needed, and what they lost"
+WORST = (
+    Column("run_id", "run", link="view"),
+    Column("turns", "turns"),
+    *(Column.of(LOG_MEASURES[key]) for key in ("peak_demand_tokens", "peak_cut", "later_used_peak")),
+    Column("unit", "unit", meaning=f"in which {LOG_MEASURES['later_used_peak'].label} is counted"),
+    *(Column.of(READING_MEASURES[key]) for key in ("read_tokens", "repeat_tokens", "dead_read_tokens")),
+    Column.of(LOG_MEASURES["peak_context_tokens"]),
+)
+
+
+def page_of(found: Analysed, where: str) -> Page:
+    """Return the page of an analysis.
+
+    Args:
+        where: the folder, as printed in suggested commands.
+    """
+    sections = tuple(section for section in _sections(found, where) if section is not None)
+    answers = {"summary": dict(found.document), "cohorts": found.cohorts}
+    return Page(TITLE, headline_of(found), sections, found.name, answers, "vestige-analysis")
+
+
+def _sections(found: Analysed, where: str) -> Iterator[Section | None]:
+    yield advice_section(found.document)
+    yield demand_section(found)
+    yield goal_section(found)
+    yield from cohort_sections(found, where)
+    yield reading_section(found.document)
+    yield clipping_section(found.document)
+    yield signatures_section(found.document)
+    yield breaks_section(found.document)
+    yield worst_section(found, where)
+    yield sub_agents_section(found.document)
+    yield coverage_section(found.document)
+    yield skipped_section(found)
+    yield again_section(found, where)
+
+
+def headline_of(found: Analysed) -> Headline:
+    """Return the headline: mean peak demand, and how it relates to the outcomes."""
+    document = found.document
+    if is_silent(document):
+        return Headline("–", "no call was understood", tuple(coverage_warnings(document)))
+    if document["goal_access"]:
+        peak = number(document["mean_peak_covered_tokens"])
+        caption = "tokens that work towards the goal still needed at the peak, mean over runs that touched a goal file"
+        first = f"At their peak your runs had to keep {peak} tokens on average to reach their goal; {_read(document)}"
+        return Headline(peak, caption, (first, *_more(found)))
+    unit, quantiles = next(iter(document["later_used"].items()), ("tokens", None))
+    if quantiles is None or not quantiles["peak_p99"]:
+        words = (
+            "No run touched a goal file or used later what it had seen, so nothing was measured; that is not the same "
+            "as no need."
+        )
+        return Headline("–", "nothing was measured", (words, *_more(found)))
+    peak = number(quantiles["peak_p50"])
+    caption = f"{unit} held at the peak that a later step used, median over runs"
+    whose = later_runs(unit, quantiles["runs"])
+    first = f"Half of {whose} held {peak} {unit} or more that a later step used; {_read(document)}"
+    return Headline(peak, caption, (first, *_more(found)))
+
+
+def _read(document: Mapping[str, Any]) -> str:
+    if not document["read_tokens"]:
+        return "reads of files were not recorded."
+    again, vain = READING_MEASURES["repeat_share"], READING_MEASURES["dead_read_share"]
+    said = f"of {again.of}, {share(document['repeat_share'])} were {again.label}"
+    if not document["covered_runs"]:
+        return f"{said}."
+    return f"{said}; of {vain.of}, {share(document['dead_read_share'])} were {vain.label}."
+
+
+def _more(found: Analysed) -> Iterator[str]:
+    document = found.document
+    access = document["goal_access"]
+    outcomes = document["outcomes"]
+    known = outcomes["resolved"] + outcomes["failed"]
+    runs = counted(goal_runs(document), "run")
+    if access is not None and goal_is_known(document):
+        reached = "edited a file" if set(document["goal_sources"]) == {"own-edits"} else "touched a goal file"
+        succeeded = (
+            f"{outcomes['resolved']:,} of {known:,} with a known outcome succeeded" if known else "no outcome is known"
+        )
+        whole = "" if document["runs"] == goal_runs(document) else f"of all {counted(document['runs'], 'run')} "
+        yield f"{share(access)} of {runs} {reached}; {whole}{succeeded}."
+    elif access is not None:
+        yield f"No goal was given and none of {runs} edited a file, so what a goal needed is not known; give `--gold`."
+    auc = found.auc
+    if auc is not None and auc.estimate is not None:
+        yield need_sentence(auc.estimate, auc.low, auc.high, _uncovered(found))
+    elif access and known:
+        yield "Whether need goes with failure is not measured: covered runs of both outcomes are needed."
+    elif access:
+        yield "Whether need goes with failure is not measured: outcomes of both kinds are needed; give `--outcomes`."
+    breaks = document["breaks"]
+    if breaks["compactions"] + breaks["clears"]:
+        yield break_words(breaks)
+
+
+def _uncovered(found: Analysed) -> int:
+    """Return how many runs with a known outcome touched no goal file."""
+    return sum(1 for run in found.runs if run.peak is not None and not run.covered and run.failed is not None)
+
+
+def worst_section(found: Analysed, where: str) -> Section | None:
+    """Return the section that lists the runs with the largest demand."""
+    rows = [
+        {**_without_unknown(row), "view": in_viewer(run=row["run_id"], turn=row["peak_cut"] or 1)}
+        for row in found.document["largest"]
+        if row["later_used_peak"] or is_reached(row)
+    ]
+    if not rows:
+        return None
+    several = len({row["unit"] for row in rows}) > 1
+    columns = tuple(column for column in WORST if column.key != "unit" or several)
+    table = Table("largest", "Runs with the largest demand", columns, tuple(rows))
+    return Section(
+        "Runs to look at first", (f"One of them: `eirkit vestige show {shlex.quote(where)} RUN`.",), (table,)
+    )
+
+
+def _without_unknown(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a run's row, with goal figures set to None if the run touched no goal file."""
+    return row if is_reached(row) else {**row, "peak_demand_tokens": None, "dead_read_tokens": None}
+
+
+def skipped_section(found: Analysed) -> Section | None:
+    """Return the section that lists skipped input."""
+    rows = found.document["skipped"]
+    if not rows:
+        return None
+    columns = (Column("source", "source"), Column("reason", "reason"))
+    table = Table("skipped", "Skipped input", columns, tuple(rows[:100]))
+    told = f"{counted(len(rows), 'part')} of the logs {'was' if len(rows) == 1 else 'were'} skipped."
+    return Section("What is not in these figures", (told,), (table,))
+
+
+def again_section(found: Analysed, where: str) -> Section:
+    """Return the section with the command that repeats the analysis; the reader fills in the path of the logs."""
+    options = found.options
+    words = ["eirkit", "vestige", "analyze", "LOGS", "--out", where]
+    if options.get("visibility", "seen") != "seen":
+        words += ["--visibility", options["visibility"]]
+    words += ["--goal-tests"] if options.get("goal_tests") else []
+    if options.get("rule", "paper") == "paper":
+        words += ["--demand", "paper"]
+    if options.get("own_edits", "last") != "last":
+        words += ["--own-edits", options["own_edits"]]
+    if "gold" in found.document["goal_sources"]:
+        words += ["--gold", "PATCHES"]
+    shown = {**{name: str(value) for name, value in options.items()}, "eirkit": str(found.document.get("eirkit", ""))}
+    rows = tuple({"name": name, "value": value} for name, value in shown.items() if value)
+    table = Table("options", "How runs were measured", (Column("name", "name"), Column("value", "value")), rows)
+    return Section("How to make this again", (), (Listing("command", "The command", shlex.join(words)), table))
+
+
+@pages.add("vestige-analysis")
+def analysis_page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
+    """Return the page of analysed runs."""
+    refuse_others(others)
+    return page_of(read_analysed(folder, tests=tests), str(folder))

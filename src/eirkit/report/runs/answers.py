@@ -1,0 +1,360 @@
+"""Headline of a sweep's page: how much was lost, why steps were wrong, and whether restoring results repaired it.
+
+Statements about lost information come only from cells that pass the full-information control. Without a control the
+page says that its figures are descriptive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from eirkit.lacuna.findings.causes import CAUSES, Cause
+from eirkit.lacuna.findings.fates import LOST, NOT_ASKED, Fate
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES
+from eirkit.lacuna.findings.validity import doubt_of
+from eirkit.report.document import Headline
+from eirkit.report.runs.folder import Coordinates
+from eirkit.report.table import counted, listed, share
+
+Row = Mapping[str, Any]
+MOST_REASONS = 4  # in the headline
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What some cells lost, and why their steps were wrong. A share with no cases is None."""
+
+    cells: int
+    runs: int
+    external: bool  # losses of an external memory; otherwise of the records in context
+    memory: str | None  # its name, if there is only one
+    needed: int | None  # results that were needed from an external memory
+    lost_share: float | None
+    unasked_share: float | None  # part of lost_share: records never written or never searched for
+    unused_share: float | None  # not part of lost_share: records returned but not used for the answer
+    unclear_share: float | None  # not part of lost_share: records of which it is not known whether they were returned
+    steps: int  # scored
+    wrong_steps: int
+    error_shares: Mapping[Cause, float | None]  # of scored steps; mean over runs
+    claims: bool  # the cells pass the control; otherwise the figures are only descriptive
+
+    @property
+    def all_came_back(self) -> bool:
+        """True if an external memory lost nothing."""
+        return self.external and self.lost_share == 0 and not self.unclear_share
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The result of a rescue at steps with a miss; for several models, the smallest effect."""
+
+    steps: int
+    oracle: float  # the lowest of the models
+    sham: float  # the highest
+    control: float  # the highest
+    condition: str
+    claims: bool
+    alike: bool = True  # measured under a condition of the sweep itself
+    models: int = 1
+    memory: str | None = None  # behind the agent; then the steps are those at which it did not bring what was missing
+    shown: bool = True  # restoring did more than nothing and more than a sham
+
+    @property
+    def sentence(self) -> str:
+        """The result in words; it is called repair only if it is shown and no step was right without an injection."""
+        least, most = ("", "") if self.models == 1 else ("at least ", "at most ")
+        each = "" if self.models == 1 else f" with each of {self.models} models"
+        oracle, sham = f"{least}{share(self.oracle)}", f"{most}{share(self.sham)}"
+        if self.shown and self.control == 0:
+            return f"restoring it repairs {oracle}{each} (sham {sham})"
+        arms = f"sham {sham}, nothing {most}{share(self.control)}"
+        said = f"of steps {self.where} {oracle} are right with it restored{each} ({arms})"
+        return said if self.shown else f"restoring it is not shown to repair anything: {said}"
+
+    @property
+    def where(self) -> str:
+        """The words that follow `steps`, saying which steps were measured."""
+        return "with a miss" if self.memory is None else f"where {self.memory} did not return an input"
+
+
+def losses_of(rows: Sequence[Row]) -> Losses | None:
+    """Return the losses over cells that pass the control, else over those without one; None if there are neither."""
+    scored = [row for row in rows if row["scored"] and doubt_of(row) is None]
+    sound = [row for row in scored if row["claims"]]
+    basis = sound or [row for row in scored if row["control"] is None]
+    if not basis:
+        return None
+    stored = [row for row in basis if _asked(row)]
+    counted_rows = stored or basis
+    return Losses(
+        cells=len(counted_rows),
+        runs=sum(row["scored"] for row in counted_rows),
+        external=bool(stored),
+        memory=_only({str(row["memory"]) for row in stored}),
+        needed=sum(map(_asked, stored)) if stored else None,
+        lost_share=_lost_by_stores(stored) if stored else _missed(basis),
+        unasked_share=_share_of(stored, *NOT_ASKED) if stored else None,
+        unused_share=_share_of(stored, "not_used") if stored else None,
+        unclear_share=_share_of(stored, "unclear") if stored else None,
+        steps=sum(row["steps"] for row in counted_rows),
+        wrong_steps=sum(sum(row["errors"].values()) for row in counted_rows),
+        error_shares={cause: error_share(counted_rows, cause) for cause in CAUSES},
+        claims=bool(sound),
+    )
+
+
+def _only(names: set[str]) -> str | None:
+    return names.pop() if len(names) == 1 else None
+
+
+def error_share(rows: Sequence[Row], cause: Cause) -> float | None:
+    """Return the share of scored steps that were wrong for one cause, as a mean over the runs of all rows."""
+    known = [row for row in rows if row["error_shares"][cause] is not None]
+    runs = sum(row["scored"] for row in known)
+    return math.fsum(row["error_shares"][cause] * row["scored"] for row in known) / runs if runs else None
+
+
+def _asked(row: Row) -> int:
+    """Return how many results were needed from an external memory."""
+    return 0 if row["memory_system"] is None else sum(_fates(row).values())
+
+
+def _fates(row: Row) -> Mapping[str, int]:
+    fates: Mapping[str, int] = row["memory_system"]["fates"]
+    return fates
+
+
+def _lost_by_stores(rows: Sequence[Row]) -> float:
+    """Return the share of needed records that were not returned; unused and unclear records are not lost."""
+    return _share_of(rows, *LOST)
+
+
+def _share_of(rows: Sequence[Row], *fates: Fate) -> float:
+    """Return the share of needed records with one of these fates, as a mean over the runs that needed any."""
+    systems = [row["memory_system"] for row in rows]
+    total = math.fsum(one["needing_runs"] * one["fate_shares"].get(fate, 0.0) for one in systems for fate in fates)
+    return total / sum(int(one["needing_runs"]) for one in systems)
+
+
+def _missed(rows: Sequence[Row]) -> float | None:
+    """Return the miss rate as a mean over runs: the share of consuming steps with a missing input."""
+    known = [row for row in rows if row["miss_rate"] is not None]
+    runs = sum(row["scored"] for row in known)
+    return math.fsum(row["miss_rate"] * row["scored"] for row in known) / runs if runs else None
+
+
+def repair_of(document: Row, condition: str = "") -> Repair | None:
+    """Return the result of a rescue over models that have not failed the control; None if there are none.
+
+    Models are not pooled: for several models it has the lowest oracle and the highest sham and control accuracy.
+
+    Args:
+        condition: what it was measured on; taken from the document by default.
+    """
+    rows = [
+        row for row in document["rows"] if row["accuracy"] is not None and (row["claims"] or row["control"] is None)
+    ]
+    arms = {arm: [row for row in rows if row["arm"] == arm] for arm in ("oracle", "sham", "control")}
+    if not all(arms.values()):
+        return None
+    return Repair(
+        steps=sum(row["steps"] for row in arms["oracle"]),
+        oracle=min(row["accuracy"] for row in arms["oracle"]),
+        sham=max(row["accuracy"] for row in arms["sham"]),
+        control=max(row["accuracy"] for row in arms["control"]),
+        condition=condition or f"{document['workload']}, m = {document['m']}, h = {document['h']}",
+        claims=all(row["claims"] for row in rows),
+        models=len({row["model"] for row in arms["oracle"]}),
+        memory=document.get("memory"),
+        shown=_is_shown(document, {row["model"] for row in arms["oracle"]}),
+    )
+
+
+def _is_shown(document: Row, models: Collection[str]) -> bool:
+    """True if restoring did more than nothing and more than a sham, with every model."""
+    if any(one["finding"] for model, one in document.get("validity", {}).items() if model in models):
+        return False
+    chosen = [one for one in document["contrasts"] if one["arms"][0] == "oracle" and one["model"] in models]
+    return len(chosen) == 2 * len(models) and all(one["difference"]["low"] > 0 for one in chosen)
+
+
+def headline_of(
+    rows: Sequence[Row],
+    losses: Losses | None,
+    repair: Repair | None,
+    rescue_command: str,
+    control_command: str,
+    failures: Sequence[Row] = (),
+    ranked: Headline | None = None,
+) -> Headline:
+    """Return the headline: one number, then the answer in sentences.
+
+    Args:
+        ranked: the ranking of several memories, which takes the place of what they lost together.
+        failures: groups of runs that infrastructure errors broke; they are the answer if no run was scored.
+    """
+    if failures and not any(row["scored"] for row in rows):
+        return _breakdown(failures)
+    doubts = [f"{row['model']}, h = {row['h']}: {doubt}." for row in rows if (doubt := doubt_of(row))]
+    if losses is None:
+        silence = doubts or _silence(rows)
+        return Headline("–", "nothing may be said about lost information", tuple(silence))
+    opening = [_answer(losses, repair), *_range(rows, losses)] if ranked is None else list(ranked.sentences)
+    sentences = [*opening, *doubts]
+    if repair is None and losses.wrong_steps and not losses.all_came_back:
+        what = "it repairs them" if ranked is None else "lost records repairs wrong steps"
+        sentences.append(f"Whether restoring {what} was not measured; run `{rescue_command}`.")
+    if repair is not None and losses.wrong_steps and not repair.claims:
+        sentences.append("The rescue had no full-information control of its own, so what restoring did describes.")
+    if losses.lost_share or losses.wrong_steps or not losses.claims:  # else nothing is claimed that could be doubted
+        sentences += [_standing(losses, _control(rows, control_command)), *_left_out(rows, losses)]
+    number = share(1.0 if losses.all_came_back else losses.lost_share)
+    if ranked is not None:
+        return Headline(ranked.number, ranked.caption, tuple(sentences))
+    return Headline(number, _caption(losses), tuple(sentences))
+
+
+def _control(rows: Sequence[Row], command: str) -> str:
+    """Return how to run a control; external agents, which eirkit cannot start, must connect again."""
+    if all(row["model"].startswith("agent/") for row in rows):
+        return "let the agent come again to `eirkit mcp serve` with --h at least n, where nothing is missing"
+    return f"run `{command}`"
+
+
+def _breakdown(failures: Sequence[Row]) -> Headline:
+    """Return the headline if every run failed: the reasons with their numbers of runs, most frequent first."""
+    reasons: dict[str, int] = {}
+    for group in failures:
+        reason = f"{group['kind']}: {group['message']}"
+        reasons[reason] = reasons.get(reason, 0) + group["runs"]
+    ordered = sorted(reasons.items(), key=lambda entry: -entry[1])
+    told = [f"{counted(runs, 'run')}: {reason.rstrip('.')}." for reason, runs in ordered[:MOST_REASONS]]
+    if len(ordered) > MOST_REASONS:
+        told.append(f"{len(ordered) - MOST_REASONS} more reasons are listed below.")
+    lost = sum(reasons.values())
+    return Headline(
+        "0", f"of {counted(lost, 'run')} came to an end; all of them failed, and none is scored", tuple(told)
+    )
+
+
+def _silence(rows: Sequence[Row]) -> list[str]:
+    if not any(row["scored"] for row in rows):
+        return ["No run has come to its end, so there is nothing to say yet."]
+    seen = {f"{row['model']} on {row['workload']}": row["control"] for row in rows if row["control"] is not None}
+    unknown = {name: one["reason"] for name, one in seen.items() if one.get("verdict") == "undecided"}
+    if unknown:
+        return [
+            "No model here is shown to answer well enough where nothing is missing, so nothing is claimed about lost "
+            "information.",
+            *(f"{name}: {reason.removeprefix('excluded: ')}." for name, reason in unknown.items()),
+        ]
+    return [
+        "No model here answers well enough where nothing is missing, so nothing is claimed about lost information.",
+        "See the control below, or try another model.",
+    ]
+
+
+def _caption(losses: Losses) -> str:
+    if losses.all_came_back:
+        used = "" if losses.unused_share else " and used"
+        return f"of records needed from memory were returned{used} ({losses.needed:,} of {losses.needed:,})"
+    if losses.external:
+        return "of records needed from memory were not returned"
+    return "of steps with references needed an answer that was no longer in context"
+
+
+def _answer(losses: Losses, repair: Repair | None) -> str:
+    parts = [_loss(losses), _causes(losses)]
+    if repair is not None and losses.wrong_steps:
+        is_whole = repair.alike and losses.cells == 1  # what is said before is about the same steps
+        parts.append(repair.sentence if is_whole else f"{repair.sentence}, measured on {repair.condition}")
+    return f"{'; '.join(parts)}."
+
+
+def _loss(losses: Losses) -> str:
+    lost = share(losses.lost_share)
+    if not losses.external:
+        said = f"{lost} of steps with references needed an answer that was no longer in context"
+        return f"{said}, and all were correct" if losses.lost_share and not losses.wrong_steps else said
+    whose, unasked = "it" if losses.memory else "them", losses.unasked_share or 0.0
+    beside = (("not_used", losses.unused_share), ("unclear", losses.unclear_share))
+    unused = [f"{share(value)} {FATE_MEASURES[fate].label}" for fate, value in beside if value]
+    if losses.all_came_back:
+        return f"{_named(losses)} returned every record that the task needed from {whose}{_aside(unused)}"
+    never = " or ".join(FATE_MEASURES[fate].label for fate in NOT_ASKED)
+    if unasked and math.isclose(unasked, losses.lost_share or 0.0):
+        memory = losses.memory or "the memories"
+        return f"{lost} of the records needed from {memory} were {never} by the agent, so no memory was tested"
+    left = [f"{share(unasked)} {never}"] if unasked else []
+    return f"{_named(losses)} did not return {lost} of the records needed from {whose}{_aside([*left, *unused])}"
+
+
+def _aside(parts: Sequence[str]) -> str:
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _named(losses: Losses) -> str:
+    """Return the name of the memory, or words for several."""
+    return losses.memory or "The memories together"
+
+
+def _causes(losses: Losses) -> str:
+    """Return the share of wrong steps and the share of each cause, in words."""
+    if not losses.wrong_steps:
+        return "no step was wrong"
+    shares = losses.error_shares
+    told = [f"{CAUSE_MEASURES[cause].label} {share(shares[cause])}" for cause in CAUSES if shares[cause]]
+    wrong = math.fsum(value for value in shares.values() if value is not None)
+    return f"{share(wrong)} of steps were wrong: {', '.join(told)}"
+
+
+def _range(rows: Sequence[Row], losses: Losses) -> list[str]:
+    """Return a sentence that names the cells that lost least and most, if there are several."""
+    shown = [row for row in rows if row["scored"] and (row["claims"] or not losses.claims) and doubt_of(row) is None]
+    if losses.external:
+        shown = [row for row in shown if _asked(row)]
+    lost = [(_lost_by_stores([row]) if losses.external else row["miss_rate"], row) for row in shown]
+    known = [(value, row) for value, row in lost if value is not None]
+    if len(known) < 2:
+        return []
+    named = Coordinates([row for _, row in known])
+    (least, best), (most, worst) = min(known, key=_first), max(known, key=_first)
+    pooled = f" ({named.counts})" if len(named.varying) > 1 else ""
+    where = f"That is over {counted(losses.cells, 'cell')}{pooled} and {counted(losses.runs, 'run')}"
+    if least == most:
+        return [f"{where}." if losses.all_came_back else f"{where}; the first share is {share(least)} in each."]
+    return [f"{where}: from {share(least)} ({named.label(best)}) to {share(most)} ({named.label(worst)})."]
+
+
+def _first(pair: tuple[float, Row]) -> float:
+    return pair[0]
+
+
+def _left_out(rows: Sequence[Row], losses: Losses) -> list[str]:
+    """Return a sentence that names the models whose cells do not count, since the control does not speak for them."""
+    silent = [row for row in rows if row["scored"] and doubt_of(row) is None and not row["claims"]]
+    if not losses.claims or not silent:
+        return []
+    models = listed(list(dict.fromkeys(str(row["model"]) for row in silent)))
+    return [f"Not counted here: {counted(len(silent), 'cell')} of {models}; the control below says why."]
+
+
+def _standing(losses: Losses, control: str) -> str:
+    if losses.claims:
+        return (
+            "Where nothing is missing the same models answer well enough, so these are claims about lost information."
+        )
+    return (
+        f"No full-information control was run, so this describes and claims nothing about lost information; {control}."
+    )
+
+
+def answers_json(losses: Losses | None, repair: Repair | None) -> dict[str, Any]:
+    """Return the figures of the headline as JSON data."""
+    return {
+        "losses": None if losses is None else asdict(losses),
+        "repair": None if repair is None else asdict(repair),
+    }

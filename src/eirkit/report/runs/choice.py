@@ -1,0 +1,383 @@
+"""`eirkit choose`: ranks the memories, models or other settings of sweeps on the tasks that all of them were given."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from eirkit.errors import InputFileError, UnknownNameError, UsageError
+from eirkit.lacuna.conversation.totals import INSTRUCTION
+from eirkit.lacuna.findings.fates import LOST, pool_fates
+from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS
+from eirkit.lacuna.findings.ranking import Ranking, rank
+from eirkit.lacuna.findings.validity import doubt_of, system_remarks
+from eirkit.lacuna.tasks.workload import Units, units_of
+from eirkit.measures import Measure
+from eirkit.report.comparison import measure_of
+from eirkit.report.folders import kind_of, maker_of, records_of
+from eirkit.report.runs.candidates import (
+    FOLDER,
+    Case,
+    Names,
+    Placed,
+    confounded_axes,
+    default_axis,
+    settings_of,
+    shared_cases,
+    with_figures,
+    without_figure,
+)
+from eirkit.report.runs.comparison import AXES, FIGURES
+from eirkit.report.runs.folder import RunFacts, SweepFolder, read_sweep
+from eirkit.report.runs.next_runs import command_for, seconds_of
+from eirkit.report.table import counted, listed
+
+Row = Mapping[str, Any]
+ABILITY = "ability"  # of questions in words
+BY = (*AXES, FOLDER)
+CHECKS = "checks of standing instructions"  # which are no questions
+_DETAILS = ("used", "bytes", "model_calls", "memory_cost_usd", "cost_usd")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The ranking of candidates, overall and for each value of the settings that vary beside them."""
+
+    by: str
+    measure: Measure
+    ranking: Ranking
+    parts: Mapping[str, Mapping[str, Ranking]]  # by axis, then by its value
+    details: Mapping[str, Mapping[str, float | None]]  # by candidate: figures over the same cases
+    warnings: tuple[str, ...]
+    systems: tuple[str, ...]  # how each memory system was used, and what it warned of
+    again: str  # the command that runs the leaders alone on new tasks; empty if there is no single one
+    wanted: int | None = None  # tasks on which a run of the leaders alone would tell the first two apart
+    units: Units = field(default_factory=Units)  # what tasks and steps are called
+    pooled: bool = False  # accuracy counts all questions alike; otherwise it is the mean over cases
+    abilities: tuple[str, ...] = ()  # of questions in words that alone are ranked by; empty: all
+    seeds: int | None = None  # that give the wanted tasks; more than these if not every task has such questions
+    given: int = 0  # tasks that all candidates were given, with such questions or without
+    seconds: float | None = None  # that the calls of that run would take, at the pace of these
+    folder: Path = Path()  # of the first candidate
+    limited: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # runs at their limit of actions, of how many
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "by": self.by,
+            "measure": self.measure.id,
+            **self.ranking.as_json(),
+            "parts": {axis: {value: one.as_json() for value, one in of.items()} for axis, of in self.parts.items()},
+            "details": {name: dict(found) for name, found in self.details.items()},
+            "warnings": list(self.warnings),
+            "systems": list(self.systems),
+            "again": self.again,
+            "wanted_tasks": self.wanted,
+            "wanted_seeds": self.seeds,
+            "wanted_seconds": self.seconds,
+            "abilities": list(self.abilities),
+            "mean_over": f"{self.units.step}s" if self.pooled else "cases",
+            "at_action_limit": {name: limited for name, (limited, _) in self.limited.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CaseValues:
+    """The values of all candidates in the cases that they share."""
+
+    cases: Sequence[Case]
+    of: Mapping[str, Sequence[float]]
+    weights: Sequence[float] | None = None  # of the cases in every mean; None: they count alike
+
+    def take(self, places: Sequence[int], names: Sequence[str] | None = None) -> CaseValues:
+        """Return some cases of some candidates, by default of all."""
+        kept = {name: [self.of[name][place] for place in places] for name in names or self.of}
+        weights = None if self.weights is None else [self.weights[place] for place in places]
+        return CaseValues([self.cases[place] for place in places], kept, weights)
+
+    def rank(self, measure: Measure, rankings: int = 1) -> Ranking:
+        """Return the ranking, at a level that it shares with others."""
+        return rank(
+            self.of,
+            [case.task for case in self.cases],
+            less_is_better=measure.better == "less",
+            share=measure.unit == "share",
+            rankings=rankings,
+            weights=self.weights,
+        )
+
+
+def choose(
+    sweeps: Sequence[SweepFolder],
+    by: str | None = None,
+    measure: str = "accuracy",
+    abilities: Sequence[str] = (),
+) -> Choice:
+    """Return the ranking of what the sweeps tried.
+
+    Args:
+        by: the setting whose values are the candidates; by default the memory, else the model, else what varies first.
+        abilities: rank by the accuracy of questions in words that test one of these.
+
+    Raises:
+        InputFileError: nothing varies, or the candidates were given no task in common.
+        UsageError: no question tests such an ability.
+    """
+    placed: Placed = [(sweep, row) for sweep in sweeps for row in sweep.rows if row["scored"]]
+    if not placed:
+        raise InputFileError("no run is scored in these folders; finish a sweep with `eirkit lacuna run --resume DIR`")
+    by = by or default_axis(placed)
+    placed, names, absent = with_figures(placed, by, measure)
+    if len(names.all) < 2:
+        raise InputFileError(_nothing_to_choose(by, names.all[0], measure if absent else ""))
+    confounded = confounded_axes(placed, names, by)
+    cases, found, left_out = shared_cases(placed, names, by, confounded, measure)
+    if not cases:
+        raise InputFileError(_nothing_shared(placed, names, measure))
+    known = _abilities(found) if measure == "accuracy" else []
+    declared = _check_abilities(measure_of(measure), abilities, known)
+    values = _asked(cases, found, abilities) if abilities else _overall(cases, found, measure)
+    if not values.cases:
+        raise InputFileError(f"no question of {listed(abilities)} was asked of all of them; choose another --ability")
+    ranking = values.rank(declared, rankings := len(known) if abilities else 1)
+    several = () if len(abilities) == 1 else abilities or known
+    asked = {name: _asked(cases, found, [name]) for name in known if name in several}
+    parts = {name: one.rank(declared, len(known)) for name, one in asked.items() if one.cases}
+    wanted = _wanted_tasks(ranking, values, declared, rankings)
+    needed = _seeds_for(wanted, cases, ranking.tasks)
+    leading = [(sweep, row) for sweep, row in placed if names.of(sweep, row) in ranking.leaders]
+    made = Choice(
+        by,
+        declared,
+        ranking,
+        {**_parts(values, declared), **({ABILITY: parts} if parts else {})},
+        {name: details_of([run for runs in found[name] for run in runs]) for name in names.all},
+        (*_left_out(absent, measure), *_warnings(sweeps, placed, left_out, confounded, by)),
+        system_remarks(row for _, row in placed),
+        command_for(sweeps, leading, needed),
+        wanted,
+        units_of({str(row["workload"]) for _, row in placed}),
+        values.weights is not None,
+        tuple(abilities),
+        needed,
+        limited={name: counts for name, own in found.items() if (counts := _limited(own))[0]},
+    )
+    first = next(sweep for sweep, row in leading if names.of(sweep, row) == ranking.leaders[0])
+    return _with_next(made, cases, leading, first)
+
+
+def _seeds_for(wanted: int | None, cases: Sequence[Case], tasks: int) -> int | None:
+    """Return how many seeds give the wanted tasks, if as many of them do as did here."""
+    seeds = len({case.task.rpartition("/")[2] for case in cases})
+    return None if wanted is None else -(-wanted * seeds // tasks)
+
+
+def _with_next(made: Choice, cases: Sequence[Case], leading: Placed, first: SweepFolder) -> Choice:
+    """Return a choice with what its next run takes and where its first candidate is."""
+    seconds = None if made.seeds is None else seconds_of(leading, made.seeds)
+    return replace(made, given=len({case.task for case in cases}), seconds=seconds, folder=first.folder)
+
+
+def _limited(cases: Sequence[Sequence[RunFacts]]) -> tuple[int, int]:
+    """Return how many runs ended at their limit of actions, and how many there are."""
+    runs = [run for own in cases for run in own]
+    return sum(run.score.max_turn for run in runs), len(runs)
+
+
+def _nothing_to_choose(by: str, only: str, measure: str) -> str:
+    lacks = f" that has a figure for {measure}" if measure else ""
+    return f"there is nothing to choose between: {by} has one value, {only}{lacks}; give another --by or more folders"
+
+
+def _left_out(absent: Sequence[str], measure: str) -> Iterator[str]:
+    if absent:
+        have = "has" if len(absent) == 1 else "have"
+        yield f"{listed(absent)} {have} no figure for {measure} and {'is' if len(absent) == 1 else 'are'} left out"
+
+
+def choose_folders(
+    folders: Sequence[Path], by: str | None, measure: str, abilities: Sequence[str] = (), *, plugins: bool = False
+) -> tuple[Choice, list[SweepFolder]]:
+    """Return the ranking of what the sweeps in some folders tried, and the sweeps.
+
+    Raises:
+        InputFileError: a folder is not one of `lacuna run`, or nothing can be ranked.
+    """
+    for folder in folders:
+        if kind_of(folder, "`lacuna run`") != "lacuna-run":
+            raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give folders of `lacuna run`")
+    with records_of(*folders, plugins=plugins):
+        sweeps = [read_sweep(folder, plugins=plugins) for folder in dict.fromkeys(folders)]
+        found = choose(sweeps, by, measure, abilities)
+    twice = listed([str(one) for one, n in Counter(folders).items() if n > 1])
+    told = (*found.warnings, *([f"{twice} was given more than once and counts once"] if twice else []))
+    return replace(found, warnings=told), sweeps
+
+
+def choice_in(sweep: SweepFolder) -> Choice | None:
+    """Return the ranking of the memory systems of a sweep; None if it has fewer than two with tasks in common."""
+    scored = [row for row in sweep.rows if row["scored"] and row["memory"] is not None]
+    if len({(row["memory"], settings_of(row)) for row in scored}) < 2:
+        return None
+    try:
+        return choose([sweep], "memory")
+    except InputFileError:
+        return None
+
+
+def _mean(of: Callable[[RunFacts], float | None], runs: Sequence[RunFacts]) -> float:
+    return fmean(value for run in runs if (value := of(run)) is not None)
+
+
+def _nothing_shared(placed: Placed, names: Names, measure: str) -> str:
+    """Return why no case has a value of every candidate: some have none at all, or none is shared."""
+    if without := without_figure(placed, names, measure):
+        label, able = measure_of(measure).label, [key for key in rankable() if not without_figure(placed, names, key)]
+        return f"the runs of {listed(without)} have no figure for {measure} ({label}); rank by {listed(able, 12)}"
+    units = units_of({str(row["workload"]) for _, row in placed})
+    return f"no {units.task} was given to all of {listed(names.all)}; run them with the same seeds, {units.task}s and h"
+
+
+def _overall(cases: Sequence[Case], found: Mapping[str, Sequence[Sequence[RunFacts]]], measure: str) -> CaseValues:
+    """Return the values of a measure; of accuracy in words, all questions count alike."""
+    values = {name: [_mean(FIGURES[measure], runs) for runs in own] for name, own in found.items()}
+    first = [runs[0] for runs in next(iter(found.values()))]
+    told = measure == "accuracy" and all(run.abilities for run in first)
+    return CaseValues(cases, values, [run.score.steps for run in first] if told else None)
+
+
+def _asked(
+    cases: Sequence[Case], found: Mapping[str, Sequence[Sequence[RunFacts]]], abilities: Sequence[str]
+) -> CaseValues:
+    """Return the accuracy of questions that test one of some abilities, in the cases that have any."""
+    asked = [place for place in range(len(cases)) if all(_questions(of[place], abilities)[1] for of in found.values())]
+    counts = {name: [_questions(of[place], abilities) for place in asked] for name, of in found.items()}
+    weights = [_questions(next(iter(found.values()))[place][:1], abilities)[1] for place in asked]
+    values = {name: [right / n for right, n in pairs] for name, pairs in counts.items()}
+    return CaseValues([cases[place] for place in asked], values, weights)
+
+
+def _abilities(found: Mapping[str, Sequence[Sequence[RunFacts]]]) -> list[str]:
+    """Return the abilities that questions in words test."""
+    return sorted({name for runs in next(iter(found.values())) for run in runs for name in run.abilities})
+
+
+def _check_abilities(declared: Measure, abilities: Sequence[str], known: Sequence[str]) -> Measure:
+    """Return the measure as it is called where only some abilities count."""
+    if not abilities:
+        return declared
+    if not known:
+        raise UsageError(
+            "abilities are of questions in words, ranked by accuracy; leave out --ability or --measure, "
+            "or give folders of `lacuna run words`"
+        )
+    for name in abilities:
+        if name not in known:
+            raise UnknownNameError("ability", name, known)
+    if set(abilities) == {INSTRUCTION}:
+        told = "checks of standing instructions that the answers followed"
+        return replace(declared, label="instructions followed", meaning=told, of=CHECKS)
+    both = f"questions asked and {CHECKS}" if INSTRUCTION in abilities else declared.of
+    return replace(declared, label=f"{declared.label} on {listed(list(abilities))}", of=both)
+
+
+def _parts(values: CaseValues, measure: Measure) -> dict[str, dict[str, Ranking]]:
+    """Return a ranking for each value of every setting that varies beside the candidates."""
+    found: dict[str, dict[str, Ranking]] = {}
+    cases = values.cases
+    for axis in cases[0].place:
+        levels = sorted({case.place[axis] for case in cases}, key=lambda value: (isinstance(value, str), value))
+        if len(levels) < 2 or None in levels:
+            continue
+        for level in levels:
+            chosen = [index for index, case in enumerate(cases) if case.place[axis] == level]
+            found.setdefault(axis, {})[str(level)] = values.take(chosen).rank(measure, len(levels))
+    return found
+
+
+def _questions(runs: Sequence[RunFacts], abilities: Sequence[str]) -> tuple[int, int]:
+    """Return how many questions of some abilities were answered correctly, and how many there were."""
+    pairs = [run.abilities.get(ability, (0, 0)) for run in runs for ability in abilities]
+    return sum(right for right, _ in pairs), sum(n for _, n in pairs)
+
+
+def details_of(runs: Sequence[RunFacts]) -> dict[str, float | None]:
+    """Return what is shown beside the measure: records returned and used, lost, latency, size and money."""
+    found: dict[str, float | None] = {}
+    for name in _DETAILS:
+        known = [value for run in runs if (value := FIGURES[name](run)) is not None]
+        found[name] = fmean(known) if known else None
+    memories = [run.memory for run in runs if run.memory is not None]
+    searches = sum(one["searches"] for one in memories) or None  # each counts alike, as in the table of the sweep
+    found["search_ms"] = searches and 1000 * sum(one["search_seconds"] for one in memories) / searches
+    fates = pool_fates(one["fates"] for one in memories)
+    found["lost"] = sum(fates.of(fate) or 0.0 for fate in LOST) if fates.runs else None
+    floors = [one["floor"] for one in memories if one.get("floor")]
+    for name in ("held_bits", "needed_bits"):
+        known = [float(one[name]) for one in floors if one.get(name) is not None]
+        found[name] = max(known) if known else None
+    return found
+
+
+def _warnings(
+    sweeps: Sequence[SweepFolder],
+    placed: Placed,
+    left_out: int,
+    confounded: Sequence[str],
+    by: str,
+) -> Iterator[str]:
+    for sweep in sweeps:
+        if sweep.scored < sweep.planned:
+            yield f"{sweep.name} is not finished: {sweep.scored:,} of {sweep.planned:,} runs are scored"
+    if left_out:
+        are = "is" if left_out == 1 else "are"
+        yield f"{counted(left_out, 'case')} that not every candidate was given, or has no value for, {are} left out"
+    if confounded:
+        yield f"the candidates also differ in {listed(list(confounded))}, so a difference may be due to that"
+    counted_rows = [row for _, row in placed if "words" not in row]  # conversations have no h and no panels
+    panels = {row["panel"] for row in counted_rows if row["memory"] is not None}
+    if by == "memory" and (
+        len(panels) > 1 or (panels == {"native"} and any(row["memory"] is None for row in counted_rows))
+    ):
+        remedy = "to compare them, run `eirkit lacuna run` with --panel strict"
+        yield f"some candidates kept as much as they liked and others h records; {remedy}"
+    versions = sorted({sweep.manifest.eirkit for sweep in sweeps})
+    if len(versions) > 1:
+        yield f"the folders were made by different versions of eirkit: {listed(versions)}"
+    for _, row in placed:
+        if doubt := doubt_of(row):
+            yield f"{AXES['memory'](row)}, {row['model']}, h = {row['h']}: {doubt}"
+
+
+def _wanted_tasks(ranking: Ranking, values: CaseValues, measure: Measure, rankings: int) -> int | None:
+    """Return on how many tasks a run of the leaders alone would tell the two first apart.
+
+    None if they are apart or it cannot be said. Fewer candidates make fewer pairs, which need
+    fewer tasks, but an estimate below the tasks that did not suffice is no advice.
+    """
+    if ranking.tasks < FEWEST_CLUSTERS:
+        return 2 * FEWEST_CLUSTERS
+    if len(ranking.leaders) < 2:
+        return None
+    alone = values.take(range(len(values.cases)), ranking.leaders).rank(measure, rankings)
+    wanted = alone.contrast(*ranking.leaders[:2]).wanted
+    return None if wanted is None else max(wanted, ranking.tasks)
+
+
+def rankable() -> list[str]:
+    """Return the measures that candidates can be ranked by."""
+    return [key for key in FIGURES if measure_of(key).better is not None]
+
+
+def check_measure(name: str) -> str:
+    """Return the identifier of a measure that candidates can be ranked by.
+
+    Raises:
+        UsageError: there is no such measure, or neither direction of it is better.
+    """
+    if name not in rankable():
+        raise UsageError(f"candidates cannot be ranked by {name!r}; known: {', '.join(rankable())}")
+    return name

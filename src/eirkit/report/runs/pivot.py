@@ -1,0 +1,307 @@
+"""Measures of a sweep for a paper: one setting across, the others down, and the same as small multiples.
+
+A cell of the table is the mean over the runs of one setting ± their standard deviation; the figure has the 95%
+interval of the mean. Settings are never pooled: what is neither across nor a panel is a row and a line of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Any
+
+from eirkit.errors import UsageError
+from eirkit.lacuna.findings.intervals import half_width, mean_share
+from eirkit.lacuna.findings.statistics import deviation
+from eirkit.lacuna.runs.arms import RescueSetup
+from eirkit.lacuna.runs.control import CAPABILITY
+from eirkit.measures import UNITS, Measure
+from eirkit.report.comparison import measure_of
+from eirkit.report.document import Axis, Chart, Figure, Section, Series, anchor
+from eirkit.report.runs.comparison import FIGURES
+from eirkit.report.runs.folder import Coordinates, Evidence, RunFacts, SweepFolder, condition_of, in_order
+from eirkit.report.table import Column, Table, counted, listed
+
+Row = Mapping[str, Any]
+Known = Mapping[str, Sequence[tuple[int, float]]]  # of each cell its runs that have a value: seed and value
+FEWEST_PANELS, MOST_PANELS = 2, 12
+MOST_ACROSS = 12  # columns of a table that fits a page
+_SIZES = ("n", "m", "lookback", "fan_in")
+_FAILED_IN = ("workload", "model", "condition", "kind")  # what failures are counted by
+
+
+@dataclass(frozen=True, slots=True)
+class Pivot:
+    """What to lay out, and how; empty fields are chosen by what varies."""
+
+    measures: tuple[str, ...] = ("accuracy",)
+    across: str = ""  # the setting in the columns of tables, and on the x axis
+    panels: str = ""  # the setting that has a panel for each value
+    only: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values of settings; other cells are left out
+    is_asked: bool = False  # by an option, so that it is an error if there is nothing to lay out
+
+
+def read_pivot(measures: Sequence[str], across: str, panels: str, only: Iterable[str]) -> Pivot:
+    """Return the layout that options ask for, `only` as SETTING=VALUE,VALUE.
+
+    Raises:
+        UsageError: a measure is not known, or a choice is not of this form.
+    """
+    for name in measures:
+        if name not in FIGURES:
+            raise UsageError(f"no measure named {name!r}; known: {listed(sorted(FIGURES), len(FIGURES))}")
+    chosen: dict[str, frozenset[str]] = {}
+    for text in only:
+        name, found, values = text.partition("=")
+        if not found or not name or not values:
+            raise UsageError(f"--only {text} is not SETTING=VALUE,VALUE; write for example --only h=2,4")
+        chosen[name] = chosen.get(name, frozenset()) | frozenset(values.split(","))
+    if across and across == panels:
+        raise UsageError(f"--across and --panels are both {across}; choose two settings")
+    is_asked = bool(measures or across or panels)
+    return Pivot(tuple(dict.fromkeys(measures)) or ("accuracy",), across, panels, chosen, is_asked)
+
+
+def chosen_cells(sweep: SweepFolder, pivot: Pivot) -> SweepFolder:
+    """Return a sweep with the chosen cells alone.
+
+    Raises:
+        UsageError: a setting or a value is not in the sweep, or nothing is left.
+    """
+    if not pivot.only:
+        return sweep
+    named = Coordinates(sweep.rows)
+    for name, values in pivot.only.items():
+        known = {str(named.value(name, row)) for row in sweep.rows}
+        if unknown := sorted(values - known):
+            raise UsageError(f"no cell has {name} = {unknown[0]}; there are {listed(sorted(known), 12)}")
+    rows = tuple(
+        row for row in sweep.rows if all(str(named.value(name, row)) in values for name, values in pivot.only.items())
+    )
+    if not rows:
+        raise UsageError("no cell has all values of --only; choose fewer")
+    kept, asked = {row["cell"] for row in rows}, {(row["model"], row["workload"]) for row in rows}
+    return replace(
+        sweep,
+        rows=rows,
+        runs=tuple(run for run in sweep.runs if run.cell in kept),
+        failures=tuple(_failures_of(rows, sweep.failures)),
+        excluded=tuple(one for one in sweep.excluded if one[:2] in asked),
+        scored=sum(row["scored"] for row in rows),
+        planned=sum(row["seeds"] * row.get("repeats", 1) for row in rows),
+        evidence=tuple(one for one in sweep.evidence if _concerns(one, rows, pivot.only)),
+    )
+
+
+def _failures_of(rows: Sequence[Row], groups: Sequence[Row]) -> Iterator[Row]:
+    """Yield the failures of some cells; a summary counts them by kind and keeps messages for all cells together."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    for row in rows:
+        for kind, count in row["failures"].items():
+            counts[(row["workload"], row["model"], row["memory"] or row["condition"], kind)] += count
+    for place, count in counts.items():
+        same = [one for one in groups if tuple(one[name] for name in _FAILED_IN) == place]
+        messages = "; or ".join(one["message"] for one in same)
+        yield {**dict(zip(_FAILED_IN, place, strict=True)), "runs": count, "message": messages}
+    asked = {(row["model"], row["workload"]) for row in rows}
+    yield from (one for one in groups if one["condition"] == CAPABILITY and (one["model"], one["workload"]) in asked)
+
+
+def _concerns(found: Evidence, rows: Sequence[Row], only: Mapping[str, frozenset[str]]) -> bool:
+    """Return whether an experiment was made with the model, the workload and, where it has one, the h of a cell.
+
+    If memories are chosen, the one of a rescue, or its condition and policy, must be among them; probes have none. If
+    sizes of tasks are chosen, those of a rescue or a probe must be; a model's capability is measured at its own.
+    """
+    asked = found.manifest["settings"]
+    sizes = {} if "tasks" in asked else {name: asked["task"].get(name) for name in _SIZES if name in only}
+    if any(size is not None and str(size) not in only[name] for name, size in sizes.items()):
+        return False
+    if "memory" in only and found.command == "rescue":
+        access = RescueSetup.read(asked).access
+        row = {name: getattr(access, name) for name in ("condition", "policy", "memory", "panel")}
+        if condition_of(row) not in only["memory"]:
+            return False
+    workloads = {task["workload"] for task in (asked["tasks"] if "tasks" in asked else [asked["task"]])}
+    return any(
+        row["model"] in asked["models"] and row["workload"] in workloads and asked.get("h", row["h"]) == row["h"]
+        for row in rows
+    )
+
+
+def chosen_words(pivot: Pivot, cells: int, whole: int) -> tuple[str, ...]:
+    """Return which cells are shown, as a sentence; nothing if all are."""
+    if not pivot.only:
+        return ()
+    numbers = {name: [int(one) if one.isdecimal() else one for one in values] for name, values in pivot.only.items()}
+    named = " and ".join(f"{name} = {', '.join(map(str, sorted(of, key=in_order)))}" for name, of in numbers.items())
+    return (f"Only cells with {named}: {cells:,} of {whole:,}.",)
+
+
+def pivot_section(sweep: SweepFolder, pivot: Pivot) -> Section | None:
+    """Return a table and small multiples of each measure; None if fewer than two settings vary."""
+    rows = [row for row in sweep.rows if row["scored"]]
+    named = Coordinates(rows)
+    for name in filter(None, (pivot.across, pivot.panels)):
+        if name not in named.varying:
+            raise UsageError(f"{name} does not vary here; choose one of {listed(list(named.varying)) or 'none'}")
+    across = pivot.across or ("h" if "h" in named.varying else next(reversed(named.varying), ""))
+    others = [name for name in named.varying if name != across]
+    columns = sorted({named.value(across, row) for row in rows}, key=in_order) if across else []
+    if not others or len(columns) > MOST_ACROSS:
+        if pivot.is_asked:
+            said = f"{across} has {len(columns)} values" if others else "fewer than two settings vary"
+            raise UsageError(f"{said}; leave --measure, --across and --panels out, or choose cells with --only")
+        return None
+    panels = pivot.panels or next((name for name in others if _values(named, rows, name) >= FEWEST_PANELS), "")
+    layout = _Layout(named, named.ordered(rows), across, others, panels, sweep.by_cell())
+    found = {name: list(layout.items(measure_of(name))) for name in pivot.measures}
+    if pivot.is_asked and (absent := [name for name in found if not found[name]]):
+        raise UsageError(f"no run here has {absent[0]}; choose another --measure")
+    items = [item for of_one in found.values() for item in of_one]
+    words = "Each cell of a table is the mean over the runs of one setting ± their standard deviation."
+    return Section("For a paper", (words,), tuple(items)) if items else None
+
+
+def _values(named: Coordinates, rows: Sequence[Row], name: str) -> int:
+    return len({named.value(name, row) for row in rows})
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    named: Coordinates
+    rows: Sequence[Row]  # in their order
+    across: str
+    others: Sequence[str]
+    panels: str
+    runs: Mapping[str, Sequence[RunFacts]]
+
+    def place(self, row: Row) -> int | str:
+        return self.named.value(self.across, row)
+
+    def items(self, measure: Measure) -> list[Table | Figure]:
+        """Return the table of a measure and its figure; nothing if no run has a value."""
+        known = {row["cell"]: _known(self.runs.get(row["cell"], ()), measure) for row in self.rows}
+        if not any(known.values()):
+            return []
+        return [self._table(measure, known), *([self._figure(measure, known)] if self.panels else [])]
+
+    def _named(self, measure: Measure) -> tuple[str, str]:
+        by = listed([*self.others, self.across])
+        title = f"{measure.label} by {by}"
+        return title[0].upper() + title[1:], anchor(f"{measure.id} by {by}")
+
+    def _table(self, measure: Measure, known: Known) -> Table:
+        title, id = self._named(measure)
+        places = sorted({self.place(row) for row in self.rows}, key=in_order)
+        lines: dict[tuple[int | str, ...], dict[str, Any]] = {}
+        for row in self.rows:
+            key = tuple(self.named.value(name, row) for name in self.others)
+            line = lines.setdefault(key, dict(zip(self.others, key, strict=True)))
+            place, found = self.place(row), [value for _, value in known[row["cell"]]]
+            line[f"{self.across}={place}"] = _spread(measure, found)
+            line[f"mean {self.across}={place}"] = fmean(found) if found else None
+        columns = (
+            *(Column(name, name) for name in self.others),
+            *(
+                Column(
+                    f"{self.across}={place}",
+                    f"{self.across} = {place}",
+                    figures=True,
+                    raw=f"mean {self.across}={place}",
+                )
+                for place in places
+            ),
+        )
+        shown = f"Share of {measure.of} in percent" if measure.of else f"In {UNITS[measure.unit]}"
+        note = f"{shown}: mean ± standard deviation over {_sizes(known.values())}"
+        return Table(f"paper-{id}", title, columns, tuple(lines.values()), note)
+
+    def _figure(self, measure: Measure, known: Known) -> Figure:
+        title, id = self._named(measure)
+        panels: dict[int | str, dict[str, list[Row]]] = {}
+        apart = (self.across, self.panels)
+        for row in self.rows:
+            lines = panels.setdefault(self.named.value(self.panels, row), {})
+            lines.setdefault(self.named.label(row, without=apart), []).append(row)
+        numbers = all(not isinstance(self.place(row), str) for row in self.rows)
+        x = Axis(self.across, "linear" if numbers else "category")
+        # All panels have one scale, so that they can be compared.
+        highest = max((value for found in known.values() for _, value in found), default=0.0)
+        y = Axis.of(measure) if measure.unit == "share" else replace(Axis.of(measure), high=highest * 1.05 or 1.0)
+        charts = [
+            Chart(
+                f"{id}-{anchor(str(value))}",
+                str(value) if self.panels in ("model", "memory", "workload") else f"{self.panels} = {value}",
+                _alt([row for rows in lines.values() for row in rows], self, known, measure),
+                x,
+                y,
+                tuple(_line(name, rows, self, known, measure) for name, rows in lines.items()),
+            )
+            for value, lines in list(panels.items())[:MOST_PANELS]
+        ]
+        note = "With 95% intervals of the mean." + ("" if len(panels) <= MOST_PANELS else f" The first {MOST_PANELS}.")
+        return Figure(f"paper-{id}-panels", title, tuple(charts), note)
+
+
+def _sizes(known: Iterable[Sequence[tuple[int, float]]]) -> str:
+    """Return over how many runs the means of cells are."""
+    found = sorted({len(values) for values in known})
+    return counted(found[-1], "run") if len(found) == 1 else f"{found[0]:,} to {found[-1]:,} runs, those with a value"
+
+
+def _known(runs: Sequence[RunFacts], measure: Measure) -> list[tuple[int, float]]:
+    """Return the values of the runs that have one, each with its seed."""
+    found = ((run.seed, FIGURES[measure.id](run)) for run in runs)
+    return [(seed, float(value)) for seed, value in found if value is not None]
+
+
+def _spread(measure: Measure, values: Sequence[float]) -> str | None:
+    if not values:
+        return None
+    wide = deviation(values)
+    times, digits = (100.0, 1) if measure.unit == "share" else (1.0, 2)
+    spread = "" if wide is None else f" ± {times * wide:,.{digits}f}"
+    return f"{times * fmean(values):,.{digits}f}{spread}"
+
+
+def _line(name: str, rows: Sequence[Row], layout: _Layout, known: Known, measure: Measure) -> Series:
+    found = [(layout.place(row), known[row["cell"]], row) for row in rows if known[row["cell"]]]
+    ends = [
+        _ends([value for _, value in values], [seed for seed, _ in values], measure, row) for _, values, row in found
+    ]
+    return Series(
+        name,
+        "line",
+        tuple(place for place, _, _ in found),
+        tuple(fmean(value for _, value in values) for _, values, _ in found),
+        tuple(low for low, _ in ends),
+        tuple(high for _, high in ends),
+    )
+
+
+def _ends(
+    values: Sequence[float], seeds: Sequence[int], measure: Measure, row: Row
+) -> tuple[float | None, float | None]:
+    """Return the 95% interval of a mean; None if one task alone says nothing of others."""
+    if measure.id == "accuracy":
+        found = mean_share(values, seeds, row["steps"])
+        return found.low, found.high
+    if len(set(seeds)) < 2:
+        return None, None
+    half, middle = half_width(values, seeds), fmean(values)
+    if measure.unit == "share":
+        return max(0.0, middle - half), min(1.0, middle + half)
+    return middle - half, middle + half
+
+
+def _alt(rows: Sequence[Row], layout: _Layout, known: Known, measure: Measure) -> str:
+    means = [(fmean(value for _, value in known[row["cell"]]), row) for row in rows if known[row["cell"]]]
+    if not means:
+        return f"No run has a value of {measure.label}."
+    (low, worst), (high, best) = min(means, key=lambda one: one[0]), max(means, key=lambda one: one[0])
+    said = [f"{value:.0%}" if measure.unit == "share" else f"{value:,.3g}" for value in (low, high)]
+    where = [f"{layout.across} = {layout.place(row)}" for row in (worst, best)]
+    return f"{measure.label} from {said[0]} ({where[0]}) to {said[1]} ({where[1]})."

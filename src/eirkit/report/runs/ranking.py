@@ -1,0 +1,343 @@
+"""The ranking of `eirkit choose` in sentences, tables and a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+from eirkit.lacuna.conversation.totals import INSTRUCTION
+from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS
+from eirkit.lacuna.findings.measures import MEMORY_MEASURES
+from eirkit.lacuna.findings.ranking import MOST_TASKS, Lead, Ranking
+from eirkit.lacuna.findings.statistics import ROUNDING
+from eirkit.measures import Measure
+from eirkit.report.comparison import measure_of
+from eirkit.report.document import Axis, Chart, Headline, Section, Series
+from eirkit.report.runs.choice import ABILITY, CHECKS, Choice
+from eirkit.report.table import Cell, Column, Table, counted, listed, number
+
+
+def answer_of(choice: Choice) -> tuple[str, ...]:
+    """Return the result in sentences: who is best, what would separate the first, and whose runs were cut short."""
+    return (*_order(choice), *_cut_short(choice))
+
+
+def _cut_short(choice: Choice) -> Iterator[str]:
+    """Yield whose runs ended at their limit of actions, so that the limit may have decided their place."""
+    if choice.limited:
+        told = listed([f"{limited:,} of {runs:,} runs of {name}" for name, (limited, runs) in choice.limited.items()])
+        yield (
+            f"{told} ended at their limit of actions, and the {choice.units.step}s after it count as wrong: the limit "
+            "may have decided their place; run them again with more --actions."
+        )
+
+
+def _order(choice: Choice) -> tuple[str, ...]:
+    """Return who is best, who cannot be told apart, and what would separate them."""
+    ranking, task = choice.ranking, choice.units.task
+    best, *others = ranking.leaders
+    value = {one.name: _shown(choice.measure, one.value) for one in ranking.standings}
+    over = f"over {counted(ranking.tasks, task)}" + (f" in {ranking.cases:,} cases" * (ranking.cases > ranking.tasks))
+    said = _named(choice.measure)
+    if ranking.tasks < FEWEST_CLUSTERS:
+        figures = listed([f"{one.name} {value[one.name]}" for one in ranking.standings])
+        return (f"{said[0].upper()}{said[1:]}: {figures}. {_too_few(choice)}", *_duration(choice))
+    if not others:
+        second = ranking.standings[1].name
+        lead = _difference(choice.measure, ranking.contrast(best, second))
+        return (f"{best} is best in {said}, {value[best]} {over}; it leads {second}, the next, by {lead}.",)
+    names = listed([f"{name} ({value[name]})" for name in ranking.leaders])
+    return (f"{names} cannot be told apart in {said} {over}{_surpassed(ranking)}.", *_separation(choice))
+
+
+def _too_few(choice: Choice) -> str:
+    """Return why nothing is ranked: too few tasks, or too few of them with such questions."""
+    tasks, task = choice.ranking.tasks, choice.units.task
+    if choice.given == tasks:
+        are = "is" if tasks == 1 else "are"
+        return f"{counted(tasks, task)} {are} too few to rank; use {FEWEST_CLUSTERS} or more seeds."
+    had = f"Of {counted(choice.given, task)}, {tasks:,} had such questions, too few to rank"
+    return f"{had}; {choice.seeds:,} seeds would give about {choice.wanted:,} that have." if choice.seeds else f"{had}."
+
+
+def _duration(choice: Choice) -> Iterator[str]:
+    """Yield how long the run that is proposed next would take."""
+    if choice.again and choice.seconds is not None:
+        minutes = round(choice.seconds / 60)
+        told = f"about {counted(minutes, 'minute')}" if minutes else "less than a minute"
+        yield f"At the pace of these runs, the calls of memories and models in the next would take {told}."
+
+
+def _surpassed(ranking: Ranking) -> str:
+    """Return who is shown to be worse than whom: than the best where that is shown, else than the first that is."""
+    behind: dict[str, list[str]] = {}
+    for one in ranking.standings:
+        if one.name not in ranking.leaders:
+            better = next(each.better for each in ranking.contrasts if each.worse == one.name and each.is_shown)
+            behind.setdefault(better, []).append(one.name)
+    parts = (
+        f"; {listed(names)} {'is' if len(names) == 1 else 'are'} shown to be worse than {better}"
+        for better, names in behind.items()
+    )
+    return "".join(parts)
+
+
+def ranked_headline(choice: Choice) -> Headline:
+    """Return the ranking as the headline of a page."""
+    best = choice.ranking.standings[0]
+    others = [name for name in choice.ranking.leaders if name != best.name]
+    first = f"{choice.measure.label} with {best.name}"
+    count = len(choice.ranking.standings)
+    told = f"{first}, not told apart from {listed(others)}" if others else f"{first}, the best of {count}"
+    return Headline(_shown(choice.measure, best.value), told, answer_of(choice))
+
+
+def _separation(choice: Choice) -> Iterator[str]:
+    ranking, tasks = choice.ranking, f"{choice.units.task}s"
+    first, second = ranking.leaders[:2]
+    contrast, wanted = ranking.contrast(first, second), choice.wanted
+    same = [name for name in ranking.leaders[1:] if ranking.contrast(first, name).equal]
+    if same:
+        alike = f"{listed([first, *same])} had the same {_named(choice.measure)} in every case"
+        yield f"{alike}; other {tasks} may separate them."
+    elif wanted is not None:
+        told = f"more than {MOST_TASKS:,}" if wanted > MOST_TASKS else f"about {wanted:,}"
+        lead = _difference(choice.measure, contrast)
+        alone = "" if len(ranking.leaders) == len(ranking.standings) else " in a run of the leaders alone"
+        if contrast.constant:
+            exact = f"{told.removeprefix('about ')} {tasks}{_by_seeds(choice)}"
+            shown = f"{exact} that all have this difference would show it{alone}"
+            yield f"{first} is ahead of {second} by {lead}, the same in every case; {shown}."
+        else:
+            shown = f"{told} {tasks}{_by_seeds(choice)} would show such a difference{alone} with probability 0.8"
+            yield f"{first} is ahead of {second} by {lead}; {shown}."
+        if not choice.again:
+            yield f"No single command runs them together on new {tasks}."
+        yield from _duration(choice)
+
+
+def _by_seeds(choice: Choice) -> str:
+    """Return how many seeds the wanted tasks take, where that is another number."""
+    return "" if choice.seeds == choice.wanted or choice.seeds is None else f" (of {choice.seeds:,} seeds)"
+
+
+def _named(measure: Measure) -> str:
+    return f"“{measure.label}”" if " " in measure.label else measure.label
+
+
+def _shown(measure: Measure, value: float) -> str:
+    unit = " ms" if measure.unit == "milliseconds" else ""
+    return f"{value:.3f}" if measure.unit == "share" else f"{number(value, 2)}{unit}"
+
+
+def _amount(measure: Measure, value: float, sign: str = "") -> str:
+    """Return a difference, of shares in points, with as many digits as tell it from zero."""
+    shown, digits = (100 * value, 1) if measure.unit == "share" else (value, 2)
+    while digits < MOST_DIGITS and round(shown, digits) == 0 and abs(shown) > ROUNDING:
+        digits += 1
+    return f"{shown:{sign if round(shown, digits) else ''}z,.{digits}f}".replace("-", "−")
+
+
+def difference_text(measure: Measure, one: Lead, unit: str = "", sign: str = "") -> str:
+    """Return a difference with its interval."""
+    text = partial(_amount, measure, sign=sign)
+    if one.low is None or one.high is None:
+        return f"{text(one.difference)}{unit}"
+    return f"{text(one.difference)}{unit} ({text(one.low)} to {text(one.high)})"
+
+
+def _difference(measure: Measure, one: Lead) -> str:
+    return difference_text(measure, one, {"share": " points", "milliseconds": " ms"}.get(measure.unit, ""), "+")
+
+
+_BESIDE = (  # what each candidate kept, took and cost
+    Column(
+        "lost",
+        "lost",
+        digits=3,
+        percent=True,
+        meaning="records needed from memory that were not returned",
+        priority=2,
+    ),
+    Column.of(MEMORY_MEASURES["model_calls"], digits=1, priority=3),
+    Column("size", "bits, needed", figures=True, meaning="bits held at the peak, and needed by any memory", priority=4),
+    Column.of(MEMORY_MEASURES["search_ms"], priority=5),
+    replace(
+        Column.of(MEMORY_MEASURES["bytes"], priority=5),
+        meaning=f"{MEMORY_MEASURES['bytes'].meaning}, mean over runs",
+        measure="",  # its definition says how a table of cells pools it
+    ),
+    Column.of(measure_of("memory_cost_usd"), priority=6),
+    Column.of(measure_of("cost_usd"), priority=6),
+)
+
+
+def ranking_table(choice: Choice) -> Table:
+    """Return the candidates from best to worst, with what each kept, took and cost."""
+    measure, ranking = choice.measure, choice.ranking
+    best = ranking.standings[0].name
+    lines: list[dict[str, Cell]] = []
+    for one in ranking.standings:
+        behind = None if one.name == best else ranking.contrast(best, one.name)
+        lines.append(
+            {
+                "name": one.name,
+                "rank": one.ranks if ranking.tasks >= FEWEST_CLUSTERS else "–",
+                "value": one.value,
+                "behind": "" if behind is None else _behind(measure, behind, choice.units.task),
+                **choice.details[one.name],
+                "size": _size(choice.details[one.name]),
+            }
+        )
+    columns = (
+        Column("name", choice.by, role="name"),
+        Column("rank", "rank", figures=True, meaning="the ranks that the intervals leave open"),
+        _value_column(choice),
+        Column("behind", "behind the best", figures=True, meaning="with an interval that holds for all pairs at once"),
+        *(one for one in _BESIDE if one.key != measure.id and any(line.get(one.key) for line in lines)),
+    )
+    return Table("ranking", f"Ranking by {measure.label}", columns, tuple(lines)).reworded(choice.units.tell)
+
+
+def _value_column(choice: Choice) -> Column:
+    """Return the column of the measure, which says what it is the mean of."""
+    column, units = replace(Column.of(choice.measure, percent=False), key="value"), choice.units
+    if not choice.pooled:
+        return column
+    asked = choice.measure.of if INSTRUCTION in choice.abilities else f"{units.step}s asked"
+    return replace(column, whole=f"{asked}, all {units.task}s together", measure="")
+
+
+def _size(found: Mapping[str, float | None]) -> str | None:
+    held, needed = found["held_bits"], found["needed_bits"]
+    return None if held is None or needed is None else f"{held:,.0f}, {needed:,.0f}"
+
+
+def _behind(measure: Measure, one: Lead, task: str) -> str:
+    return f"same in every {task}" if one.equal else difference_text(measure, one)
+
+
+def parts_table(choice: Choice) -> Table | None:
+    """Return who is best for each value of the settings that vary beside the candidates; None if none does."""
+    lines: list[dict[str, Cell]] = [
+        {
+            "axis": f"{axis} = {value}" if axis not in ("workload", "model", "memory", ABILITY) else value,
+            "best": _best(ranking),
+            "value": ranking.standings[0].value,
+            "values": _range(ranking),
+            "tasks": ranking.tasks,
+        }
+        for axis, of in choice.parts.items()
+        for value, ranking in of.items()
+    ]
+    if not lines:
+        return None
+    columns = (
+        Column("axis", "where", role="name"),
+        Column("best", "best, or not told apart from the best", role="text"),
+        Column("values", f"their {measure_of(choice.measure.id).label}", figures=True, raw="value"),
+        Column("tasks", "tasks"),
+    )
+    title = "Best by ability" if set(choice.parts) == {ABILITY} else "Best by setting"
+    note = f"{INSTRUCTION}: followed, of {CHECKS}" if INSTRUCTION in choice.parts.get(ABILITY, ()) else ""
+    return Table("best-by-setting", title, columns, tuple(lines), note).reworded(choice.units.tell)
+
+
+def _range(ranking: Ranking) -> str:
+    """Return the highest and the lowest value of those that are named as best."""
+    named = ranking.leaders if ranking.tasks >= FEWEST_CLUSTERS else ()
+    values = [one.value for one in ranking.standings if one.name in named] or [ranking.standings[0].value]
+    first, last = f"{values[0]:.3f}", f"{values[-1]:.3f}"
+    return first if first == last else f"{first} to {last}"
+
+
+def _best(ranking: Ranking) -> str:
+    if ranking.tasks < FEWEST_CLUSTERS:
+        best = ranking.standings[0].value
+        return f"{listed([one.name for one in ranking.standings if one.value == best])}; too few to rank"
+    return listed(list(ranking.leaders))
+
+
+MOST_PAIRS = 6  # named in a sentence
+MOST_DIGITS = 4  # of a difference that is nearly zero
+_MONEY, _TIME = "money", "mean search time"
+
+
+def cost_words(choice: Choice) -> tuple[str, ...]:
+    """Return which pairs are not told apart, and who is cheapest in money, time and size, in sentences."""
+    return (*_pairs(choice), *_cheapest(choice))
+
+
+def _pairs(choice: Choice) -> Iterator[str]:
+    ranking = choice.ranking
+    open_pairs = [f"{one.better} and {one.worse}" for one in ranking.contrasts if not one.is_shown]
+    if ranking.tasks >= FEWEST_CLUSTERS and len(ranking.standings) > 2 and open_pairs:
+        left = len(open_pairs) - MOST_PAIRS
+        more = f"; {counted(left, 'further pair')} (--json has all)" if left > 0 else ""
+        yield f"Not told apart in {_named(choice.measure)}: {'; '.join(open_pairs[:MOST_PAIRS])}{more}."
+
+
+def _cheapest(choice: Choice) -> Iterator[str]:
+    """Yield what the leader costs, or who costs least of those that are not told apart from it.
+
+    The others are left out: what returns nothing is cheap, but nobody would choose it. Who does not say is named.
+    """
+    if choice.ranking.tasks < FEWEST_CLUSTERS:
+        return
+    leaders, costs, parts = choice.ranking.leaders, tuple(_costs(choice)), []
+    alone = len(leaders) == 1
+    for least, what, form, values in costs:
+        known = {name: value for name in leaders if (value := values[name]) is not None}
+        if known:
+            lowest = form.format(min(known.values()))
+            first = [name for name, value in known.items() if form.format(value) == lowest]  # who look the same
+            silent = [name for name in leaders if name not in known]
+            unknown = f", unknown of {listed(silent)}" if silent else ""
+            parts.append(f"{what} {lowest}" if alone else f"{least} {what}, {listed(first)} ({lowest}){unknown}")
+    if parts:
+        head = f"Cost of {leaders[0]}, which alone leads" if alone else f"Cheapest of {listed(leaders)}, not told apart"
+        paid = any(what == _MONEY for _, what, _, _ in costs)
+        unpaid = "" if paid else "; the models cost nothing (scripted, or without a price)"
+        load = " Times depend on the load of the machine." if any(_TIME in part for part in parts) else ""
+        yield f"{head}: {'; '.join(parts)}{unpaid}.{load}"
+
+
+def _costs(choice: Choice) -> Iterator[tuple[str, str, str, Mapping[str, float | None]]]:
+    """Yield each kind of cost: what the least of it is called, its name, how a figure is written, and the figures."""
+    details = choice.details
+    money = {name: (one["cost_usd"] or 0.0) + (one["memory_cost_usd"] or 0.0) for name, one in details.items()}
+    if any(money.values()):
+        yield "least", _MONEY, "${:,.4f} a run", money
+    calls = {name: one["model_calls"] or 0.0 for name, one in details.items()}
+    if any(calls.values()):
+        yield "fewest", "model calls of its own", "{:,.0f} a run", calls
+    yield "lowest", _TIME, "{:,.2f} ms", {name: one["search_ms"] for name, one in details.items()}
+    yield "fewest", "bytes held", "{:,.0f}", {name: one["bytes"] for name, one in details.items()}
+
+
+def ranking_chart(choice: Choice) -> Chart:
+    """Return the candidates' means as bars from best to worst."""
+    standings = choice.ranking.standings
+    series = Series.of(
+        choice.measure, "bars", tuple(one.name for one in standings), tuple(one.value for one in standings)
+    )
+    if choice.pooled:
+        series = replace(series, measure="")  # its definition is the mean over runs
+    told = listed([f"{one.name} {_shown(choice.measure, one.value)}" for one in standings])
+    axis = Axis.of(choice.measure)
+    return Chart(
+        "ranking-chart",
+        f"{choice.measure.label.capitalize()} by {choice.by}",
+        f"{told}.",
+        Axis(choice.by, "category"),
+        replace(axis, title=choice.units.tell(axis.title)),
+        (series,),
+    )
+
+
+def choice_section(choice: Choice, *, chart: bool = True) -> Section:
+    """Return the ranking as a section of a page whose headline has the answer: chart and tables."""
+    words = (*cost_words(choice), *(f"Note: {warning}." for warning in choice.warnings), *choice.systems)
+    items = (*((ranking_chart(choice),) if chart else ()), ranking_table(choice), *filter(None, [parts_table(choice)]))
+    return Section(f"Which {choice.by}", words, items, id="choice")

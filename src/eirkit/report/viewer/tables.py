@@ -1,0 +1,329 @@
+"""Filters, sorts, pages and groups the rows of the viewer's tables.
+
+Run records give lists, analyses give Arrow tables. Columns are converted to labels or numbers on first use.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eirkit.errors import UsageError
+from eirkit.measures import Measure
+from eirkit.report.table import Cell
+
+NOTHING = "–"  # label of a missing value in filters and on axes
+Places = NDArray[np.int64]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column as its distinct labels and the index of the label in each row."""
+
+    codes: Places
+    labels: tuple[str, ...]
+
+    @property
+    def ranks(self) -> Places:
+        """The rank of each label in sorted order; the missing value comes last."""
+        order = sorted(range(len(self.labels)), key=lambda code: (self.labels[code] == NOTHING, self.labels[code]))
+        ranks = np.empty(len(order), dtype=np.int64)
+        ranks[order] = np.arange(len(order))
+        return ranks
+
+
+class Columns(Protocol):
+    """Columns of equal length."""
+
+    rows: int
+
+    def coded(self, key: str) -> Coded: ...
+
+    def numbers(self, key: str) -> NDArray[np.float64]:
+        """Return a column as numbers, with NaN where it holds none."""
+        ...
+
+    def cells(self, keys: Sequence[str], places: Sequence[int]) -> list[dict[str, Cell]]:
+        """Return some rows."""
+        ...
+
+
+def label(cell: Cell) -> str:
+    """Return the label of a value in filters and on axes."""
+    if cell is None or cell == "":
+        return NOTHING
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return f"{cell:g}" if isinstance(cell, float) else str(cell)
+
+
+def number(cell: Cell) -> float:
+    """Return a value as a number, a flag as 0 or 1, and anything else as NaN."""
+    return float(cell) if isinstance(cell, (bool, int, float)) else float("nan")
+
+
+class _Kept:
+    """Caches the converted forms of every column."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, str], Any] = {}
+
+    def get(self, form: str, key: str, make: Callable[[], T]) -> T:
+        if (form, key) not in self._made:
+            self._made[form, key] = make()
+        found: T = self._made[form, key]
+        return found
+
+
+class ListColumns:
+    """Columns stored as lists."""
+
+    def __init__(self, columns: Mapping[str, Sequence[Cell]], rows: int) -> None:
+        self.rows, self._columns, self._kept = rows, columns, _Kept()
+
+    def coded(self, key: str) -> Coded:
+        return self._kept.get("coded", key, lambda: _coded([label(cell) for cell in self._columns[key]]))
+
+    def numbers(self, key: str) -> NDArray[np.float64]:
+        return self._kept.get(
+            "numbers", key, lambda: np.array([number(cell) for cell in self._columns[key]], dtype=float)
+        )
+
+    def cells(self, keys: Sequence[str], places: Sequence[int]) -> list[dict[str, Cell]]:
+        return [{key: self._columns[key][place] for key in keys} for place in places]
+
+
+def _coded(labels: Sequence[str]) -> Coded:
+    known: dict[str, int] = {}
+    codes = [known.setdefault(one, len(known)) for one in labels]
+    return Coded(np.array(codes, dtype=np.int64), tuple(known))
+
+
+class ArrowColumns:
+    """Columns of an Arrow table; only the rows of the requested page are converted to Python."""
+
+    def __init__(self, table: Any) -> None:
+        self.rows, self._table, self._kept = int(table.num_rows), table, _Kept()
+
+    def coded(self, key: str) -> Coded:
+        return self._kept.get("coded", key, lambda: self._code(key))
+
+    def _code(self, key: str) -> Coded:
+        encoded = self._table[key].combine_chunks().dictionary_encode("encode")
+        if hasattr(encoded, "combine_chunks"):  # some versions keep one chunk
+            encoded = encoded.combine_chunks()
+        own = _coded([label(cell) for cell in encoded.dictionary.to_pylist()])  # two values may share a label
+        return Coded(own.codes[encoded.indices.to_numpy(zero_copy_only=False)], own.labels)
+
+    def numbers(self, key: str) -> NDArray[np.float64]:
+        return self._kept.get("numbers", key, lambda: self._number(key))
+
+    def _number(self, key: str) -> NDArray[np.float64]:
+        column = self._table[key]
+        kind = str(column.type)
+        if kind == "string":
+            return np.full(self.rows, np.nan)
+        plain = column.cast("int8") if kind == "bool" else column
+        return np.asarray(plain.cast("float64").to_numpy(), dtype=float)
+
+    def cells(self, keys: Sequence[str], places: Sequence[int]) -> list[dict[str, Cell]]:
+        rows: list[dict[str, Cell]] = self._table.select(list(keys)).take(np.array(places, dtype=np.int64)).to_pylist()
+        return rows
+
+
+FieldKind = Literal["text", "number", "share", "flag"]
+FieldPart = Literal["result", "setting", "replicate"]
+LARGEST_PAGE = 500  # rows
+MOST_FACETS = 60  # values of a column that are offered as filters
+KEPT_CHOICES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a table."""
+
+    key: str
+    title: str
+    kind: FieldKind = "number"
+    meaning: str = ""
+    facet: bool = False  # few values, by which rows can be filtered and laid out
+    shown: bool = True  # in the table; the others are for filters and axes
+    part: FieldPart = "result"  # means are taken over replicates, and not over settings unless somebody asks for it
+    order: tuple[str, ...] = ()  # of values on an axis, where they have one that is not their sorted one
+
+    @classmethod
+    def of(cls, measure: Measure, *, facet: bool = False, shown: bool = True, part: FieldPart = "result") -> Self:
+        """Return the column of a measure, under its label and with its meaning."""
+        kind: FieldKind = "share" if measure.unit == "share" else "number"
+        return cls(measure.id, measure.heading, kind, measure.description, facet, shown, part)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Filters and order of rows, all of which are part of the URL."""
+
+    equal: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a column and its accepted labels
+    least: tuple[tuple[str, float], ...] = ()
+    most: tuple[tuple[str, float], ...] = ()
+    words: str = ""  # in any text column
+    sort: str = ""
+    descending: bool = False
+
+
+@dataclass(slots=True)
+class RowTable:
+    """Rows with the columns that hold any information."""
+
+    fields: Sequence[Field]
+    columns: Columns
+    noun: str = "run"  # what a row is
+    _choices: OrderedDict[Query, Places] = field(default_factory=OrderedDict)
+
+    @property
+    def rows(self) -> int:
+        return self.columns.rows
+
+    def page(self, query: Query, offset: int, limit: int) -> dict[str, Any]:
+        """Return one page of the selected rows, with their total number."""
+        chosen = self.choose(query)
+        shown = chosen[offset : offset + min(limit, LARGEST_PAGE)].tolist()
+        rows = self.columns.cells([one.key for one in self.fields if one.shown], shown)
+        return {"rows": rows, "matched": len(chosen), "total": self.rows, "offset": offset}
+
+    def choose(self, query: Query) -> Places:
+        """Return the indices of all rows that match a query, in its order."""
+        kept = self._choices.get(query)
+        if kept is not None:
+            return kept
+        self._refuse_unknown(query)
+        found = self._sorted(self._filtered(query), query)
+        self._choices[query] = found
+        if len(self._choices) > KEPT_CHOICES:
+            self._choices.popitem(last=False)
+        return found
+
+    def facets(self, query: Query) -> list[dict[str, Any]]:
+        """Return the values of every facet among rows that pass the other filters, the most frequent first."""
+        return [self._facet(one, query) for one in self.fields if one.facet]
+
+    def _facet(self, one: Field, query: Query) -> dict[str, Any]:
+        others = tuple(entry for entry in query.equal if entry[0] != one.key)
+        left = self.choose(Query(others, query.least, query.most, query.words))
+        coded = self.columns.coded(one.key)
+        counts = np.bincount(coded.codes[left], minlength=len(coded.labels)).tolist()
+        tally = sorted(((rows, name) for name, rows in zip(coded.labels, counts, strict=True) if rows), key=_most_first)
+        values = [{"label": name, "rows": rows} for rows, name in tally[:MOST_FACETS]]
+        return {"key": one.key, "title": one.title, "values": values, "distinct": len(tally)}
+
+    def groups(self, query: Query, keys: Sequence[str]) -> dict[tuple[str, ...], Places]:
+        """Return the indices of the selected rows, grouped by their labels in the given columns."""
+        chosen, groups = self.choose(query), self._group_of(query, keys)
+        order = np.argsort(groups, kind="stable")
+        starts = np.unique(groups[order], return_index=True)[1]
+        parts = np.split(chosen[order], starts[1:]) if len(chosen) else []
+        columns = [self.columns.coded(key) for key in keys]
+        return {tuple(one.labels[one.codes[part[0]]] for one in columns): part for part in parts}
+
+    def count_groups(self, query: Query, keys: Sequence[str]) -> int:
+        """Return how many combinations of labels the selected rows have in the given columns."""
+        return int(self._group_of(query, keys).max(initial=-1)) + 1
+
+    def _group_of(self, query: Query, keys: Sequence[str]) -> Places:
+        """Return the number of the group of each selected row; groups are numbered from 0 without gaps."""
+        chosen = self.choose(query)
+        found = np.zeros(len(chosen), dtype=np.int64)
+        for key in keys:
+            coded = self.columns.coded(key)
+            # Numbered anew after each column, since the product of all their sizes may exceed 64 bits.
+            found = np.unique(found * len(coded.labels) + coded.codes[chosen], return_inverse=True)[1]
+        return found
+
+    def field(self, key: str) -> Field:
+        for one in self.fields:
+            if one.key == key:
+                return one
+        raise UsageError(f"no column named {key!r}; known: {', '.join(one.key for one in self.fields)}")
+
+    def _refuse_unknown(self, query: Query) -> None:
+        named = [key for key, _ in (*query.equal, *query.least, *query.most)]
+        for key in [*named, *([query.sort] if query.sort else [])]:
+            self.field(key)
+
+    def _filtered(self, query: Query) -> Places:
+        kept = np.ones(self.rows, dtype=bool)
+        for key, labels in query.equal:
+            coded = self.columns.coded(key)
+            kept &= np.array([one in labels for one in coded.labels], dtype=bool)[coded.codes]
+        for key, least in query.least:
+            kept &= self.columns.numbers(key) >= least
+        for key, most in query.most:
+            kept &= self.columns.numbers(key) <= most
+        if query.words:
+            kept &= self._with_words(query.words.casefold())
+        return np.flatnonzero(kept)
+
+    def _with_words(self, words: str) -> Any:
+        found = np.zeros(self.rows, dtype=bool)
+        for one in self.fields:
+            if one.kind == "text":
+                coded = self.columns.coded(one.key)
+                has = [name != NOTHING and words in name.casefold() for name in coded.labels]
+                found |= np.array(has, dtype=bool)[coded.codes]
+        return found
+
+    def _sorted(self, left: Places, query: Query) -> Places:
+        """Return rows in a stable order; missing values come last in either direction."""
+        if not query.sort:
+            return left
+        if self.field(query.sort).kind == "text":
+            coded = self.columns.coded(query.sort)
+            keys = coded.ranks[coded.codes[left]].astype(float)
+            keys[np.array([name == NOTHING for name in coded.labels], dtype=bool)[coded.codes[left]]] = np.nan
+        else:
+            keys = self.columns.numbers(query.sort)[left]
+        return left[np.argsort(-keys if query.descending else keys, kind="stable")]
+
+
+def _most_first(entry: tuple[int, str]) -> tuple[int, str]:
+    return -entry[0], entry[1]
+
+
+def as_json(fields: Sequence[Field]) -> list[dict[str, Any]]:
+    """Return the description of columns as JSON data."""
+    names = ("key", "title", "kind", "meaning", "facet", "shown", "part")
+    return [{name: getattr(one, name) for name in names} for one in fields]
+
+
+def telling(
+    fields: Sequence[Field], columns: Columns, always: Collection[str], often_zero: Collection[str] = ()
+) -> list[Field]:
+    """Return the columns that have any value; facets with the same value in all rows are not shown.
+
+    Args:
+        often_zero: columns that are left out also where all their values are 0.
+    """
+    found = []
+    for one in fields:
+        if one.key in always:
+            found.append(one)
+        elif one.facet or one.kind == "text":
+            values = set(columns.coded(one.key).labels)
+            if values - {NOTHING}:
+                found.append(replace(one, shown=one.shown and (len(values) > 1 or not one.facet)))
+        elif one.key in often_zero:
+            found += [one] if np.nan_to_num(columns.numbers(one.key)).any() else []
+        elif not np.isnan(columns.numbers(one.key)).all():
+            found.append(one)
+    return found
+
+
+def alike(table: RowTable) -> list[dict[str, str]]:
+    """Return the facet values that all rows share, with the titles of their columns."""
+    values = {one.title: table.columns.coded(one.key).labels for one in table.fields if one.facet}
+    return [{"title": title, "value": found[0]} for title, found in values.items() if len(found) == 1]

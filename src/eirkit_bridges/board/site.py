@@ -1,0 +1,376 @@
+"""The board as a static site: one page with the ranking of each track, one page for each entry, and the data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from eirkit.errors import UsageError
+from eirkit.folders import replace_file
+from eirkit.lacuna.findings.conversation_measures import WORD_FATES
+from eirkit.lacuna.findings.measures import FATE_MEASURES
+from eirkit.lacuna.findings.statistics import Interval
+from eirkit.lacuna.memories.memory import SEARCH_LIMIT
+from eirkit.lacuna.memories.plan import RUN_MODEL
+from eirkit.lacuna.tasks.workload import Units
+from eirkit.measures import Measure, MeasureGroup
+from eirkit.report.comparison import measure_of
+from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series, facts
+from eirkit.report.html import render
+from eirkit.report.table import Cell, Column, Table, counted, points, share
+from eirkit_bridges.board.checking import Checked
+from eirkit_bridges.board.standings import Entry, Track, lost_of
+
+INDEX, DATA, ENTRIES = "index.html", "board.json", "entries"
+MOST_BARS = 40  # of one chart
+_SCRIPTS = ("scripted/", "reference/")
+_SHOWN = ("search_ms", "bytes", "cost_usd", "memory_cost_usd")
+
+
+def write_site(out: Path, tracks: Sequence[Track], checked: Sequence[Checked]) -> list[Path]:
+    """Write the site into a new folder, or over an earlier board; return what was written."""
+    if out.exists() and any(out.iterdir()) and not (out / DATA).is_file():
+        raise UsageError(f"{out} holds other files; choose a new folder for --out")
+    written = {out / INDEX: render(index_page(tracks, checked)), out / DATA: _data(tracks, checked)}
+    for track in tracks:
+        for place, entry in enumerate(track.entries):
+            written[out / ENTRIES / f"{entry.id}.html"] = render(entry_page(track, place))
+    (out / ENTRIES).mkdir(parents=True, exist_ok=True)
+    for path in set((out / ENTRIES).glob("*.html")) - set(written):
+        path.unlink()  # of an entry that is no longer there
+    for path, text in written.items():
+        replace_file(path, text.encode("utf-8", "replace"))
+    return list(written)
+
+
+def index_page(tracks: Sequence[Track], checked: Sequence[Checked]) -> Page:
+    """Return the page with all rankings, and with what was refused."""
+    refused = [one for one in checked if not one.holds]
+    entries = sum(len(track.entries) for track in tracks)
+    sections = [_track_section(track) for track in tracks]
+    if refused:
+        sections.append(Section("Refused", ("Nothing of these submissions is shown.",), (refused_table(refused),)))
+    sections.append(Section("How to check this", tuple(_how(checked))))
+    return Page(
+        "Board of memory systems",
+        Headline(str(entries), f"{'entry' if entries == 1 else 'entries'} checked", tuple(summary(tracks, checked))),
+        tuple(sections),
+        "every score is computed from the records of its submission",
+        kind="board",
+    )
+
+
+def summary(tracks: Sequence[Track], checked: Sequence[Checked]) -> Iterator[str]:
+    """Yield what the board shows, in sentences."""
+    refused = sum(not one.holds for one in checked)
+    runs = sum(one.runs for one in checked if one.holds)
+    anew, references = _rerun(checked), sum(one.anew.references for one in checked)
+    yield (
+        f"{counted(len(checked) - refused, 'submission')} of {len(checked):,} hold: {counted(runs, 'run')} were played "
+        f"again from their replies; {anew:,} of memories and {references:,} of null and sham were also run again with "
+        f"model and memory{_drawn(checked)}."
+    )
+    yield from _conditions([row for track in tracks for entry in track.entries for row in entry.rows])
+    for track in tracks[:3]:
+        leaders = [entry.name for entry in track.entries if entry.id in track.ranking.leaders]
+        most = f"{leaders[0]}" if len(leaders) == 1 else f"{len(leaders)} entries, first by mean {leaders[0]},"
+        yield f"Not shown to be surpassed on {track.title}: {most} at {share(track.entries[0].accuracy.estimate)}."
+
+
+def _conditions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how many passages searches asked for, and that scripts took the place of models where they did."""
+    systems = [row["memory_system"] or {} for row in rows]
+    asked = {(system.get("profile") or {}).get("passages", SEARCH_LIMIT) for system in systems}
+    models = {str(row["model"]) for row in rows}
+    models |= {str(row["memory_settings"]["model"]) for row in rows if "model" in (row["memory_settings"] or {})}
+    if rows and asked == {SEARCH_LIMIT}:
+        yield f"Every search asked for {SEARCH_LIMIT} passages, whatever the default of the system is."
+    if rows and all(name == RUN_MODEL or name.startswith(_SCRIPTS) for name in models):
+        yield "Scripts extracted and read; no language model took part."
+
+
+def _rerun(checked: Sequence[Checked]) -> int:
+    """Return how many runs of memories were run again."""
+    return sum(one.anew.runs.total() for one in checked)
+
+
+def _made_anew(entry: Entry) -> int:
+    """Return how many runs of this entry were run again."""
+    return sum(entry.submission.anew.runs[row["cell"]] for row in entry.rows)
+
+
+def _told_anew(entry: Entry) -> int | str:
+    """Return how many runs of this entry were run again, or why none was."""
+    why = {entry.submission.anew.why_not.get(row["cell"]) for row in entry.rows}
+    return _made_anew(entry) or f"none: {' and '.join(sorted(filter(None, why))) or 'none of its runs was drawn'}"
+
+
+def _drawn(checked: Sequence[Checked]) -> str:
+    """Return which seed chose the runs that were run again."""
+    return f" (drawn with seed {seed})" if (seed := _seed_of(checked)) is not None else ""
+
+
+def _seed_of(checked: Sequence[Checked]) -> int | None:
+    seeds = {one.rerun_seed for one in checked if one.anew}
+    return seeds.pop() if len(seeds) == 1 else None
+
+
+def _how(checked: Sequence[Checked]) -> Iterator[str]:
+    seed = _seed_of(checked)
+    again = "" if seed is None else f" --rerun-seed {seed}"
+    yield f"`eirkit board FOLDERS --out site{again}` builds this page again and refuses what does not hold."
+    yield (
+        "Checked: files and checksums, versions, settings and tasks, every prompt, answer, verdict and score from the "
+        "recorded replies and passages, one run for each planned seed, and null and sham rows on the same tasks. "
+        "Replies of hosted models and what a memory system says of itself cannot be derived; `--rerun N` makes runs of "
+        "scripts anew."
+    )
+    versions = sorted({str(one.document["eirkit"]) for one in checked if one.holds})
+    yield f"Versions of eirkit: {', '.join(versions) or 'none'}."
+
+
+def _track_section(track: Track) -> Section:
+    ranking = track.ranking
+    words = (
+        f"{counted(ranking.cases, 'case')}. Ranks that intervals for all pairs at "
+        "once leave open are shown as ranges; above null and above sham: difference to a memory that keeps nothing, "
+        "and to one that returns the content of other records, in percentage points, with its 95% interval.",
+    )
+    chart = (_chart(track),) if len(track.entries) <= MOST_BARS else ()
+    return Section(track.title, words, (*chart, track_table(track)), id=f"track-{track.id}")
+
+
+def _chart(track: Track) -> Chart:
+    names = tuple(entry.name for entry in track.entries)
+    measure = measure_of("accuracy")
+    found, axis = [entry.accuracy for entry in track.entries], Axis.of(measure)
+    series = Series(
+        measure.label,
+        "points",
+        names,
+        tuple(one.estimate for one in found),
+        tuple(one.low for one in found),
+        tuple(one.high for one in found),
+        measure=measure.id,
+        colour=measure.colour,
+    )
+    told = ", ".join(f"{name} {share(one.estimate)}" for name, one in zip(names, found, strict=True))
+    return Chart(
+        f"accuracy-{track.id}",
+        f"Accuracy on {track.title}",
+        f"{told}.",
+        Axis("entry", "category"),
+        replace(axis, title=track.units.tell(axis.title)),
+        (series,),
+    )
+
+
+def track_table(track: Track) -> Table:
+    """Return the ranking of a track, each entry with a link to its page."""
+    ranks = {one.name: one.ranks for one in track.ranking.standings}
+    models = {entry.candidate.model for entry in track.entries}
+    rows = tuple(
+        {"rank": ranks[entry.id], "page": f"{ENTRIES}/{entry.id}.html", **_line(entry)} for entry in track.entries
+    )
+    columns = (
+        Column("memory", "memory", role="name", link="page"),
+        Column("model", "model", role="name", priority=1 if len(models) > 1 else 3),
+        Column("submission", "submission", role="name", priority=1),
+        Column("rank", "rank", figures=True, meaning="ranks that are not excluded, of all entries of this track"),
+        Column.of(measure_of("accuracy")),
+        Column("interval", "95% interval", figures=True, priority=1),
+        Column("null", "above null", figures=True),
+        Column("sham", "above sham", figures=True, priority=2),
+        Column("lost", "lost", percent=True, meaning="records needed from memory that did not come back", priority=1),
+        Column(
+            "why", "main failure", meaning="the most frequent fate of a needed record, or of a question", priority=2
+        ),
+        Column("bits", "bits held, needed", figures=True, priority=3),
+        *(_column(measure_of(name)) for name in _SHOWN),
+    )
+    return Table(f"ranking-{track.id}", f"Ranking on {track.title}", columns, rows).reworded(track.units.tell)
+
+
+def _column(measure: Measure) -> Column:
+    return Column.of(measure, priority=4)
+
+
+def _line(entry: Entry) -> dict[str, Cell]:
+    held, needed = entry.figures.get("held_bits"), entry.figures.get("needed_bits")
+    return {
+        "memory": entry.candidate.memory_label,
+        "model": entry.candidate.model,
+        "submission": entry.submission.name,
+        "accuracy": entry.accuracy.estimate,
+        "interval": f"{share(entry.accuracy.low)} to {share(entry.accuracy.high)}",
+        "null": _gain(entry.over_null),
+        "sham": _gain(entry.over_sham),
+        "lost": lost_of(entry),
+        "why": _why(entry),
+        "bits": None if held is None or needed is None else f"{held:,.0f}, {needed:,.0f}",
+        **{name: entry.figures.get(name) for name in _SHOWN},
+    }
+
+
+def _gain(found: Interval) -> str:
+    return f"{points(found.estimate)} ({points(found.low)} to {points(found.high)})"
+
+
+def entry_page(track: Track, place: int) -> Page:
+    """Return the page of one entry: its place, its rows, fates, settings and what was checked."""
+    entry, ranking = track.entries[place], track.ranking
+    standing = ranking.standings[place]
+    shown = "is shown to add something" if entry.over_null.low > 0 else "is not shown to add anything"
+    checked = entry.submission
+    sentences = (
+        f"Rank {standing.ranks} of {len(track.entries)} on {track.title}.",
+        f"Against a memory that keeps nothing: {_gain(entry.over_null)} percentage points, so it {shown}; against one "
+        f"that returns the content of other records: {_gain(entry.over_sham)}.",
+    )
+    back = Table(
+        "back",
+        "Where this is ranked",
+        (Column("track", "track", role="text", link="page"), Column("entries", "entries")),
+        ({"track": track.title, "entries": len(track.entries), "page": f"../{INDEX}#track-{track.id}"},),
+    )
+    sections = (
+        Section("Ranking", (), (back,)),
+        Section("Rows", (), (_rows_table(entry),)),
+        *([Section(_group_of(entry).title, (), (_fates_table(entry),))] if entry.fates else []),
+        Section("What was checked", (), (_facts(entry), *_versions(checked))),
+    )
+    return Page(
+        entry.name,
+        Headline(share(entry.accuracy.estimate), f"of scored {entry.units.step}s are right", sentences),
+        sections,
+        f"submission {checked.name}",
+        kind="board-entry",
+    )
+
+
+def _rows_table(entry: Entry) -> Table:
+    columns = (
+        Column("workload", "workload", role="name"),
+        *(Column(name, name) for name in (("n", "m", "h") if entry.units == Units() else ())),
+        Column.of(measure_of("accuracy")),
+        Column("scored", "runs"),
+        Column("needed", "bits needed", digits=0),
+        Column("held", "bits held", digits=0),
+    )
+    rows = []
+    for row in entry.rows:
+        floor = (row["memory_system"] or {}).get("floor") or {}
+        rows.append({**row, "needed": floor.get("needed_bits"), "held": floor.get("held_bits")})
+    lines = tuple({column.key: row[column.key] for column in columns} for row in rows)
+    return Table("rows", "Accuracy by setting", columns, lines).reworded(entry.units.tell)
+
+
+def _group_of(entry: Entry) -> MeasureGroup:
+    """Return the fates that the tasks of an entry can have."""
+    return WORD_FATES if any("words" in row for row in entry.rows) else FATE_MEASURES
+
+
+def _fates_table(entry: Entry) -> Table:
+    group = _group_of(entry)
+    columns = (
+        Column("fate", "fate", role="text"),
+        Column("share", "share", percent=True),
+        Column("meaning", "meaning", role="text"),
+    )
+    rows: list[dict[str, Cell]] = [
+        {"fate": group[name].label, "share": found, "meaning": group[name].meaning}
+        for name, found in entry.fates.items()
+    ]
+    (whole,) = {one.of for one in group}
+    return Table("fates", f"{group.title}, as shares of {whole}", columns, tuple(rows))
+
+
+def _why(entry: Entry) -> str | None:
+    """Return the most frequent way in which a record or an answer failed, with its share."""
+    group = _group_of(entry)
+    failed = {name: found for name, found in entry.fates.items() if group[name].better == "less"}
+    if not failed:
+        return None
+    most = max(failed, key=failed.__getitem__)
+    return f"{group[most].label} {share(failed[most])}"
+
+
+def _facts(entry: Entry) -> Table:
+    checked = entry.submission
+    told: list[tuple[str, Cell]] = [
+        ("submission", checked.name),
+        ("model", entry.candidate.model),
+        ("memory", entry.candidate.memory),
+        ("settings of the memory", entry.candidate.settings or "default"),
+        (f"accuracy of null on the same {entry.units.task}s", share(fmean(entry.null))),
+        (f"accuracy of sham on the same {entry.units.task}s", share(fmean(entry.sham))),
+        ("seeds", str(checked.document["seeds"])),
+        ("runs played again from their replies", checked.runs),
+        ("its runs made anew with model and memory", _told_anew(entry)),
+        *((f"SHA-256 of {name}", str(one["sha256"])) for name, one in checked.document["files"].items()),
+    ]
+    return facts("checked", "The submission", told)
+
+
+def _versions(checked: Checked) -> Iterator[Listing]:
+    names = ("eirkit", "python", "platform", "dependencies")
+    text = json.dumps({name: checked.document[name] for name in names}, indent=1, ensure_ascii=False)
+    yield Listing("versions", "Versions", text)
+
+
+def refused_table(refused: Sequence[Checked]) -> Table:
+    """Return what was refused, with every reason."""
+    columns = (Column("folder", "submission", role="name"), Column("why", "file and reason", role="text"))
+    rows = tuple({"folder": one.folder.name, "why": why} for one in refused for why in one.problems)
+    return Table("refused", "Submissions that do not hold", columns, rows)
+
+
+def _data(tracks: Sequence[Track], checked: Sequence[Checked]) -> str:
+    document = board_json(tracks, checked)
+    return json.dumps({"schema": "board/1", **document}, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def board_json(tracks: Sequence[Track], checked: Sequence[Checked]) -> dict[str, Any]:
+    """Return the board as data."""
+    return {
+        "tracks": [
+            {
+                "id": track.id,
+                "title": track.title,
+                "tasks": track.ranking.tasks,
+                "cases": track.ranking.cases,
+                "level": track.ranking.level,
+                "entries": [_entry_json(entry, track, place) for place, entry in enumerate(track.entries)],
+            }
+            for track in tracks
+        ],
+        "rerun": {
+            "runs": _rerun(checked),
+            "references": sum(one.anew.references for one in checked),
+            "seeds": sorted({one.rerun_seed for one in checked if one.anew}),
+        },
+        "refused": [{"folder": one.folder.name, "problems": list(one.problems)} for one in checked if not one.holds],
+    }
+
+
+def _entry_json(entry: Entry, track: Track, place: int) -> dict[str, Any]:
+    standing = track.ranking.standings[place]
+    intervals = {"accuracy": entry.accuracy, "over_null": entry.over_null, "over_sham": entry.over_sham}
+    return {
+        "id": entry.id,
+        "submission": entry.submission.name,
+        "model": entry.candidate.model,
+        "memory": entry.candidate.memory,
+        "settings": entry.candidate.settings,
+        "first": standing.first,
+        "last": standing.last,
+        **{name: {"mean": one.estimate, "low": one.low, "high": one.high} for name, one in intervals.items()},
+        "fates": dict(entry.fates),
+        "figures": dict(entry.figures),
+        "runs": entry.submission.runs,
+        "made_anew": _made_anew(entry),
+    }

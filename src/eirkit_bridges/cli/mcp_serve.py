@@ -1,0 +1,167 @@
+"""`eirkit mcp serve`: serves a task to any MCP agent as tools."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import click
+
+from eirkit.cli.command import OUTPUT, Show, document_options, option, say
+from eirkit.cli.lacuna_run import fresh_folder
+from eirkit.cli.options import workload_command
+from eirkit.cli.run_options import axis_options, describe_external, given_keys, serve_argument
+from eirkit.cli.runner_options import PATH
+from eirkit.errors import UsageError
+from eirkit.folders import own_folder
+from eirkit.lacuna.runs.attempt import Failure
+from eirkit.lacuna.runs.cells import CONTROLLED
+from eirkit.lacuna.runs.store import FinishedRun
+from eirkit.lacuna.runs.summary import RunSummary
+from eirkit.report.document import Document, Section
+from eirkit.report.table import Column, Table
+from eirkit_bridges.external_runs import (
+    CONDITION,
+    MODEL,
+    ExternalRuns,
+    open_external_runs,
+    plan_external_runs,
+    refuse_controlled,
+    resume_external_runs,
+    summary_of,
+)
+from eirkit_bridges.mcp_server import HttpAccess, require_mcp, serve_many_clients, serve_one_client
+
+SEED_BITS = 63
+EPISODES = (1, 16)  # the defaults: for the one client on the standard streams, and for many over HTTP
+COLUMNS = (
+    Column("workload", "workload", role="name"),
+    Column("model", "model", role="name"),
+    Column("condition", "condition", role="name"),
+    Column("h", "h"),
+    Column("scored_text", "scored", figures=True, raw="scored"),
+    Column("accuracy", "accuracy"),
+    Column("step_accuracy", "with refs", meaning="accuracy of steps that use earlier results", priority=1),
+)
+
+
+@workload_command(example="eirkit mcp serve store-recall --m 8 --h 4 --http")
+@serve_argument
+@axis_options
+@option("--episodes", type=click.IntRange(1, 100_000), help="Tasks with random seeds.  [default: 1; with --http 16]")
+@option("--http", is_flag=True, group="Server", help="Serve many clients over HTTP, not one on the standard streams.")
+@option("--host", default="127.0.0.1", show_default=True, group="Server", help="Beyond loopback, --token is required.")
+@option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8765,
+    show_default=True,
+    group="Server",
+    help="Port; 0 picks a free one.",
+)
+@option(
+    "--token",
+    envvar="EIRKIT_MCP_TOKEN",
+    group="Server",
+    help="Bearer token that clients must send: 16 or more letters or digits.",
+)
+@option("--name", "names", multiple=True, group="Server", help="Another host name of this server. Can be repeated.")
+@option(
+    "--idle-minutes",
+    type=click.FloatRange(0.01, 10_000),
+    default=30.0,
+    show_default=True,
+    group="Server",
+    help="Minutes after which an idle session ends.",
+)
+@option(
+    "--out",
+    type=PATH,
+    metavar="DIR",
+    group=OUTPUT,
+    help="A new or empty folder.  [default: a new one in the eirkit home]",
+)
+@option("--resume", type=PATH, metavar="DIR", group=OUTPUT, help="Serve the tasks in this folder that are left.")
+@document_options
+def serve(
+    episodes: int | None,
+    out: Path | None,
+    resume: Path | None,
+    http: bool,
+    host: str,
+    port: int,
+    token: str | None,
+    names: tuple[str, ...],
+    idle_minutes: float,
+    show: Show,
+    **options: Any,
+) -> int:
+    """Serve a task to an agent as tools: next_step, submit_answer, read_result, recompute, note, finish.
+
+    Without --condition and --memory the agent manages a memory of h records itself. Every client gets a task of its
+    own, and its run is recorded like any other. Neither seeds nor answers can be reached through the server.
+    """
+    given = click.get_current_context().params
+    if not http and (given.get("as_json") or given.get("form") not in (None, "text")):
+        raise UsageError("on the standard streams stdout carries the protocol; use --json and --format with --http")
+    access = HttpAccess(host, port, token or None, names) if http else None
+    require_mcp()
+    folder, opened = _open_runs(given_keys(options), episodes or EPISODES[http], out, resume)
+    with opened as runs:
+        say(f"writing to {folder}")
+        if access is None:
+            asyncio.run(serve_one_client(runs))
+        else:
+            asyncio.run(serve_many_clients(runs, access, 60 * idle_minutes, _say("serving at ")))
+    summary = summary_of(runs.suite, folder)
+    if http:
+        show(_document(folder, summary))
+    return 0
+
+
+describe_external(serve, MODEL, f"{CONDITION}, unless --memory is given", "random ones, as many as --episodes says")
+
+
+def _open_runs(
+    given: dict[str, Any], episodes: int, out: Path | None, resume: Path | None
+) -> tuple[Path, AbstractContextManager[ExternalRuns]]:
+    if resume is not None:
+        if out is not None or given:
+            raise UsageError(
+                "--resume continues with the recorded options; leave out --out and the options of the task"
+            )
+        return resume, resume_external_runs(resume, _report)
+    if "workload" not in given:
+        raise UsageError("no task is given; give a WORKLOAD, or --resume DIR")
+    calls = {} if given.get("condition") == [CONTROLLED] else {"tool_calls": True}
+    suite = plan_external_runs({**calls, **given}, seeds=[secrets.randbits(SEED_BITS) for _ in range(episodes)])
+    refuse_controlled(suite)
+    folder = out or fresh_folder(own_folder() / "runs", suite.name)
+    return folder, open_external_runs(suite, folder, _report)
+
+
+def _say(before: str) -> Callable[[str], None]:
+    return lambda text: say(f"{before}{text}")
+
+
+def _report(outcome: FinishedRun | Failure) -> None:
+    if isinstance(outcome, Failure):
+        say(f"a run failed: {outcome.record['message']}")
+        return
+    score = outcome.record["score"]
+    say(f"a run {outcome.record['ending']}: {score['correct']} of {score['steps']} steps right")
+
+
+def _document(folder: Path, summary: RunSummary) -> Document:
+    rows = tuple({**row, "scored_text": f"{row['scored']}/{row['attempted']}"} for row in summary.rows)
+    scored, attempted = (sum(row[name] for row in summary.rows) for name in ("scored", "attempted"))
+    section = Section("", (), (Table("sessions", f"Sessions recorded in {folder}", COLUMNS, rows),))
+    said = f"{scored:,} of {attempted:,} sessions were scored."
+    data = {"out": str(folder), **summary.as_json()}
+    then = f"eirkit report {quote(str(folder))}"
+    return Document("mcp-serve", "Sessions over MCP", (said,), data, (section,), next=then)

@@ -1,0 +1,366 @@
+"""LACUNA as an Inspect task: `inspect eval eirkit/lacuna -T workload=stepwise-sum -T h=8 --model …`.
+
+Registers a task, two solvers, two scorers, and eirkit's models as `eirkit/reference/…`. Only Inspect loads this module,
+through an entry point; it needs `eirkit[inspect]`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from asyncio import CancelledError
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from inspect_ai import Task, task
+from inspect_ai._util.error import PrerequisiteError  # shown by Inspect without a traceback
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageTool,
+    ChatMessageUser,
+    GenerateConfig,
+    ModelAPI,
+    ModelOutput,
+    ModelUsage,
+    get_model,
+    modelapi,
+)
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.tool import ToolCall as InspectCall
+from inspect_ai.tool import ToolChoice, ToolInfo
+from inspect_ai.util import LimitExceededError
+
+from eirkit.errors import ModelError, PluginError, UsageError
+from eirkit.lacuna.agents.session import ActionTaken
+from eirkit.lacuna.agents.telemetry import Exchange, Trace
+from eirkit.lacuna.findings.causes import CAUSES, RunScore, read_score
+from eirkit.lacuna.memories.plan import MemoryPool
+from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.inspect_ai import InspectModel, as_asked
+from eirkit.lacuna.models.model import Message, Model, ModelOptions, Reply, Request, Tool, Usage
+from eirkit.lacuna.models.scrubber import Scrubber
+from eirkit.lacuna.runs.attempt import finished_run, run_session
+from eirkit.lacuna.runs.cells import Cell
+from eirkit.lacuna.runs.manifest import SystemMessages
+from eirkit.lacuna.runs.sessions import check_access
+from eirkit.lacuna.runs.store import FinishedRun
+from eirkit.lacuna.runs.suite import make_cell, read_suite
+from eirkit.lacuna.runs.workers import CellBatch, cell_context_of
+from eirkit.lacuna.tasks.generation import generate, generate_many
+from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec, show_values, without_seed
+
+RECORD, EVENTS = "eirkit:run", "eirkit:events"  # in the store of a sample
+LIMIT = "limit"  # ending of a run that a limit of Inspect cut off
+
+
+class EvaluatedModel(InspectModel):
+    """The model that Inspect evaluates, with Inspect's configuration; its outputs are kept for the sample."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, ModelOptions())
+        self._scrub = Scrubber.of_environment(os.environ)
+        self.outputs: list[Any] = []
+
+    async def reply(self, request: Request) -> Reply:
+        start = perf_counter()
+        output = await get_model().generate(*as_asked(request))
+        self.outputs.append(output)
+        read = self._read(output)
+        return replace(read, latency_seconds=perf_counter() - start)
+
+    async def close(self) -> None:
+        """Do nothing: Inspect owns the model."""
+
+
+async def solve_sample(state: TaskState, access: Mapping[str, Any]) -> TaskState:
+    """Run the task of a sample and put its record into the sample's store.
+
+    Args:
+        access: the keys of a suite that configure access to earlier results.
+    """
+    spec = TaskSpec(**state.metadata["spec"])
+    given = {name: value for name, value in state.metadata["spec"].items() if name != "seed" and value is not None}
+    options = access.get("memory_options") or {}
+    keys = {name: value for name, value in access.items() if name != "memory_options" and value is not None}
+    cell = make_cell({**given, **keys, "model": f"inspect/{state.model}"}, ModelOptions(), options)
+    check_access(cell.access)
+    model = EvaluatedModel(str(state.model))
+    stage = cell_context_of(
+        CellBatch(cell, (spec.seed,), True), model, SystemMessages(), Scrubber.of_environment(os.environ)
+    )
+
+    def make(string: str, options: ModelOptions) -> Model:
+        """Return the model of a memory system; the one that is evaluated is called as Inspect calls it."""
+        return model if string == cell.model else make_model(string, options)
+
+    task, trace, memories = generate(spec), Trace(), MemoryPool(make)
+    try:
+        used = await run_session(stage, task, memories, trace)
+    except (PluginError, CancelledError) as error:
+        limit = error.__cause__ if isinstance(error, PluginError) else error  # limits of time cancel
+        if not isinstance(limit, LimitExceededError | CancelledError):
+            raise
+        _keep(state, finished_run(stage, task, trace), LIMIT)
+        raise limit from None
+    finally:
+        await memories.close()
+    _keep(state, finished_run(stage, task, trace, used), str(trace.ending))
+    state.messages = conversation(trace, model.outputs)
+    if model.outputs:
+        state.output = model.outputs[-1]
+    state.completed = True
+    return state
+
+
+def _keep(state: TaskState, run: FinishedRun, ending: str) -> None:
+    state.store.set(RECORD, json.loads(json.dumps({**run.record, "ending": ending})))
+    state.store.set(EVENTS, [without_texts(json.loads(line)) for line in run.events.splitlines()])
+
+
+def without_texts(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event without its texts, which Inspect's model events hold already."""
+    return {name: value for name, value in event.items() if name not in ("prompt", "reply", "calls")}
+
+
+def conversation(trace: Trace, outputs: Sequence[Any]) -> list[ChatMessage]:
+    """Return the conversation for display: the rules once, then each request and its reply.
+
+    The model saw the rules and one request at a time, never the earlier messages.
+    """
+    messages: list[ChatMessage] = []
+    waiting: list[Any] = []  # tool calls of the last reply
+    replies = iter(outputs)
+    for entry in trace.log:
+        if isinstance(entry, Exchange):
+            rules, asked = entry.request.messages[0], entry.request.messages[-1]
+            if not messages:
+                messages.append(ChatMessageSystem(content=rules.content))
+            message = next(replies).message
+            messages += [ChatMessageUser(content=asked.content), message]
+            waiting = list(message.tool_calls or ())
+        elif isinstance(entry, ActionTaken) and waiting:
+            call = waiting.pop(0)
+            messages.append(ChatMessageTool(content=entry.detail, tool_call_id=call.id, function=call.function))
+    return messages
+
+
+ACCESS = (
+    "condition",
+    "policy",
+    "memory",
+    "panel",
+    "b_oracle",
+    "b",
+    "actions",
+    "tool_calls",
+    "context_tokens",
+    "summary_prompt",
+    "h",
+    "memory_options",
+)
+_PLACEHOLDER = "reference/calculator"  # a suite needs a model, but Inspect provides it here
+_MEANS = [mean(), stderr()]
+
+
+@task
+def lacuna(workload: str = "stepwise-sum", seeds: Any = "0:3", **options: Any) -> Task:
+    """Tasks of many steps in which access to earlier results is controlled.
+
+    Args:
+        workload: a registered workload, or package.module:Name.
+        seeds: one sample each: 3, 0,4,9 or 0:30.
+        options: any other key of a suite's grid, with one value: n, m, h, fan_in, condition, memory, b_oracle, …
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        cell, listed = _planned({"workload": workload, **given, "seeds": _seeds(seeds)})
+    except UsageError as error:
+        raise PrerequisiteError(f"eirkit: {error}") from error
+    if cell.access.is_controlled:
+        chosen = controlled(cell.access.h, cell.access.policy or "window")
+    else:
+        chosen = managed(**{"h": cell.access.h, **{name: given[name] for name in ACCESS if name in given}})
+    samples = [_sample(instance) for instance in generate_many(cell.task, listed)]
+    return Task(
+        dataset=MemoryDataset(samples, name=workload),
+        solver=chosen,
+        scorer=[accuracy(), causes()],
+        metadata={"task": without_seed(cell.task), "h": cell.access.h},
+    )
+
+
+def _planned(keys: Mapping[str, Any]) -> tuple[Cell, Sequence[int]]:
+    planned = list(read_suite({"model": _PLACEHOLDER, **keys}).plan())
+    if len(planned) != 1:
+        raise UsageError(
+            "an Inspect task takes one value for each option; give one, and run `inspect eval` again for another"
+        )
+    return planned[0]
+
+
+def _seeds(given: Any) -> Any:
+    """Return seeds in the form of a suite; Inspect splits values with commas into lists of strings."""
+    return [int(seed) for seed in given] if isinstance(given, list | tuple) else given
+
+
+def _sample(instance: TaskInstance) -> Sample:
+    spec = instance.spec
+    last = instance.steps[-1]
+    return Sample(
+        id=f"{spec.workload}-n{spec.n}-m{spec.m}-fan{spec.fan_in}-seed{spec.seed}",
+        input=f"{spec.workload}: {spec.n} steps, dependency window {spec.m}, seed {spec.seed}",
+        target=show_values(spec.digits, last.answer),  # for display; steps are scored one by one
+        metadata={"spec": {**without_seed(spec), "seed": spec.seed}, "fingerprint": instance.fingerprint},
+    )
+
+
+@solver
+def controlled(h: int = 16, policy: str = "window") -> Solver:
+    """Controlled Retention: at each step the model sees the rules, h retained records and the step, and nothing else.
+
+    Args:
+        h: number of retained records.
+        policy: retention policy that chooses them.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        return await solve_sample(state, {"h": h, "policy": policy})
+
+    return solve
+
+
+@solver
+def managed(**access: Any) -> Solver:
+    """Agent-Managed Retention: the model reveals steps, recovers missing inputs and answers, in a loop of actions.
+
+    Args:
+        access: condition or memory, h, b_oracle, b, actions, tool_calls, context_tokens, summary_prompt, panel.
+    """
+    chosen = access if "condition" in access or "memory" in access else {"condition": "lru", **access}
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        return await solve_sample(state, chosen)
+
+    return solve
+
+
+@scorer(metrics=_MEANS)
+def accuracy() -> Scorer:
+    """Correct answers / scored steps."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        run = _record(state)
+        scored = read_score(run["score"])
+        told = f"{scored.correct} of {scored.steps} steps; ended: {run['ending']}"
+        return Score(value=scored.accuracy, answer=f"{scored.correct}/{scored.steps}", explanation=told, metadata=run)
+
+    return score
+
+
+@scorer(metrics={"*": _MEANS})
+def causes() -> Scorer:
+    """Wrong steps by cause, and steps with missing inputs: counts per run."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        run = _record(state)
+        scored = read_score(run["score"])
+        return Score(value=_counts(scored), explanation=_explained(scored))
+
+    return score
+
+
+def _record(state: TaskState) -> Mapping[str, Any]:
+    run = state.store.get(RECORD)
+    if run is None:
+        raise UsageError("the sample holds no eirkit run; use the solver eirkit/controlled or eirkit/managed")
+    found: Mapping[str, Any] = run
+    return found
+
+
+def _counts(scored: RunScore) -> dict[str, float]:
+    return {
+        **{cause: float(scored.errors[cause]) for cause in CAUSES},
+        "missed_steps": float(scored.missed),
+        "final_correct": float(scored.final_correct),
+        "answered": scored.answered_fraction,
+        "reads": float(scored.reads),
+        "recomputations": float(scored.recomputations),
+    }
+
+
+def _explained(scored: RunScore) -> str:
+    kinds = ", ".join(f"{count} {kind}" for kind, count in scored.kinds.items()) or "none"
+    return f"first miss: {scored.first_miss}; first error: {scored.first_error}; wrong steps: {kinds}"
+
+
+class EirkitModel(ModelAPI):
+    """An eirkit model as a model of Inspect, named as for `eirkit lacuna run --model`."""
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008 - Inspect's own signature
+        **model_args: Any,
+    ) -> None:
+        super().__init__(model_name, base_url, api_key, [], config)
+        # On the command line every setting is a string.
+        extra = {name: str(value) for name, value in model_args.items()}
+        self.model = make_model(model_name, ModelOptions(base_url=base_url, extra=extra))
+        self._calls = 0
+
+    async def generate(
+        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+    ) -> ModelOutput:
+        """Return the model's reply."""
+        offered = tuple(
+            Tool(tool.name, tool.description, tool.parameters.model_dump(exclude_none=True)) for tool in tools
+        )
+        messages = tuple(Message(_role(one), one.text) for one in input)
+        request = Request(messages, offered, config.max_tokens)
+        try:
+            reply = await self.model.reply(request)
+        except ModelError as failure:
+            if not failure.is_adapted:
+                raise
+            reply = await self.model.reply(request)
+        return self._output(reply)
+
+    def _output(self, reply: Reply) -> ModelOutput:
+        calls = []
+        for call in reply.calls:
+            self._calls += 1
+            calls.append(InspectCall(f"call_{self._calls}", call.name, dict(call.arguments)))
+        message = ChatMessageAssistant(
+            content=reply.text, tool_calls=calls or None, model=self.model_name, source="generate"
+        )
+        choice = ChatCompletionChoice(message=message, stop_reason="tool_calls" if calls else "stop")
+        return ModelOutput(model=self.model_name, choices=[choice], usage=_usage(reply.usage))
+
+
+def _role(message: ChatMessage) -> Any:
+    return message.role if message.role in ("system", "assistant") else "user"
+
+
+def _usage(usage: Usage) -> ModelUsage:
+    """Return the counts; Inspect's input tokens exclude cached ones, ours include them."""
+    return ModelUsage(
+        input_tokens=usage.input_tokens - usage.cached_tokens,
+        output_tokens=usage.output_tokens,
+        total_tokens=usage.input_tokens + usage.output_tokens,
+        input_tokens_cache_read=usage.cached_tokens,
+    )
+
+
+@modelapi(name="eirkit")
+def eirkit_models() -> type[ModelAPI]:
+    """eirkit's models, such as the reference agents: `--model eirkit/reference/calculator`."""
+    return EirkitModel

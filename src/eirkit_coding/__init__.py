@@ -1,0 +1,1 @@
+"""Coding agents: session formats, the week, the guard, and compactors."""

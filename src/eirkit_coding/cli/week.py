@@ -1,0 +1,151 @@
+"""`eirkit week` and `eirkit vestige week`: what the coding agents of this machine used, cost and lost in a week."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options, repeated, say, write_file
+from eirkit.errors import UsageError
+from eirkit.folders import own_folder
+from eirkit.lacuna.models.prices import load_prices
+from eirkit.report.html import render
+from eirkit.report.table import counted
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit_coding.week.facts import LogPlace
+from eirkit_coding.week.log_files import agent_homes, collect, logs_at
+from eirkit_coding.week.page import price_dates, pricing, week_document
+from eirkit_coding.week.totals import Stretch, WeekQuestion, sum_up
+
+STORE = "week.sqlite"  # below eirkit's own folder
+_DAYS = re.compile(r"(\d{1,4})d")
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+_OPTIONS = options(
+    option(
+        "--since",
+        metavar="DATE",
+        help="First day, such as 2026-11-10, or a number of days, such as 14d.  [default: 7d]",
+    ),
+    option("--until", metavar="TIME", help="Last moment, as a day or a time.  [default: now]"),
+    option("--project", default="", metavar="NAME", help="Only this project: its folder, or the last part of it."),
+    option("--prices", type=_FILE, metavar="FILE", help="TOML with prices that take precedence (docs/models.md)."),
+    option("--windows", type=_FILE, metavar="FILE", help="TOML with context windows of further models."),
+    option("--html", "page", type=_FILE, metavar="FILE", group=OUTPUT, help="Also write the page to FILE."),
+)
+
+
+@command(example="eirkit week --html week.html")
+@_OPTIONS
+@document_options
+def week(show: Show, **asked: Any) -> None:
+    """Sum up the last seven days of the coding agents on this machine.
+
+    Reads the logs of Claude Code, Codex, Gemini CLI and opencode where they keep them, and only what is new since the
+    last time. Nothing leaves the machine. Needs the extra eirkit[vestige].
+    """
+    homes = agent_homes(Path.home(), os.environ)
+    places = [log for home in homes for log in home.logs()]
+    _answer(places, [home.folder for home in homes], (), show, **asked)
+
+
+@command("week", example="eirkit vestige week ~/.claude/projects --since 14d")
+@click.argument("paths", metavar="PATH...", type=click.Path(path_type=Path), nargs=-1, required=True)
+@_OPTIONS
+@document_options
+def vestige_week(paths: tuple[Path, ...], show: Show, **asked: Any) -> None:
+    """Sum up a week of the logs at PATH: sessions of Claude Code, Codex, Gemini CLI or opencode."""
+    found = list(logs_at(paths))
+    others = sorted({one for one in found if isinstance(one, str)})
+    _answer([one for one in found if isinstance(one, LogPlace)], paths, others, show, **asked)
+
+
+def _answer(
+    places: Sequence[LogPlace],
+    folders: Sequence[Path],
+    others: Sequence[str],
+    show: Show,
+    *,
+    since: str | None,
+    until: str | None,
+    project: str,
+    prices: Path | None,
+    windows: Path | None,
+    page: Path | None,
+) -> None:
+    stretch, known = stretch_of(since, until, time.time), load_prices(prices)
+    asked = WeekQuestion(stretch, pricing(known), read_windows(windows), project)
+    found = collect(places, stretch.before().since, own_folder() / STORE)
+    sums = sum_up(found.logs, asked)
+    unknown = sums.pop("unknown")
+    newest = max((one.at for log in found.logs for one in log.responses), default=found.newest)
+    agents = {one.agent: sum(other.agent == one.agent for other in found.logs) for one in found.logs}
+    data = {
+        "since": stretch.since,
+        "until": stretch.until,
+        "project": project or None,
+        "sources": [{"agent": agent, "logs": logs} for agent, logs in sorted(agents.items())],
+        "looked_in": [str(folder) for folder in folders],
+        "newest": newest,  # of the responses that were read, or when the last log was written to
+        "other_formats": list(others),
+        "logs": len(found.logs),
+        "new_logs": found.new_logs,
+        "new_bytes": found.new_bytes,
+        **sums,
+        "prices": {"as_of": price_dates(known, [row["model"] for row in sums["models"]])},
+        "skipped": [
+            *({"source": one.source, "reason": one.reason} for log in found.logs for one in log.skipped),
+            *({"source": source, "reason": _without_numbers(many)} for source, many in unknown.items()),
+        ],
+    }
+    roots = Counter(place.root for place in places).most_common(1)  # the folder with most of the logs
+    then = " ".join(["eirkit vestige analyze", *(_typed(root) for root, _ in roots), "--out analysis"])
+    replaced = ("--project", project) if sums["other_projects"] else ("--since", since or "")
+    document = week_document(data, stretch.zone, repeated(*replaced, "--json"), then)
+    if page is not None:
+        write_file(page, render(document.page()).rstrip("\n"))
+        say(f"written to {page}")
+    show(document)
+
+
+def _without_numbers(many: int) -> str:
+    return f"{counted(many, 'response')} without valid numbers of tokens, which are unknown"
+
+
+def _typed(folder: Path) -> str:
+    """Return a folder as one would type it: below the home folder from `~` on."""
+    try:
+        return f"~/{shlex.quote(str(folder.relative_to(Path.home())))}"
+    except ValueError:
+        return shlex.quote(str(folder))
+
+
+def stretch_of(since: str | None, until: str | None, now: Callable[[], float]) -> Stretch:
+    """Return the stretch of time that was asked for, in days of this machine's zone."""
+    end = now() if until is None else _moment(until, is_end=True)
+    days = _DAYS.fullmatch(since or "7d")
+    if days is not None and int(days[1]):
+        return Stretch.week(end, days=int(days[1]))
+    start = _moment(since or "", is_end=False)
+    if start >= end:
+        raise UsageError(f"--since {since} is not before the end; give an earlier day")
+    return Stretch(start, end)
+
+
+def _moment(text: str, *, is_end: bool) -> float:
+    try:
+        found = datetime.fromisoformat(text)
+        if is_end and re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+            found += timedelta(days=1, microseconds=-1)
+        return found.timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(f"{text!r} is not a day or a time; write 2026-11-10, 2026-11-10T18:00 or 7d") from None

@@ -1,0 +1,321 @@
+"""Finds file content that left the context of a conversation, and how likely it is to be needed again (`--likely`).
+
+A request to a model carries the whole context. Messages of OpenAI-like and Anthropic-like servers are converted to one
+shape, and each is kept as it was first seen.
+
+The estimate is the share of files with a similar history that recorded runs used again; the counts contain no text of
+any run, and `python -m studies.guard_replay` recomputes them.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from eirkit.errors import InputFileError
+from eirkit.vestige.actions.touches import interpret
+from eirkit.vestige.formats.message_rows import read_messages
+from eirkit.vestige.formats.messages import content_of, text_of
+from eirkit.vestige.formats.run_builder import items_of, string_of
+from eirkit.vestige.tokens import Counter, estimating_counter
+from eirkit.vestige.trajectory import Recording, Trajectory
+from eirkit.vestige.viewer_output import names_file, normalized_line, note_lines, share_kept
+
+Message = Mapping[str, Any]
+Key = tuple[str, ...]
+
+_OPENING = ("system", "developer")
+_SAID = ("role", "content", "tool_calls", "function_call", "text", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextChange:
+    """What one request changed compared with the previous one."""
+
+    added: int  # messages never seen before
+    gone: int  # messages of the previous request that are missing here or have another text
+
+
+class Transcript:
+    """One conversation, as far as its requests show it."""
+
+    def __init__(self) -> None:
+        self._texts: dict[Key, str] = {}  # of the last request
+        self._messages: dict[Key, Message] = {}  # as first seen, in order of appearance
+
+    @property
+    def messages(self) -> list[Message]:
+        """Every message ever sent, as first seen."""
+        return list(self._messages.values())
+
+    @property
+    def visible(self) -> list[str]:
+        """The texts of the last request."""
+        return list(self._texts.values())
+
+    def overlaps(self, messages: Sequence[object]) -> bool:
+        """Return whether a context shares a message with this conversation, apart from common opening messages."""
+        keys = [key for key, message in _keyed(openai_messages(messages)) if message.get("role") not in _OPENING]
+        return any(key in self._messages for key in keys)
+
+    def take(self, messages: Sequence[object]) -> ContextChange:
+        """Add the context of one request."""
+        now: dict[Key, str] = {}
+        known = len(self._messages)
+        for key, message in _keyed(openai_messages(messages)):
+            now[key] = whole_text(message)
+            self._messages.setdefault(key, message)
+        gone = sum(1 for key, text in self._texts.items() if now.get(key) != text)
+        self._texts = now
+        return ContextChange(len(self._messages) - known, gone)
+
+
+def openai_messages(messages: Sequence[object]) -> Iterator[Message]:
+    """Yield messages of either kind of server in OpenAI's shape, with one message per tool result."""
+    for message in messages:
+        if not isinstance(message, dict):
+            continue
+        blocks = list(items_of(message.get("content"))) if isinstance(message.get("content"), list) else []
+        if any(block.get("type") == "tool_use" for block in blocks):
+            yield {"role": "assistant", "content": text_of(message["content"]), "tool_calls": list(_calls(blocks))}
+        elif any(block.get("type") == "tool_result" for block in blocks):
+            yield from _results(blocks)
+        else:
+            yield message
+
+
+def _calls(blocks: Iterable[Message]) -> Iterator[Message]:
+    for block in blocks:
+        if block.get("type") == "tool_use":
+            name, arguments = string_of(block.get("name")), block.get("input")
+            function = {"name": "bash" if name == "Bash" else name, "arguments": arguments}
+            yield {"id": string_of(block.get("id")), "function": function}
+
+
+def _results(blocks: Iterable[Message]) -> Iterator[Message]:
+    for block in blocks:
+        if block.get("type") == "tool_result":
+            content = text_of(block.get("content"))
+            yield {"role": "tool", "tool_call_id": string_of(block.get("tool_use_id")), "content": content}
+        elif text := string_of(block.get("text")):
+            yield {"role": "user", "content": text}
+
+
+def whole_text(message: Message) -> str:
+    """Return the text that a message puts into the context, the arguments of its calls included."""
+    calls = message.get("tool_calls")
+    said = text_of(content_of(message))
+    return said if not calls else "\n".join([said, *_strings(calls)])
+
+
+def _strings(value: object, depth: int = 6) -> Iterator[str]:
+    """Yield the strings in a value; JSON text in arguments is decoded, so that escaped line breaks are real ones."""
+    if isinstance(value, str):
+        opened = _opened(value) if value.lstrip().startswith("{") else None
+        if opened is None or depth == 0:
+            yield value
+        else:
+            yield from _strings(opened, depth - 1)
+    elif isinstance(value, (dict, list)) and depth:
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _strings(one, depth - 1)
+
+
+def _opened(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _keyed(messages: Iterable[Message]) -> Iterator[tuple[Key, Message]]:
+    """Yield messages with a key that stays the same in the next request: the call that it answers, or its text."""
+    seen: collections.Counter[Key] = collections.Counter()
+    for message in messages:
+        answered = string_of(message.get("tool_call_id"))
+        key: Key = ("answer", answered) if answered else ("said", _digest(message))
+        seen[key] += 1
+        yield (*key, str(seen[key])), message
+
+
+def _digest(message: Message) -> str:
+    said = {name: message.get(name) for name in _SAID}
+    said["content"] = text_of(content_of(message))  # clients add keys such as cache_control to blocks later
+    return sha256(json.dumps(said, sort_keys=True, default=str).encode("utf-8", "replace")).hexdigest()
+
+
+MOST_USES = 4
+IDLE = (0, 1, 3, 7, 15)  # upper ends of the bins, in turns; the last bin is open
+PRIOR_USED, PRIOR = 1, 2  # pseudo-counts: one reuse in two files, so that no estimate is 0 or 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileHistory:
+    """What the run has done with a file so far."""
+
+    uses: int  # turns that read or wrote it
+    idle: int  # turns since the last of them
+    written: bool
+
+    @property
+    def history_bin(self) -> str:
+        """The name of the bin in which files with this history are counted."""
+        resting = next((str(most) for most in IDLE if self.idle <= most), "more")
+        return f"{'written' if self.written else 'read'} {min(self.uses, MOST_USES)} {resting}"
+
+
+Counts = Mapping[str, tuple[int, int]]  # history bin → (files used again, all files)
+
+
+def reuse_chance(past: FileHistory, counts: Counts | None = None) -> float:
+    """Return the share of files with this history that were used again; 0.5 for a history never observed."""
+    used, every = (counts if counts is not None else bundled_counts()).get(past.history_bin, (0, 0))
+    return (used + PRIOR_USED) / (every + PRIOR)
+
+
+def count_reuse(pasts: Iterable[tuple[FileHistory, bool]]) -> dict[str, tuple[int, int]]:
+    """Return how many files of each history bin were used again, and how many there were."""
+    found: dict[str, tuple[int, int]] = {}
+    for past, again in pasts:
+        used, every = found.get(past.history_bin, (0, 0))
+        found[past.history_bin] = (used + again, every + 1)
+    return dict(sorted(found.items()))
+
+
+@cache
+def bundled_counts() -> Counts:
+    """Return the counts that ship with the package."""
+    text = Path(__file__).with_name("reuse_odds.json").read_text("utf-8")
+    return {name: (used, every) for name, (used, every) in json.loads(text)["counts"].items()}
+
+
+IN_VIEW = 0.5  # share of a file's distinctive lines below which its content counts as lost
+LIKELY = 0.5  # chance of reuse from which a loss is reported
+_NUMBERED = re.compile(r"^\s*\d+[\t:|→ ]\s?")  # line numbers as file viewers print them
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One file whose content left the context."""
+
+    turn: int  # replies of the agent before the request
+    path: str
+    tokens: int  # of the lines that the agent had seen
+    kept: float  # share of them that is still in the context
+    uses: int  # turns that read or wrote it
+    idle_turns: int  # turns since the last of these
+    written: bool  # the agent wrote the file itself
+    chance: float  # estimated chance that the file is read or edited again
+    likely: bool
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        verb = "edited" if self.written else "read"
+        return (
+            f"{self.path} ({self.tokens:,} tokens) left the context; {verb}, used in {self.uses} "
+            f"{'turn' if self.uses == 1 else 'turns'}, last {self.idle_turns} ago: "
+            f"{self.chance:.0%} of such files are used again"
+        )
+
+
+class Monitor:
+    """Watches one conversation. Pass the messages of each request to `see`, in the shape that its server accepts."""
+
+    def __init__(self, likely: float = LIKELY, count: Counter | None = None) -> None:
+        self.likely = likely
+        self._count = count or estimating_counter()
+        self._transcript = Transcript()
+        self._view: set[str] = set()  # lines of the previous request
+        self._reported: dict[str, int] = {}  # path → turn of the last access when its loss was reported
+
+    def see(self, messages: Sequence[object], system: object = "") -> tuple[Loss, ...]:
+        """Return the files that this request no longer shows, the most likely to be needed first.
+
+        Args:
+            messages: the whole context of a request.
+            system: the system prompt, where the server takes it beside the messages, as Anthropic's API does.
+        """
+        before = self._view
+        change = self._transcript.take(messages)
+        self._view = lines_of([text_of(system), *self._transcript.visible])
+        if not change.gone:
+            return ()
+        found = [loss for loss in self._losses(before) if self._is_news(loss)]
+        return tuple(sorted(found, key=lambda loss: (-loss.chance, -loss.tokens, loss.path)))
+
+    def continues_with(self, messages: Sequence[object]) -> bool:
+        """Return whether a context continues this conversation: they share a message, or its summary names a file."""
+        if self._transcript.overlaps(messages):
+            return True
+        text = "\n".join(whole_text(message) for message in openai_messages(messages))
+        return any(names_file(text, path) for path in known_files(self._trajectory(), sys.maxsize))
+
+    def _losses(self, before: set[str]) -> Iterable[Loss]:
+        trajectory = self._trajectory()
+        now = len(trajectory.turns)
+        for path, (seen, past) in known_files(trajectory, now + 1).items():
+            kept = share_kept(seen, self._view)
+            if kept < IN_VIEW <= share_kept(seen, before):
+                chance = reuse_chance(past)
+                tokens = self._count("\n".join(sorted(seen)))
+                yield Loss(
+                    now, path, tokens, kept, past.uses, past.idle, past.written, chance, likely=chance >= self.likely
+                )
+
+    def _trajectory(self) -> Trajectory:
+        try:
+            prompt, turns = read_messages(self._transcript.messages)
+        except InputFileError:  # a malformed conversation touches no files
+            prompt, turns = "", ()
+        recording = Recording(run_id="live", task_id="live", format="live", source="", turns=turns, prompt=prompt)
+        return interpret(recording, self._count)
+
+    def _is_news(self, loss: Loss) -> bool:
+        touched = loss.turn - loss.idle_turns
+        if self._reported.get(loss.path) == touched:
+            return False
+        self._reported[loss.path] = touched
+        return True
+
+
+def known_files(trajectory: Trajectory, cut: int) -> dict[str, tuple[set[str], FileHistory]]:
+    """Return, for each file accessed before a cut, the lines that the agent has seen of it, and its history."""
+    seen: dict[str, set[str]] = {}
+    touched: dict[str, list[int]] = {}
+    written: set[str] = set()
+    for turn in trajectory.turns:
+        if turn.number >= cut:
+            break
+        paths = {read.path for read in turn.reads} | {write.path for write in turn.writes}
+        note_lines(turn, paths, seen)
+        for path in paths:
+            touched.setdefault(path, []).append(turn.number)
+        for write in turn.writes:
+            (written.discard if write.kind == "delete" else written.add)(write.path)
+            if write.kind == "delete":
+                touched.pop(write.path, None)
+    return {
+        path: (seen.get(path, set()), FileHistory(len(turns), cut - 1 - turns[-1], path in written))
+        for path, turns in touched.items()
+    }
+
+
+def lines_of(texts: Iterable[str]) -> set[str]:
+    """Return the normalized lines of texts; a numbered line is returned with and without its number."""
+    found: set[str] = set()
+    for text in texts:
+        for line in text.splitlines():
+            found.add(normalized_line(line))
+            if _NUMBERED.match(line):
+                found.add(normalized_line(_NUMBERED.sub("", line, count=1)))
+    return found

@@ -1,0 +1,274 @@
+"""Reads the tokens of every response from session logs, each counted once, wherever it is logged again.
+
+Unlike the turns of a run, this includes abandoned branches, rolled-back turns and requests for summaries: they were
+paid for, too. A meter takes the lines of a log while the log's reader takes them, so that a log is parsed once.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from eirkit.records.facts import fact
+from eirkit.vestige.formats.run_builder import count_of, items_of, mapping_of, seconds_of, string_of, whole_number
+from eirkit.vestige.sources.databases import MAGIC, has_columns, open_database, rows_of
+from eirkit.vestige.sources.documents import LogDocument
+from eirkit_coding.sessions.opencode import TABLES, stored_messages
+
+Line = Mapping[str, Any]
+
+
+@fact
+class Response:
+    """The tokens of one response of a model; the five counts do not overlap."""
+
+    key: str  # equal in all copies of it
+    at: float  # seconds since 1970
+    project: str  # the folder in which the session was started; "" if the log does not say
+    model: str
+    fresh_tokens: int  # neither read from a cache nor written to one
+    cache_read_tokens: int
+    cache_write_tokens: int  # kept for minutes
+    cache_write_hour_tokens: int  # kept for an hour
+    output_tokens: int
+
+    @property
+    def prompt_tokens(self) -> int:
+        return self.fresh_tokens + self.cache_read_tokens + self.cache_write_tokens + self.cache_write_hour_tokens
+
+    @property
+    def tokens(self) -> int:
+        """All tokens: the prompt with the reply, which is how full the context was."""
+        return self.prompt_tokens + self.output_tokens
+
+
+@fact
+class UnknownResponse:
+    """A response with something else in place of a number of tokens."""
+
+    key: str  # equal in all copies of it
+    at: float
+    project: str
+    source: str  # the log
+
+
+class ResponseMeter(ABC):
+    """Collects the responses of one log; what it is given besides lines of usage is ignored."""
+
+    def __init__(self) -> None:
+        self.project = ""
+        self.found: dict[str, Response] = {}
+        # Of responses with something else in place of a number of tokens, the time and the folder.
+        self.unknown: dict[str, tuple[float, str]] = {}
+
+    @abstractmethod
+    def take(self, line: Line) -> None:
+        """Take one line, or one message, of a log."""
+
+    def responses(self) -> tuple[Response, ...]:
+        """Return the responses in the order in which they came, with the session's folder where they have none."""
+        ordered = sorted(self.found.values(), key=lambda one: (one.at, one.key))
+        return tuple(one if one.project else replace(one, project=self.project) for one in ordered)
+
+    def unknown_responses(self, source: str) -> tuple[UnknownResponse, ...]:
+        """Return the responses of a log whose tokens are unknown, in the order in which they came."""
+        found = (UnknownResponse(key, at, own or self.project, source) for key, (at, own) in self.unknown.items())
+        return tuple(sorted(found, key=lambda one: (one.at, one.key)))
+
+    def counts(self, key: str, at: float | None, *stated: object, project: str = "") -> list[int] | None:
+        """Return stated numbers of tokens, 0 where there is none; None if one is no such number."""
+        found = [0 if one is None else whole_number(one) for one in stated]
+        known = [one for one in found if one is not None]
+        if len(known) == len(found):
+            return known
+        if at is not None:
+            self.unknown.setdefault(key, (at, project))
+        return None
+
+    def add(
+        self, key: str, at: float | None, model: str, counts: tuple[int, int, int, int, int], project: str = ""
+    ) -> None:
+        """Add a response; a log repeats one while its reply grows, and the longest version counts."""
+        before = self.found.get(key)
+        if at is None or not any(counts) or (before is not None and before.output_tokens > counts[-1]):
+            return
+        self.unknown.pop(key, None)
+        self.found[key] = Response(key, before.at if before is not None else at, project, model, *counts)
+
+
+class _Claude(ResponseMeter):
+    """Claude Code: usage stands in every line of a reply, and lines of a reply share the message's id."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folders: dict[str, str] = {}  # of each session in the file
+
+    def take(self, line: Line) -> None:
+        session, folder = string_of(line.get("sessionId")), string_of(line.get("cwd"))
+        self.project = self.project or folder
+        if folder and session not in self.folders:
+            self.folders[session] = folder
+        if line.get("type") == "progress":  # some versions log the replies of sub-agents inside such lines
+            self.take(mapping_of(mapping_of(line.get("data")).get("message")))
+            return
+        message = mapping_of(line.get("message"))
+        usage, model = mapping_of(message.get("usage")), string_of(message.get("model"))
+        if line.get("type") != "assistant" or model == "<synthetic>" or line.get("isApiErrorMessage") is True:
+            return
+        key = string_of(message.get("id")) or string_of(line.get("uuid"))
+        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+        by_age = mapping_of(usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
+        at = seconds_of(line.get("timestamp"))
+        own = self.folders.get(session, "")
+        if counts := self.counts(key, at, *map(usage.get, names), by_age, project=own):
+            fresh, read, written, output, hour = counts
+            hour = min(written, hour)
+            self.add(key, at, model, (fresh, read, written - hour, hour, output), own)
+
+
+class _Codex(ResponseMeter):
+    """Codex: an event gives the tokens of the last response and the session's total, equal if it is a repetition."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session = self.model = self.folder = ""
+        self.total, self.has_records = -1, False
+
+    def take(self, line: Line) -> None:
+        kind, payload = line.get("type"), mapping_of(line.get("payload"))
+        if kind == "session_meta" and (not self.session or self.total >= 0 or self.has_records):
+            # A fork begins with a copy of its origin's events; another rollout may be appended to the file.
+            self.session = string_of(payload.get("forked_from_id")) or string_of(payload.get("id"))
+            self.folder = string_of(payload.get("cwd"))
+            self.project = self.project or self.folder
+            self.total, self.has_records = -1, False
+        elif kind == "turn_context":
+            self.model = string_of(payload.get("model")) or self.model
+        elif kind == "token_usage_record":  # newer versions have one for each response, and the events besides
+            if not self.has_records:
+                self.has_records = True
+                for known in (self.found, self.unknown):
+                    for key in [key for key in known if key.startswith(f"{self.session}/")]:
+                        del known[key]
+            self._add(string_of(payload.get("response_id")), mapping_of(payload.get("usage")), line)
+        elif kind == "event_msg" and payload.get("type") == "token_count" and not self.has_records:
+            self._count(mapping_of(payload.get("info")), line)
+
+    def _count(self, info: Line, line: Line) -> None:
+        last, total = mapping_of(info.get("last_token_usage")), mapping_of(info.get("total_token_usage"))
+        if count_of(total.get("total_tokens")) == self.total:
+            return
+        self.total = count_of(total.get("total_tokens"))
+        self._add(f"{self.session}/{self.total}/{last.get('input_tokens')}/{last.get('output_tokens')}", last, line)
+
+    def _add(self, key: str, used: Line, line: Line) -> None:
+        names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
+        at = seconds_of(line.get("timestamp"))
+        if counts := self.counts(key, at, *map(used.get, names), project=self.folder):
+            prompt, cached, written, output = counts
+            cached = min(prompt, cached)
+            written = min(prompt - cached, written)
+            parts = (prompt - cached - written, cached, written, 0, output)
+            self.add(key, at, self.model, parts, self.folder)
+
+
+class _Gemini(ResponseMeter):
+    """Gemini CLI: a message comes again under its id when it changes, and in every history that is told again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session = ""
+
+    def take(self, line: Line) -> None:
+        self.session = self.session or string_of(line.get("sessionId"))
+        for message in items_of(line.get("messages")) or items_of(mapping_of(line.get("$set")).get("messages")):
+            self.take(message)
+        tokens = mapping_of(line.get("tokens"))
+        if line.get("type") != "gemini" or not tokens:
+            return
+        key, at = f"{self.session}/{string_of(line.get('id'))}", seconds_of(line.get("timestamp"))
+        if counts := self.counts(key, at, *map(tokens.get, ("input", "cached", "tool", "output", "thoughts"))):
+            prompt, cached, tool, output, thoughts = counts
+            parts = (max(0, prompt - cached) + tool, min(prompt, cached), 0, 0, output + thoughts)
+            self.add(key, at, string_of(line.get("model")), parts)
+
+
+class _Opencode(ResponseMeter):
+    """opencode: every message of the agent has its tokens, summaries included."""
+
+    def take(self, line: Line) -> None:
+        tokens = mapping_of(line.get("tokens"))
+        if line.get("role") != "assistant" or not tokens:
+            return
+        cache, key = mapping_of(tokens.get("cache")), string_of(line.get("id"))
+        stated = (*map(tokens.get, ("input", "output", "reasoning")), cache.get("read"), cache.get("write"))
+        at, folder = seconds_of(mapping_of(line.get("time")).get("created")), string_of(line.get("directory"))
+        if counts := self.counts(key, at, *stated, project=folder):
+            fresh, output, reasoning, read, written = counts
+            parts = (fresh, read, written, 0, output + reasoning)
+            self.add(key, at, string_of(line.get("modelID")), parts, folder)
+
+
+METERS: Mapping[str, Callable[[], ResponseMeter]] = {
+    "claude-code": _Claude,
+    "codex": _Codex,
+    "gemini-cli": _Gemini,
+    "opencode": _Opencode,
+}
+"""The formats whose responses are counted."""
+
+
+class MeteredDocument:
+    """A log whose lines a meter takes while a reader reads them."""
+
+    def __init__(self, document: LogDocument, meter: ResponseMeter) -> None:
+        self._document, self._meter = document, meter
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._document, name)
+
+    def json(self) -> Any:
+        value = self._document.json()
+        self._meter.take(mapping_of(value))
+        return value
+
+    def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
+        for number, value in self._document.lines(sealed=sealed):
+            if isinstance(value, dict):
+                self._meter.take(value)
+            yield number, value
+
+
+def take_messages(meter: ResponseMeter, document: LogDocument) -> None:
+    """Give a meter the messages of opencode, which are in no lines of the document."""
+    if document.head.startswith(MAGIC):
+        if not has_columns(document, TABLES):
+            return
+        with open_database(document) as connection:
+            folders = {row["id"]: row["directory"] for row in rows_of(connection, "SELECT id, directory FROM session")}
+            for row in rows_of(connection, "SELECT id, session_id, data FROM message"):
+                folder = folders.get(row["session_id"])
+                meter.take({**_parsed(row["data"]), "id": row["id"], "directory": folder})
+    else:
+        for message, folder in stored_messages(document):
+            meter.take({**message, "directory": folder})
+
+
+def _parsed(text: object) -> Line:
+    try:
+        return mapping_of(json.loads(text)) if isinstance(text, str) else {}
+    except (ValueError, RecursionError):
+        return {}
+
+
+def unique(several: Iterable[Iterable[Response]]) -> list[Response]:
+    """Return the responses of several logs, of copies the longest, in the order in which they came."""
+    found: dict[str, Response] = {}
+    for one in (one for responses in several for one in responses):
+        before = found.get(one.key)
+        if before is None or one.output_tokens > before.output_tokens:
+            found[one.key] = one
+    return sorted(found.values(), key=lambda one: (one.at, one.key))

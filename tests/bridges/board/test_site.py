@@ -1,0 +1,325 @@
+"""The site: pages, links, rankings, references and what is refused; the same submissions give the same bytes."""
+
+import json
+import os
+import re
+import shutil
+import sys
+from dataclasses import replace
+
+import pytest
+from tools import board
+from tools.board import KEPT, kept_folders
+
+from eirkit import __version__
+from eirkit.cli import run
+from eirkit.lacuna.memories.factory import reason_absent
+from eirkit.lacuna.runs.manifest import FILE, read_manifest
+from eirkit.lacuna.runs.manifest import SCHEMA as MANIFEST
+from eirkit.lacuna.runs.replay import check_runs
+from eirkit.lacuna.runs.store import RUNS, write_list
+from eirkit.lacuna.runs.suite import read_suite
+from eirkit.lacuna.runs.sweep import start_sweep
+from eirkit.records.lines import read_document, seal, write_document
+from eirkit_bridges.board.checking import CheckRequest, check
+from eirkit_bridges.board.site import DATA, INDEX, write_site
+from eirkit_bridges.board.standings import entries_of, tracks_of
+from eirkit_bridges.board.submission import DOCUMENT, SCHEMA, make_submission
+from tests.processes import completed
+from tests.timing import UNITS_IN_A_SECOND, cost
+
+SUITE = {
+    "workload": "store-recall",
+    "model": "reference/recoverer",
+    "memory": ["key-value", "text", "broken-drops", "broken-labels"],
+    "n": 8,
+    "m": 4,
+    "h": 2,
+    "seeds": "0:6",
+}
+SECONDS = 60  # of CPU on a machine of 2024, for a thousand entries
+SHORT = 12  # entries of the short form
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    base = tmp_path_factory.mktemp("board")
+    start_sweep(read_suite(SUITE), base / "run", control=False)
+    make_submission(base / "run", base / "all" / "first", "first")
+    return base
+
+
+def test_a_board_ranks_what_holds_and_names_what_does_not(made, tmp_path, capsys):
+    shutil.copytree(made / "all", tmp_path / "all")
+    shutil.copytree(made / "all" / "first", tmp_path / "all" / "second")
+    (tmp_path / "all" / "second" / "runs" / "runs.jsonl").write_text("")
+    assert run(["board", str(tmp_path / "all"), "--out", str(tmp_path / "site"), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    (track,) = found["tracks"]
+    best, *_, worst = track["entries"]
+    assert (best["memory"], best["accuracy"]["mean"], best["over_null"]["low"] > 0) == ("key-value", 1.0, True)
+    assert worst["memory"].startswith("broken-")
+    assert found["refused"][0]["folder"] == "second"
+    assert found["refused"][0]["problems"][0].startswith("runs/runs.jsonl: ")
+    index = (tmp_path / "site" / INDEX).read_text()
+    links = set(re.findall(r'href="(entries/\w+\.html)"', index))
+    assert links == {f"entries/{one['id']}.html" for one in track["entries"]}
+    for link in links:
+        page = (tmp_path / "site" / link).read_text()
+        assert f'href="../{INDEX}#track-{track["id"]}"' in page
+        assert "<script" not in page
+    assert "has changed since submission.json was written" in index
+    assert "Every search asked for 5 passages" in index
+    assert "Scripts extracted and read; no language model took part." in index
+
+
+def test_the_same_submissions_give_the_same_site(made, tmp_path):
+    sites = []
+    for name in ("a", "b"):
+        checked = [check(CheckRequest(made / "all" / "first"))]
+        written = write_site(tmp_path / name, tracks_of(entries_of(checked[0])), checked)
+        sites.append({path.name: path.read_bytes() for path in written})
+    assert sites[0] == sites[1]
+    assert len(sites[0]) == 6
+
+
+def test_an_entry_that_is_gone_leaves_no_page_and_other_folders_are_left_alone(made, tmp_path, capsys):
+    out = tmp_path / "site"
+    assert run(["board", str(made / "all"), "--out", str(out)]) == 0
+    (out / "entries" / "000000000000.html").write_text("old")
+    assert run(["board", str(made / "all"), "--out", str(out)]) == 0
+    assert len(list((out / "entries").iterdir())) == 4
+    assert json.loads((out / DATA).read_text())["schema"] == "board/1"
+    assert run(["board", str(made / "all"), "--out", str(made)]) == 2
+    assert "holds other files" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"memory": None, "condition": "controlled"}, "has no run of a memory system"),
+        ({"texts": False}, "--no-texts"),
+    ],
+)
+def test_what_cannot_be_checked_is_not_submitted(change, complaint, tmp_path, capsys):
+    given = {key: value for key, value in {**SUITE, **change}.items() if value is not None}
+    start_sweep(read_suite({**given, "seeds": "0"}), tmp_path / "run", control=False)
+    assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 2
+    assert complaint in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_damaged_records_are_named(tmp_path, capsys):
+    start_sweep(read_suite({**SUITE, "seeds": "0"}), tmp_path / "run", control=False)
+    path = tmp_path / "run" / "runs.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        del line["crc32"]
+        line["memory"]["floor"] = "x"
+    path.write_bytes(b"".join(seal(f"{json.dumps(line)}\n".encode()) for line in lines))
+    assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 2
+    assert "holds records that cannot be read (TypeError: " in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_submission_that_was_killed_is_made_by_the_same_command(made, tmp_path, capsys):
+    process = completed([sys.executable, "-c", "import os; print(os.getpid())"]).stdout.strip()
+    shutil.copytree(made / "all" / "first" / "runs", tmp_path / "out" / "runs")
+    (tmp_path / "out" / f".{DOCUMENT}.{process}.unfinished").mkdir()
+    assert run(["submit", str(made / "run"), "--out", str(tmp_path / "out"), "--name", "first"]) == 0
+    capsys.readouterr()
+    whole = sorted(path.name for path in (made / "all" / "first").iterdir())
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == whole
+
+
+def test_the_runs_to_repeat_are_drawn_anew_and_the_draw_is_told(made, tmp_path, capsys):
+    seeds = set()
+    for number in range(2):
+        assert run(["board", str(made / "all"), "--out", str(tmp_path / str(number)), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        (seed,) = found["rerun"]["seeds"]
+        assert sorted(one["made_anew"] for one in found["tracks"][0]["entries"]) == [0, 0, 0, 1]
+        pages = [path.read_text() for path in (tmp_path / str(number) / "entries").iterdir()]
+        assert sum("none of its runs was drawn" in page for page in pages) == 3
+        assert json.loads((tmp_path / str(number) / DATA).read_text())["rerun"] == found["rerun"]
+        assert f"--rerun-seed {seed}" in (tmp_path / str(number) / INDEX).read_text()
+        seeds.add(seed)
+    assert len(seeds) == 2  # of two thousand million
+    words = ["board", str(made / "all"), "--out", str(tmp_path / "again"), "--rerun-seed", str(seed), "--json"]
+    assert run(words) == 0
+    capsys.readouterr()
+    for path in (tmp_path / "1").rglob("*.*"):
+        assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path / "1")).read_bytes()
+
+
+def test_records_of_somebody_else_are_refused_under_another_name(made, tmp_path, capsys):
+    copies(made, tmp_path / "all", 2)
+    shutil.copytree(made / "all" / "first", tmp_path / "all" / "zz")
+    assert run(["board", str(tmp_path / "all"), "--out", str(tmp_path / "site"), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [one["folder"] for one in found["refused"]] == ["0000", "0001"]
+    assert "the same records as first (zz)" in found["refused"][0]["problems"][0]
+    assert {entry["submission"] for entry in found["tracks"][0]["entries"]} == {"first"}
+
+
+def test_a_folder_that_is_named_twice_is_one_submission(made, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(made)
+    given = ["all/first", str(made / "all"), str(made / "run" / ".." / "all" / "first")]
+    assert run(["board", *given, "--out", str(tmp_path / "site"), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["tracks"][0]["entries"]) == 4
+
+
+def test_a_run_is_to_be_submitted_first(made, tmp_path, capsys):
+    for folder, complaint in ((made / "run", f"`eirkit submit {made / 'run'} --out "), (tmp_path, "no submission")):
+        assert run(["board", str(folder), "--out", str(tmp_path / "site")]) == 2
+        assert complaint in (said := capsys.readouterr().err)
+        assert said.count("\n") == 1
+        assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.skipif(
+    any(read_manifest(path).eirkit != __version__ for path in kept_folders()), reason="kept by another version"
+)
+@pytest.mark.parametrize("folder", kept_folders(), ids=lambda path: path.name)
+def test_the_kept_records_of_memory_systems_hold_where_the_systems_are_not_installed(folder):
+    for record, was_played, wrong in check_runs(folder / RUNS):
+        assert (was_played, wrong) == (True, []), record["run"]
+
+
+def test_a_system_is_submitted_and_ranked_where_it_is_not_installed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("EIRKIT_HOME", str(tmp_path / "empty"))
+    assert reason_absent("graphiti", {}) is not None
+    assert run(["submit", str(KEPT / "graphiti"), "--out", str(tmp_path / "all" / "one"), "--name", "graphiti"]) == 0
+    capsys.readouterr()
+    assert run(["board", str(tmp_path / "all"), "--out", str(tmp_path / "site"), "--json"]) == 0
+    (track,) = json.loads(capsys.readouterr().out)["tracks"]
+    assert (track["title"], track["entries"][0]["made_anew"]) == ("words · preset = small · 12 worlds", 0)
+    page = next((tmp_path / "site" / "entries").iterdir()).read_text()
+    assert "none: its memory is no script of eirkit" in page
+    assert "0 of memories and 1 of null and sham were also run again" in (tmp_path / "site" / INDEX).read_text()
+    assert "of scored questions are right" in page
+    assert "of scored steps, mean" not in page
+
+
+def test_a_kept_system_of_another_version_is_left_out_of_our_board_and_named(tmp_path, capsys, monkeypatch):
+    shutil.copytree(KEPT / "graphiti", tmp_path / "kept" / "graphiti")
+    then = read_manifest(KEPT / "graphiti")
+    short = {**then.suite, "grid": [{**grid, "seeds": "0"} for grid in then.suite["grid"]]}
+    replace(then, suite=short, eirkit="0.0.1").write(tmp_path / "kept" / "graphiti")
+    monkeypatch.setattr(board, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(board, "OWN", ("text",))
+    assert board.main([str(tmp_path / "site")]) == 0
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("left out: eirkit submit ")
+    assert "made by eirkit 0.0.1" in said
+    (track,) = json.loads((tmp_path / "site" / DATA).read_text())["tracks"]
+    assert [one["memory"] for one in track["entries"]] == ["text"]
+    assert board.main([str(tmp_path / "kept")]) == 2  # it holds other files
+
+
+OWN_WORKLOAD = """
+from pathlib import Path
+from eirkit.lacuna.tasks.workloads import StoreRecall
+
+Path({!r}).touch()
+
+
+class Mine(StoreRecall):
+    pass
+"""
+
+
+def test_code_and_files_that_a_sweep_names_are_submitted_only_if_they_are_trusted(tmp_path, capsys):
+    source = tmp_path / "mine.py"
+    text = OWN_WORKLOAD.format(str(tmp_path / "ran"))
+    source.write_text(text)
+    given = {**SUITE, "workload": f"{source}:Mine", "memory": "key-value", "seeds": "0"}
+    start_sweep(read_suite(given), tmp_path / "run", control=False)
+    (tmp_path / "ran").unlink()
+    os.utime(source, ns=(0, 0))  # as if it were new, so that it would be run again
+    words = ["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
+    assert run(words) == 2
+    assert "mine.py" in (said := capsys.readouterr().err)
+    assert (said.count("\n"), "add --plugins" in said) == (1, True)
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "ran").exists()
+    assert run([*words, "--plugins"]) == 0
+    assert (tmp_path / "out" / "sources" / "0-mine.py").read_text() == text
+    assert run(["board", str(tmp_path / "out"), "--out", str(tmp_path / "site"), "--plugins", "--json"]) == 0
+    capsys.readouterr()
+    assert run(["board", str(tmp_path / "out"), "--out", str(tmp_path / "site"), "--json"]) == 1
+    assert "add --plugins" in json.loads(capsys.readouterr().out)["refused"][0]["problems"][0]
+
+
+def test_every_part_of_a_submission_finds_the_code_wherever_it_is(tmp_path, capsys, monkeypatch):
+    for name in ("work", "elsewhere"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    (tmp_path / "work" / "relative.py").write_text(OWN_WORKLOAD.format(str(tmp_path / "ran")))
+    given = {**SUITE, "workload": "relative.py:Mine", "memory": "key-value", "seeds": "0"}
+    start_sweep(read_suite(given), tmp_path / "run", control=False)
+    assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "--plugins"]) == 0
+    capsys.readouterr()
+    (tmp_path / "out").rename(tmp_path / "elsewhere" / "moved")
+    shutil.rmtree(tmp_path / "work")
+    (tmp_path / "work").mkdir()
+    for part in ("runs", "controls"):
+        words = ["report", str(tmp_path / "elsewhere" / "moved" / part), "--out", str(tmp_path / f"{part}.html")]
+        done = completed([sys.executable, "-m", "eirkit", *words, "--plugins"], cwd=tmp_path / "elsewhere")
+        assert done.returncode == 0, done.stderr
+        assert set(read_manifest(tmp_path / "elsewhere" / "moved" / part).places.values()) == {
+            "../sources/0-relative.py"
+        }
+
+
+def test_no_other_file_than_the_code_that_was_run_is_handed_on(made, tmp_path, capsys):
+    """Somebody else's sweep says that a private file of the user was its code."""
+    (tmp_path / "private").write_text("secret")
+    shutil.copytree(made / "run", tmp_path / "run")
+    manifest = read_document(tmp_path / "run" / FILE, MANIFEST)
+    changed = {key: value for key, value in manifest.items() if key not in ("schema", "crc32")}
+    changed["sources"] = {str(tmp_path / "private"): "0" * 64}
+    write_document(tmp_path / "run" / FILE, MANIFEST, changed, sealed=True)
+    for more in ([], ["--plugins"]):
+        assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out"), *more]) == 2
+        assert str(tmp_path / "private") in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
+
+
+def test_references_of_the_sweep_itself_are_used(tmp_path):
+    given = {**SUITE, "memory": ["key-value", "null", "sham"], "seeds": "0:2"}
+    start_sweep(read_suite(given), tmp_path / "run", control=False)
+    make_submission(tmp_path / "run", tmp_path / "out", "whole")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["runs", DOCUMENT]
+    assert check(CheckRequest(tmp_path / "out")).holds
+
+
+def copies(made, folder, count):
+    """Make further submissions of other names."""
+    before = read_document(made / "all" / "first" / DOCUMENT, SCHEMA)
+    document = {key: value for key, value in before.items() if key not in ("schema", "crc32", "files")}
+    for number in range(count):
+        shutil.copytree(made / "all" / "first", folder / f"{number:04}", copy_function=shutil.copyfile)
+        write_list(folder / f"{number:04}", DOCUMENT, SCHEMA, {**document, "name": f"number {number}"})
+
+
+def cost_of(made, tmp_path, entries):
+    copies(made, tmp_path / "all", entries // 4)  # each has four
+
+    def work():
+        checked = [check(CheckRequest(path)) for path in sorted((tmp_path / "all").iterdir())]
+        tracks = tracks_of([entry for one in checked for entry in entries_of(one)])
+        assert len(tracks[0].entries) == entries
+        assert len(write_site(tmp_path / "site", tracks, checked)) == entries + 2
+
+    return cost(work) / UNITS_IN_A_SECOND
+
+
+def test_an_entry_costs_less_than_a_thousandth_of_a_minute_by_ten(made, tmp_path):
+    """A short form of the next test: ten times what an entry may cost there, because tests share their machine."""
+    assert cost_of(made, tmp_path, SHORT) < 10 * SECONDS * SHORT / 1000
+
+
+@pytest.mark.slow
+def test_a_board_of_a_thousand_entries_takes_under_a_minute_of_cpu(made, tmp_path):
+    assert cost_of(made, tmp_path, 1000) < SECONDS

@@ -1,0 +1,558 @@
+"""Runs in words: the perfect reader, its dials, memories, resuming, and records that say why answers were wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eirkit.cli import main
+from eirkit.errors import SpecError, UsageError
+from eirkit.lacuna.agents.answers import read_worded_answer, without_marker
+from eirkit.lacuna.agents.driver import drive
+from eirkit.lacuna.conversation import ABILITIES
+from eirkit.lacuna.conversation.broken_memories import ExactNotes
+from eirkit.lacuna.conversation.outcomes import ConversationJudge, Seen
+from eirkit.lacuna.conversation.reading import hear_passages, needed_statements
+from eirkit.lacuna.conversation.session import ConversationSession
+from eirkit.lacuna.conversation.workload import ToldWorld, canonical_answer, read_preset, spell, unspell
+from eirkit.lacuna.memories.calls import wait_for
+from eirkit.lacuna.memories.in_process import Bm25
+from eirkit.lacuna.memories.memory import memories
+from eirkit.lacuna.models.model import Message, Model, ModelOptions, Reply, Request
+from eirkit.lacuna.runs.cells import Access
+from eirkit.lacuna.runs.conversations import WordInjection, check_told_access, judge_told, told_session
+from eirkit.lacuna.runs.store import scan_runs
+from eirkit.lacuna.runs.suite import read_suite
+from eirkit.lacuna.scripted.reader import make_reader
+from eirkit.lacuna.tasks.generation import generate, generate_many, prepare
+from eirkit.lacuna.tasks.workload import find_workload
+from eirkit.report.viewer.lacuna_run import LacunaRun
+
+WHOLE = Access("whole", None)
+FAULTS = {
+    "misses": {"word_not_used"},
+    "confuses": {"word_entity"},
+    "keeps_old": {"word_stale"},
+    "returns_withdrawn": {"word_withdrawn"},
+    "invents": {"word_invented"},
+}
+
+
+def tasks(preset: str, seeds: range) -> list[ToldWorld]:
+    spec = find_workload("words").specify({"workload": "words", "preset": preset})
+    return [task for task in generate_many(spec, seeds) if isinstance(task, ToldWorld)]
+
+
+def run(task: ToldWorld, access: Access, **dials: float) -> dict[str, Any]:
+    """Return what the record of one run with the reader says about its answers."""
+    session = told_session(access, task, prepare(task.spec))
+    trace = wait_for(drive(session, make_reader(ModelOptions(extra=dials))))
+    return judge_told(access, task, trace)[1]
+
+
+@pytest.mark.parametrize("preset", ["small", "small+level=3", "small+level=1+alike=2+nicknames=3", "standard+level=3"])
+def test_the_perfect_reader_answers_everything_from_the_whole_conversation(preset):
+    asked = 0
+    for task in tasks(preset, range(40 if preset.startswith("small") else 3)):
+        record = run(task, WHOLE)
+        assert record["wrong"] == []
+        assert all(right == n for right, n in record["abilities"].values())
+        assert record["instruction"]["kept"] == record["instruction"]["asked"]
+        assert record["instruction"]["came_back"] == record["instruction"]["overridden"] == 0
+        asked += len(task.asked)
+    assert asked > 100
+
+
+@pytest.mark.slow
+def test_the_perfect_reader_answers_everything_in_a_thousand_worlds():
+    counts: dict[str, Counter[str]] = {}
+    for task in tasks("small+level=3+documents=1+updates=2", range(1000)):
+        for ability, (right, asked) in run(task, WHOLE)["abilities"].items():
+            counts.setdefault(ability, Counter()).update(right=right, asked=asked)
+    print({ability: (one["right"], one["asked"]) for ability, one in sorted(counts.items())})
+    assert set(counts) == set(ABILITIES)
+    assert all(one["right"] == one["asked"] > 100 for one in counts.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dial", FAULTS)
+def test_in_hundreds_of_worlds_a_fault_of_the_reader_is_never_named_otherwise(dial):
+    seen: Counter[str] = Counter()
+    for task in tasks("small+updates=2+level=3", range(400)):
+        seen.update(run(task, WHOLE, **{dial: 1.0})["fates"])
+    print(dial, dict(seen))
+    assert set(seen) == FAULTS[dial]
+
+
+@pytest.mark.parametrize("dial", FAULTS)
+def test_a_fault_of_the_reader_is_found_as_that_fault_and_as_no_other(dial):
+    seen: Counter[str] = Counter()
+    for task in tasks("small+updates=2", range(60)):
+        seen.update(run(task, WHOLE, **{dial: 1.0})["fates"])
+    assert set(seen) == FAULTS[dial]
+    assert sum(seen.values()) >= 20
+
+
+def test_a_dial_spoils_the_share_of_answers_that_it_is_set_to():
+    wrong = sum(sum(run(task, WHOLE, misses=0.25)["fates"].values()) for task in tasks("small", range(60)))
+    knowable = sum(one.answer is not None for task in tasks("small", range(60)) for one in task.asked)
+    assert 0.2 < wrong / knowable < 0.3  # five standard deviations of 1,200 draws
+
+
+def test_what_a_truncated_context_lacks_is_cut_and_what_it_shows_is_not():
+    (task,) = tasks("small", range(1))
+    record = run(task, Access("truncated", None, context_tokens=150))
+    assert set(record["fates"]) <= {"word_cut", "word_stale", "word_withdrawn", "word_entity"}
+    assert record["fates"]["word_cut"] > 0
+    for t, fate, evidence in record["wrong"]:
+        if fate == "word_cut":
+            turn = evidence[:300]
+            assert any(one.startswith(turn) for one in task.turns)
+            assert task.turns[-1] != turn, t  # the last turn is within any window
+
+
+def test_a_memory_with_only_write_and_search_gets_each_turn_as_a_record():
+    (task,) = tasks("small", range(1))
+    access = Access("external", None, "bm25")
+    memory = Bm25()
+    wait_for(memory.reset("one"))
+    trace = wait_for(drive(told_session(access, task, prepare(task.spec)), make_reader(ModelOptions()), memory))
+    assert tuple(wait_for(memory.contents())) == task.turns
+    stored = [one.stored for one in trace.consultations if one.call.verb == "observe"]
+    assert stored[-1] == task.turns
+    assert [len(one) for one in stored] == sorted(len(one) for one in stored)
+
+
+def test_a_memory_with_its_own_observe_and_recall_is_used_by_them():
+    class Own(Bm25):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls: list[str] = []
+
+        async def observe(self, messages: list[Message], session: str, at: str) -> None:
+            self.calls.append(f"observe {session} {at} {len(messages)}")
+
+        async def recall(self, question: str, at: str, limit: int) -> list[str]:
+            self.calls.append(f"recall {at} {limit}")
+            return []
+
+    (task,) = tasks("small", range(1))
+    memory = Own()
+    wait_for(memory.reset("one"))
+    session = told_session(Access("external", None, "bm25"), task, prepare(task.spec))
+    wait_for(drive(session, make_reader(ModelOptions()), memory))
+    observed = [call for call in memory.calls if call.startswith("observe")]
+    assert observed[0] == f"observe session-1 2031-01-06 {len(task.sessions[0].messages)}"
+    assert len(observed) == len(task.sessions)
+    assert len(memory.calls) == len(task.sessions) + len(task.asked)
+
+
+def eirkit(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return what a command prints."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    assert not ended.value.code
+    return capsys.readouterr().out
+
+
+def test_a_sweep_in_words_can_be_resumed_and_every_part_of_it_shown(tmp_path: Path, capsys):
+    out = str(tmp_path / "runs")
+    grid = ["--workload", "words", "--memory", "text,bm25", "--model", "scripted/reader", "--seeds", "0:2"]
+    rows = json.loads(eirkit(capsys, "lacuna", "run", *grid, "--out", out, "--json"))["rows"]
+    assert [row["memory"] for row in rows] == ["text", "bm25"]
+    assert all(row["control"]["passes"] for row in rows)  # the whole conversation
+    for row in rows:
+        every = row["words"]["abilities"][0]
+        assert every["accuracy"] == pytest.approx(row["accuracy"])
+        assert every["low"] <= every["accuracy"] <= every["high"]
+        assert sum(row["words"]["fates"].values()) == every["asked"] - every["right"]
+    lines = (tmp_path / "runs" / "runs.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "runs" / "runs.jsonl").write_bytes(b"".join(lines[:-1]))
+    again = json.loads(eirkit(capsys, "lacuna", "run", "--resume", out, "--json"))["rows"]
+    assert [row["words"] for row in again] == [row["words"] for row in rows]
+    records = [record for record, _ in scan_runs(tmp_path / "runs" / "runs.jsonl")]
+    assert len(records) == len(lines)
+    for record in records:
+        assert record["task"]["preset"] == "small"
+        assert record["score"]["correct"] + len(record["words"]["wrong"]) == record["score"]["steps"]
+    shown = eirkit(capsys, "report", out, "--out", str(tmp_path / "page.html"))
+    assert "24 questions" in shown or "48 questions" in shown
+    assert "Accuracy by ability" in (tmp_path / "page.html").read_text("utf-8")
+    assert "Accuracy by ability" in eirkit(capsys, "lacuna", "run", "--resume", out)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"n": 5}, "words takes no n"),
+        ({"preset": "huge"}, "no preset named 'huge'"),
+        ({"preset": "small+people"}, "'people' is not NAME=NUMBER"),
+        ({"condition": "lru"}, "no condition of conversations named 'lru'"),
+        ({"memory": "oracle"}, "made from labelled records"),
+        ({"panel": "strict", "memory": "bm25"}, "conversations have no panel"),
+        ({"condition": "external"}, "needs a memory system"),
+    ],
+)
+def test_what_conversations_do_not_have_is_refused(given, error):
+    with pytest.raises((UsageError, SpecError), match=error):
+        read_suite({"workload": "words", "model": "scripted/reader", **given})
+
+
+def test_other_workloads_have_no_presets_and_their_records_stay_as_they_were():
+    with pytest.raises(UsageError, match="store-recall has no presets"):
+        read_suite({"workload": "store-recall", "model": "reference/exact", "preset": "small"})
+    assert "preset" not in find_workload("store-recall").specify({"workload": "store-recall"}).as_json()
+
+
+def test_a_seed_gives_the_same_conversation_alone_and_among_others():
+    alone = generate(find_workload("words").specify({"workload": "words"}).with_seed(3))
+    assert alone == tasks("small", range(5))[3]
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "said"),
+    [
+        ("ANSWER: Ternax", "Ternax", "Ternax"),
+        ("Dunkelv,\nANSWER: Ternax\nNutosket", "Ternax", "Dunkelv,\nTernax\nNutosket"),
+        ("**ANSWER:** Ternax.", "Ternax.", "Ternax."),
+        ("ANSWER: a\nANSWER: b", "b", "a\nb"),
+        ("Ternax", None, "Ternax"),
+        ("ANSWER:", None, ""),
+    ],
+)
+def test_answers_are_read_from_replies(reply, answer, said):
+    assert read_worded_answer(reply) == answer
+    assert without_marker(reply) == said
+
+
+def test_answers_are_compared_by_what_they_say():
+    (task,) = tasks("small", range(1))
+    question = task.asked[0].question
+    forms = {
+        "all": [("Bab, Aab", "aab, bab"), ("Aab and Bab.", "aab, bab")],
+        "day": [("8 January 2031", "2031-01-08"), ("January 8, 2031", "2031-01-08"), ("2031-01-08", "2031-01-08")],
+        "how_many": [("3", "3"), ("3 of them", "3")],
+        "now": [("“Ternax”.", "ternax"), ("Unknown", "unknown"), ("", "unknown")],
+    }
+    for form, pairs in forms.items():
+        for text, canonical in pairs:
+            assert canonical_answer(task.language, question._replace(form=form, attribute="desk"), text) == canonical
+    assert unspell(spell("8 März")) == "8 März"
+    assert read_preset("small+people=9")[0].people == 9
+
+
+class Wordy(Model):
+    """Answers as the perfect reader does, in words of its own around the answer."""
+
+    def __init__(self, number: int, **dials: float) -> None:
+        self.reader, self.number = make_reader(ModelOptions(extra=dials)), number
+
+    async def reply(self, request: Request) -> Reply:
+        reply = await self.reader.reply(request)
+        answer = read_worded_answer(reply.text) or ""
+        ways = ("Desk {}", "the {} door", "It is {}.", "**{}**, as you said", "{} tea")
+        if answer == "unknown":
+            ways = ("unknown (not stated)", "I don't know", "That was never mentioned.", "It cannot be determined")
+        elif answer in ("yes", "no"):
+            ways = ("{}.", "{}, as you said")
+        elif "," in answer:
+            ways = ("They are: {}", "{}.")
+        elif answer == "none":
+            ways = ("none",)
+        return replace(reply, text=f"ANSWER: {ways[self.number % len(ways)].format(answer)}")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+
+def wordy_record(task: ToldWorld, number: int, **dials: float) -> dict[str, Any]:
+    session = told_session(WHOLE, task, prepare(task.spec))
+    return judge_told(WHOLE, task, wait_for(drive(session, Wordy(number, **dials))))[1]
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_right_answer_in_any_words_is_right(number):
+    for task in tasks("small+updates=2+questions=40", range(number, number + 6)):
+        assert wordy_record(task, number)["wrong"] == []
+
+
+@pytest.mark.parametrize("dial", ["misses", "confuses", "keeps_old", "returns_withdrawn"])
+def test_a_wrong_answer_in_any_words_has_the_cause_of_the_bare_one(dial):
+    for number, task in enumerate(tasks("small+updates=2", range(20))):
+        bare, wordy = run(task, WHOLE, **{dial: 1.0}), wordy_record(task, number, **{dial: 1.0})
+        assert [one[:2] for one in wordy["wrong"]] == [one[:2] for one in bare["wrong"]]
+
+
+def test_an_answer_with_another_value_of_the_same_fact_is_wrong():
+    (task,) = tasks("small", range(1))
+    judge = ConversationJudge(task)
+    asked = next(one for one in task.asked if one.ability == "update" and one.question.form == "now")
+    old, new = [str(one.statement.value) for one in task.said if one.statement[1:3] == asked.question[1:3]][-2:]
+    seen = Seen(task.turns, (task.turns,), memory=True)
+
+    def verdict(text: str) -> tuple[bool, str | None]:
+        found = judge.judge(asked, task.canonical(asked.t, text), seen)
+        return found.right, found.fate
+
+    assert verdict(f"It used to be something else, now it is {new.upper()}!") == (True, None)
+    assert verdict(f"{new} (formerly {old})") == verdict(f"It is {old}.") == (False, "word_stale")
+    assert verdict(f"{new}ish") == (False, "word_invented"), "not as a whole word"
+    assert verdict("unknown (not stated)") == (False, "word_not_used")
+
+
+@pytest.mark.parametrize(
+    ("form", "attribute", "text", "canonical"),
+    [
+        ("now", "boxes", "There are 554 boxes.", "554"),
+        ("now", "boxes", "1,554 boxes", "1554"),
+        ("between", "kickoff", "217 days, more or less 217", "217"),
+        ("now", "boxes", "either 4 or 5", "either 4 or 5"),
+    ],
+)
+def test_the_only_number_of_an_answer_is_its_number(form, attribute, text, canonical):
+    (task,) = tasks("small", range(1))
+    question = task.asked[0].question._replace(form=form, attribute=attribute)
+    assert canonical_answer(task.language, question, text) == canonical
+
+
+def test_a_session_holds_no_answers():
+    (task,) = tasks("small+questions=40", range(1))
+    session = told_session(WHOLE, task, prepare(task.spec))
+    assert isinstance(session, ConversationSession)
+    assert not any(hasattr(step, "answer") for step in session.talk.task.steps)
+    check_told_access(WHOLE)
+
+
+BROKEN = {
+    "words-exact": set(),
+    "words-add-only": {"word_stale"},
+    "words-last-writer": {"word_lost"},
+    "words-merges": {"word_entity"},
+    "words-forgets": {"word_lost"},
+    "words-leaks": {"word_scope"},
+    "words-truncates": {"word_cut"},
+    "words-keeps-withdrawn": {"word_withdrawn"},
+    # What changed in the last session is answered with the old or the withdrawn value, the rest is not found.
+    "words-late": {"word_not_returned", "word_stale", "word_withdrawn"},
+    "words-returns-all": {"word_cut"},
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_memory_is_named_by_its_fault(name):
+    seen, memory, access = Counter[str](), memories.get(name)(), Access("external", None, name)
+    for task in tasks("small+updates=2", range(24)):
+        wait_for(memory.reset(str(task.spec.seed)))
+        session = told_session(access, task, prepare(task.spec))
+        trace = wait_for(drive(session, make_reader(ModelOptions()), memory))
+        record = judge_told(access, task, trace)[1]
+        seen.update(record["fates"])
+        for t, fate, evidence in record["wrong"]:
+            shown = [text for one in trace.consultations if one.t == t for text in one.passages]
+            held = [text for one in trace.consultations for text in one.stored or ()]
+            assert evidence, (t, fate)
+            assert any(evidence in text for text in (*shown, *held, *task.turns)) or len(evidence) == 300
+    assert set(seen) == BROKEN[name]
+    assert not BROKEN[name] or sum(seen.values()) >= 5
+
+
+NEW_YEAR = date(2031, 1, 1)
+DATES: dict[str, Callable[[date], str]] = {
+    "one day": lambda day: f"[{NEW_YEAR}] ",
+    "later": lambda day: f"[{day + timedelta(days=200)}] ",
+    "reversed": lambda day: f"[{NEW_YEAR + (date(2031, 12, 31) - day)}] ",
+    "none": lambda day: "",
+}
+
+
+@pytest.mark.parametrize("dates", DATES)
+def test_a_memory_that_changes_dates_alone_is_told_so_and_not_that_names_are_unclear(dates):
+    class Misdating(ExactNotes):
+        async def recall(self, question: str, at: str, limit: int) -> list[str]:
+            return [self._moved(text) for text in await super().recall(question, at, limit)]
+
+        async def contents(self) -> list[str]:
+            return [self._moved(text) for text in await super().contents()]
+
+        def _moved(self, text: str) -> str:
+            return re.sub(r"(?m)^\[(.{10})\] ", lambda found: DATES[dates](date.fromisoformat(found[1])), text)
+
+    access, memory, seen = Access("external", None, "words-exact"), Misdating(), Counter[str]()
+    for task in tasks("small", range(6)):
+        wait_for(memory.reset(str(task.spec.seed)))
+        session = told_session(access, task, prepare(task.spec))
+        trace = wait_for(drive(session, make_reader(ModelOptions()), memory))
+        seen.update(judge_told(access, task, trace)[1]["fates"])
+    assert seen["word_misdated"] > 5
+    assert set(seen) <= {"word_misdated", "word_stale", "word_withdrawn", "word_entity"}
+
+
+def test_a_store_that_cannot_be_listed_is_not_said_to_have_lost_anything():
+    class Closed(Bm25):
+        async def contents(self) -> None:
+            return None
+
+        async def recall(self, question: str, at: str, limit: int) -> list[str]:
+            return []
+
+    access, memory = Access("external", None, "bm25"), Closed()
+    (task,) = tasks("small", range(1))
+    wait_for(memory.reset("one"))
+    trace = wait_for(drive(told_session(access, task, prepare(task.spec)), make_reader(ModelOptions()), memory))
+    record = judge_told(access, task, trace)[1]
+    assert set(record["fates"]) == {"word_unlisted"}
+    assert record["stored_bytes"] is None
+
+
+def test_a_rescue_in_words_repairs_with_the_truth_not_with_a_sham_and_misleads_with_the_old(tmp_path: Path, capsys):
+    out = str(tmp_path / "rescue")
+    given = ["--workload", "words", "--preset", "small+updates=2", "--memory", "null", "--model", "scripted/reader"]
+    found = json.loads(eirkit(capsys, "lacuna", "rescue", *given, "--seeds", "0:12", "--out", out, "--json"))
+    arms = {row["arm"]: row for row in found["rows"]}
+    assert list(arms) == ["control", "oracle", "sham", "stale"]
+    assert len({row["steps"] for row in arms.values()}) == 1  # the same questions in every arm
+    assert arms["control"]["steps"] >= 30
+    assert arms["oracle"]["accuracy"] == 1.0
+    assert arms["sham"]["accuracy"] <= arms["control"]["accuracy"] + 0.05
+    contrasts = {(*one["arms"], one["of"]): one["difference"] for one in found["contrasts"]}
+    assert contrasts["oracle", "sham", "accuracy"]["low"] > 0.5
+    assert contrasts["oracle", "control", "accuracy"]["low"] > 0.5
+    assert contrasts["sham", "control", "accuracy"]["low"] <= 0 <= contrasts["sham", "control", "accuracy"]["high"]
+    assert contrasts["stale", "control", "misled"]["low"] > 0
+    assert found["repair_effect"] > 0.9
+    shown = eirkit(capsys, "lacuna", "rescue", "--resume", out)
+    assert "old values" in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("memory", ["bm25", "vector"])
+def test_beside_what_a_memory_returns_an_old_sentence_misleads(memory, tmp_path: Path, capsys):
+    given = ["--workload", "words", "--preset", "small+updates=2", "--memory", memory, "--model", "scripted/reader"]
+    out = ["--seeds", "0:24", "--out", str(tmp_path / "rescue"), "--json"]
+    found = json.loads(eirkit(capsys, "lacuna", "rescue", *given, *out))
+    contrasts = {(*one["arms"], one["of"]): one["difference"] for one in found["contrasts"]}
+    assert contrasts["oracle", "sham", "accuracy"]["low"] > 0.9
+    assert contrasts["sham", "control", "accuracy"]["low"] <= 0 <= contrasts["sham", "control", "accuracy"]["high"]
+    assert contrasts["stale", "control", "accuracy"]["high"] < 0.1
+    assert contrasts["stale", "control", "misled"]["low"] > 0
+
+
+def test_a_sham_says_nothing_of_what_is_asked_nor_of_its_former_values():
+    tried = 0
+    for task in tasks("small", range(12)):
+        sham = WordInjection(task, "sham")
+        for asked in task.asked:
+            said = task.said_before(asked)
+            needed = needed_statements(asked.question, said, task.truth_at(asked))
+            text = sham(asked.t) if needed else None
+            if text is None:
+                continue
+            facts = {(one.statement.attribute, one.statement.subject) for one in needed}
+            names = {subject for _, subject in facts if subject}
+            names |= {
+                str(one.statement.value) for one in said if (one.statement.attribute, one.statement.subject) in facts
+            }
+            assert [name for name in names if re.search(rf"\b{re.escape(name)}\b", text)] == [], asked.text
+            tried += 1
+    assert tried > 100
+
+
+def test_a_sham_is_true_of_another_and_an_old_sentence_of_the_same():
+    (task,) = tasks("small+updates=2", range(1))
+    arms = {arm: WordInjection(task, arm) for arm in ("oracle", "sham", "stale")}
+    for asked in task.asked:
+        needed = needed_statements(asked.question, task.said_before(asked), task.truth_at(asked))
+        told = {arm: hear_passages(task.language, [add(asked.t) or ""], asked.day) for arm, add in arms.items()}
+        said = {one.statement for one in task.said}
+        assert {one.statement for one in told["oracle"]} == {one.statement for one in needed}
+        assert {one.statement for found in told.values() for one in found} <= said
+        assert {one.statement.subject for one in told["stale"]} <= {one.statement.subject for one in needed}
+        assert not {one.statement for one in told["stale"]} & {one.statement for one in needed}
+        if len(needed) == 1:
+            assert all(one.statement.subject != needed[0].statement.subject for one in told["sham"])
+            lengths = [len(arms[arm](asked.t) or "") for arm in ("oracle", "sham")]
+            assert abs(lengths[0] - lengths[1]) <= 8, lengths
+
+
+def test_the_viewer_marks_what_was_needed_stored_and_returned(tmp_path: Path, capsys):
+    out = tmp_path / "runs"
+    grid = ["--workload", "words", "--memory", "text", "--model", "scripted/reader", "--seeds", "0", "--no-control"]
+    eirkit(capsys, "lacuna", "run", *grid, "--out", str(out), "--json")
+    (record,) = [record for record, _ in scan_runs(out / "runs.jsonl")]
+    run = LacunaRun(out, record, plugins=False)
+    wrong = {t: fate for t, fate, _ in record["words"]["wrong"]}
+    assert set(wrong.values()) & {"word_not_returned"}
+    for step in run.document()["steps"]:
+        assert step["correct"] == (step["t"] not in wrong)
+        told = run.around(step["t"])["told"]
+        assert told["question"] in run.task.instance.told[-1].questions
+        assert all(turn["stored"] for turn in told["turns"])  # a text file keeps everything
+        assert all("".join(text for text, _ in turn["pieces"]) == turn["text"] for turn in told["turns"])
+        assert all(turn["returned"] or not turn["used"] for turn in told["turns"])
+        asked = run.task.instance.asked[step["t"] - 1]
+        if step["correct"] and asked.ability in ("fact", "update"):
+            assert [turn["needed"] for turn in told["turns"]] == [turn["used"] for turn in told["turns"]]
+        if wrong.get(step["t"]) == "word_not_returned":
+            assert told["fate"] == "held, not returned"
+            assert any(turn["needed"] and not turn["returned"] for turn in told["turns"])
+
+
+def test_the_viewer_marks_a_value_at_each_of_its_places_in_a_turn(tmp_path: Path, capsys):
+    out = tmp_path / "runs"
+    grid = ["--workload", "words", "--memory", "text", "--model", "scripted/reader", "--seeds", "5", "--no-control"]
+    eirkit(capsys, "lacuna", "run", *grid, "--preset", "small", "--out", str(out), "--json")
+    (record,) = [record for record, _ in scan_runs(out / "runs.jsonl")]
+    run = LacunaRun(out, record, plugins=False)
+    turns = run.around(24)["told"]["turns"]
+    for number, turn in enumerate(turns):
+        stated = [str(one.statement.value) for one in run.task.instance.said if one.passage == number]
+        marked = [text for text, state in turn["pieces"] if state is not None]
+        assert [value for value in stated if value in turn["text"]] == [text for text in marked if text in stated]
+    (twice,) = [turn for turn in turns if turn["text"].count("sits in Ternax") == 2]
+    assert [text for text, state in twice["pieces"] if state is not None] == ["577", "Ternax", "Ternax"]
+    assert twice["pieces"][0] == ("[2031-01-13] user: The number of boxes in Ternax is ", None)
+
+
+def test_the_door_of_an_earlier_seat_is_an_old_value_where_the_rule_of_the_present_one_was_withdrawn():
+    """World 9, question 7: Gewis Hontunow moved from Doskex to Pantuf, whose door rule was withdrawn."""
+    (task,) = tasks("small", range(9, 10))
+    judge, asked = ConversationJudge(task), task.asked[6]
+    assert (asked.text, asked.answer) == ("Which door should Gewis Hontunow take?", None)
+    doors = {one.statement.subject: str(one.statement.value) for one in task.said if one.statement.op != "forget"
+             and one.statement.attribute == "door"}  # fmt: skip
+    for place, fate in (("Doskex", "word_stale"), ("Pantuf", "word_withdrawn")):
+        seen = Seen((f"[2031-01-20] user: Whoever sits in {place} uses the {doors[place]} door.",), (), True)
+        assert judge.judge(asked, doors[place].casefold(), seen).fate == fate
+
+
+def test_what_is_held_under_a_nickname_is_held():
+    """World 6: Memik Zeskoday is called Mirzy, and the team was told of Mirzy."""
+    (task,) = tasks("small", range(6, 7))
+    judge = ConversationJudge(task)
+    (team,) = [one for one in task.said if one.statement[1:] == ("team", "Memik Zeskoday", "Deskix")]
+    assert judge.has("[2031-01-27] Mirzy is on the Deskix team.", team)
+    assert not judge.has("[2031-01-27] Memik Barnaker is on the Deskix team.", team)
+
+
+def test_what_an_answer_rests_on_is_what_was_shown_and_decides_it():
+    (task,) = tasks("small", range(1))
+    judge = ConversationJudge(task)
+    asked = next(one for one in task.asked if one.ability == "update" and one.question.form == "now")
+    about = [one for one in task.said if one.statement[1:3] == asked.question[1:3]]
+    old, new = (task.turns[one.passage] for one in about[-2:])
+    right, before = (str(one.statement.value).casefold() for one in (about[-1], about[-2]))
+    assert judge.used(asked, right, [old, new]) == {about[-1].statement}
+    assert judge.used(asked, before, [old]) == {about[-2].statement}
+    assert judge.used(asked, before, [old, new]) == {about[-2].statement}, "misread: the one that states it"
+    assert judge.used(asked, "unknown", [old, new]) == set(), "nothing that was shown says so"

@@ -1,0 +1,80 @@
+"""`eirkit doctor`: every plug-in with whether it can be used, and what to do about those that cannot."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eirkit.cli.doctor import list_availability
+from eirkit.lacuna.memories.memory import memories
+from eirkit.lacuna.models.model import models
+from eirkit.vestige.trajectory import formats
+from tests.lacuna.running import eirkit
+
+FAMILIES = ("memories", "models", "formats", "engines")
+
+
+@pytest.fixture
+def nothing_installed(tmp_path, monkeypatch):
+    """No environment of a memory system, and no key of anybody."""
+    monkeypatch.setenv("EIRKIT_HOME", str(tmp_path))
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_document_names_everything_that_is_registered(nothing_installed, capsys):
+    assert eirkit("doctor", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert {"python", "eirkit", *FAMILIES} <= document.keys()
+    for family, registry in (("memories", memories), ("models", models), ("formats", formats)):
+        assert [one["name"] for one in document[family]] == list(registry.names())
+    for family in FAMILIES:
+        for one in document[family]:
+            assert one.keys() >= {"name", "usable", "reason"}
+            assert isinstance(one["usable"], bool)
+            assert one["reason"], f"{one['name']} says nothing"
+
+
+def test_what_comes_with_the_package_is_usable_everywhere(nothing_installed):
+    found = {one["name"]: one for one in list_availability()["memories"]}
+    for name in ("null", "key-value", "text", "bm25", "vector", "oracle", "broken-drops", "broken-late"):
+        assert found[name]["usable"], found[name]["reason"]
+
+
+def test_what_is_not_usable_says_what_to_do(nothing_installed):
+    remedies = ("eirkit doctor --install", "pip install", "set ", "give ", "install ", "start ", "export ")
+    for family, found in list_availability().items():
+        for one in found:
+            if not one["usable"]:
+                assert any(remedy in one["reason"] for remedy in remedies), f"{family} {one['name']}: {one['reason']}"
+
+
+def test_a_missing_system_is_named_with_the_command_that_gets_it(nothing_installed):
+    found = {one["name"]: one for one in list_availability()["memories"]}
+    assert not found["mem0"]["usable"]
+    assert "eirkit doctor --install mem0" in found["mem0"]["reason"]
+
+
+def test_the_page_shows_the_same(nothing_installed, capsys):
+    assert eirkit("doctor") == 0
+    printed = capsys.readouterr().out
+    for family in FAMILIES:
+        assert family.capitalize() in printed
+    found = list_availability()
+    for family in ("memories", "formats"):
+        assert all(one["name"] in printed for one in found[family])
+    same = found["formats"][0]["reason"]
+    assert sum(one["reason"] == same for one in found["formats"]) > 1
+    assert " ".join(printed.split()).count(same) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nonsense", "no memory named 'nonsense'"), ("key-value", "needs no packages; use it as it is")],
+)
+def test_what_cannot_be_installed_is_one_line(nothing_installed, name, said, capsys):
+    assert eirkit("doctor", "--install", name) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1

@@ -1,0 +1,250 @@
+"""Sweeps with memory systems that fail: the cell says so, the others go on, and resuming completes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eirkit.errors import UsageError
+from eirkit.lacuna.memories.factory import passages_asked
+from eirkit.lacuna.memories.memory import AS_DOCUMENTED, MOST_PASSAGES, SEARCH_LIMIT, STORE_ONLY, memories, profile_of
+from eirkit.lacuna.memories.plan import MemoryPlan
+from eirkit.lacuna.runs.manifest import read_manifest
+from eirkit.lacuna.runs.replay import check_runs
+from eirkit.lacuna.runs.store import RUNS, scan_runs
+from eirkit.lacuna.runs.suite import read_suite
+from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
+from eirkit.lacuna.runs.workers import FAILURES_IN_A_ROW
+from eirkit.records.event_blocks import EVENTS, read_block
+from tests.lacuna.mortal import Shared
+from tests.lacuna.running import eirkit
+from tests.processes import PATIENCE_SECONDS
+
+MORTAL, OUTAGE = (f"tests.lacuna.mortal:{name}" for name in ("Mortal", "Outage"))
+GRID: dict[str, Any] = {"workload": "store-recall", "model": "reference/recoverer", "n": 16, "m": 8, "h": 2}
+TASKS = ("--workload", "store-recall", "--n", "16", "--m", "8", "--h", "2", "--seeds", "0:3")
+RUN = ("lacuna", "run", *TASKS, "--model", "reference/recoverer", "--no-control")
+
+
+def rows_of(summary: Any) -> dict[str, Any]:
+    return {row["memory"]: row for row in summary.rows}
+
+
+def kill_once_buried(grave: Path) -> threading.Thread:
+    """Kill the process that writes its id into a file, with a signal that nothing can catch."""
+
+    def watch() -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            if grave.exists() and (pid := grave.read_text()):
+                os.kill(int(pid), signal.SIGKILL)
+                return
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+def test_killing_a_stores_process_costs_one_run_and_resuming_brings_it_back(tmp_path, capsys):
+    grave, out = tmp_path / "grave", tmp_path / "out"
+    killer = kill_once_buried(grave)
+    setting = f"{MORTAL}.grave={grave}"
+    names = f"{MORTAL},key-value"
+    code = eirkit(*RUN, "--memory", names, "--memory-set", setting, "--out", str(out), "--json")
+    killer.join()
+    document = json.loads(capsys.readouterr().out)
+    mortal, other = document["rows"]
+    assert code == 1
+    assert (mortal["attempted"], mortal["scored"], mortal["failures"]) == (3, 2, {"memory": 1})
+    assert mortal["accuracy"] == 1, "a lost run is no zero"
+    assert (other["scored"], other["accuracy"]) == (3, 1)
+    (failure,) = document["failures"]
+    assert failure["kind"] == "memory"
+    assert "died during write" in failure["message"]
+    assert failure["message"].endswith("fix it and resume")
+
+    assert eirkit("lacuna", "run", "--resume", str(out), "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["complete"]
+    assert document["failures"] == []
+    assert [(row["scored"], row["accuracy"]) for row in document["rows"]] == [(3, 1), (3, 1)]
+
+
+def test_a_memory_that_keeps_failing_gives_up_its_cell_only(tmp_path):
+    down, seeds = tmp_path / "down", FAILURES_IN_A_ROW + 4
+    down.touch()
+    grid = GRID | {
+        "memory": [OUTAGE, "key-value"],
+        "seeds": f"0:{seeds}",
+        "memory_options": {OUTAGE: {"file": str(down)}},
+    }
+    suite = read_suite(grid)
+    first = start_sweep(suite, tmp_path / "out")
+    rows = rows_of(first)
+    assert (rows[OUTAGE]["scored"], rows[OUTAGE]["attempted"]) == (0, FAILURES_IN_A_ROW)
+    assert rows[OUTAGE]["memory_system"]["diagnosis"] == [f"raises ({FAILURES_IN_A_ROW} runs lost)"]
+    assert rows["key-value"]["scored"] == seeds
+    (said,) = first.stopped
+    assert said.startswith("1 cell was skipped because its memory system kept failing")
+    down.unlink()
+    second = resume_sweep(tmp_path / "out")
+    assert second.complete
+    assert second.failures == second.stopped == ()
+    assert rows_of(second)[OUTAGE]["accuracy"] == 1
+
+
+@pytest.mark.parametrize("workload", ["store-recall", "stepwise-sum"])
+def test_runs_at_the_same_time_never_see_each_other(tmp_path, workload):
+    """One store, eight runs at a time, whose tasks have the same labels and other values."""
+    Shared.most_at_once = 0
+    grid = GRID | {
+        "workload": workload,
+        "model": "tests.lacuna.faulty:Answering/recoverer",
+        "memory": "shared-by-all",
+        "seeds": "0:24",
+        "model_options": {"connections": 8},
+    }
+    summary = start_sweep(read_suite(grid), tmp_path / "out", control=False)
+    (row,) = summary.rows
+    assert Shared.most_at_once > 1, "nothing ran at the same time"
+    assert (row["scored"], row["accuracy"]) == (24, 1)
+    fates = row["memory_system"]["fates"]
+    assert fates["used"] == sum(fates.values()) > 0
+
+
+@pytest.mark.parametrize("memory", ["key-value", "text", "bm25"])
+def test_strict_memories_hold_h_records_and_the_panel_says_so(tmp_path, memory):
+    grid = GRID | {"memory": memory, "panel": ["strict", "native"], "seeds": "0:3"}
+    strict, native = start_sweep(read_suite(grid), tmp_path / "out").rows
+    assert (strict["panel"], native["panel"]) == ("strict", "native")
+    assert strict["memory_system"]["records"] == 2
+    assert native["memory_system"]["records"] == 8, "every STORE is written once"
+    assert strict["memory_system"]["fates"]["not_stored"] > 0
+    assert native["accuracy"] == 1 > strict["accuracy"]
+
+
+SLOW = """
+import time
+from pathlib import Path
+
+class Slow:
+    '''Takes its time, and notes at the start of every run how many are on the disk.'''
+    def __init__(self):
+        self.kept = {}
+    def reset(self, scope):
+        self.kept = {}
+        runs = Path(__file__).with_name("out") / "runs.jsonl"
+        with Path(__file__).with_name("seen").open("a") as seen:
+            seen.write(f"{len(runs.read_text().splitlines())}\\n")
+        time.sleep(0.3)
+    def write(self, item):
+        self.kept[item.label] = item.text
+    def search(self, query, limit):
+        return [text for label, text in self.kept.items() if text.split()[0] in query][:limit]
+    def read(self, label):
+        return self.kept.get(label)
+"""
+
+
+def test_runs_that_take_long_are_stored_one_by_one(tmp_path):
+    """Whoever stops a sweep of a slow system keeps every run that has ended."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    out = ("--memory", f"{tmp_path / 'slow.py'}:Slow", "--out", str(tmp_path / "out"))
+    assert eirkit(*RUN, *out) == 0
+    assert (tmp_path / "seen").read_text().split() == ["0", "1", "2"]
+
+
+ASKED = """
+from pathlib import Path
+
+from eirkit.lacuna.memories.in_process import Text
+from eirkit.lacuna.memories.memory import Profile
+
+class Asked(Text):
+    profiles = {
+        "as-documented": Profile("everything", "", passages=20, passages_from="its own default"),
+        "whole": Profile("everything", "", passages=None, passages_from="no number"),
+        "store-only": Profile("the store", ""),
+    }
+
+    def __init__(self, profile="as-documented", log=""):
+        super().__init__()
+        self.log = log
+
+    async def search(self, query, limit):
+        with Path(self.log).open("a") as log:
+            log.write(f"{limit} ")
+        return await super().search(query, limit)
+"""
+
+
+@pytest.mark.parametrize("workload", ["words", "store-recall"])
+@pytest.mark.parametrize(("profile", "asked"), [("as-documented", 20), ("whole", MOST_PASSAGES), ("store-only", 5)])
+def test_a_search_asks_for_the_number_of_its_profile_and_the_manifest_has_it(tmp_path, workload, profile, asked):
+    (tmp_path / "asked.py").write_text(ASKED)
+    memory, log, out = f"{tmp_path / 'asked.py'}:Asked", tmp_path / "log", tmp_path / "out"
+    settings = {"profile": profile, "log": str(log)}
+    size = {"preset": "small"} if workload == "words" else {"n": 16, "m": 8, "h": 2}
+    model = "scripted/reader" if workload == "words" else "reference/recoverer"
+    suite = {"workload": workload, "model": model, **size, "memory": memory, "seeds": "0:1"}
+    start_sweep(read_suite({**suite, "memory_options": {memory: settings}}), out)
+    assert set(log.read_text().split()) == {str(asked)}
+    (said,) = json.loads((out / "manifest.json").read_text("utf-8"))["passages"]
+    recorded = None if profile == "whole" else asked
+    assert (said["memory"], said["profile"], said["passages"]) == (memory, profile, recorded)
+    (record,) = [one for one, _ in scan_runs(out / RUNS)]
+    assert record["memory"]["profile"]["passages"] == recorded
+    if workload == "words":
+        place = record["events"]
+        block = read_block(out / EVENTS, place["offset"], place["bytes"])
+        recalled = [event for line in block.splitlines() if (event := json.loads(line)).get("verb") == "recall"]
+        assert (max(len(event["found"]) for event in recalled) > SEARCH_LIMIT) == (asked > SEARCH_LIMIT)
+    assert [wrong for _, _, wrong in check_runs(out / RUNS, plugins=True)] == [[]]
+
+
+def test_a_sweep_is_not_resumed_with_another_number_of_passages(tmp_path):
+    """Folders of earlier versions have no number: every search asked for five."""
+    (tmp_path / "asked.py").write_text(ASKED)
+    memory, out = f"{tmp_path / 'asked.py'}:Asked", tmp_path / "out"
+    grid = {**GRID, "memory": memory, "memory_options": {memory: {"log": str(tmp_path / "log")}}, "seeds": "0:1"}
+    start_sweep(read_suite(grid), out)
+    replace(read_manifest(out), passages=()).write(out)
+    with pytest.raises(UsageError, match="another number of passages"):
+        resume_sweep(out)
+
+
+# Read from the vendors' own code: the default of the call that the adapter makes; None: it has none or returns all.
+VENDORS = {
+    "mem0": 20,  # mem0ai 2.2.1, Memory.search(top_k=20)
+    "langmem": 10,  # langmem 0.0.30, MemoryStoreManager.search(limit=10)
+    "amem": 5,  # a-mem 0.2.6, search_agentic(k=5)
+    "graphiti": 10,  # graphiti-core 0.31.1, DEFAULT_SEARCH_LIMIT
+    "langgraph": 10,  # langgraph-checkpoint 4.3.2, BaseStore.search(limit=10)
+    "adk": 10,  # google-adk 2.13.0, _MAX_SEARCH_RESULTS
+    "autogen": 3,  # autogen-ext 0.7.5, ChromaDBVectorMemoryConfig.k
+    "llamaindex": 2,  # llama-index-core 0.14.25, VectorMemoryBlock.similarity_top_k
+    "letta": None,
+    "mcp": None,
+    "anthropic-memory": None,
+    "openai-agents": None,
+}
+
+
+def test_as_documented_every_vendor_is_asked_for_its_own_number():
+    used = {name: memories.get(name) for name in memories.names()}
+    documented = [name for name, kind in used.items() if profile_of(kind, {}) == AS_DOCUMENTED]
+    assert {name: passages_asked(MemoryPlan(name, {})) for name in documented} == VENDORS
+    for name, kind in used.items():
+        if STORE_ONLY in kind.profiles:
+            assert passages_asked(MemoryPlan(name, {"profile": STORE_ONLY})) == SEARCH_LIMIT
+    assert passages_asked(MemoryPlan("autogen", {"k": 12})) == 12
+    assert passages_asked(MemoryPlan("llamaindex", {"block": "facts"})) is None
