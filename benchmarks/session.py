@@ -136,7 +136,7 @@ def speeds() -> bool:
         "a loop over numbers": best(steps, lambda: compute(suite)),
     }
     if find_spec("inspect_ai") is None:
-        print("inspect-ai is not installed; its model path is left out (make test-inspect has an environment with it)")
+        print("inspect-ai is not installed; its model path is left out (session inspect has an environment with it)")
     else:
         few = read_suite({**GRID, "h": 8, "seeds": "0:5"})
         rows["the sessions through Inspect's models"] = best(5 * 64, lambda: asyncio.run(through_inspect(few)))

@@ -2,7 +2,7 @@
 
 Every figure is the later of the browser's paint time and the moment the rows are in the page, with a freshly started
 server. A sweep of 100,000 runs is measured too: the page opens while its file is read. Needs Playwright and Chromium,
-as `make test-browser` installs them.
+as `make session NAME=browser` installs them.
 
 python -m benchmarks.viewer [ANALYSIS]
 """
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        print("not measured: Playwright is missing; run `make test-browser` once")
+        print("not measured: Playwright is missing; run `make session NAME=browser` once")
         return 0
     with TemporaryDirectory() as scratch, sync_playwright() as playwright:
         given = (arguments or sys.argv[1:])[:1]

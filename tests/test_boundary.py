@@ -24,7 +24,7 @@ from eirkit.lacuna.tasks.workloads import StepwiseSum
 from eirkit.registry import call
 from tests.bad_memories import go_wrong
 
-SOURCE = Path(__file__).parents[1] / "src" / "eirkit"
+SOURCE = Path(__file__).parents[1] / "src"
 HERE = __name__
 BAD = "tests.bad_memories"
 HOW = ("plain", "library", "chained", "exits", "cancels", "interrupts", "panics", "infrastructure")
@@ -248,4 +248,4 @@ def test_no_code_looks_at_tracebacks_but_to_name_a_line_of_a_users_file():
         for node in ast.walk(function)
         if isinstance(node, ast.Attribute) and node.attr in ("__traceback__", "tb_frame", "tb_next", "__notes__")
     }
-    assert looking == {("registry.py", "place_in_user_file")}
+    assert looking == {("eirkit/registry.py", "place_in_user_file")}

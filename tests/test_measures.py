@@ -19,8 +19,8 @@ from eirkit.report.colours import COLOURS, stylesheet
 from eirkit.report.glossary import GLOSSARY
 
 ROOT = Path(__file__).parents[1]
-SOURCE, WEB = ROOT / "src" / "eirkit", ROOT / "web" / "src"
-SURFACES = ("bridges", "cli", "report")
+SOURCE, WEB = ROOT / "src", ROOT / "web" / "src"
+SURFACES = ("eirkit/cli", "eirkit/report", "eirkit_bridges")
 sys.path.insert(0, str(ROOT / "tools"))
 
 import glossary as generator  # noqa: E402 - a tool, not a part of the package

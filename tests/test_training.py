@@ -1,6 +1,6 @@
 """The training program: what it draws is what agents are shown, its network is the one that ships, and it goes on.
 
-Needs torch, which nothing else here does; `make test-training` installs it and runs this file.
+Needs torch, which nothing else here does; `make session NAME=training` installs it and runs this file.
 """
 
 from __future__ import annotations

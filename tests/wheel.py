@@ -1,6 +1,6 @@
 """Build the distributions, install the wheel into a clean environment and run the demo there, outside the repository.
 
-`make wheel-test` runs it with one interpreter; `make wheel-test-all` names several and also resolves all extras
+`session wheel` runs it with one interpreter; `make session NAME=wheels` names several and also resolves all extras
 together (`--extras`). It is no part of the test suite because it needs a package index.
 """
 

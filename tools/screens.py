@@ -1,7 +1,7 @@
 """Takes pictures of every kind of page at the widths of a phone, a window and a wide screen, in light and in dark.
 
 `python -m tools.screens OUT` writes all of them; `--docs` writes those that docs/images keeps: a few, and of each page
-a sheet with all six. It needs Chromium (EIRKIT_BROWSER names it) and playwright, as `make test-browser` installs them.
+a sheet with all six. It needs Chromium (EIRKIT_BROWSER names it) and playwright, as `session browser` installs them.
 The front page of the site and its board are among them after `make docs`.
 """
 

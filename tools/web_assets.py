@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NOTE = ROOT / "src" / "eirkit" / "show" / "assets" / "sources.json"
+NOTE = ROOT / "src" / "eirkit" / "report" / "assets" / "sources.json"
 SETTINGS = ("index.html", "package.json", "package-lock.json", "tsconfig.json")
 
 

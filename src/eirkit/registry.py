@@ -24,6 +24,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
 
+from eirkit import extensions
 from eirkit.errors import (
     InputFileError,
     ModelError,
@@ -187,7 +188,7 @@ class Registry(Generic[T]):
         """True if a plug-in comes from a user's file or another package, and not from here or the running program."""
         module, colon, _ = name.rpartition(":")
         if colon:
-            return module.split(".")[0] != self.package.split(".")[0]
+            return module.split(".")[0] not in extensions.OURS
         return name not in self._built_in() and bool(_entry_points(group=self.group, name=name))
 
     def loaded(self) -> list[str]:
@@ -208,7 +209,8 @@ class Registry(Generic[T]):
 
     def _built_in(self) -> Mapping[str, str]:
         plugins: Mapping[str, str] = getattr(importlib.import_module(self.package), self.table, {})
-        return plugins
+        added = extensions.PLUGINS.get(self.group)
+        return plugins if added is None else {**plugins, **added}
 
     def _from_entry_point(self, name: str) -> T:
         points = {point.value: point for point in _entry_points(group=self.group, name=name)}

@@ -26,9 +26,10 @@ from eirkit_paper.study import NEEDS_MEMORY, NEEDS_RUNS, Findings, Setting, Stud
 
 SCHEMA = "study/1"
 KEPT = "studies"  # the folder of kept findings
-_PACKAGE = Path(__file__).parents[1]
-_EXCLUDED = ("bridges", "cli", "demo", "live", "show", "testing")  # packages that compute no figure of a study
-_INCLUDED = ("show/document.py", "show/table.py")  # except these types, which are part of findings
+_SOURCES = Path(__file__).parents[1]
+_PACKAGES = ("eirkit", "eirkit_memories", "eirkit_paper")  # packages that compute figures of studies
+_EXCLUDED = ("cli", "report", "testing")  # but not in these parts of them
+_INCLUDED = ("eirkit/report/document.py", "eirkit/report/table.py")  # except these types, which are part of findings
 _SOURCE = (".py", ".csv", ".json", ".toml", ".safetensors")  # published figures, weights and odds decide too
 _INPUTS = ("*/analysis.json", "base-lines.json")  # of --data; running an analysis again rewrites its first file
 
@@ -121,15 +122,15 @@ def source_digest() -> str:
     """Return a digest of all source and data of the package that can change a figure or its verdict."""
     digest = sha256()
     for path in deciding_files():
-        digest.update(f"{path.relative_to(_PACKAGE)}\n".encode() + path.read_bytes())
+        digest.update(f"{path.relative_to(_SOURCES)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 
 def deciding_files() -> list[Path]:
     """Return the files of the package on which findings depend."""
-    files = [path for path in sorted(_PACKAGE.rglob("*")) if path.suffix in _SOURCE]
-    inside = {path: path.relative_to(_PACKAGE) for path in files}
-    return [path for path in files if inside[path].parts[0] not in _EXCLUDED or inside[path].as_posix() in _INCLUDED]
+    files = [path for name in _PACKAGES for path in sorted((_SOURCES / name).rglob("*")) if path.suffix in _SOURCE]
+    inside = {path: path.relative_to(_SOURCES) for path in files}
+    return [path for path in files if inside[path].parts[1] not in _EXCLUDED or inside[path].as_posix() in _INCLUDED]
 
 
 def run_studies(

@@ -20,7 +20,7 @@ from eirkit.records.lines import encode
 from tests.bridges.driving import Saying
 
 needs_inspect = pytest.mark.skipif(
-    find_spec("inspect_ai") is None, reason="Inspect is not installed; `make test-inspect` brings it"
+    find_spec("inspect_ai") is None, reason="Inspect is not installed; `make session NAME=inspect` brings it"
 )
 # Inspect's own code and that of its dependencies warns about things that are not ours to mend.
 their_warnings = pytest.mark.filterwarnings(

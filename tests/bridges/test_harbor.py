@@ -30,7 +30,7 @@ from tests.processes import completed
 
 ROOT = Path(__file__).parents[2]
 HARBOR = Path(os.environ.get("EIRKIT_HARBOR_PYTHON", ROOT / ".venv" / "harbor" / "bin" / "python"))
-needs_harbor = pytest.mark.skipif(not HARBOR.exists(), reason="Harbor is not installed; make test-harbor")
+needs_harbor = pytest.mark.skipif(not HARBOR.exists(), reason="Harbor is not installed; make session NAME=harbor")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user takes root")
 STRANGER = 54_321  # a user id that nobody has
 TASK = {"workload": "store-recall", "n": 6, "m": 4, "digits": 9}

@@ -1,4 +1,4 @@
-"""LACUNA in Inspect: the task as its command line runs it, its scores, our runs as its logs. `make test-inspect`."""
+"""LACUNA in Inspect: the task as its command line runs it, its scores, our runs as its logs. `session inspect`."""
 
 from __future__ import annotations
 

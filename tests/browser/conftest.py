@@ -1,6 +1,6 @@
 """The real page in a real browser: folders made by the library, a server on loopback, Debian's Chromium.
 
-Only with EIRKIT_BROWSER, the path of a Chromium, which `make test-browser` sets. EIRKIT_IMAGES names a folder that
+Only with EIRKIT_BROWSER, the path of a Chromium, which `session browser` sets. EIRKIT_IMAGES names a folder that
 takes the pictures of each view.
 """
 

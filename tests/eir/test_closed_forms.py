@@ -40,7 +40,7 @@ from tests.eir.processes import (
 
 ALPHABETS = (2, 3, 4)
 WINDOWS = (0, 1, 2, 3, 4)
-LARGEST_HERE = 64  # histories of one window; larger ones are left to `make test-slow`
+LARGEST_HERE = 64  # histories of one window; larger ones are left to `make session NAME=slow`
 PREFIXES_TIMES_FUTURES = 100_000  # what one Algorithm 1 case may cost; larger ones are left to refinement
 
 

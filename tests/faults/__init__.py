@@ -1,1 +1,1 @@
-"""Faults on purpose: hostile plug-ins and ends at random moments, counted; `make test-faults` runs them."""
+"""Faults on purpose: hostile plug-ins and ends at random moments, counted; `make session NAME=faults` runs them."""

@@ -40,7 +40,7 @@ SECRET = "correct-horse-battery-staple"
 ENDS = ("none", "SIGINT", "SIGINT twice", "SIGTERM", "SIGKILL")
 MCP = "mcp"
 HANGING = ("HangsInWrite", "BlocksInSearch", "Stops")  # systems whose calls never return
-OURS = f"{Path(eirkit.__file__).parent}{os.sep}"  # in the frames of tracebacks
+OURS = f"{Path(eirkit.__file__).parent}"  # in the frames of tracebacks
 UNWANTED = ("Traceback (most recent call last)", "Event loop is closed", "Task was destroyed", "never retrieved")
 
 

@@ -12,10 +12,11 @@ from eirkit.cli import main
 from eirkit.lacuna.agents.conditions import Cache, Condition, ManagedOptions
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.managed import ManagedSession
+from eirkit.lacuna.agents.prompt import renderer_of
 from eirkit.lacuna.agents.reference import make_reference
 from eirkit.lacuna.agents.session import ControlledSession, Injector, Session, inject_nothing
 from eirkit.lacuna.agents.telemetry import Trace
-from eirkit.lacuna.models.factory import make_model, renderer_of
+from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.model import Model, ModelOptions, Reply, Request
 from eirkit.lacuna.runs.cells import Access
 from eirkit.lacuna.runs.sessions import make_session

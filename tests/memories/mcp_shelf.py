@@ -1,7 +1,7 @@
 """A small MCP memory server for tests: a process of its own, over stdio or HTTP, in the words of the `mcp` package.
 
 python tests/memories/mcp_shelf.py FILE          stdio; one store in a file
-python tests/memories/mcp_shelf.py --http        HTTP on a free port of loopback, printed first; a store for each shelf
+python tests/memories/mcp_shelf.py --http        HTTP on a free port of loopback, printed first; a store a shelf
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The metadata of an archive, read by ML Croissant's own library; `make test-reproduce` installs it."""
+"""The metadata of an archive, read by ML Croissant's own library; `make session NAME=reproduce` installs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from eirkit.cli import run
 
-mlcroissant = pytest.importorskip("mlcroissant", reason="make test-reproduce installs it")
+mlcroissant = pytest.importorskip("mlcroissant", reason="make session NAME=reproduce installs it")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a library that it uses

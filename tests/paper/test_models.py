@@ -131,7 +131,7 @@ def test_what_is_there_is_not_run_again_and_a_further_model_is_added(models, tmp
 
 @pytest.mark.slow
 def test_four_models_are_killed_and_resumed_and_no_call_is_made_twice():
-    """The short form of `make test-reproduce`: the server counts its calls and its bill by itself."""
+    """The short form of `make session NAME=reproduce`: the server counts its calls and its bill by itself."""
     assert kills.main(2, ["rescue"], seed=1) == 0
 
 

@@ -47,7 +47,7 @@ def test_a_megabyte_made_to_be_slow_takes_seconds_at_most(name: str) -> None:
 
 
 def test_the_search_for_slow_logs_tries_different_ones() -> None:
-    """`make fuzz` searches for longer; here a few are drawn and measured, and none is slow."""
+    """`make session NAME=fuzz` searches for longer; here a few are drawn and measured, and none is slow."""
     rng, known = random.Random(7), units()
     cases = {drawn(rng, known) for _ in range(4)}
     assert len(cases) == 4

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import eirkit
+from eirkit import extensions
 from eirkit.lacuna.conversation.language import load_language
 from eirkit.vestige.shell.effects import shell_touches
 from eirkit.vestige.shell.state import ShellState
@@ -36,7 +37,7 @@ MADE_LATER = {
     "eirkit.report.viewer.told": "words",
     "eirkit.lacuna.conversation.instructions": "words",
 }
-ROOT = Path(eirkit.__file__).parent
+ROOT = Path(eirkit.__file__).parents[1]
 READERS = [
     path for path in sorted(ROOT.rglob("*.py")) if "selftest" not in path.parts and "re." in path.read_text("utf-8")
 ]
@@ -86,7 +87,8 @@ def _grows(pattern: re.Pattern[Any], method: str, short: Any, long: Any, least_l
 @cache
 def patterns() -> dict[str, list[FoundPattern]]:
     """Return the patterns of each file: found once, and not by every process that collects the tests."""
-    everything = [module for module in modules("eirkit") if not module.__name__.startswith(OWN)]
+    packages = sorted(extensions.OURS)
+    everything = [module for package in packages for module in modules(package) if not module.__name__.startswith(OWN)]
     return {str(module.__file__): list(patterns_of([module])) for module in everything}
 
 

@@ -1,6 +1,6 @@
 """A corpus in a bucket: a real server of the S3 protocol on loopback, asked by s3fs, gives the bytes of the same files.
 
-`make test-remote` runs it, in an environment with moto and s3fs.
+`make session NAME=remote` runs it, in an environment with moto and s3fs.
 """
 
 from __future__ import annotations

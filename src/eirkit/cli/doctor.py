@@ -15,6 +15,7 @@ import click
 from click.shell_completion import get_completion_class
 
 import eirkit
+from eirkit import extensions
 from eirkit.cli.command import Show, command, document_options, option, say
 from eirkit.errors import EirkitError, UsageError, install_command
 from eirkit.lacuna.memories.environments import install as install_memory
@@ -26,7 +27,6 @@ from eirkit.lacuna.models.model import ModelOptions, models
 from eirkit.report.document import Document, Listing, Section
 from eirkit.report.table import Column, Table, counted
 from eirkit.vestige.trajectory import formats
-from eirkit_coding.compactors.compactor import compactors, find_compactor
 
 # An example name, for providers that do not accept arbitrary names.
 _SAMPLES = {
@@ -143,9 +143,9 @@ COLUMNS = (
 def doctor(install: tuple[str, ...], show: Show) -> None:
     """List the memory systems, models, log formats and engines that are usable here, and how to get the others."""
     for name in filter(None, ",".join(install).split(",")):
-        is_compactor = compactors.is_at_hand(name.strip())
-        needed = find_compactor(name.strip()).requirements if is_compactor else None
-        install_memory(name.strip(), say, needed)
+        others = (extensions.load(reference) for reference in extensions.INSTALLED)
+        plugin = next((family.get(name.strip()) for family in others if family.is_at_hand(name.strip())), None)
+        install_memory(name.strip(), say, None if plugin is None else plugin.requirements)
     show(_document({"python": platform.python_version(), "eirkit": eirkit.__version__, **list_availability()}))
 
 

@@ -2,11 +2,9 @@
 
 # Modules that build the page of each kind of folder, and those that compare two folders; imported on first use.
 PAGES = {
-    "compaction-benchmark": "eirkit_coding.compactors.page",
     "demo": "eirkit.report.demo.page",
     "lacuna-evidence": "eirkit.report.runs.evidence",
     "lacuna-run": "eirkit.report.runs.page",
-    "reproduction": "eirkit_paper.page",
     "vestige-analysis": "eirkit.report.logs.page",
 }
 COMPARERS = {

@@ -109,7 +109,7 @@ def _task_chart(workload: str, grid: list[TaskPoint]) -> Chart:
         Series("some memory reaches", "line", bits, tuple(point.exists for point in grid), dashed=True),
         Series("keeping what fits", "line", bits, tuple(point.kept for point in grid)),
     )
-    axes = Axis("bits held"), Axis("right answers", low=0.0, high=1.0, percent=True)
+    axes = Axis("bits of the memory"), Axis("right answers", low=0.0, high=1.0, percent=True)
     return Chart("frontier", f"What a memory can reach: {workload}", f"All from {bits[-1]:.1f} bits on.", *axes, series)
 
 
@@ -215,7 +215,7 @@ def _chart(contract: str, points: list[FrontierPoint]) -> Chart:
         Series("no memory exceeds", "line", bits, tuple(point.upper for point in points), dashed=True),
         Series("an encoder reaches", "line", bits, tuple(point.lower for point in points)),
     )
-    axes = Axis("bits held"), Axis("right responses", low=0.0, high=1.0, percent=True)
+    axes = Axis("bits of the memory"), Axis("right responses", low=0.0, high=1.0, percent=True)
     said = f"{points[0].lower:.2f} of the responses are right without memory, all with {points[-1].bits:.2f} bits."
     return Chart("frontier", f"What a memory can reach: {contract}", said, *axes, series)
 

@@ -9,11 +9,9 @@ from eirkit.testing.memories import check_memory
 from eirkit.testing.models import check_model
 from eirkit.testing.policies import check_policy
 from eirkit.testing.workloads import check_workload
-from eirkit_coding.compactors.conformance import check_compactor
 
 __all__ = [
     "Conformance",
-    "check_compactor",
     "check_format",
     "check_memory",
     "check_model",

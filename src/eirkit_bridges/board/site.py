@@ -12,7 +12,7 @@ from typing import Any
 from eirkit.errors import UsageError
 from eirkit.folders import replace_file
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
-from eirkit.lacuna.findings.measures import FATE_MEASURES
+from eirkit.lacuna.findings.measures import FATE_MEASURES, MEMORY_MEASURES
 from eirkit.lacuna.findings.statistics import Interval
 from eirkit.lacuna.memories.memory import SEARCH_LIMIT
 from eirkit.lacuna.memories.plan import RUN_MODEL
@@ -258,8 +258,8 @@ def _rows_table(entry: Entry) -> Table:
         *(Column(name, name) for name in (("n", "m", "h") if entry.units == Units() else ())),
         Column.of(measure_of("accuracy")),
         Column("scored", "runs"),
-        Column("needed", "bits needed", digits=0),
-        Column("held", "bits held", digits=0),
+        Column("needed", MEMORY_MEASURES["needed_bits"].label, digits=0),
+        Column("held", MEMORY_MEASURES["held_bits"].label, digits=0),
     )
     rows = []
     for row in entry.rows:

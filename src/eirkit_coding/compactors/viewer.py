@@ -16,7 +16,7 @@ from eirkit.errors import InputFileError
 from eirkit.records.lines import read_document
 from eirkit.report.table import Cell
 from eirkit.report.viewer.logs import LogFolders
-from eirkit.report.viewer.tables import Field, ListColumns, RowTable, telling
+from eirkit.report.viewer.tables import CutQuery, Field, ListColumns, RowTable, telling
 from eirkit.vestige.actions.touches import interpret
 from eirkit.vestige.measures import COMPACTOR_MEASURES
 from eirkit.vestige.tokens import estimating_counter
@@ -58,12 +58,12 @@ class CompactionTables:
         columns = ListColumns({one.key: [row[one.key] for row in rows] for one in FIELDS}, len(rows))
         return RowTable(telling(FIELDS, columns, [one.key for one in FIELDS]), columns, "compaction")
 
-    def record(self, run_id: str) -> RunRecord:
-        """Return the record of a run."""
-        found = next((one for one in joined(self.folder) if one.run_id == run_id), None)
-        if found is None:
+    def cut(self, run_id: str, query: CutQuery, logs: LogFolders) -> dict[str, Any]:
+        """Return one cut of a run with its lines and, for each compactor, which of them it kept."""
+        record = next((record for record in joined(self.folder) if record.run_id == run_id), None)
+        if record is None:
             raise InputFileError(f"the folder has no run {run_id!r}; reload the page")
-        return found
+        return cut_document(record, query, logs)
 
 
 def _rows(record: RunRecord) -> Iterator[dict[str, Cell]]:
@@ -106,17 +106,6 @@ class _Line:
 
 
 _Part = tuple[str, Sequence[_Line]]  # what the lines are of: a message or a file
-
-
-@dataclass(frozen=True, slots=True)
-class CutQuery:
-    """Which cut of a run is shown, and which of its lines: all, needed, or lost (needed, and dropped by some)."""
-
-    turn: int
-    budget: int  # 0: the largest that was tried
-    lines: str
-    offset: int
-    limit: int
 
 
 def cut_document(record: RunRecord, asked: CutQuery, logs: LogFolders) -> dict[str, Any]:

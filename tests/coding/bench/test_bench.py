@@ -1,6 +1,6 @@
 """Real agents play a scripted session offline; VESTIGE's reads, writes and kept context equal the truth, case by case.
 
-`make test-agents` installs the agents and runs this; `EIRKIT_AGENTS` is the folder with their packages.
+`make session NAME=agents` installs the agents and runs this; `EIRKIT_AGENTS` is the folder with their packages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ INSTALLED = os.environ.get("EIRKIT_AGENTS", "")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not INSTALLED, reason="EIRKIT_AGENTS names no folder with agents; run `make test-agents`"),
+    pytest.mark.skipif(
+        not INSTALLED, reason="EIRKIT_AGENTS names no folder with agents; run `make session NAME=agents`"
+    ),
 ]
 
 

@@ -34,7 +34,9 @@ OURS = (".claude/skills", ".codex/hooks.json", ".gemini/extensions", ".config/op
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not INSTALLED, reason="EIRKIT_AGENTS names no folder with agents; run `make test-agents`"),
+    pytest.mark.skipif(
+        not INSTALLED, reason="EIRKIT_AGENTS names no folder with agents; run `make session NAME=agents`"
+    ),
 ]
 
 

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from eirkit.errors import UnknownNameError, UsageError
-from eirkit.lacuna.agents.prompt import COMPACT, DIALECTS, FULL, render, render_compact
+from eirkit.lacuna.agents.prompt import COMPACT, DIALECTS, FULL, render, render_compact, renderer_of
 from eirkit.lacuna.agents.reference import AGENTS
-from eirkit.lacuna.models.factory import renderer_of
 from eirkit.lacuna.models.model import Message, ModelOptions
 from eirkit.lacuna.runs.cells import Access
 from eirkit.lacuna.runs.sessions import make_session

@@ -183,7 +183,7 @@ def test_limits_must_make_sense(bad):
         ManagedOptions(**bad)
 
 
-SOURCE = Path(__file__).parents[3] / "src" / "eirkit" / "agents"
+SOURCE = Path(__file__).parents[3] / "src" / "eirkit" / "lacuna" / "agents"
 GUIDE = Path(__file__).parents[3] / "docs" / "session.md"
 
 

@@ -51,7 +51,7 @@ def tried(memory: str, folder: Path, workers: int = 0) -> Verdict:
 
 
 def watched(trial: Trial, folder: Path) -> Verdict:
-    """Perform a trial with patience: what is not ended lives for ever; `make test-faults` counts the seconds."""
+    """Perform a trial with patience: what is not ended lives for ever; `session faults` counts the seconds."""
     program = custody.EIRKIT if trial.end != "none" else (str(warm.programs() / "eirkit"),)
     return perform(trial, f"{os.getpid()}-{time.monotonic_ns()}", folder, PATIENCE_SECONDS, program)
 

@@ -45,7 +45,7 @@ def test_a_batch_holds_the_next_step_of_every_run_and_costs_half(tmp_path):
     assert [one["usage"]["cost_usd"] for one in batched] == pytest.approx([full / 2] * 5)
 
 
-@pytest.mark.skipif(find_spec("anthropic") is None, reason="needs the anthropic SDK; `make test-native`")
+@pytest.mark.skipif(find_spec("anthropic") is None, reason="needs the anthropic SDK; `make session NAME=native`")
 def test_message_batches_are_read_like_messages(tmp_path):
     with BatchServer() as server:
         found = sweep(server, tmp_path, "--set", "batch=0.05", "--set", "api=messages", model="anthropic/any")
@@ -61,7 +61,9 @@ def is_installed(module: str) -> bool:
         return False
 
 
-needs_google = pytest.mark.skipif(not is_installed("google.genai"), reason="needs Google's SDK; `make test-native`")
+needs_google = pytest.mark.skipif(
+    not is_installed("google.genai"), reason="needs Google's SDK; `make session NAME=native`"
+)
 
 
 @needs_google

@@ -1,4 +1,4 @@
-"""`inspect/…` against a real server on loopback. Skipped where Inspect is not installed; `make test-inspect`."""
+"""`inspect/…` against a real server on loopback. Skipped where Inspect is not installed; `session inspect`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from eirkit.lacuna.models.model import Message, ModelOptions, Request, Tool, Too
 from tests.lacuna.servers import BROKEN, GOOD, HOSTILE_TEXT, Answer, ModelServer, calls, fails, says
 
 HAS_INSPECT = find_spec("inspect_ai") is not None
-installed = pytest.mark.skipif(not HAS_INSPECT, reason="Inspect is not installed; `make test-inspect` brings it")
+installed = pytest.mark.skipif(
+    not HAS_INSPECT, reason="Inspect is not installed; `make session NAME=inspect` brings it"
+)
 # Inspect's own code and that of its dependencies warns about things that are not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 

@@ -1,4 +1,4 @@
-"""The local model end to end: real weights, no network. Skipped where they are not installed; `make test-local`."""
+"""The local model end to end: real weights, no network. Skipped where they are not installed; `session local`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from eirkit.lacuna.models.prices import load_prices
 HAS_RUNTIME = find_spec("xllamacpp") is not None
 HAS_WEIGHTS = find_spec(PACKAGE) is not None
 installed = pytest.mark.skipif(
-    not (HAS_RUNTIME and HAS_WEIGHTS), reason="no local model here; `make test-local` brings it"
+    not (HAS_RUNTIME and HAS_WEIGHTS), reason="no local model here; `make session NAME=local` brings it"
 )
-runtime = pytest.mark.skipif(not HAS_RUNTIME, reason="the extra `local` is not installed; `make test-local` brings it")
+runtime = pytest.mark.skipif(
+    not HAS_RUNTIME, reason="the extra `local` is not installed; `make session NAME=local` brings it"
+)
 
 # Few-shot, as the smallest model needs it: it copies one record and little else.
 COPY = Request(

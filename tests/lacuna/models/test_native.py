@@ -1,4 +1,4 @@
-"""The Responses, Messages and Gemini APIs, spoken by loopback servers to the providers' SDKs; `make test-native`."""
+"""The Responses, Messages and Gemini APIs, spoken by loopback servers to the providers' SDKs; `session native`."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def is_installed(module: str) -> bool:
 def dialect(request, monkeypatch) -> Dialect:
     found = DIALECTS[request.param]
     if not is_installed(found.module):
-        pytest.skip(f"{found.module} is not installed; `make test-native` brings it")
+        pytest.skip(f"{found.module} is not installed; `make session NAME=native` brings it")
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(variable, KEY)
     for variable in ("ANTHROPIC_AUTH_TOKEN", "GOOGLE_API_KEY", "OPENAI_ORG_ID"):
@@ -239,7 +239,7 @@ def test_a_broken_server_is_a_failure_of_its_kind(dialect, name):
 
 def test_a_blocked_prompt_is_a_filtered_reply(monkeypatch):
     if not is_installed("google.genai"):
-        pytest.skip("google.genai is not installed; `make test-native` brings it")
+        pytest.skip("google.genai is not installed; `make session NAME=native` brings it")
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 9}}
     reply, _ = ask(DIALECTS["gemini"], [as_json(blocked)])

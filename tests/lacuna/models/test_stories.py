@@ -174,7 +174,8 @@ def test_an_unreachable_server_loses_runs_and_scores_none(tmp_path):
 
 
 @pytest.mark.skipif(
-    find_spec("xllamacpp") is None or find_spec(PACKAGE) is None, reason="no local model here; `make test-local`"
+    find_spec("xllamacpp") is None or find_spec(PACKAGE) is None,
+    reason="no local model here; `make session NAME=local`",
 )
 def test_the_local_model_goes_through_a_whole_sweep_twice_alike(tmp_path):
     # Whatever it answers, it must be scored, and a second time the same: no network, no clock, no chance.

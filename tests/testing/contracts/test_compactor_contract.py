@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from eirkit.errors import ContractError
-from eirkit.testing import check_compactor
 from eirkit_coding.compaction.context import ContextMessage
 from eirkit_coding.compactors.compactor import Compactor
+from eirkit_coding.compactors.conformance import check_compactor
 
 OWN = ("oracle", "random", "null", "keep-last", "head-and-tail", "clear-tool-results")
 KNOWS_NO_BUDGET = ("clear-tool-results",)

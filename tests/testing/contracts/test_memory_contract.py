@@ -28,7 +28,7 @@ EXCUSED = {
     "sham": "no record was found by its label",
 }
 USERS_OWN = f"{Path(__file__).parents[3] / 'examples' / 'notebook_memory.py'}:Notebook"
-# Those with packages run in `make test-memories`; those with a model are tried in test_memory_faults.py.
+# Those with packages run in `make session NAME=memories`; those with a model are tried in test_memory_faults.py.
 HEAVY = tuple(
     name for name in memories.names() if (needed := memories.get(name).requirements).packages or needed.endpoint
 )

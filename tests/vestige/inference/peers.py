@@ -1,6 +1,6 @@
 """The same estimates by independent libraries, and their numbers in `reference.json` for machines without them.
 
-`make test-stats` installs the libraries and asks them; `python -m tests.vestige.inference.peers [NAME …]` in the same
+`session stats` installs the libraries and asks them; `python -m tests.vestige.inference.peers [NAME …]` in the same
 environment writes the file again.
 """
 

@@ -24,7 +24,7 @@ from eirkit.lacuna.tasks.task import show_values
 from eirkit.registry import locate
 
 NAME, SUFFIX = "lacuna-tiny", ".safetensors"
-WEIGHTS = Path(__file__).parent.parent / "bundled" / f"{NAME}{SUFFIX}"
+WEIGHTS = Path(__file__).parents[1] / "models" / "network" / f"{NAME}{SUFFIX}"
 
 _Waiting = tuple[StepPrompt, StepQuestion, "asyncio.Future[Reply]"]
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from eirkit.errors import UnknownNameError
 from eirkit.lacuna.agents.protocol import USAGE
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.factory import split_model
+from eirkit.lacuna.models.model import Message, ModelOptions, models
 from eirkit.lacuna.tasks.task import TaskSpec, show_label, show_labels, show_records, show_values
 from eirkit.lacuna.tasks.view import Budgets, PublicTask, Visible
 from eirkit.lacuna.tasks.workload import Workload
@@ -126,3 +128,12 @@ def _step_lines(visible: Visible) -> list[str]:
 def _budget_line(budgets: Budgets) -> str:
     left = (("actions", budgets.actions), ("reads", budgets.reads), ("recomputations", budgets.recomputations))
     return "LEFT " + " ".join(f"{name}={'unlimited' if value is None else value}" for name, value in left)
+
+
+def renderer_of(string: str, options: ModelOptions) -> Renderer:
+    """Return the prompt renderer of a model: the format of its options, else of its provider."""
+    own = getattr(models.get(split_model(string)[0]), "dialect", FULL)
+    name = own if options.dialect is None else options.dialect
+    if name not in DIALECTS:
+        raise UnknownNameError("dialect", name, DIALECTS)
+    return DIALECTS[name]

@@ -317,7 +317,7 @@ def signature_of(verb: str) -> str:
     return f"async def {verb}{declared}"
 
 
-memories: Registry[type[MemorySystem]] = Registry("memory", group="eirkit.memories", package="eirkit_memories")
+memories: Registry[type[MemorySystem]] = Registry("memory", group="eirkit.memories", package="eirkit.lacuna.memories")
 
 
 def find_memory(name: str) -> type[MemorySystem]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eirkit.errors import UnknownNameError, UsageError
-from eirkit.lacuna.agents.prompt import DIALECTS, FULL, Renderer
 from eirkit.lacuna.models.model import MOST_AT_ONCE, Batching, Model, ModelOptions, Preflight, models
 from eirkit.registry import call
 
@@ -66,15 +65,6 @@ def _with_provider(name: str) -> str | None:
     """Return a bare name with its provider, where the name tells it: gpt-4o is openai/gpt-4o."""
     found = (provider for start, provider in _PROVIDERS.items() if name.startswith(start))
     return next((f"{provider}/{name}" for provider in found), None)
-
-
-def renderer_of(string: str, options: ModelOptions) -> Renderer:
-    """Return the prompt renderer of a model: the format of its options, else of its provider."""
-    own = getattr(models.get(split_model(string)[0]), "dialect", FULL)
-    name = own if options.dialect is None else options.dialect
-    if name not in DIALECTS:
-        raise UnknownNameError("dialect", name, DIALECTS)
-    return DIALECTS[name]
 
 
 def runs_at_once(model: Model, options: ModelOptions) -> int:

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.lacuna.agents.driver import drive
+from eirkit.lacuna.agents.prompt import renderer_of
 from eirkit.lacuna.agents.reference import make_reference
 from eirkit.lacuna.agents.telemetry import Exchange, Trace
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.memory import memories
-from eirkit.lacuna.models.factory import make_model, renderer_of
+from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.ledger import MEMORY, NOTHING
 from eirkit.lacuna.models.model import Model, ModelOptions
 from eirkit.lacuna.models.prices import CHARS_PER_TOKEN, MILLION, Estimate, Price, add_up, estimate

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.agents.prompt import Renderer, render
+from eirkit.lacuna.agents.prompt import Renderer, render, renderer_of
 from eirkit.lacuna.memories.memory import OWN_NUMBER, SEARCH_LIMIT
 from eirkit.lacuna.memories.plan import memory_factory
-from eirkit.lacuna.models.factory import renderer_of, split_model
+from eirkit.lacuna.models.factory import split_model
 from eirkit.lacuna.models.model import Request
 from eirkit.lacuna.models.prices import BUILT_IN
 from eirkit.lacuna.models.scrubber import Scrubber

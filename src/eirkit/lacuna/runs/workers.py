@@ -21,10 +21,11 @@ from typing import Any
 
 from eirkit.engine.interface import Engine, LostPiece
 from eirkit.errors import SpendCapReached
+from eirkit.lacuna.agents.prompt import renderer_of
 from eirkit.lacuna.agents.reference import Reference
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.plan import MemoryPool, ModelMaker
-from eirkit.lacuna.models.factory import make_model, renderer_of, split_model
+from eirkit.lacuna.models.factory import make_model, split_model
 from eirkit.lacuna.models.ledger import NOTHING, RunAccount, exact_usd
 from eirkit.lacuna.models.model import Batching, Model, close_model
 from eirkit.lacuna.models.scrubber import Scrubber

@@ -313,7 +313,7 @@ def _costs(choice: Choice) -> Iterator[tuple[str, str, str, Mapping[str, float |
     if any(calls.values()):
         yield "fewest", "model calls of its own", "{:,.0f} a run", calls
     yield "lowest", _TIME, "{:,.2f} ms", {name: one["search_ms"] for name, one in details.items()}
-    yield "fewest", "bytes held", "{:,.0f}", {name: one["bytes"] for name, one in details.items()}
+    yield "fewest", MEMORY_MEASURES["bytes"].label, "{:,.0f}", {name: one["bytes"] for name, one in details.items()}
 
 
 def ranking_chart(choice: Choice) -> Chart:

@@ -26,12 +26,11 @@ from eirkit.report.viewer.run_index import RunIndex
 from eirkit.vestige.measures import LOG_MEASURES
 from eirkit.vestige.tables import FILE as ANALYSIS
 from eirkit.vestige.tables import is_analysis, read_analysis
-from eirkit_coding.compaction import COMPACTIONS
-from eirkit_coding.compaction import MANIFEST as BENCHMARK
-from eirkit_coding.compaction import MANIFEST_SCHEMA as BENCHMARK_SCHEMA
 
 Kind = Literal["sweep", "evidence", "analysis", "compaction"]
 MANIFEST = "manifest.json"
+# The folder of `vestige compact`, as `eirkit_coding.compaction` writes it.
+BENCHMARK, BENCHMARK_SCHEMA, COMPACTIONS = "compact.json", "compaction-benchmark/1", "compactions.jsonl"
 SCHEMAS: dict[str, Kind] = {"manifest/1": "sweep", "evidence/1": "evidence", BENCHMARK_SCHEMA: "compaction"}
 DEEPEST = 3  # folders below the one that was given
 MOST = 200  # places

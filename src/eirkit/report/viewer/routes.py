@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from eirkit import extensions
 from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.lacuna.findings.causes import RunScore
 from eirkit.limits import time_limit
@@ -35,18 +36,14 @@ from eirkit.report.viewer.logs import LogFolders, lines_around, place_of, turn_d
 from eirkit.report.viewer.prompts import SpokenRun
 from eirkit.report.viewer.reported import evidence_document, more_of, possible_document, report_html, shorten
 from eirkit.report.viewer.run_index import RunIndex, own_words, recorded_score, siblings
-from eirkit.report.viewer.tables import Query, RowTable, alike, as_json
+from eirkit.report.viewer.tables import CutQuery, CutTables, Query, RowTable, alike, as_json
 from eirkit.report.viewer.vestige_run import AnalysisTables, run_document
 from eirkit.vestige.demand.gold_patches import GoldPatches
-from eirkit_coding.compactors.viewer import CompactionTables, CutQuery, cut_document
 
 PAGE_SECONDS = 60.0  # of processor time for what one request reads of a run or a log
 PAGE = 100  # rows by default
 LINES = 1_000  # of a cut at a time
-TABLES: dict[str, type[AnalysisTables | CompactionTables]] = {
-    "analysis": AnalysisTables,
-    "compaction": CompactionTables,
-}
+TABLES = ("analysis", *extensions.VIEWED)  # kinds of folders whose rows are tables, not runs of a sweep
 KEPT = 16  # runs and folders that stay open
 Asked = Mapping[str, Sequence[str]]  # URL parameters
 
@@ -66,7 +63,7 @@ class Viewer:
     plugins: bool = False
     gold: GoldPatches | None = None  # reference patches
     _indexes: dict[str, RunIndex] = field(default_factory=dict)
-    _analyses: dict[str, tuple[str, AnalysisTables | CompactionTables]] = field(default_factory=dict)
+    _analyses: dict[str, tuple[str, AnalysisTables | CutTables]] = field(default_factory=dict)
     _possible: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     _runs: OrderedDict[tuple[str, str], SpokenRun] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
@@ -183,12 +180,12 @@ class Viewer:
         """Return one cut of a compaction benchmark: its lines, and which of them each compactor kept."""
         place = self._place(asked)
         tables = self._tables(place) if place.kind == "compaction" else None
-        if not isinstance(tables, CompactionTables):
+        if tables is None or isinstance(tables, AnalysisTables):
             raise InputFileError(f"{place.key} is no compaction benchmark; choose another folder")
         turn, budget, offset = (number_of(asked, name, 0) for name in ("turn", "budget", "offset"))
         query = CutQuery(turn, budget, one_of(asked, "lines", "needed"), offset, LINES)
         with time_limit(PAGE_SECONDS, "this log"):
-            return cut_document(tables.record(one_of(asked, "run")), query, self.logs)
+            return tables.cut(one_of(asked, "run"), query, self.logs)
 
     def step(self, asked: Asked) -> dict[str, Any]:
         """Return one step of a lacuna run: its exchanges, how its error arose and spread, and its cone."""
@@ -267,12 +264,13 @@ class Viewer:
             raise InputFileError(f"{place.key} is no analysis of recorded runs; choose another folder")
         return tables
 
-    def _tables(self, place: ViewedFolder) -> AnalysisTables | CompactionTables:
+    def _tables(self, place: ViewedFolder) -> AnalysisTables | CutTables:
         now = stamp(place)
         with self._lock:
             known = self._analyses.get(place.key)
             if known is None or known[0] != now:
-                known = self._analyses[place.key] = (now, TABLES[place.kind](place.path))
+                made = AnalysisTables if place.kind == "analysis" else extensions.load(extensions.VIEWED[place.kind])
+                known = self._analyses[place.key] = (now, made(place.path))
             return known[1]
 
     def _lacuna(self, place: ViewedFolder, name: str) -> SpokenRun:
@@ -311,8 +309,8 @@ def _step_document(run: SpokenRun, t: int) -> dict[str, Any]:
     }
 
 
-def _summarised(tables: AnalysisTables | CompactionTables) -> dict[str, Any]:
-    if isinstance(tables, CompactionTables):
+def _summarised(tables: AnalysisTables | CutTables) -> dict[str, Any]:
+    if not isinstance(tables, AnalysisTables):
         return {"answers": tables.answers}
     return {"summary": {**tables.summary, "advice": advice_rows(tables.summary)}}
 

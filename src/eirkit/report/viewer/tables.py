@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from eirkit.errors import UsageError
 from eirkit.measures import Measure
 from eirkit.report.table import Cell
+from eirkit.report.viewer.logs import LogFolders
 
 NOTHING = "–"  # label of a missing value in filters and on axes
 Places = NDArray[np.int64]
@@ -327,3 +329,34 @@ def alike(table: RowTable) -> list[dict[str, str]]:
     """Return the facet values that all rows share, with the titles of their columns."""
     values = {one.title: table.columns.coded(one.key).labels for one in table.fields if one.facet}
     return [{"title": title, "value": found[0]} for title, found in values.items() if len(found) == 1]
+
+
+@dataclass(frozen=True, slots=True)
+class CutQuery:
+    """Which cut of a run is shown, and which of its lines: all, needed, or lost (needed, and dropped by some)."""
+
+    turn: int
+    budget: int  # 0: the largest that was tried
+    lines: str
+    offset: int
+    limit: int
+
+
+class CutTables(Protocol):
+    """The tables of a compaction benchmark, which an extension reads."""
+
+    def __init__(self, folder: Path) -> None: ...
+
+    @property
+    def answers(self) -> list[str]:
+        """The sentences that its command began with."""
+        ...
+
+    @property
+    def table(self) -> RowTable:
+        """Its compactions."""
+        ...
+
+    def cut(self, run_id: str, query: CutQuery, logs: LogFolders) -> dict[str, Any]:
+        """Return one cut of a run, line by line."""
+        ...

@@ -8,37 +8,18 @@ _AIDER, _LACUNA = b"# aider chat started at ", b'{"schema":"run/1","run":'
 BEGINNINGS = frozenset({*_ZIP, _PARQUET, _DATABASE, _AIDER, _LACUNA})  # the signs that a file begins with
 
 PLUGINS = {
-    "aider": "eirkit_coding.sessions.aider",
-    "amp": "eirkit_coding.sessions.threads",
     "atif": "eirkit.vestige.formats.atif",
-    "claude-code": "eirkit_coding.sessions.claude_code",
-    "cline": "eirkit_coding.sessions.threads",
-    "codex": "eirkit_coding.sessions.codex",
-    "codex-exec": "eirkit_coding.sessions.printed",
-    "copilot-cli": "eirkit_coding.sessions.copilot_cli",
-    "cursor": "eirkit_coding.sessions.blocks",
-    "droid": "eirkit_coding.sessions.blocks",
-    "gemini-cli": "eirkit_coding.sessions.gemini_cli",
-    "goose": "eirkit_coding.sessions.goose",
     "harbor": "eirkit.vestige.formats.harbor",
     "inspect": "eirkit.vestige.formats.inspect",
-    "kimi-code": "eirkit_coding.sessions.kimi_code",
     "lacuna": "eirkit.vestige.formats.lacuna",
-    "langfuse": "eirkit_bridges.trace_rows",
-    "langsmith": "eirkit_bridges.trace_rows",
     "message-rows": "eirkit.vestige.formats.message_rows",
     "mini-swe-agent": "eirkit.vestige.formats.mini_swe_agent",
-    "opencode": "eirkit_coding.sessions.opencode",
     "openhands-completions": "eirkit.vestige.formats.openhands",
     "openhands-events": "eirkit.vestige.formats.openhands_events",
-    "otlp": "eirkit_bridges.otlp",
     "plain": "eirkit.vestige.formats.plain",
-    "qwen-code": "eirkit_coding.sessions.qwen_code",
-    "stream-json": "eirkit_coding.sessions.printed",
     "swe-agent": "eirkit.vestige.formats.swe_agent",
     "tau-bench": "eirkit.vestige.formats.tau_bench",
     "tau2-bench": "eirkit.vestige.formats.tau_bench",
-    "trae-agent": "eirkit_coding.sessions.trae",
 }
 
 # A log of the format has at least one of these in its head or, if the sign is a text and not bytes, in its name. A sign

@@ -58,7 +58,7 @@ def needed_capacities(streams: Streams, rank: Rank, by_step: Ints, by_reference:
     With recovery off a held record has been held since it was made, so its rank does not depend on the capacity, and
     the record that ranks lowest among the residents and the newcomer of capacity p + 1 ranks lowest in capacity p too,
     if it is there. Hence a newcomer moves down the stack; at each position the higher rank stays and the lower moves on
-    (Mattson, Gecsei, Slutz and Traiger 1970). `tests/lacuna/tasks/test_simulation_batch.py` compares with the plain loop.
+    (Mattson, Gecsei, Slutz and Traiger 1970). `test_simulation_batch.py` compares with the plain loop.
 
     Args:
         by_step, by_reference: shape (tasks, depth + 1), added to; column p: capacity p + 1 is needed; the last: more.
