@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict
+from decimal import ROUND_CEILING, Decimal
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -26,11 +28,15 @@ from eirkit.lacuna.findings.fates import NOT_ASKED, RETURNED
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
 from eirkit.lacuna.findings.validity import doubt_of, is_withheld, system_remarks
 from eirkit.lacuna.memories.plan import EXTRACTOR, memory_factory
+from eirkit.lacuna.models.ledger import RAISE
+from eirkit.lacuna.models.metered import PRICE_LONGER
 from eirkit.lacuna.models.prices import add_up
+from eirkit.lacuna.runs.budget import Budget, SpendingLimits
 from eirkit.lacuna.runs.capability import NO_CONTROL
 from eirkit.lacuna.runs.control import FOLDER as CONTROL
 from eirkit.lacuna.runs.control import control_plan
-from eirkit.lacuna.runs.estimate import estimate_plan
+from eirkit.lacuna.runs.estimate import cap_of_next_run, estimate_plan, read_recorded
+from eirkit.lacuna.runs.manifest import read_manifest
 from eirkit.lacuna.runs.suite import Suite, load_suite, read_suite
 from eirkit.lacuna.runs.summary import RunSummary, in_words, silences
 from eirkit.lacuna.runs.sweep import recorded_suite, resume_sweep, start_sweep
@@ -194,7 +200,7 @@ def run(
     except KeyboardInterrupt:
         say(f"eirkit: interrupted; continue with `eirkit lacuna run --resume {quote(str(folder))}`")
         return 130
-    show(_document(folder, summary))
+    show(_document(folder, summary, partial(_cap_of_next_run, folder, wanted, runner)))
     return 0 if summary.complete and not summary.failures else 1
 
 
@@ -243,13 +249,38 @@ def _parts(data: Mapping[str, Any]) -> Iterator[str]:
     yield totals(data["control"], "before it, the control with nothing missing (--no-control leaves it out): ")
 
 
-def _document(folder: Path, summary: RunSummary) -> Document:
+def _cap_of_next_run(folder: Path, suite: Suite, runner: RunnerOptions) -> str | None:
+    """Return a cap at which one more run can finish, in dollars and rounded up; None if that is unknown."""
+    budget = Budget(SpendingLimits(prices=runner.limits.prices), folder)
+    recorded = read_recorded(folder)
+    before = control_plan(suite, read_manifest(folder).control)
+    estimates = [
+        *estimate_plan(suite, budget, recorded),
+        *estimate_plan(before, budget, read_recorded(folder, CONTROL), every_seed=True),
+    ]
+    cap = cap_of_next_run(estimates, recorded.journal)
+    if cap is None:
+        return None
+    return f"{cap.quantize(Decimal(1).scaleb(min(-2, cap.adjusted() - 1)), ROUND_CEILING):f}"
+
+
+def _again(folder: Path, summary: RunSummary, cap: Callable[[], str | None]) -> str:
+    """Return the command that goes on with a sweep; one that its cap has stopped needs a higher one."""
+    again = f"eirkit lacuna run --resume {quote(str(folder))}"
+    if not any(RAISE in reason for reason in summary.stopped):
+        is_unpriced = any(PRICE_LONGER in reason for reason in summary.stopped)
+        return f"{again} --prices FILE" if is_unpriced else again
+    higher = cap()
+    return f"{again} --dry-run" if higher is None else f"{again} --cap-usd {higher}"
+
+
+def _document(folder: Path, summary: RunSummary, cap: Callable[[], str | None]) -> Document:
     sections = [Section("", (), tuple(_tables(summary.rows)))] if summary.scored else []
     sections.append(Section("", tuple(_remarks(summary)), (Listing("records", "", f"records in {folder}"),)))
     again = not summary.complete and not _must_begin_anew(summary)
     where = quote(str(folder))
     several = len({row["memory"] for row in summary.rows if row["scored"] and row["memory"] is not None}) > 1
-    then = f"eirkit lacuna run --resume {where}" if again else f"eirkit {'choose' if several else 'report'} {where}"
+    then = _again(folder, summary, cap) if again else f"eirkit {'choose' if several else 'report'} {where}"
     data = {"out": str(folder), **summary.as_json()}
     return Document("lacuna-run", f"Sweep in {folder}", (_answer(summary),), data, tuple(sections), next=then)
 

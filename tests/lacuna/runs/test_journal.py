@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -91,6 +92,47 @@ def test_the_command_that_a_stopped_sweep_prints_keeps_its_cap(tmp_path, server,
     assert data["spending"]["cap_usd"] == 4.5
     assert exact_usd(data["spending"]["spent_usd"]) == counted(server)
     assert data["rows"][0]["cost_usd"] == data["spending"]["spent_usd"], "no cent is missing from the rows"
+
+
+@pytest.mark.parametrize(
+    ("cap", "every", "more"),
+    [("0.01", 0, []), ("1.1", 0, []), ("4.5", 0, ["--max-tokens", 400]), ("5", 2, []), ("3", 0, ["--control"])],
+    ids=["no call", "no run", "long replies", "half of the calls fail", "control"],
+)
+def test_the_next_step_after_a_cap_finishes_another_run_until_all_are(tmp_path, prices, capfd, cap, every, more):
+    """The printed command is run as it is; each time at least one more run of the sweep or its control is finished."""
+    good = answers_as("calculator")
+
+    def script(received: Received) -> Answer:
+        is_bad = every and len(server.received) % every == 0
+        return fails(500, headers=[("retry-after-ms", "1")]) if is_bad else good(received)
+
+    out = tmp_path / "out"
+    wanted = ["--n", STEPS, "--m", 6, "--h", 3, "--seeds", "0:4", "--max-tokens", 20, *more]
+    with ModelServer(script) as server:
+        model = ["--model", "openai/any", "--base-url", server.url, "--prices", prices, "--cap-usd", cap]
+        words = ["lacuna", "run", "store-recall", *wanted, *model, "--out", out]
+        finished, code, turns = 0, 1, 0
+        while code:
+            code = run_command_line([str(word) for word in words])
+            printed = capfd.readouterr().out
+            now = sum(len(path.read_text().splitlines()) for path in out.rglob("runs.jsonl"))
+            assert turns == 0 or now > finished, printed
+            finished, turns = now, turns + 1
+            if code:
+                (line,) = [line for line in printed.splitlines() if line.startswith("next: ")]
+                assert f"eirkit lacuna run --resume {out} --cap-usd " in line
+                words = shlex.split(line)[2:]
+    assert turns > 1
+    assert json.loads((out / "summary.json").read_text())["scored"] == 4
+
+
+def test_where_no_call_was_answered_the_next_step_is_an_estimate(tmp_path, prices, capfd):
+    with ModelServer([fails(500, headers=[("retry-after-ms", "1")])]) as server:
+        wanted = ["--n", STEPS, "--m", 6, "--h", 3, "--seeds", "0:4", "--max-tokens", 20, "--prices", prices]
+        model = ["--model", "openai/any", "--base-url", server.url, "--cap-usd", "5", "--out", tmp_path / "out"]
+        assert run_command_line([str(word) for word in ["lacuna", "run", "store-recall", *wanted, *model]]) == 1
+    assert f"next: eirkit lacuna run --resume {tmp_path / 'out'} --dry-run" in capfd.readouterr().out
 
 
 def test_only_an_explicit_option_changes_the_terms_and_the_journal_says_so(tmp_path, server, prices, capfd):

@@ -28,6 +28,7 @@ from eirkit.lacuna.models.model import Usage
 
 NOTHING = Decimal(0)
 AGENT, MEMORY = "agent", "memory"  # who asked
+RAISE = "raise the cap and resume"  # what helps where a cap was reached
 _HUNDREDTH = Decimal("0.01")
 
 
@@ -138,13 +139,22 @@ class Spending:
     over_calls: int = 0  # after the first, as much is reserved for the model's later ones, which may stay below it
     factors: dict[str, Decimal] = field(default_factory=dict)  # by model: the largest bill, in declared maxima
     sizes: dict[str, CallSizes] = field(default_factory=dict)  # by model
+    replies: int = 0
+    unanswered: int = 0  # calls that may have been billed without a reply
+
+    @property
+    def calls_per_reply(self) -> Decimal:
+        """How many calls that may be billed there were for each reply; 1 before the first."""
+        return Decimal(self.replies + self.unanswered) / self.replies if self.replies else Decimal(1)
 
     @property
     def total_usd(self) -> Decimal:
         return self.billed_usd + self.unconfirmed_usd + self.in_flight_usd
 
-    def settle(self, hold: Hold, usd: Decimal, unconfirmed_usd: Decimal) -> None:
+    def settle(self, hold: Hold, usd: Decimal, unconfirmed_usd: Decimal, is_reply: bool) -> None:
         """Add a call that has ended."""
+        self.replies += is_reply
+        self.unanswered += bool(unconfirmed_usd) and not is_reply
         self.billed_usd += usd
         self.unconfirmed_usd += unconfirmed_usd
         if hold.usd and usd > hold.usd:
@@ -276,8 +286,7 @@ class Ledger:
         parts += [f"up to ${unknown:.4f} of it for calls without a usable reply"] if unknown else []
         said = f" ({', '.join(parts)})" if parts else ""
         return SpendCapReached(
-            f"${self.spent_usd:.4f} of ${self.cap_usd:.4f} is spent{said} and the next {next_one} ${usd:.4f}; "
-            "raise the cap and resume"
+            f"${self.spent_usd:.4f} of ${self.cap_usd:.4f} is spent{said} and the next {next_one} ${usd:.4f}; {RAISE}"
         )
 
     def settle(self, hold: Hold, usd: Decimal, unconfirmed_usd: Decimal = NOTHING, usage: Usage | None = None) -> None:
@@ -287,7 +296,7 @@ class Ledger:
             unconfirmed_usd: the most that a call without a usable reply may have cost.
             usage: of the reply, if there was one.
         """
-        self.spending.settle(hold, usd, unconfirmed_usd)
+        self.spending.settle(hold, usd, unconfirmed_usd, usage is not None)
         if usage is not None and usage.is_reported:
             sizes = self.spending.sizes.setdefault(hold.model, CallSizes())
             sizes.add(hold.chars, usage.input_tokens, usage.output_tokens)

@@ -87,6 +87,7 @@ def _most_tokens(request: Request) -> int:
     return sum(len(text.encode("utf-8", "replace")) + 32 for text in texts)
 
 
+PRICE_LONGER = "add the price of longer prompts to a price file"
 _SHORT_REPLY = 16  # tokens of a reply, before a model has given one
 _DENSER = 1.1  # by how much a prompt may be denser than any before it
 
@@ -271,7 +272,7 @@ class Metered(ModelWrapper):
         if most is None and self.ledger.cap_usd is not None:
             raise SpendCapReached(
                 f"the next prompt may be longer than the {self.price.up_to_tokens} tokens for which the price of "
-                f"{self.name} holds, so the cap cannot be enforced; add the price of longer prompts to a price file"
+                f"{self.name} holds, so the cap cannot be enforced; {PRICE_LONGER}"
             )
         return most or NOTHING
 

@@ -20,7 +20,7 @@ from eirkit.lacuna.agents.telemetry import Exchange, Trace
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.memory import memories
 from eirkit.lacuna.models.factory import make_model
-from eirkit.lacuna.models.ledger import MEMORY, NOTHING
+from eirkit.lacuna.models.ledger import MEMORY, NOTHING, exact_usd
 from eirkit.lacuna.models.model import Model, ModelOptions
 from eirkit.lacuna.models.prices import CHARS_PER_TOKEN, MILLION, Estimate, Price, add_up, estimate
 from eirkit.lacuna.runs.budget import Budget, asks_paid_model
@@ -32,6 +32,7 @@ from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.task import TaskInstance
 from eirkit.lacuna.tasks.workload import Telling, Workload
 
+DEARER_TIMES = 4  # by which a run may cost more than the dearest before it
 _UnrecoveredByRun = dict[str, Unrecovered]  # by run, of control arms that other arms depend on
 
 
@@ -197,6 +198,31 @@ def _memory_usd(trials: Sequence[_Trial], known: RecordedRuns) -> Decimal | None
     attempts = known.journal.attempts
     spent = [attempts[n].usd.get(MEMORY, NOTHING) for trial in trials for n in trial.done.values() if n in attempts]
     return sum(spent, NOTHING) / len(spent) if spent else None
+
+
+def cap_of_next_run(estimates: Sequence[CellEstimate], journal: Journal) -> Decimal | None:
+    """Return a cap at which any of the runs left can finish; None if what one may cost is unknown.
+
+    A run is taken to cost its maximum, with as many calls for each reply as there were so far. That of a memory system
+    with a model of its own has no maximum, so it is taken to cost some times the dearest so far.
+    """
+    spending = journal.spending
+    if spending.unanswered and not spending.replies:
+        return None
+    dearest = max((sum(one.usd.values(), one.uncertain_usd) for one in journal.attempts.values()), default=NOTHING)
+    needs = [NOTHING]
+    for one in estimates:
+        most = one.expected.most_usd
+        if not one.runs:
+            continue
+        if asks_paid_model(one.cell):
+            needs.append(DEARER_TIMES * dearest)
+        elif most is None:
+            return None
+        else:
+            calls = max(1, one.expected.calls // one.runs)
+            needs.append(exact_usd(most) / one.runs * (calls + 1) / calls * spending.calls_per_reply)
+    return spending.total_usd + max(needs) if any(needs) else None
 
 
 def assumptions(estimates: Sequence[CellEstimate]) -> list[dict[str, Any]]:

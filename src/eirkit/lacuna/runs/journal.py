@@ -154,7 +154,7 @@ def _read_hold(found: Journal, record: Mapping[str, Any]) -> None:
 def _read_end(found: Journal, record: Mapping[str, Any]) -> None:
     hold, attempt, by = found.holds.pop(record["call"])
     usd, unconfirmed = Decimal(record["usd"]), Decimal(record.get("unconfirmed_usd", 0))
-    found.spending.settle(hold, usd, unconfirmed)
+    found.spending.settle(hold, usd, unconfirmed, "input_tokens" in record)
     is_reported = bool(record.get("input_tokens", 0) + record.get("output_tokens", 0))
     if is_reported:
         sizes = found.spending.sizes.setdefault(hold.model, CallSizes())

@@ -32,7 +32,7 @@ from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.lacuna.runs.attempt import CellContext, Failure, attempt
 from eirkit.lacuna.runs.budget import FREE, Budget, asks_paid_model
 from eirkit.lacuna.runs.cells import Cell, Unrecovered
-from eirkit.lacuna.runs.estimate import estimate_run
+from eirkit.lacuna.runs.estimate import DEARER_TIMES, estimate_run
 from eirkit.lacuna.runs.manifest import SystemMessages
 from eirkit.lacuna.runs.store import FinishedRun, RunStore
 from eirkit.lacuna.tasks.generation import generate_many, prepare
@@ -41,7 +41,6 @@ from eirkit.lacuna.tasks.task import TaskInstance
 
 TOGETHER = ("reference", "bundled")  # providers whose runs are batched; others get one run per piece
 SHARE = 64
-ADMITTED_TIMES = 4  # so many times the dearest run before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,10 +326,9 @@ class Admission:
     def _reserve_usd(self, context: CellContext, seed: int) -> Decimal:
         bound, seen = self._bound(context, seed), self._seen.get(_model_and_memory(context.cell))
         if not bound.is_known:
-            return NOTHING if seen is None else ADMITTED_TIMES * seen.most
-        if seen is None:
-            return bound.run_usd
-        return min(bound.run_usd, ADMITTED_TIMES * seen.most * bound.run_usd + 2 * bound.call_usd)
+            return NOTHING if seen is None else DEARER_TIMES * seen.most
+        most = bound.run_usd * self.budget.ledger.spending.calls_per_reply
+        return most if seen is None else min(most, DEARER_TIMES * seen.most * bound.run_usd + 2 * bound.call_usd)
 
     def _least_usd(self, context: CellContext, seed: int) -> Decimal:
         bound, seen = self._bound(context, seed), self._seen.get(_model_and_memory(context.cell))
