@@ -138,9 +138,9 @@ def test_what_lacks_something_that_may_come_is_not_kept(tmp_path, verdict, is_ke
 
 def test_what_judges_and_what_is_bundled_belongs_to_the_key():
     names = {"/".join(path.parts[-2:]) for path in deciding_files()}
-    assert {"paper/study.py", "studies/comparison.py", "show/document.py", "tasks/learned.json"} <= names
-    assert {"bundled/lacuna-tiny.safetensors", "audits/windows.toml", "paper/figures.csv"} <= names
-    assert not {"show/html.py", "cli/reproduce.py", "assets/sources.json", "live/guard.py"} & names
+    assert {"eirkit_paper/study.py", "studies/comparison.py", "report/document.py", "tasks/learned.json"} <= names
+    assert {"network/lacuna-tiny.safetensors", "audits/windows.toml", "eirkit_paper/figures.csv"} <= names
+    assert not {"report/html.py", "cli/reproduce.py", "assets/sources.json", "guard/guard.py"} & names
 
 
 def row_with(verdict: str) -> StudyRow:
