@@ -92,8 +92,10 @@ def extras_faults(python: Path, wheel: Path, folder: Path) -> list[str]:
 def content_faults(wheel: Path) -> list[str]:
     """Return what should not be in the wheel, or is missing."""
     names = zipfile.ZipFile(wheel).namelist()
-    foreign = [n for n in names if not n.startswith(("eirkit/", "eirkit-", "eirkit_pytest/")) or "__pycache__" in n]
-    missing = {"eirkit/py.typed"} - set(names)
+    packages = sorted(path.name for path in (ROOT / "src").iterdir() if path.is_dir())
+    ours = ("eirkit-", *(f"{package}/" for package in packages))
+    foreign = [name for name in names if not name.startswith(ours) or "__pycache__" in name]
+    missing = {f"{package}/py.typed" for package in packages if package != "eirkit_pytest"} - set(names)
     found = [f"contains {n}" for n in foreign] + [f"lacks {n}" for n in missing]
     if not any(n.endswith("/LICENSE") for n in names):
         found.append("lacks the licence")

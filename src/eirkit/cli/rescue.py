@@ -28,7 +28,7 @@ from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.capability import NO_CONTROL, THRESHOLD, CapabilityCell
 from eirkit.lacuna.runs.cells import Truth
-from eirkit.lacuna.runs.recorded import RescueExperiment, may_claim
+from eirkit.lacuna.runs.recorded_rescues import RescueExperiment, may_claim
 from eirkit.lacuna.runs.rescue import Contrast, Rescue
 from eirkit.lacuna.runs.runner import Results
 from eirkit.lacuna.tasks.policy import policies

@@ -27,7 +27,7 @@ from eirkit_paper.studies.agents import (
     seeds_of,
 )
 from eirkit_paper.studies.comparison import in_section, listed, sectioned
-from eirkit_paper.studies.retention import (
+from eirkit_paper.studies.managed_figures import (
     CAPACITIES,
     CHOICE,
     FLOOR,

@@ -20,7 +20,7 @@ from eirkit.lacuna.models.network.decoding import cached_replies
 from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.budget import Budget
 from eirkit.lacuna.runs.manifest import read_manifest
-from eirkit.lacuna.runs.recorded import RescueExperiment
+from eirkit.lacuna.runs.recorded_rescues import RescueExperiment
 from eirkit.lacuna.runs.store import RUNS, is_unused_folder, read_events, scan_runs
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import open_plan, start_sweep, write_result

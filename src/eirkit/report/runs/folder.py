@@ -14,7 +14,7 @@ from eirkit.lacuna.findings.causes import RunScore, read_score
 from eirkit.lacuna.runs.cells import cell_of
 from eirkit.lacuna.runs.control import FOLDER as CONTROL
 from eirkit.lacuna.runs.manifest import FILE, PLAN_SCHEMA, Manifest, read_manifest
-from eirkit.lacuna.runs.recorded import READERS, result_so_far
+from eirkit.lacuna.runs.recorded_rescues import READERS, result_so_far
 from eirkit.lacuna.runs.store import RUNS, SUMMARY, scan_runs
 from eirkit.lacuna.runs.summary import SCHEMA as SUMMARY_SCHEMA
 from eirkit.lacuna.runs.summary import summarise
