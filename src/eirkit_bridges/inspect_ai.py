@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 from asyncio import CancelledError
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 from inspect_ai import Task, task
 from inspect_ai._util.error import PrerequisiteError  # shown by Inspect without a traceback
@@ -57,6 +57,7 @@ from eirkit.lacuna.tasks.generation import generate, generate_many
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec, show_values, without_seed
 
 RECORD, EVENTS = "eirkit:run", "eirkit:events"  # in the store of a sample
+Named = TypeVar("Named", bound=Callable[..., Any])
 LIMIT = "limit"  # ending of a run that a limit of Inspect cut off
 
 
@@ -169,7 +170,14 @@ _PLACEHOLDER = "reference/calculator"  # a suite needs a model, but Inspect prov
 _MEANS = [mean(), stderr()]
 
 
+def _of_eirkit(function: Named) -> Named:
+    """Let Inspect call it `eirkit/…`: it takes the package of the module, and this one is known by its distribution."""
+    function.__module__ = "eirkit"
+    return function
+
+
 @task
+@_of_eirkit
 def lacuna(workload: str = "stepwise-sum", seeds: Any = "0:3", **options: Any) -> Task:
     """Tasks of many steps in which access to earlier results is controlled.
 
@@ -222,6 +230,7 @@ def _sample(instance: TaskInstance) -> Sample:
 
 
 @solver
+@_of_eirkit
 def controlled(h: int = 16, policy: str = "window") -> Solver:
     """Controlled Retention: at each step the model sees the rules, h retained records and the step, and nothing else.
 
@@ -237,6 +246,7 @@ def controlled(h: int = 16, policy: str = "window") -> Solver:
 
 
 @solver
+@_of_eirkit
 def managed(**access: Any) -> Solver:
     """Agent-Managed Retention: the model reveals steps, recovers missing inputs and answers, in a loop of actions.
 
@@ -252,6 +262,7 @@ def managed(**access: Any) -> Solver:
 
 
 @scorer(metrics=_MEANS)
+@_of_eirkit
 def accuracy() -> Scorer:
     """Correct answers / scored steps."""
 
@@ -265,6 +276,7 @@ def accuracy() -> Scorer:
 
 
 @scorer(metrics={"*": _MEANS})
+@_of_eirkit
 def causes() -> Scorer:
     """Wrong steps by cause, and steps with missing inputs: counts per run."""
 

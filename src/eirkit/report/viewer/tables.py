@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from eirkit.errors import UsageError
 from eirkit.measures import Measure
 from eirkit.report.table import Cell
-from eirkit.report.viewer.logs import LogFolders
+
+if TYPE_CHECKING:  # the readers of all logs, for one annotation
+    from eirkit.report.viewer.logs import LogFolders
 
 NOTHING = "–"  # label of a missing value in filters and on axes
 Places = NDArray[np.int64]
