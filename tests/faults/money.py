@@ -458,7 +458,13 @@ def main(arguments: list[str]) -> int:
     kills = int(arguments[0]) if arguments else 1000
     seed = int(arguments[1]) if len(arguments) > 1 else time.time_ns() % 1_000_000
     print(f"{kills} kills, seed {seed}", flush=True)
-    for module in ("cli.lacuna_run", "cli.rescue", "agents.models.hosted", "tasks.policies", "tasks.workloads"):
+    for module in (
+        "cli.lacuna_run",
+        "cli.rescue",
+        "lacuna.models.hosted",
+        "lacuna.tasks.policies",
+        "lacuna.tasks.workloads",
+    ):
         import_module(f"eirkit.{module}")  # once, before this process is copied
     openai.AsyncOpenAI(api_key="none")  # imports more when it is made
     with tempfile.TemporaryDirectory() as name, serving() as (url, batches):

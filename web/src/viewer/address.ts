@@ -55,6 +55,7 @@ export function useAddress(): URLSearchParams {
     addEventListener("popstate", move);
     addEventListener("hashchange", move);
     addEventListener(MOVED, move);
+    if (readAddress().toString() !== address.toString()) move(); // it changed before anybody listened
     return () => {
       removeEventListener("popstate", move);
       removeEventListener("hashchange", move);
