@@ -22,7 +22,7 @@ from eirkit.lacuna.conversation.broken_memories import ExactNotes
 from eirkit.lacuna.conversation.outcomes import ConversationJudge, Seen
 from eirkit.lacuna.conversation.reading import hear_passages, needed_statements
 from eirkit.lacuna.conversation.session import ConversationSession
-from eirkit.lacuna.conversation.workload import ToldWorld, canonical_answer, read_preset, spell, unspell
+from eirkit.lacuna.conversation.workload import Asked, ToldWorld, canonical_answer, read_preset, spell, unspell
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.in_process import Bm25
 from eirkit.lacuna.memories.memory import memories
@@ -309,6 +309,87 @@ def test_an_answer_with_another_value_of_the_same_fact_is_wrong():
     assert verdict(f"{new} (formerly {old})") == verdict(f"It is {old}.") == (False, "word_stale")
     assert verdict(f"{new}ish") == (False, "word_invented"), "not as a whole word"
     assert verdict("unknown (not stated)") == (False, "word_not_used")
+
+
+def in_usual_words(task: ToldWorld, asked: Asked) -> list[str]:
+    """Return ways in which people give the right answer to a question."""
+    question, answer = asked.question, asked.answer
+    match question.form:
+        case _ if answer is None:
+            texts = "I'm not sure.|None given|No value was recorded.|You didn't mention it.|undetermined|not found"
+            texts += "|Nothing was said about it.|Not in memory|It is no longer known.|Not enough information."
+            return texts.split("|")
+        case "day" if isinstance(answer, int):
+            when = date.fromordinal(answer)
+            number = f"{when.day}{'th' if 10 < when.day < 20 else {1: 'st', 2: 'nd', 3: 'rd'}.get(when.day % 10, 'th')}"
+            texts = f"{number} of %B %Y|%B {number}, %Y|%d %b %Y|%b %d, %Y|%A, %B %d %Y|%Y/%m/%d|%B {when.day}"
+            return when.strftime(texts).split("|")
+        case "all" if isinstance(answer, tuple) and answer:
+            return [" / ".join(answer), " & ".join(answer), f"{' and '.join(answer)}, nothing else", " ".join(answer)]
+        case "all":
+            return ["Nothing.", "No allergies", "no known allergies", "She is not allergic to anything"]
+        case "how_many":
+            word = ("zero", "one", "two", "three")[int(str(answer))]
+            return [word, f"{word} allergies", f"{word.capitalize()}.", f"just {word}", *["none"][int(str(answer)) :]]
+        case "between":
+            return [f"From 13 May to 20 June: {answer} days", f"13 May to 20 June, {answer} days"]
+        case "member" if answer == "yes":
+            return ["Yes she is", "Correct, yes", f"{question.subject} is allergic to {question.other}."]
+        case "member":
+            return ["No longer", "Not any more.", "She isn't.", f"She is not allergic to {question.other}."]
+        case "first":
+            later = question.other if answer == question.subject else question.subject
+            texts = f"{answer}, not {later}|{answer} is earlier than {later}|not {later}; {answer}"
+            return [
+                *texts.split("|"),
+                f"{answer} (before {later})",
+                f"Of {question.subject} and {question.other}, {answer} is first.",
+            ]
+        case _ if question.attribute == "phone":
+            return [str(answer).replace("-", separator) for separator in (" ", "", "\u2011", ".")]
+        case _ if question.attribute == "boxes":
+            return [f"{answer} boxes as of 14 January 2031", f"As of 14 January 2031: {answer}"]
+    return [f"She sits at the {answer} door now.", f"{answer} (not stated otherwise)"]
+
+
+def test_a_right_answer_in_usual_words_is_right():
+    forms = set()
+    for task in tasks("small+people=8+updates=2+questions=60", range(12)):
+        judge, seen = ConversationJudge(task), Seen(task.turns, (task.turns,), memory=True)
+        for asked in task.asked:
+            forms.add(asked.question.form)
+            for text in in_usual_words(task, asked):
+                assert judge.judge(asked, task.canonical(asked.t, text), seen).right, (asked.text, text)
+    assert len(forms) > 9
+
+
+def test_an_answer_that_hedges_or_adds_is_wrong():
+    checked = set()
+    for task in tasks("small+people=8+updates=2+questions=60", range(6)):
+        judge, seen = ConversationJudge(task), Seen(task.turns, (task.turns,), memory=True)
+        for asked in task.asked:
+            question, answer, texts = asked.question, asked.answer, []
+            old = [one for one, _ in judge.old_answers(asked) if one != answer]
+            if question.form == "first":
+                later = question.other if answer == question.subject else question.subject
+                texts = [
+                    f"{later} or {answer}",
+                    f"{later} and {answer}",
+                    f"{later} before {answer}",
+                    f"{later}, not {answer}",
+                ]
+            elif question.form == "all" and answer:
+                texts = ["none", "unknown", "Zzyx", f"{asked.answer[0]}, Zzyx"]
+            elif question.form == "day" and isinstance(answer, int):
+                texts = [(date.fromordinal(answer) + timedelta(days=1)).strftime("%d %b %Y")]
+            elif question.form == "member":
+                texts = ["No, she isn't." if answer == "yes" else "Yes.", "No information."]
+            elif question.attribute == "boxes" and old:
+                texts = [f"{answer} boxes, formerly {old[0]}", f"It was {old[0]} and is {answer} now"]
+            for text in texts:
+                checked.add(question.form)
+                assert not judge.judge(asked, task.canonical(asked.t, text), seen).right, (asked.text, text)
+    assert checked == {"first", "all", "day", "member", "now"}
 
 
 @pytest.mark.parametrize(
