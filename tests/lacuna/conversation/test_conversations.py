@@ -454,6 +454,8 @@ DATES: dict[str, Callable[[date], str]] = {
     "later": lambda day: f"[{day + timedelta(days=200)}] ",
     "reversed": lambda day: f"[{NEW_YEAR + (date(2031, 12, 31) - day)}] ",
     "none": lambda day: "",
+    "in words": lambda day: f"[{NEW_YEAR:%d %B %Y}] ",
+    "without brackets": lambda day: f"{NEW_YEAR:%d/%m/%Y}: ",
 }
 
 
@@ -477,6 +479,13 @@ def test_a_memory_that_changes_dates_alone_is_told_so_and_not_that_names_are_unc
         seen.update(judge_told(access, task, trace)[1]["fates"])
     assert seen["word_misdated"] > 5
     assert set(seen) <= {"word_misdated", "word_stale", "word_withdrawn", "word_entity"}
+
+
+@pytest.mark.parametrize("time", ["T10:00:00", " 10:00", "T10:00:00.123Z", "T10:00:00+01:00"])
+def test_a_date_with_a_time_is_read(time):
+    (task,) = tasks("small", range(1))
+    (heard,) = hear_passages(task.language, [f"[2031-01-06{time}] user: Ada Bex now drinks Sevuskik tea."], 0)
+    assert heard.day == date(2031, 1, 6).toordinal()
 
 
 def test_a_store_that_cannot_be_listed_is_not_said_to_have_lost_anything():

@@ -29,6 +29,7 @@ from eirkit.lacuna.conversation.reading import (
     needed_statements,
     people_in,
     plain_sentence,
+    split_turns,
     without_last,
 )
 from eirkit.lacuna.conversation.truth import Key
@@ -39,7 +40,7 @@ from eirkit.lacuna.memories.memory import LONGEST_PASSAGE
 
 COMPUTED = ("how_many", "between", "member", "first", "day")  # forms of questions whose answers no statement has as is
 LONGEST_EVIDENCE = 300  # characters of the passage in a record
-_DATED = re.compile(r"^(\[[^\]\n]*\] )?((?:user|assistant): )?(.*)$", re.MULTILINE)
+_DATED = re.compile(r"^(\[[^\]\n]*\] |[^\n]{0,40}?(?=(?:user|assistant): ))?((?:user|assistant): )?(.*)$", re.MULTILINE)
 _NEGATION = re.compile(r"\b(?:no|not|never|nicht|keine?)\b|n['’]t\b")
 _OWN: dict[str, tuple[Cause, Kind]] = {
     "word_not_used": ("computation", "correct_inputs"),
@@ -212,7 +213,7 @@ class ConversationJudge:
         unknown = self.task.language.table["unknown"].casefold()
         if submitted != unknown and (found := self.by_answer(asked, submitted, seen, lacking)) is not None:
             return found, self.showing(asked, submitted, seen)
-        if needed and self.is_misdated(asked, seen):
+        if needed and (seen.memory or seen.summarised) and self.is_misdated(asked, seen):
             lines = [line for passage in seen.passages for line in passage.splitlines()]
             return "word_misdated", self.holding(needed[0], lines) or self.text_of(needed[0])
         if lacking is not None:
@@ -253,7 +254,9 @@ class ConversationJudge:
         lines = []
         for day, role, words in _DATED.findall(passage):
             said = turns.get(words, ())
-            lines.append(said[0] if len(said) == 1 else f"{day}{role}{words}" if day else words)
+            own = f"{day}{role}{words}"
+            is_dated = all(turn.day is not None for turn in split_turns(own))
+            lines.append(said[0] if len(said) == 1 else own if is_dated else words)
         return "\n".join(lines)
 
     def by_answer(self, asked: Asked, submitted: str, seen: Seen, lacking: Heard | None) -> str | None:
