@@ -407,6 +407,13 @@ def test_the_only_number_of_an_answer_is_its_number(form, attribute, text, canon
     assert canonical_answer(task.language, question, text) == canonical
 
 
+def test_a_dial_of_the_reader_is_set_on_the_command_line(tmp_path: Path, capsys):
+    words = ["--model", "scripted/reader", "--set", "misses=1.0", "--seeds", "0:1", "--no-control"]
+    eirkit(capsys, "lacuna", "run", "words", *words, "--out", str(tmp_path / "out"))
+    (record,) = [record for record, _ in scan_runs(tmp_path / "out" / "runs.jsonl")]
+    assert set(record["words"]["fates"]) == {"word_not_used"}
+
+
 def test_a_session_holds_no_answers():
     (task,) = tasks("small+questions=40", range(1))
     session = told_session(WHOLE, task, prepare(task.spec))
