@@ -41,7 +41,7 @@ _COUNTED = re.compile(r"(-?\d[\d,]*) (?:days?|allerg(?:y|ies)|Tagen?|Allergien?)
 _SAID = (
     r"(?:known?|stated?|mention(?:ed)?|specified|given|said|told|provided|recorded|stored|listed|available|clear|sure"
     r"|certain|aware|found|information|tell|say|contain|include|determined?|answer|find|remember|recall"
-    r"|in memory|in (?:my|the) \w+)"
+    r"|in (?:(?:my|the) )?(?:memory|records?|conversations?|notes?|context|passages?))"
 )
 _UNKNOWN = re.compile(  # usual phrasings, also where a reading left out the apostrophes
     r"\b(?:un(?:known|clear|stated|specified|sure|determined|certain|available)|n/a"
