@@ -353,6 +353,7 @@ async def _users(system: Factory, limits: SuiteLimits) -> None:
                 )
                 leaked = next((text for text in passages if has_record(text, wrong)), None)
                 assert leaked is None, f"another user's value: search({query!r}) returned {_shown(leaked)}"
+                assert item.text in (kept or ""), f"lost write: read({item.label!r}) returned {_shown(kept)}"
         if one.can_forget:
             await one.forget(mine[0].label)
         await one.reset("user-three")

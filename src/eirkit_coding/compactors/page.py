@@ -75,9 +75,12 @@ def _answer(data: Mapping[str, Any]) -> Iterator[str]:
         if best["kept_share"] < random:
             best_kept = f"{best['compactor']}, keeps {best['kept_share']:.1%} of the needed tokens"
             yield (
-                f"At {budget:,} tokens random lines keep more, {random:.1%}, than every compactor tried; "
-                f"the best, {best_kept}, {chance}."
+                f"At {budget:,} tokens random lines keep more, {random:.1%}, than every compactor tried but the "
+                f"oracle; the best, {best_kept}, {chance}."
             )
+            continue
+        if best["gain_share"] < 0:
+            yield f"At {budget:,} tokens {best['compactor']} keeps {kept}, {chance}; no other compactor keeps more."
             continue
         leaders = (data["rankings"][str(budget)] or {}).get("leaders") or [best["compactor"]]
         others = [name for name in leaders if name != best["compactor"]]

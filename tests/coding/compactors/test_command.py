@@ -60,8 +60,9 @@ def test_no_compactor_below_random_is_said_to_keep_most_and_every_point_is_where
     rows = {(row["compactor"], row["budget"]): row for row in found["rows"]}
     kept, random = rows["keep-last", 1500]["kept_share"], rows["random", 1500]["kept_share"]
     assert 0 < kept < random < rows["head-and-tail", 1900]["kept_share"]
-    below = f"random lines keep more, {random:.1%}, than every compactor tried; the best, keep-last, keeps {kept:.1%}"
-    assert f"At 1,500 tokens {below} of the needed tokens" in said
+    below = f"random lines keep more, {random:.1%}, than every compactor tried but the oracle"
+    assert rows["oracle", 1500]["kept_share"] > random
+    assert f"At 1,500 tokens {below}; the best, keep-last, keeps {kept:.1%} of the needed tokens" in said
     assert "At 1,900 tokens head-and-tail keeps most" in said
     (chart,) = (
         item for section in compaction_document(found).details for item in section.items if isinstance(item, Chart)
@@ -71,6 +72,14 @@ def test_no_compactor_below_random_is_said_to_keep_most_and_every_point_is_where
         drawn = list(zip(series.x, series.y, strict=True))
         own = [rows[series.name, budget] for budget in (1500, 1900)]
         assert drawn == [(row["used_tokens"], row["kept_share"]) for row in own]
+
+
+def test_no_compactor_below_random_lines_of_its_own_size_is_said_to_keep_most(logs, capsys):
+    found = json.loads(called(capsys, "logs", "--budget", "1200", "--at", "every:5", "--out", "out", "--json"))
+    rows = [row | {"kept_share": 0.5, "gain_share": -0.02} for row in found["rows"]]
+    (said,) = compaction_document(found | {"rows": rows}).answer
+    assert "−2.0 points against random lines of the same size" in said
+    assert "keeps most" not in said
 
 
 def test_the_viewer_shows_a_cut_line_by_line_as_the_messages_have_it(logs, capsys):

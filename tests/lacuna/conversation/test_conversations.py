@@ -22,7 +22,7 @@ from eirkit.lacuna.conversation.broken_memories import ExactNotes
 from eirkit.lacuna.conversation.outcomes import ConversationJudge, Seen
 from eirkit.lacuna.conversation.reading import hear_passages, needed_statements
 from eirkit.lacuna.conversation.session import ConversationSession
-from eirkit.lacuna.conversation.workload import ToldWorld, canonical_answer, read_preset, spell, unspell
+from eirkit.lacuna.conversation.workload import Asked, ToldWorld, canonical_answer, read_preset, spell, unspell
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.in_process import Bm25
 from eirkit.lacuna.memories.memory import memories
@@ -311,6 +311,87 @@ def test_an_answer_with_another_value_of_the_same_fact_is_wrong():
     assert verdict("unknown (not stated)") == (False, "word_not_used")
 
 
+def in_usual_words(task: ToldWorld, asked: Asked) -> list[str]:
+    """Return ways in which people give the right answer to a question."""
+    question, answer = asked.question, asked.answer
+    match question.form:
+        case _ if answer is None:
+            texts = "I'm not sure.|None given|No value was recorded.|You didn't mention it.|undetermined|not found"
+            texts += "|Nothing was said about it.|Not in memory|It is no longer known.|Not enough information."
+            return texts.split("|")
+        case "day" if isinstance(answer, int):
+            when = date.fromordinal(answer)
+            number = f"{when.day}{'th' if 10 < when.day < 20 else {1: 'st', 2: 'nd', 3: 'rd'}.get(when.day % 10, 'th')}"
+            texts = f"{number} of %B %Y|%B {number}, %Y|%d %b %Y|%b %d, %Y|%A, %B %d %Y|%Y/%m/%d|%B {when.day}"
+            return when.strftime(texts).split("|")
+        case "all" if isinstance(answer, tuple) and answer:
+            return [" / ".join(answer), " & ".join(answer), f"{' and '.join(answer)}, nothing else", " ".join(answer)]
+        case "all":
+            return ["Nothing.", "No allergies", "no known allergies", "She is not allergic to anything"]
+        case "how_many":
+            word = ("zero", "one", "two", "three")[int(str(answer))]
+            return [word, f"{word} allergies", f"{word.capitalize()}.", f"just {word}", *["none"][int(str(answer)) :]]
+        case "between":
+            return [f"From 13 May to 20 June: {answer} days", f"13 May to 20 June, {answer} days"]
+        case "member" if answer == "yes":
+            return ["Yes she is", "Correct, yes", f"{question.subject} is allergic to {question.other}."]
+        case "member":
+            return ["No longer", "Not any more.", "She isn't.", f"She is not allergic to {question.other}."]
+        case "first":
+            later = question.other if answer == question.subject else question.subject
+            texts = f"{answer}, not {later}|{answer} is earlier than {later}|not {later}; {answer}"
+            return [
+                *texts.split("|"),
+                f"{answer} (before {later})",
+                f"Of {question.subject} and {question.other}, {answer} is first.",
+            ]
+        case _ if question.attribute == "phone":
+            return [str(answer).replace("-", separator) for separator in (" ", "", "\u2011", ".")]
+        case _ if question.attribute == "boxes":
+            return [f"{answer} boxes as of 14 January 2031", f"As of 14 January 2031: {answer}"]
+    return [f"She sits at the {answer} door now.", f"{answer} (not stated otherwise)"]
+
+
+def test_a_right_answer_in_usual_words_is_right():
+    forms = set()
+    for task in tasks("small+people=8+updates=2+questions=60", range(12)):
+        judge, seen = ConversationJudge(task), Seen(task.turns, (task.turns,), memory=True)
+        for asked in task.asked:
+            forms.add(asked.question.form)
+            for text in in_usual_words(task, asked):
+                assert judge.judge(asked, task.canonical(asked.t, text), seen).right, (asked.text, text)
+    assert len(forms) > 9
+
+
+def test_an_answer_that_hedges_or_adds_is_wrong():
+    checked = set()
+    for task in tasks("small+people=8+updates=2+questions=60", range(6)):
+        judge, seen = ConversationJudge(task), Seen(task.turns, (task.turns,), memory=True)
+        for asked in task.asked:
+            question, answer, texts = asked.question, asked.answer, []
+            old = [one for one, _ in judge.old_answers(asked) if one != answer]
+            if question.form == "first":
+                later = question.other if answer == question.subject else question.subject
+                texts = [
+                    f"{later} or {answer}",
+                    f"{later} and {answer}",
+                    f"{later} before {answer}",
+                    f"{later}, not {answer}",
+                ]
+            elif question.form == "all" and answer:
+                texts = ["none", "unknown", "Zzyx", f"{asked.answer[0]}, Zzyx"]
+            elif question.form == "day" and isinstance(answer, int):
+                texts = [(date.fromordinal(answer) + timedelta(days=1)).strftime("%d %b %Y")]
+            elif question.form == "member":
+                texts = ["No, she isn't." if answer == "yes" else "Yes.", "No information."]
+            elif question.attribute == "boxes" and old:
+                texts = [f"{answer} boxes, formerly {old[0]}", f"It was {old[0]} and is {answer} now"]
+            for text in texts:
+                checked.add(question.form)
+                assert not judge.judge(asked, task.canonical(asked.t, text), seen).right, (asked.text, text)
+    assert checked == {"first", "all", "day", "member", "now"}
+
+
 @pytest.mark.parametrize(
     ("form", "attribute", "text", "canonical"),
     [
@@ -324,6 +405,13 @@ def test_the_only_number_of_an_answer_is_its_number(form, attribute, text, canon
     (task,) = tasks("small", range(1))
     question = task.asked[0].question._replace(form=form, attribute=attribute)
     assert canonical_answer(task.language, question, text) == canonical
+
+
+def test_a_dial_of_the_reader_is_set_on_the_command_line(tmp_path: Path, capsys):
+    words = ["--model", "scripted/reader", "--set", "misses=1.0", "--seeds", "0:1", "--no-control"]
+    eirkit(capsys, "lacuna", "run", "words", *words, "--out", str(tmp_path / "out"))
+    (record,) = [record for record, _ in scan_runs(tmp_path / "out" / "runs.jsonl")]
+    assert set(record["words"]["fates"]) == {"word_not_used"}
 
 
 def test_a_session_holds_no_answers():
@@ -373,6 +461,8 @@ DATES: dict[str, Callable[[date], str]] = {
     "later": lambda day: f"[{day + timedelta(days=200)}] ",
     "reversed": lambda day: f"[{NEW_YEAR + (date(2031, 12, 31) - day)}] ",
     "none": lambda day: "",
+    "in words": lambda day: f"[{NEW_YEAR:%d %B %Y}] ",
+    "without brackets": lambda day: f"{NEW_YEAR:%d/%m/%Y}: ",
 }
 
 
@@ -396,6 +486,13 @@ def test_a_memory_that_changes_dates_alone_is_told_so_and_not_that_names_are_unc
         seen.update(judge_told(access, task, trace)[1]["fates"])
     assert seen["word_misdated"] > 5
     assert set(seen) <= {"word_misdated", "word_stale", "word_withdrawn", "word_entity"}
+
+
+@pytest.mark.parametrize("time", ["T10:00:00", " 10:00", "T10:00:00.123Z", "T10:00:00+01:00"])
+def test_a_date_with_a_time_is_read(time):
+    (task,) = tasks("small", range(1))
+    (heard,) = hear_passages(task.language, [f"[2031-01-06{time}] user: Ada Bex now drinks Sevuskik tea."], 0)
+    assert heard.day == date(2031, 1, 6).toordinal()
 
 
 def test_a_store_that_cannot_be_listed_is_not_said_to_have_lost_anything():

@@ -19,7 +19,7 @@ from eirkit.lacuna.memories.memory import Item, MemorySystem, memories
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.testing import check_memory
 from eirkit.testing.conformance import try_all
-from eirkit.testing.memory_faults import Fault, _concurrent, _found, _many, _overwrites, restarts
+from eirkit.testing.memory_faults import Fault, _concurrent, _found, _many, _overwrites, _users, restarts
 from eirkit.testing.opened_memory import Factory, ReusedMemory, SuiteLimits
 from tests.testing.contracts import faulty_memories, subtle_memories
 from tests.testing.contracts.faulty_memories import (
@@ -237,6 +237,11 @@ class DeclaresTen(HoldsTen):
 def test_writers_race_only_where_the_same_writes_in_turn_are_kept(kind, said):
     with pytest.raises(AssertionError, match=f"^{said}"):
         tried(_concurrent, kind)
+
+
+def test_a_memory_that_loses_writes_is_not_said_to_let_others_delete():
+    with pytest.raises(AssertionError, match=r"^lost write: read\('A_2'\) returned nothing"):
+        tried(_users, dropping(lambda write: write % 2 == 0))
 
 
 @pytest.mark.parametrize("kind", [Sound, SlowOnPurpose, DeclaresTen])

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +29,7 @@ from eirkit.lacuna.conversation.reading import (
     needed_statements,
     people_in,
     plain_sentence,
+    split_turns,
     without_last,
 )
 from eirkit.lacuna.conversation.truth import Key
@@ -38,7 +40,8 @@ from eirkit.lacuna.memories.memory import LONGEST_PASSAGE
 
 COMPUTED = ("how_many", "between", "member", "first", "day")  # forms of questions whose answers no statement has as is
 LONGEST_EVIDENCE = 300  # characters of the passage in a record
-_DATED = re.compile(r"^(\[[^\]\n]*\] )?((?:user|assistant): )?(.*)$", re.MULTILINE)
+_DATED = re.compile(r"^(\[[^\]\n]*\] |[^\n]{0,40}?(?=(?:user|assistant): ))?((?:user|assistant): )?(.*)$", re.MULTILINE)
+_NEGATION = re.compile(r"\b(?:no|not|never|nicht|keine?)\b|n['’]t\b")
 _OWN: dict[str, tuple[Cause, Kind]] = {
     "word_not_used": ("computation", "correct_inputs"),
     "word_invented": ("computation", "correct_inputs"),
@@ -129,34 +132,55 @@ class ConversationJudge:
         """Return the answer that a text states by its tracer; the text itself if it states none that is known.
 
         The answer is right if the text has the true value and no other value of the same subject and attribute. A list
-        is what its items name; numbers, and yes or no, are compared as they are.
+        is what its items name; numbers are compared as they are.
         """
         question, right = asked.question, self.right_answers(asked)
         if submitted in right:
             return submitted
         if question.form == "all":
-            told = (one.statement for one in self.task.said if one.statement.attribute == question.attribute)
-            items = {self.shown(asked, ()), *(str(one.value).casefold() for one in told)}
-            named = [
-                found
-                for part in submitted.split(", ")
-                if (found := [item for item in items if _has_word(part, item)]) or " " not in part  # else a remark
-            ]
-            if named and all(len(found) == 1 for found in named):
-                return ", ".join(sorted({item for (item,) in named}))
+            if (listed := self.listed(asked, submitted)) is not None:
+                return listed
         elif question.form == "member":
-            head = re.split(r"[^\w\s]", submitted)[0].strip()
-            if head in (self.shown(asked, "yes"), self.shown(asked, "no")):
-                return head
-        elif ATTRIBUTES[question.attribute] != "count" and question.form not in ("how_many", "between"):
+            if (judged := self.affirmed(asked, submitted)) is not None:
+                return judged
+        elif question.form not in ("how_many", "between"):
             own = {self.shown(asked, one) for one in self.own_values(asked) if self.has_answer(asked, submitted, one)}
-            if len(own) == 1 or (own and question.form != "first"):  # which of two comes first takes both to say
+            if question.form == "first" and len(own) == 2:  # which of two comes first may take both to say
+                own = _first_of(submitted, own)
+            if own:
                 return min(own - right, default=min(own))
         unknown = str(self.task.language.table["unknown"]).casefold()
         if abstains(submitted) or _has_word(submitted, unknown):
             return unknown
         others = {self.shown(asked, one) for one in self.others(asked) if self.has_answer(asked, submitted, one)}
         return others.pop() if len(others) == 1 else submitted
+
+    def listed(self, asked: Asked, submitted: str) -> str | None:
+        """Return the list that a text names, in its canonical form; None if it names none."""
+        told = (one.statement for one in self.task.said if one.statement.attribute == asked.question.attribute)
+        items = {str(one.value).casefold() for one in told}
+        parts = [part.strip() for part in re.split(r", |[/&]", submitted)]
+        named = [[item for item in items if _has_word(part, item)] for part in parts]
+        if any(named):
+            strange = any(not found and " " not in part for part, found in zip(parts, named, strict=True))  # no remark
+            return None if strange else ", ".join(sorted({item for found in named for item in found}))
+        none = self.shown(asked, ())
+        is_empty = _has_word(submitted, none) or _NEGATION.search(submitted) or _has_word(submitted, "nothing")
+        return none if is_empty and not abstains(submitted) else None
+
+    def affirmed(self, asked: Asked, submitted: str) -> str | None:
+        """Return whether a text says yes or no, in its canonical form; None if it says neither."""
+        yes, no = self.shown(asked, "yes"), self.shown(asked, "no")
+        head = re.split(r"[^\w\s]", submitted)[0].strip()
+        if head in (yes, no):
+            return head
+        if abstains(submitted):
+            return None
+        if said := [word for word in submitted.replace(",", " ").split() if word in (yes, no)]:
+            return said[0]
+        is_negated = _NEGATION.search(submitted) is not None
+        is_stated = is_negated or _has_word(submitted, str(asked.question.other).casefold())
+        return (no if is_negated else yes) if is_stated else None
 
     def own_values(self, asked: Asked) -> set[Answer]:
         """Return the true answer and every other value of the same subject and attribute."""
@@ -165,15 +189,15 @@ class ConversationJudge:
             return {question.subject, str(question.other)}
         keys = [key for key in keys_of(question, self.task.truth_at(asked)) if key[0] == question.attribute]
         told = (one.statement for one in self.task.said)
-        values = {one.value for one in told if (one.attribute, one.subject) in keys}
+        changes = ("raise", "lower")  # by how much is no value
+        values = {one.value for one in told if (one.attribute, one.subject) in keys and one.op not in changes}
         return {one for one in (asked.answer, *values, *(old for old, _ in self.old_answers(asked))) if one is not None}
 
     def has_answer(self, asked: Asked, text: str, answer: Answer) -> bool:
         """True if a text has an answer as whole words, in any of the forms in which it may be written."""
-        language = self.task.language
         tracers = {self.shown(asked, answer)}
         if asked.question.form == "day" and isinstance(answer, int):
-            tracers |= {language.date(answer, form).casefold() for form in range(len(language.table["dates"]))}
+            return re.search(_date_pattern(self.task.language.table["months"], answer), text) is not None
         if asked.question.attribute == "lead" and isinstance(answer, str):
             tracers |= {name.casefold() for name in self.everybody.names(answer)}
         return any(_has_word(text, tracer) for tracer in tracers)
@@ -189,7 +213,7 @@ class ConversationJudge:
         unknown = self.task.language.table["unknown"].casefold()
         if submitted != unknown and (found := self.by_answer(asked, submitted, seen, lacking)) is not None:
             return found, self.showing(asked, submitted, seen)
-        if needed and self.is_misdated(asked, seen):
+        if needed and (seen.memory or seen.summarised) and self.is_misdated(asked, seen):
             lines = [line for passage in seen.passages for line in passage.splitlines()]
             return "word_misdated", self.holding(needed[0], lines) or self.text_of(needed[0])
         if lacking is not None:
@@ -228,9 +252,11 @@ class ConversationJudge:
         for turn in self.task.turns[: self.task.turns_before(asked)]:
             turns.setdefault(turn.partition(": ")[2], []).append(turn)
         lines = []
-        for date, role, words in _DATED.findall(passage):
+        for day, role, words in _DATED.findall(passage):
             said = turns.get(words, ())
-            lines.append(said[0] if len(said) == 1 else f"{date}{role}{words}" if date else words)
+            own = f"{day}{role}{words}"
+            is_dated = all(turn.day is not None for turn in split_turns(own))
+            lines.append(said[0] if len(said) == 1 else own if is_dated else words)
         return "\n".join(lines)
 
     def by_answer(self, asked: Asked, submitted: str, seen: Seen, lacking: Heard | None) -> str | None:
@@ -416,7 +442,27 @@ class ConversationJudge:
 
 def _has_word(text: str, word: str) -> bool:
     """True if a text in lower case has a word or several, as whole words."""
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+    pattern = re.escape(word).replace(r"\-", r"\W?")  # numbers of telephones
+    return re.search(rf"(?<!\w){pattern}(?!\w)", text) is not None
+
+
+def _date_pattern(months: Sequence[str], day: int) -> str:
+    """Return the pattern of a date in a text in lower case, in any usual form."""
+    when = date.fromordinal(day)
+    name = months[when.month - 1].casefold()
+    month, number = rf"(?:{name}|{name[:3]}t?\b)", rf"0?{when.day}(?:st|nd|rd|th)?"
+    year = rf"(?:\W+{when.year}\b|(?!\W+\d{{4}}))"
+    named = rf"{number}\W+(?:of\W+)?{month}{year}|{month}\W+(?:the\W+)?{number}\b{year}"
+    return rf"(?<!\w)(?:{named}|{when.year}\W{when.month:02}\W{when.day:02}\b)"
+
+
+def _first_of(text: str, names: set[str]) -> set[str]:
+    """Return which of two a text in lower case says to come first; nothing if it does not."""
+    rest = re.sub(r"^(?:of|between)\b[^,:]*[,:]|^not [\w ]+\W", "", text)
+    if re.search(r"\b(?:or|later|after)\b", rest) or not re.search(r"\b(?:before|earlier|first|not|ahead)\b", text):
+        return set()
+    places = {found.start(): name for name in names if (found := re.search(rf"\b{re.escape(name)}\b", rest))}
+    return {places[min(places)]} if places else set()
 
 
 def _has_any(text: str, parts: Sequence[str]) -> bool:

@@ -1,9 +1,9 @@
 """Reads passages of conversations as somebody who was not there: in any order, with gaps, and with names half known.
 
-A turn is `[2031-01-06] user: …`; what no longer holds ends in `(until 2031-01-13)` or, where the day is not known, in
-`(no longer valid)`, and then counts as ended on the day on which it was said. What a passage does not say stays
-unknown: a first name that fits several people, a nickname whose owner was not mentioned, an amount added to a stock
-that was never counted.
+A turn is `[2031-01-06] user: …`, perhaps with a time; what no longer holds ends in `(until 2031-01-13)` or, where the
+day is not known, in `(no longer valid)`, and then counts as ended on the day on which it was said. What a passage does
+not say stays unknown: a first name that fits several people, a nickname whose owner was not mentioned, an amount added
+to a stock that was never counted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eirkit.lacuna.conversation.truth import Key, Knowledge
 from eirkit.lacuna.conversation.world import ATTRIBUTES, Saying, WorldQuestion
 from eirkit.lacuna.memories.validity import read_mark
 
-_TURN = re.compile(r"^\[(\d{4}-\d\d-\d\d)\] (?:(user|assistant): )?", re.MULTILINE)
+_TURN = re.compile(r"^\[(\d{4}-\d\d-\d\d)(?:[T ][\d:.,+Z -]+)?\] (?:(user|assistant): )?", re.MULTILINE)
 
 
 class DatedTurn(NamedTuple):

@@ -37,11 +37,18 @@ from eirkit.lacuna.tasks.workload import Graph, Telling, Units, conversations
 
 _DIALS = tuple(one.name for one in fields(Dials))
 _NUMBER = re.compile(r"-?\d[\d,]*")
+_COUNTED = re.compile(r"(-?\d[\d,]*) (?:days?|allerg(?:y|ies)|Tagen?|Allergien?)\b")
+_SAID = (
+    r"(?:known?|stated?|mention(?:ed)?|specified|given|said|told|provided|recorded|stored|listed|available|clear|sure"
+    r"|certain|aware|found|information|tell|say|contain|include|determined?|answer|find|remember|recall"
+    r"|in (?:(?:my|the) )?(?:memory|records?|conversations?|notes?|context|passages?))"
+)
 _UNKNOWN = re.compile(  # usual phrasings, also where a reading left out the apostrophes
-    r"\b(?:un(?:known|clear|stated|specified)|n/a|no (?:information|record|mention|data|idea)"
+    r"\b(?:un(?:known|clear|stated|specified|sure|determined|certain|available)|n/a"
+    r"|(?:no|insufficient|not enough)(?: \w+)? (?:information|records?|mention|data|idea|memory|longer known)"
+    rf"|(?:none|nothing|no \w+)(?: \w+){{0,2}} (?!known?\b){_SAID}"
     r"|(?:not|never|cannot|(?:is|are|was|were|has|have|do|does|did|ca|could)n['’ ]?t)(?: \w+){0,2}"
-    r" (?:known?|stated|mentioned|specified|given|said|told|provided|recorded|available|clear|information"
-    r"|tell|say|determined?|answer|find))\b",
+    rf" {_SAID})\b",
     re.IGNORECASE,
 )
 
@@ -271,7 +278,19 @@ def canonical_answer(language: Language, question: WorldQuestion, text: str) -> 
         except (ValueError, OverflowError):
             return plain.casefold()
     if question.form in ("how_many", "between") or question.attribute == "boxes":
-        numbers = [number.replace(",", "") for number in _NUMBER.findall(plain)]
-        is_clear = len(set(numbers)) == 1 or _NUMBER.match(plain) is not None
+        is_total = question.attribute == "boxes"  # if it has several numbers, the judge looks for totals
+        found = (not is_total and _COUNTED.findall(plain)) or _NUMBER.findall(plain)
+        numbers = [number.replace(",", "") for number in found]
+        if question.form == "how_many" and not numbers and not abstains(plain):
+            numbers = [str(number) for number in _numbers_in_words(table, plain.casefold())]
+        is_clear = len(set(numbers)) == 1 or (not is_total and _NUMBER.match(plain) is not None)
         return numbers[0] if is_clear else plain.casefold()
     return plain.casefold()
+
+
+def _numbers_in_words(table: Mapping[str, Any], text: str) -> list[int]:
+    """Return the small numbers that a text in lower case has as words; none of something is zero."""
+    words = re.findall(r"\w+", text)
+    found = [number for number, word in enumerate(table.get("numbers", ())) if word in words]
+    is_none = words and words[0] in (str(table["none"]).casefold(), str(table["no"]).casefold())
+    return found or [0] * bool(is_none)

@@ -232,8 +232,8 @@ def make_reader(options: ModelOptions, given: str = "") -> WordReader:
     Raises:
         SpecError: a dial is not a number from 0 to 1.
     """
-    if given:
-        options = replace(options, extra=dict(map(_setting, given.split("+"))))
+    settings = given.split("+") if given else [f"{name}={value}" for name, value in options.extra.items()]
+    options = replace(options, extra=dict(map(_setting, settings)))
     refuse_settings("scripted", options, (*DIALS, "language"))
     for name in DIALS:
         value: Any = options.extra.get(name, 0.0)
