@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
@@ -119,8 +118,7 @@ def _refuse(folder: Path, out: Path, name: str, suite: Suite) -> None:
     sweep = read_sweep(folder)
     if sweep.scored < sweep.planned:
         raise InputFileError(
-            f"{folder} is not finished: {sweep.scored:,} of {sweep.planned:,} runs; "
-            f"finish it with `eirkit lacuna run --resume {quote(str(folder))}`"
+            f"{folder} is not finished: {sweep.scored:,} of {sweep.planned:,} runs; finish it with `{sweep.resume}`"
         )
 
 

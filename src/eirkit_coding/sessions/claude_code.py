@@ -37,6 +37,7 @@ _NOT_PROMPTS = (
     *("[Request interrupted", "Caveat: "),
 )
 _META = ".meta.json"  # how the name of a sub-agent's description ends
+_AGENT = "agent-"  # how the names of a sub-agent's files begin
 _MAIN = ""  # key of the session's own chain, as opposed to those of sub-agents
 
 
@@ -51,8 +52,9 @@ class ClaudeCode:
         return 0 if first is None else MARKED
 
     def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
-        """Return the files that describe sub-agents beside their lines."""
-        return [name for name in names if name.endswith(_META) and f"{name.removesuffix(_META)}.jsonl" in names]
+        """Return the files that describe sub-agents, whose lines may stand in those of their caller."""
+        described = ((name, name.removesuffix(_META)) for name in names if name.endswith(_META))
+        return [name for name, stem in described if stem.startswith(_AGENT) or f"{stem}.jsonl" in names]
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session, then its sub-agents; of sessions that were appended to one file, each in turn."""
@@ -99,7 +101,7 @@ class _Reported:
         return {**shared, **message, "isSidechain": True, "agentId": agent, "parentUuid": before}
 
     def _has_file(self, session: str, agent: str) -> bool:
-        name = f"agent-{agent}.jsonl"
+        name = f"{_AGENT}{agent}.jsonl"
         if name not in self._elsewhere:
             places = () if self._folder is None else (self._folder, self._folder / session / "subagents")
             self._elsewhere[name] = any(is_own_file(folder / name, folder) for folder in places)
@@ -159,7 +161,7 @@ def _by_session(entries: Sequence[Entry]) -> Sequence[list[Entry]]:
 
 def _agent_of_file(document: LogDocument) -> str:
     stem = document.name.removesuffix(".jsonl")
-    return stem.removeprefix("agent-") if stem.startswith("agent-") else _MAIN
+    return stem.removeprefix(_AGENT) if stem.startswith(_AGENT) else _MAIN
 
 
 def _by_agent(entries: Iterable[Entry], file_agent: str) -> dict[str, list[Entry]]:

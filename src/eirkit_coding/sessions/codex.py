@@ -258,9 +258,11 @@ class _Rollout:
 
     def _end_script(self, id: str, output: object) -> None:
         """Add the calls of a script that ran, or the script itself if none was found in it."""
-        script = self.scripts.pop(id)
+        script, unclaimed = self.scripts.pop(id), text_of(output)
         for item in self.loose[:]:
-            if not self.scripts or script.shows(item, output):
+            printed = string_of(item.get("aggregated_output")).strip("\n")
+            if not self.scripts or (printed and printed in unclaimed):
+                unclaimed = unclaimed.replace(printed, "", 1)  # another script may have printed the same
                 script.take(item)
                 self.loose.remove(item)
         made = script.end(output)

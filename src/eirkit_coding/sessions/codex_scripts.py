@@ -65,11 +65,6 @@ class CodexScript:
         stated = sum(fits(call.arguments) for call in calls_in(self.source) if call.tool == tool)
         return stated > sum(fits(call.arguments) for call in self.made if call.tool == tool)
 
-    def shows(self, item: Mapping[str, Any], output: object) -> bool:
-        """Return whether the script's output has what a command printed."""
-        printed = string_of(item.get("aggregated_output")).strip("\n")
-        return bool(printed) and printed in text_of(output)
-
     def take(self, item: Mapping[str, Any]) -> None:
         """Add the event of a completed command or patch."""
         if item.get("type") == "CommandExecution":

@@ -14,14 +14,13 @@ from decimal import Decimal
 from typing import Any
 
 from eirkit.vestige.audits.occupancy import ContextWindows, window_of
-from eirkit.vestige.corpus.summary import LEAST_REPEATS, LEAST_TOKENS
+from eirkit.vestige.corpus.summary import LEAST_REPEATS, LEAST_TOKENS, LEAST_USD
 from eirkit_coding.week.facts import ContextLoss, FileReading, InstructionLoss, LogFacts
 from eirkit_coding.week.responses import Response, UnknownResponse, unique
 
 LISTED = 10  # files, losses and instructions of each list
 ADVICE = 5
-LEAST_USD = Decimal(1)  # less is not worth acting on
-LEAST_SHARE = Decimal("0.01")  # of the whole bill, likewise
+LEAST_SHARE = Decimal("0.01")  # of the whole bill; less is not worth acting on
 DIMENSIONS = ("day", "project", "model", "agent")
 
 

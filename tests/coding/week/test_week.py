@@ -191,12 +191,17 @@ def test_the_first_sentence_says_what_compactions_cost(home: Path, tmp_path: Pat
 
 def test_an_analysis_tells_automatic_from_manual_compactions(home: Path, tmp_path: Path) -> None:
     shutil.rmtree(home)
-    compacted(home, "typed", 60_000, "manual")
-    compacted(home, "large", 30_000, "auto")
+    compacted(home, "typed", 1_200_000, "manual")
+    compacted(home, "large", 1_000_000, "auto")
+    compacted(home, "small", 30_000, "auto")  # a few cents
     words = ["vestige", "analyze", str(home / ".claude" / "projects"), "--out", str(tmp_path / "out"), "--json"]
     found = json.loads(CliRunner().invoke(ROOT, words, catch_exceptions=False).stdout)
-    assert {one["run_id"]: one["trigger"] for one in found["costliest_breaks"]} == {"typed": "manual", "large": "auto"}
-    assert (found["breaks"]["manual_compactions"], found["breaks"]["automatic_compactions"]) == (1, 1)
+    assert {one["run_id"]: one["trigger"] for one in found["costliest_breaks"]} == {
+        "typed": "manual",
+        "large": "auto",
+        "small": "auto",
+    }
+    assert (found["breaks"]["manual_compactions"], found["breaks"]["automatic_compactions"]) == (1, 2)
     assert [one["run_id"] for one in found["advice"] if one["kind"] == "compaction"] == ["large"]
 
 

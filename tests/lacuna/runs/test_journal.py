@@ -135,6 +135,17 @@ def test_where_no_call_was_answered_the_next_step_is_an_estimate(tmp_path, price
     assert f"next: eirkit lacuna run --resume {tmp_path / 'out'} --dry-run" in capfd.readouterr().out
 
 
+def test_a_report_of_a_sweep_that_its_cap_stopped_asks_for_a_higher_one(tmp_path, server, prices, capfd):
+    start_sweep(suite(server), tmp_path / "out", SpendingLimits("4.5", prices))
+    _, document, _ = call(capfd, "report", tmp_path / "out", "--json")
+    again = f"eirkit lacuna run --resume {tmp_path / 'out'} --cap-usd USD"
+    words = [line for section in document["sections"] for line in section["words"] if "--resume" in line]
+    assert [again in line for line in words] == [True] * len(words)
+    assert any(
+        line.endswith(f"runs are not scored, since the cap was reached; go on with `{again}`.") for line in words
+    )
+
+
 def test_only_an_explicit_option_changes_the_terms_and_the_journal_says_so(tmp_path, server, prices, capfd):
     folder = tmp_path / "out"
     assert not start_sweep(suite(server), folder, SpendingLimits("4.5", prices)).complete

@@ -182,6 +182,16 @@ def test_a_sub_agent_with_a_file_is_not_read_from_progress_lines_as_well(folder:
     assert sorted(one.run_id for one in found if isinstance(one, Recording)) == ["s1", "s1/ab1", "s1/cd2"]
 
 
+def test_what_describes_a_sub_agent_without_a_file_is_no_log(tmp_path: Path) -> None:
+    lines, agents = with_sub_agents()
+    as_lines(tmp_path / "s1.jsonl", [*lines[:2], *reported(agents["ab1"], 100, "a1"), *lines[2:]])
+    (tmp_path / "s1" / "subagents").mkdir(parents=True)
+    (tmp_path / "s1" / "subagents" / "agent-ab1.meta.json").write_text('{"agentType": "Explore"}')
+    found = list(read_corpus([tmp_path]))
+    assert [one.reason for one in found if isinstance(one, Skipped)] == []
+    assert sorted(one.run_id for one in found if isinstance(one, Recording)) == ["s1", "s1/ab1"]
+
+
 def test_a_file_that_was_put_back_whole_counts_as_a_whole_at_the_next_compaction(tmp_path: Path) -> None:
     """Ten lines are read, the whole file is put back and edited, and the next compaction drops all of it."""
     known = [f"value_{number} = compute({number}, offset={number})" for number in range(60)]

@@ -205,6 +205,19 @@ def test_several_scripts_in_one_reply_of_codex_keep_their_own_commands(source: s
     assert not last.reads
 
 
+def test_scripts_that_printed_the_same_each_keep_one_command_of_it(tmp_path: Path) -> None:
+    """Both compute their commands and print c.py; that of the other is no output of theirs."""
+    loop = "for (const f of list({})) text((await tools.exec_command({{cmd: `cat ${{f}}`}})).output);"
+    texts = {"a": "x = 1\n", "b": "y = 2\n", "c": "z = 3\n"}
+    lines = [
+        *(META, script("a", loop.format("1")), script("b", loop.format("2"))),
+        *(ran(f"cat {name}.py", texts[name]) for name in "abcc"),
+        *(printed(name, texts[name] + texts["c"]) for name in "ba"),
+    ]
+    (turn,) = interpret(only_run("codex", as_lines(tmp_path / "s.jsonl", lines)), len).turns
+    assert [(read.path, read.content) for read in turn.reads] == [(f"{name}.py", texts[name]) for name in "bcac"]
+
+
 def test_a_script_that_is_answered_after_the_next_reply_belongs_to_its_own(tmp_path: Path) -> None:
     lines = [
         *(META, script("a", STATED.format("a.py")), script("b", STATED.format("b.py"))),

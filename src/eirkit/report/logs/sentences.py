@@ -11,6 +11,7 @@ from eirkit.report.document import Section
 from eirkit.report.table import Column, Table, counted, in_viewer, listed, share
 from eirkit.vestige.actions.touches import UNDERSTOOD_SHARE
 from eirkit.vestige.audits.occupancy import name_in, plain_name
+from eirkit.vestige.corpus.summary import LEAST_USD
 from eirkit.vestige.measures import LOG_MEASURES
 
 CHANCE = 0.5
@@ -113,9 +114,11 @@ def is_reached(run: Mapping[str, Any]) -> bool:
 
 
 def advice_rows(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """Return what to do, one row for each thing."""
-    rows = document["advice"]
-    return tuple({"usd": input_cost(one), **one, "words": _words(one), "tokens": _spent(one)} for one in rows)
+    """Return what to do, one row for each thing: the dearest first, and nothing that is known to have cost little."""
+    things = [{"usd": input_cost(thing), **thing} for thing in document["advice"]]
+    worth = [thing for thing in things if thing["usd"] is None or thing["usd"] >= LEAST_USD]
+    ranked = sorted(worth, key=lambda thing: -(thing["usd"] or 0))
+    return tuple({**thing, "words": _words(thing), "tokens": _spent(thing)} for thing in ranked)
 
 
 def advice_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:

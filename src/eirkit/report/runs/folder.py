@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.lacuna.conversation.totals import INSTRUCTION
 from eirkit.lacuna.findings.causes import RunScore, read_score
+from eirkit.lacuna.models.ledger import RAISE
 from eirkit.lacuna.runs.cells import cell_of
 from eirkit.lacuna.runs.control import FOLDER as CONTROL
 from eirkit.lacuna.runs.manifest import FILE, PLAN_SCHEMA, Manifest, read_manifest
@@ -71,10 +73,16 @@ class SweepFolder:
     planned: int
     evidence: tuple[Evidence, ...]
     plugins: bool = False  # whether code that the records name may be run
+    is_capped: bool = False  # whether its cap stopped it
 
     @property
     def name(self) -> str:
         return self.folder.resolve().name
+
+    @property
+    def resume(self) -> str:
+        """The command that goes on with it; where its cap was reached, only a higher one helps."""
+        return f"eirkit lacuna run --resume {quote(str(self.folder))}{' --cap-usd USD' if self.is_capped else ''}"
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -124,6 +132,7 @@ def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = Fal
         planned=document["planned"],
         evidence=tuple(_evidence_near(folder, others)),
         plugins=plugins,
+        is_capped=any(RAISE in reason for reason in document["stopped"]),
     )
 
 
@@ -192,7 +201,8 @@ def _summary(folder: Path, manifest: Manifest, *, plugins: bool) -> Row:
             f"{folder} is not finished, and {named[0]} is code beside the run; add --plugins to run it"
         )
     try:
-        return summarise(recorded_suite(folder), folder).as_json()
+        stopped = document["stopped"] if (folder / SUMMARY).is_file() else ()
+        return summarise(recorded_suite(folder), folder, stopped).as_json()
     except UsageError as error:
         if (folder / SUMMARY).is_file():
             return document

@@ -276,7 +276,7 @@ def _progress(sweep: SweepFolder) -> Section | None:
     words = []
     if sweep.scored < sweep.planned:
         left = f"{sweep.planned - sweep.scored:,} of {counted(sweep.planned, 'run')} are not scored"
-        words.append(f"{left}; go on with `eirkit lacuna run --resume {sweep.folder}`.")
+        words.append(f"{left}{', since the cap was reached' * sweep.is_capped}; go on with `{sweep.resume}`.")
     words += [f"{line}." for line in silences(sweep.rows)]
     words += [f"{row['model']}, h = {row['h']}: {doubt}." for row in sweep.rows if (doubt := doubt_of(row))]
     words += [f"Suspect: {row['model']}, h = {row['h']}: {row['suspect']}." for row in sweep.rows if row["suspect"]]
@@ -327,7 +327,7 @@ def _options(sweep: SweepFolder) -> Mapping[str, Any]:
 
 
 def next_control(sweep: SweepFolder) -> str:
-    return f"eirkit lacuna run --resume {sweep.folder} --control"
+    return f"{sweep.resume} --control"
 
 
 def rebuilding_section(sweep: SweepFolder) -> Section:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from heapq import nlargest
 from typing import Any
 
@@ -58,6 +59,7 @@ _BREAK_SUMS = (
 _BREAK_COUNTS = ("compactions", "clears", "manual_compactions", "automatic_compactions")
 MOST_OF_A_KIND = 3  # things of a kind
 LEAST_TOKENS = 500  # less is not worth acting on
+LEAST_USD = Decimal(1)  # likewise, where the price is known
 LEAST_REPEATS = 2  # times that a file was shown again
 _CHARACTERS_OF_A_TOKEN = 4  # of a token, by a rule of thumb
 
