@@ -284,7 +284,7 @@ def test_a_provider_that_bills_above_the_declared_maximum_is_told_apart(tmp_path
         assert bill * len(server.received) <= raised, "later holds are as large as the bills were"
 
 
-BILLED = [301, 302, 303, 307, 308, 408, 500, 501, 502, 504, 520, 521, 522, 523, 524, 525, 599]
+BILLED = [301, 302, 303, 307, 308, 408, 409, 425, 500, 501, 502, 504, 520, 521, 522, 523, 524, 525, 599]
 
 
 @pytest.mark.parametrize("status", BILLED)

@@ -33,7 +33,7 @@ _NO_ROUTE = {
 _TOO_LATE = {"TimeoutError", "APITimeoutError", "ReadTimeout", "WriteTimeout", "PoolTimeout"}
 _BUSY = {408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
 _OVERLOADED = {503, 529}
-_LATE = {408, 499}  # a server gave up waiting, perhaps for a model that had begun
+_BEGUN = {408, 409, 425, 499}  # a server gave up on a request, perhaps one that a model had begun to answer
 _REMEDIES = {
     "rate-limit": "lower the number of connections or resume later",
     "server": "try again later or choose another model",
@@ -305,7 +305,7 @@ def _kind_of_status(said: Refusal) -> str:
 
 def _is_unbilled(status: int) -> bool:
     """True if a status says that the request was refused before any work; a gateway may bill all others."""
-    return status in _OVERLOADED or (400 <= status < 500 and status not in _LATE)
+    return status in _OVERLOADED or (400 <= status < 500 and status not in _BEGUN)
 
 
 def _kind_of_names(names: set[str]) -> str:
