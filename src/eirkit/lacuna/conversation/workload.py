@@ -37,7 +37,7 @@ from eirkit.lacuna.tasks.workload import Graph, Telling, Units, conversations
 
 _DIALS = tuple(one.name for one in fields(Dials))
 _NUMBER = re.compile(r"-?\d[\d,]*")
-_COUNTED = re.compile(r"(-?\d[\d,]*) (?:days?|allerg(?:y|ies)|Tagen?|Allergien?)\b")
+_COUNTED = re.compile(r"(?<![\d,])(-?\d[\d,]*) (?:days?|allerg(?:y|ies)|Tagen?|Allergien?)\b")
 _SAID = (
     r"(?:known?|stated?|mention(?:ed)?|specified|given|said|told|provided|recorded|stored|listed|available|clear|sure"
     r"|certain|aware|found|information|tell|say|contain|include|determined?|answer|find|remember|recall"
