@@ -21,8 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # Where models' replies, memories' passages and prompts are read; servers and environments read other things.
-READING = {"agents", "conversation", "findings", "memories", "models", "tasks"}
-NOT_READING = {"serving", "stores", "environments"}
+READING = {"agents", "conversation", "findings", "memories", "models", "scripted", "tasks"}
+NOT_READING = {"serving", "stores", "environments", "chat_server", "scrubber"}
 TASK = "--workload store-recall --m 8 --h 4 --seeds 0:2"
 SWEEP = f"lacuna run {TASK} --no-control"
 # Every command runs in one folder, in this order: later ones read what earlier ones wrote.
