@@ -55,7 +55,8 @@ docs: $(TOOLS)
 # Pages are built with Node and committed, so that nobody else needs it. CI fails if they are not those of the sources. Not
 # `npm ci`: it wants every platform's binary of the bundler in the lock file, and registries that mirror few platforms
 # cannot name them all.
-web:
+web: $(PACKAGE)
+	$(BIN)/python tools/web_types.py --write
 	cd web && npm install --silent --no-save && npm run --silent build && npm run --silent check && npm run --silent test
 	$(PYTHON) tools/web_assets.py --write
 

@@ -18,15 +18,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
 
+import msgspec
 import numpy as np
 import orjson
-import zstandard
 
 from benchmarks import cones, counting, generation, session, simulation, vestige
 from eirkit.eir.bisimulation import count_process
 from eirkit.eir.windows import count_visible, window_at
 from eirkit.lacuna.conversation.world import PRESETS, generate_worlds
-from eirkit.lacuna.runs.store import RUNS
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import start_sweep
 from eirkit.lacuna.tasks.cones import measure_cones
@@ -36,7 +35,7 @@ from eirkit.lacuna.tasks.simulation.batch import Batch, count_misses
 from eirkit.lacuna.tasks.simulation.plain import structure_of
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.workload import as_tuples, draw_references
-from eirkit.records.event_blocks import EVENTS
+from eirkit.records.database import SweepDatabase
 from eirkit.report.folders import page_for
 
 Work = Callable[[], object]
@@ -231,13 +230,15 @@ def _report() -> Iterator[Pair]:
         folder = Path(place) / "out"
         start_sweep(read_suite({**session.GRID, "seeds": "0:30"}), folder)
         page_for(folder)
-        events = zstandard.ZstdDecompressor().stream_reader((folder / EVENTS).read_bytes(), read_across_frames=True)
-        records = [(folder / RUNS).read_bytes(), events.read()]
+        with SweepDatabase(folder) as database:
+            records = list(database.records())
+            lines = [msgspec.json.encode(record) for record in records]
+            for record in records:
+                lines += database.event_lines(record.run).splitlines()
 
         def parse() -> None:
-            for content in records:
-                for line in content.splitlines():
-                    orjson.loads(line)
+            for line in lines:
+                orjson.loads(line)
 
         yield Pair(lambda: page_for(folder), parse)
 

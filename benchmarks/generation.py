@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from time import perf_counter
 
+import msgspec
+
 from eirkit.lacuna.tasks.generation import BATCH, generate, generate_batch
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.workload import workloads
@@ -51,7 +53,10 @@ def rates(name: str) -> dict[str, float]:
     return {
         "batch": rate(BATCH, lambda: generate_batch(spec, range(BATCH))),
         "objects": rate(len(few), lambda: [batch.task(row) for row in few]),
-        "written": rate(len(few), lambda: [encode("task/1", batch.task(row).as_json(lists=True)) for row in few]),
+        "written": rate(
+            len(few),
+            lambda: [encode("task/1", msgspec.to_builtins(batch.task(row).document(lists=True))) for row in few],
+        ),
         "one by one": rate(len(few), lambda: [generate(spec.with_seed(seed)) for seed in few]),
     }
 

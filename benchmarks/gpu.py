@@ -5,7 +5,6 @@ python -m benchmarks gpu
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +16,7 @@ from eirkit.lacuna.agents.bundled import WEIGHTS
 from eirkit.lacuna.models.network.layout import load_weights
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import start_sweep
+from eirkit.records.database import SweepDatabase
 
 WORTH = 2.0  # times faster than the processor, or it is not worth keeping
 RUNS = 1_024
@@ -48,8 +48,8 @@ def network() -> bool:
 
 
 def _answers(folder: Path) -> dict[int, Any]:
-    lines = (json.loads(line) for line in (folder / "runs.jsonl").read_text("utf-8").splitlines())
-    return {line["seed"]: line["score"] for line in lines}
+    with SweepDatabase(folder) as database:
+        return {record.seed: record.score for record in database.records()}
 
 
 def verdict(times: float) -> bool:

@@ -19,17 +19,18 @@ from time import process_time
 from typing import Any
 
 from eirkit.lacuna.agents.driver import drive
-from eirkit.lacuna.agents.telemetry import event_records
+from eirkit.lacuna.agents.telemetry import events_of
 from eirkit.lacuna.models.chat_completion import request_body
 from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.metered import Metered
-from eirkit.lacuna.models.model import Message, ModelOptions, Request
+from eirkit.lacuna.models.model import ModelOptions, Request
 from eirkit.lacuna.models.reply_cache import ReplyCache
-from eirkit.lacuna.runs.cells import Access
 from eirkit.lacuna.runs.sessions import make_session
 from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.task import TaskSpec
-from eirkit.records.lines import encode
+from eirkit.records.events import encode_events
+from eirkit.records.settings import Access
 
 CALLS, WARM_UP, ROUNDS = 300, 20, 3
 TARGET_MS = 2.0  # CPU milliseconds that the harness may add to a step
@@ -108,7 +109,7 @@ async def steps(url: str) -> float:
 
     async def run() -> None:
         trace = await drive(make_session(Access(h=4), generate(SPEC), workload), model)
-        b"".join(encode("event/1", record) for record in event_records(trace, "run"))
+        encode_events(events_of(trace))
 
     try:
         await run()

@@ -1,4 +1,4 @@
-"""Measures sweeps of reference agents: steps per second on one core, time to resume, and memory.
+"""Measures sweeps of reference agents: steps per second on one core, and memory.
 
 The peers are the same loop without telemetry, a loop without text, and Inspect's model path.
 
@@ -8,39 +8,30 @@ python -m benchmarks.session
 from __future__ import annotations
 
 import asyncio
-import json
 import resource
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter, process_time
+from time import process_time
 from typing import Any
 
 from benchmarks.generation import plain_task
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.reference import make_reference
-from eirkit.lacuna.models.model import Message, ModelOptions, Reply, Request
-from eirkit.lacuna.models.scrubber import Scrubber
-from eirkit.lacuna.runs.attempt import CellContext, Failure, attempt
-from eirkit.lacuna.runs.runner import Progress
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request
 from eirkit.lacuna.runs.sessions import make_session
-from eirkit.lacuna.runs.store import RUNS, FinishedRun, RunStore
 from eirkit.lacuna.runs.suite import Suite, read_suite
-from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
+from eirkit.lacuna.runs.sweep import start_sweep
 from eirkit.lacuna.tasks.generation import generate_many, kept_batches, prepare
 from eirkit.lacuna.tasks.simulation.plain import structure_of
-from eirkit.lacuna.tasks.task import TaskInstance
 
 TARGET_STEPS = 20_000  # a second
-TARGET_RESUME_SECONDS = 10.0
 TARGET_BYTES_A_CELL = 32_768  # a row of the result and what leads to it, not the runs behind it
 ROUNDS = 5  # the best counts: other work on the machine only ever slows a run down
-RECORDED_RUNS = 200_000
 FEW_CELLS, MANY_CELLS = 50, 2_050
 
 GRID = {"workload": "stepwise-sum", "model": "reference/calculator", "h": [12, 8, 4], "seeds": "0:60"}
@@ -148,68 +139,6 @@ def speeds() -> bool:
     return reached >= TARGET_STEPS
 
 
-def recorded(folder: Path) -> Suite:
-    """Make a sweep in which all but a few runs are recorded; the records are a real one's under other seeds."""
-    suite = read_suite({**GRID, "h": 8, "seeds": f"0:{RECORDED_RUNS + 8}", "n": 8, "m": 4})
-
-    def stop(progress: Progress) -> None:
-        raise KeyboardInterrupt
-
-    with suppress(KeyboardInterrupt):
-        start_sweep(suite, folder, observe=stop)
-    cell, _ = next(suite.plan())
-    model = make_reference("calculator", ModelOptions())
-    stage = CellContext(
-        cell, prepare(cell.task), structure_of(cell.task), model, "0" * 64, True, Scrubber(), cell.as_json()
-    )
-    task = next(iter(generate_many(cell.task, [0])))
-    one = asyncio.run(_run(stage, task))
-    with RunStore(folder) as store:
-        list(store.recover())
-        for start in range(0, RECORDED_RUNS, 1000):
-            batch = [_renamed(one, cell.run_id(seed), seed) for seed in range(start, start + 1000)]
-            store.commit(batch, durable=False)
-    return suite
-
-
-async def _run(stage: CellContext, task: TaskInstance) -> FinishedRun:
-    finished = await attempt(stage, task, None)
-    if isinstance(finished, Failure):
-        raise RuntimeError(finished.record["message"])
-    return finished
-
-
-def _renamed(run: FinishedRun, name: str, seed: int) -> FinishedRun:
-    return replace(run, record={**run.record, "run": name, "seed": seed})
-
-
-def resuming() -> bool:
-    """Print how long a resume takes until its first run begins; True if the target is met."""
-    with TemporaryDirectory() as place:
-        folder = Path(place) / "out"
-        recorded(folder)
-        begun: list[float] = []
-        start = perf_counter()
-        resume_sweep(folder, observe=lambda progress: begun.append(perf_counter() - start))
-        done = perf_counter() - start
-        size = (folder / RUNS).stat().st_size / 1e6
-        parse = _parse_seconds(folder / RUNS)
-    print(f"resume of {RECORDED_RUNS:,} recorded runs ({size:,.0f} MB of run records)")
-    print(f"  {'seconds until the first new run begins':56}{begun[0]:>10.1f}")
-    print(f"  {'seconds until the summary is written':56}{done:>10.1f}")
-    print(f"  {'seconds for json.loads on every run record':56}{parse:>10.1f}")
-    print(f"  target {TARGET_RESUME_SECONDS} s: {'ok' if begun[0] <= TARGET_RESUME_SECONDS else 'FALLS SHORT'}")
-    return begun[0] <= TARGET_RESUME_SECONDS
-
-
-def _parse_seconds(path: Path) -> float:
-    start = perf_counter()
-    with path.open("rb") as stream:
-        for line in stream:
-            json.loads(line)
-    return perf_counter() - start
-
-
 def peak_bytes(cells: int) -> int:
     """Return the most memory that a sweep of so many cells takes in a process of its own."""
     code = f"from benchmarks.session import sweep_cells; sweep_cells({cells})"
@@ -250,7 +179,7 @@ def remembering() -> bool:
 
 def main() -> int:
     """Print the tables; 1 if a target is missed."""
-    return int(not all([speeds(), resuming(), remembering()]))
+    return int(not all([speeds(), remembering()]))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from time import process_time
 import orjson
 from tests.vestige.recorded import find_recorded
 
+from eirkit.records.analysis import AnalysisSummary
 from eirkit.vestige.audits.occupancy import read_windows
 from eirkit.vestige.corpus.analysis import AnalysisOptions
 from eirkit.vestige.corpus.pipeline import analyze_corpus
@@ -41,7 +42,7 @@ def cpu_seconds(work: Callable[[], object]) -> float:
     return process_time() - start
 
 
-def analyse(paths: list[Path], gold: Path | None = None) -> dict[str, object]:
+def analyse(paths: list[Path], gold: Path | None = None) -> AnalysisSummary:
     """Do what the command line does, without starting an interpreter."""
     with TemporaryDirectory() as folder:
         patches = None if gold is None else open_gold_patches(gold)

@@ -1,7 +1,7 @@
 """Times the viewer in a real browser on a cohort of the paper's size (72,562 runs): the list, and one run.
 
 Every figure is the later of the browser's paint time and the moment the rows are in the page, with a freshly started
-server. A sweep of 100,000 runs is measured too: the page opens while its file is read. Needs Playwright and Chromium,
+server. A sweep of 100,000 runs is measured too. Needs Playwright and Chromium,
 as `make session NAME=browser` installs them.
 
 python -m benchmarks.viewer [ANALYSIS]
@@ -9,25 +9,24 @@ python -m benchmarks.viewer [ANALYSIS]
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from msgspec.structs import replace
+
 from benchmarks.corpus import write_long
-from eirkit.vestige.corpus.analysis import TABLES
+from benchmarks.folders import AGENTS, REPORTED, fill, serving
+from eirkit.records.analysis import TABLES
 from eirkit.vestige.tables import RUN, TableWriter, arrow, read_analysis, read_table, run_ids
 
 RUNS = 72_562
 DRAWN = 2_268  # runs that are measured; the others are these again, under other names
-SWEEP_RUNS = 100_000
 COHORT_SECONDS, RUN_SECONDS = 2.0, 1.0  # targets on two cores
 TRIALS = 5
 CHROMIUM = os.environ.get("EIRKIT_BROWSER", "/usr/bin/chromium")
@@ -47,7 +46,8 @@ def main(arguments: list[str] | None = None) -> int:
     with TemporaryDirectory() as scratch, sync_playwright() as playwright:
         given = (arguments or sys.argv[1:])[:1]
         cohort = Path(given[0]) if given else make_cohort(Path(scratch))
-        sweep = make_sweep(Path(scratch) / "sweep")
+        sweep = Path(scratch) / "sweep"
+        fill(sweep, AGENTS, REPORTED)
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         rows = "section[aria-label=Runs] tbody tr"
         names = run_ids(cohort)
@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
         (f"cohort of {len(names):,} runs, first rows", statistics.median(opened), max(opened), COHORT_SECONDS),
         ("one run of it, first picture", statistics.median(runs), max(runs), RUN_SECONDS),
         ("its server: sort and filter all runs", sorting, sorting, None),
-        (f"sweep of {SWEEP_RUNS:,} runs, first rows", statistics.median(growing), max(growing), COHORT_SECONDS),
+        (f"sweep of {REPORTED:,} runs, first rows", statistics.median(growing), max(growing), COHORT_SECONDS),
     ]
     print(f"{'':44}{'median':>9}{'worst':>9}{'target':>9}")
     for name, middle, worst, target in lines:
@@ -74,8 +74,7 @@ def make_cohort(folder: Path) -> Path:
     words = [sys.executable, "-m", "eirkit", "vestige", "analyze", folder / "logs", "--out", folder / "drawn", "--json"]
     subprocess.run([*map(str, words), "--workers", "2"], check=True, stdout=subprocess.DEVNULL)
     out, pyarrow = folder / "cohort", arrow()
-    document = {**read_analysis(folder / "drawn"), "runs": RUNS}
-    del document["complete"]
+    summary = replace(read_analysis(folder / "drawn"), runs=RUNS)
     tables = {name: read_table(folder / "drawn", name) for name in TABLES}
     with TableWriter(out, TABLES) as writer:
         for copy in range(-(-RUNS // DRAWN)):
@@ -86,36 +85,8 @@ def make_cohort(folder: Path) -> Path:
                 named = [None if run is None else f"{run}~{copy}" for run in own]
                 column = pyarrow.array(named, pyarrow.string())
                 writer.copy(name, table.set_column(place, RUN, column).filter(column.is_valid()))
-        writer.finish(document)
+        writer.finish(summary)
     return out
-
-
-def make_sweep(folder: Path) -> Path:
-    """Run a small sweep and write its records again and again under other names."""
-    task = ["--workload", "stepwise-sum", "--model", "reference/calculator", "--n", "16", "--no-control"]
-    grid = ["--h", "16,8,4,2", "--policy", "window,fifo,lru", "--seeds", "0:10", "--out", str(folder)]
-    words = [sys.executable, "-m", "eirkit", "lacuna", "run", *task, *grid]
-    subprocess.run([*words, "--json"], check=True, stdout=subprocess.DEVNULL)
-    records = [json.loads(line) for line in (folder / "runs.jsonl").read_text("utf-8").splitlines()]
-    with (folder / "runs.jsonl").open("w", encoding="utf-8") as stream:
-        for number in range(SWEEP_RUNS):
-            record = records[number % len(records)]
-            stream.write(json.dumps({**record, "run": f"{record['cell']}-{number}", "seed": number}) + "\n")
-    return folder
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """Start a viewer in a process of its own and yield its address."""
-    words = [sys.executable, "-m", "eirkit", "view", str(folder), "--no-browser", "--json"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        yield json.loads(process.stdout.readline())["address"]
-    finally:
-        process.terminate()
-        process.wait()
-        process.stdout.close()
 
 
 def seconds(browser: Any, folder: Path, query: str, wait: str) -> float:

@@ -9,14 +9,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+
+from msgspec import Struct
 
 from eirkit.engine.interface import LostPiece, PieceLimits, make_engine
 from eirkit.errors import InfrastructureError
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.cells import Access
-from eirkit.lacuna.tasks.task import TaskSpec, without_seed
-from eirkit.records.lines import write_document
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.documents import write_struct
+from eirkit.records.settings import Access, Task
 from eirkit_paper.studies.agents import StudyAgent, run_cell
 
 MODEL = "bundled/lacuna-tiny"
@@ -27,6 +28,21 @@ FIGURES, SCHEMA = "figures.json", "bundled-figures/1"
 CELL_SECONDS = 3600.0
 
 Piece = tuple[TaskSpec, Sequence[int]]
+
+
+class CellAccuracies(Struct, frozen=True):
+    """A task, and the accuracy of each of its runs where nothing is missing."""
+
+    task: Task
+    accuracy: list[float]
+
+
+class BundledFigures(Struct, frozen=True):
+    """Everything that was computed."""
+
+    model: str
+    capability: list[CellAccuracies]
+    variations: list[CellAccuracies]
 
 
 def capability_specs() -> Iterator[TaskSpec]:
@@ -50,16 +66,16 @@ def variations() -> Iterator[TaskSpec]:
     yield TaskSpec("stepwise-sum", n=256)
 
 
-def accuracies(piece: Piece) -> dict[str, Any]:
+def accuracies(piece: Piece) -> CellAccuracies:
     """Return the accuracy of every run where nothing is missing."""
     spec, seeds = piece
     runs = run_cell(spec, Access(h=spec.m), StudyAgent(MODEL, MODEL, ModelOptions()), seeds)
-    return {"task": without_seed(spec), "accuracy": [run.score.accuracy for run in runs]}
+    return CellAccuracies(spec.parameters(), [run.score.accuracy for run in runs])
 
 
-def compute(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+def compute(pieces: Sequence[Piece]) -> list[CellAccuracies]:
     """Return every cell, computed on all cores, in the order in which they were given."""
-    found: dict[int, dict[str, Any]] = {}
+    found: dict[int, CellAccuracies] = {}
     with closing(make_engine("local", bounds=PieceLimits(CELL_SECONDS, None))) as engine:
         for outcome in engine.map(accuracies, pieces):
             if isinstance(outcome, LostPiece):
@@ -74,8 +90,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     whole = [(spec, range(SEEDS)) for spec in capability_specs()]
     cells = compute([*whole, *((spec, range(FEWER_SEEDS)) for spec in variations())])
-    made = {"model": MODEL, "capability": cells[: len(whole)], "variations": cells[len(whole) :]}
-    write_document(folder / FIGURES, SCHEMA, made)
+    write_struct(folder / FIGURES, SCHEMA, BundledFigures(MODEL, cells[: len(whole)], cells[len(whole) :]))
 
 
 if __name__ == "__main__":

@@ -11,14 +11,14 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from eirkit.lacuna.findings.statistics import bootstrap_mean
-from eirkit.records.lines import read_document
+from eirkit.records.documents import read_struct
 from eirkit_paper import page as reproduction_page
 from eirkit_paper.studies.comparison import THREE
+from eirkit_paper.study import StudyRow
 from studies import bundled_figures
-from studies.bundled_figures import SEEDS
+from studies.bundled_figures import SEEDS, BundledFigures, CellAccuracies
 
 CSV = Path(__file__).with_name("bundled_figures.csv")
 COLUMNS = ("study", "section", "figure", "published", "ours", "low", "high")
@@ -38,52 +38,51 @@ SHOWN = (
 )
 
 
-def capability(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+def capability(cells: Sequence[CellAccuracies]) -> Iterator[tuple[str, ...]]:
     """Yield a line a cell: accuracy with its interval over runs, and how many steps were wrong."""
     for cell in cells:
-        task, runs = cell["task"], cell["accuracy"]
+        task, runs = cell.task, cell.accuracy
         found = bootstrap_mean(runs, range(len(runs)))
-        steps = task["n"] * len(runs)
-        wrong = round(sum(task["n"] * (1 - accuracy) for accuracy in runs))
+        steps = task.n * len(runs)
+        wrong = round(sum(task.n * (1 - accuracy) for accuracy in runs))
         yield (
-            task["workload"],
-            str(task["m"]),
+            task.workload,
+            str(task.m),
             f"{found.estimate:.4f}",
             f"{found.low:.4f} … {found.high:.4f}",
             f"{wrong} of {steps:,}",
         )
 
 
-def variations(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+def variations(cells: Sequence[CellAccuracies]) -> Iterator[tuple[str, ...]]:
     usual = {"n": 64, "digits": 4, "k": 2, "fan_in": 2, "slots": 1}
     for cell in cells:
-        task = cell["task"]
-        (other,) = [f"{name} = {task[name]}" for name, value in usual.items() if task[name] != value]
-        runs = cell["accuracy"]
+        task, runs = cell.task, cell.accuracy
+        own = {name: getattr(task, name) for name in usual}
+        (other,) = [f"{name} = {own[name]}" for name, value in usual.items() if own[name] != value]
         found = bootstrap_mean(runs, range(len(runs)))
-        yield task["workload"], other, f"{found.estimate:.4f}", f"{found.low:.4f} … {found.high:.4f}", str(len(runs))
+        yield task.workload, other, f"{found.estimate:.4f}", f"{found.low:.4f} … {found.high:.4f}", str(len(runs))
 
 
-def compared(study: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def compared(rows: Sequence[StudyRow]) -> Iterator[tuple[str, ...]]:
     """Yield each row of a study; rows that differ in nothing but whether reads were allowed are one."""
-    rows = (row for row in study["rows"] if row["ours"] is not None)
-    lines = ((row["label"], f"{row['published']:.3f}", _mean(row), _span(row)) for row in rows)
+    lines = ((row.label, f"{row.published:.3f}", _mean(row), _span(row)) for row in rows if row.ours is not None)
     yield from dict.fromkeys(lines)
 
 
-def _mean(row: Mapping[str, Any]) -> str:
+def _mean(row: StudyRow) -> str:
     """Return the mean over all seeds with half of its own 95% interval: a span is of threes, and these are many."""
-    return f"{row['ours'] + 0.0:.3f} ± {1.96 * (row['spread'] or 0.0) / math.sqrt(THREES):.3f}"
+    return f"{(row.ours or 0.0) + 0.0:.3f} ± {1.96 * (row.spread or 0.0) / math.sqrt(THREES):.3f}"
 
 
-def _span(row: Mapping[str, Any]) -> str:
+def _span(row: StudyRow) -> str:
     low, high = _ends(row)
     return f"{low:.3f} … {high:.3f}"
 
 
-def _ends(row: Mapping[str, Any]) -> tuple[float, float]:
-    half = TOLERANCE * (row["spread"] or 0.0)
-    return row["ours"] - half + 0.0, row["ours"] + half + 0.0
+def _ends(row: StudyRow) -> tuple[float, float]:
+    ours, half = row.ours or 0.0, TOLERANCE * (row.spread or 0.0)
+    return ours - half + 0.0, ours + half + 0.0
 
 
 def markdown(title: str, columns: Sequence[str], lines: Iterator[tuple[str, ...]]) -> str:
@@ -91,7 +90,7 @@ def markdown(title: str, columns: Sequence[str], lines: Iterator[tuple[str, ...]
     return "\n".join([*head, *(f"| {' | '.join(line)} |" for line in lines), ""])
 
 
-def write_csv(cells: Sequence[Mapping[str, Any]], studies: Mapping[str, Mapping[str, Any]]) -> None:
+def write_csv(cells: Sequence[CellAccuracies], studies: Mapping[str, Sequence[StudyRow]]) -> None:
     """Write every figure of the model's own, whether it has a published partner or not."""
     with CSV.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
@@ -99,23 +98,24 @@ def write_csv(cells: Sequence[Mapping[str, Any]], studies: Mapping[str, Mapping[
         for workload, m, accuracy, interval, _ in capability(cells):
             low, high = interval.split(" … ")
             writer.writerow([FULL, "full information", f"{workload}, m = {m}", "", accuracy, low, high])
-        for name, study in studies.items():
-            for row in study["rows"]:
-                if row["ours"] is not None:
-                    figures = [round(value, 4) for value in (row["published"], row["ours"], *_ends(row))]
-                    writer.writerow([name, row["section"], row["label"], *figures])
+        for name, rows in studies.items():
+            for row in rows:
+                if row.ours is not None:
+                    figures = [round(value, 4) for value in (row.published, row.ours, *_ends(row))]
+                    writer.writerow([name, row.section, row.label, *figures])
 
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    own = read_document(folder / bundled_figures.FIGURES, bundled_figures.SCHEMA)
-    made = read_document(folder / reproduction_page.DOCUMENT, reproduction_page.SCHEMA)["studies"]
-    studies = {study["id"]: study for study in made if study["kind"] in ("agents", "memories")}
-    write_csv(own["capability"], studies)
+    own = read_struct(folder / bundled_figures.FIGURES, bundled_figures.SCHEMA, BundledFigures)
+    document = folder / reproduction_page.DOCUMENT
+    made = read_struct(document, reproduction_page.SCHEMA, reproduction_page.Reproduction).studies
+    studies = {study.id: study.rows for study in made if study.kind in ("agents", "memories")}
+    write_csv(own.capability, studies)
     columns = ("workload", "m = h", "accuracy", "95% interval", "wrong steps")
-    print(markdown("Full information", columns, capability(own["capability"])))
+    print(markdown("Full information", columns, capability(own.capability)))
     columns = ("workload", "but", "accuracy", "95% interval", "runs")
-    print(markdown("Variations", columns, variations(own["variations"])))
+    print(markdown("Variations", columns, variations(own.variations)))
     for name in SHOWN:
         columns = ("figure", "published", "lacuna-tiny", "three seeds span")
         print(markdown(name, columns, compared(studies[name])))

@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from eirkit.engine.interface import PieceResult
 from eirkit.engine.processes import Processes
+from eirkit.records.analysis import CohortTest
 from eirkit.report.table import Column, Table
 from eirkit.report.terminal import table_lines
 from eirkit.vestige.audits.occupancy import read_windows
@@ -135,7 +137,7 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "gap": Scenario(GAP, ("gaps",), {**all_at(1.25, *GAPS), "placebo-other-gap": 1}),
     "gap, runs resampled": Scenario(
-        GAP, ("gaps",), all_at(1.25, "fair-clock-gap"), settings=replace(SETTINGS, resampled="runs")
+        GAP, ("gaps",), all_at(1.25, "fair-clock-gap"), settings=structs.replace(SETTINGS, resampled="runs")
     ),
     "nothing planted, logs": Scenario(
         replace(LOGS, name="quiet"),
@@ -165,19 +167,19 @@ def judge(piece: tuple[str, int]) -> list[Found]:
         tests = _tests(scenario, seed, Path(folder))
     truths = scenario.truths | (scenario.moving(scenario.corpus, seed) if scenario.moving else {})
     return [
-        Found(name, test["name"], truths[test["name"]], test["estimate"], test["low"], test["high"], test["p"])
+        Found(name, test.name, truths[test.name], test.estimate, test.low, test.high, test.p)
         for test in tests
-        if test["name"] in truths
+        if test.name in truths
     ]
 
 
-def _tests(scenario: Scenario, seed: int, folder: Path) -> list[dict[str, Any]]:
-    plan = AnalysisPlan(settings=replace(scenario.settings, seed=seed))
+def _tests(scenario: Scenario, seed: int, folder: Path) -> tuple[CohortTest, ...]:
+    plan = AnalysisPlan(settings=structs.replace(scenario.settings, seed=seed))
     if scenario.logs:
         logs = write_logs(scenario.corpus, seed, folder)
         _analyse(logs, folder / "out", folder / "gold")
         lines = read_base_lines(folder / "base-lines.json")
-        return _found(analyse_cohorts([folder / "out"], plan, base_lines=lines, analyses=scenario.analyses))
+        return analyse_cohorts([folder / "out"], plan, base_lines=lines, analyses=scenario.analyses).tests
     # As many runs again where others must tell how hard the tasks are.
     halves = 2 if "demand" in scenario.analyses else 1
     whole = list(plain_lines(replace(scenario.corpus, runs=halves * scenario.corpus.runs), seed))
@@ -186,7 +188,7 @@ def _tests(scenario: Scenario, seed: int, folder: Path) -> list[dict[str, Any]]:
         (folder / f"{half}.jsonl").write_bytes(b"".join(part))
         _analyse(folder / f"{half}.jsonl", folder / f"out-{half}")
     own, others = folder / "out-0", [folder / f"out-{half}" for half in range(1, halves)]
-    return _found(analyse_cohorts([own], plan, disjoint=others, analyses=scenario.analyses))
+    return analyse_cohorts([own], plan, disjoint=others, analyses=scenario.analyses).tests
 
 
 def _analyse(corpus: Path, out: Path, gold: Path | None = None) -> None:
@@ -198,11 +200,6 @@ def _analyse(corpus: Path, out: Path, gold: Path | None = None) -> None:
         estimating_counter(),
         gold=patches,
     )
-
-
-def _found(document: dict[str, Any]) -> list[dict[str, Any]]:
-    tests: list[dict[str, Any]] = document["tests"]
-    return tests
 
 
 def summarise(found: Iterable[Found]) -> list[dict[str, Any]]:

@@ -26,10 +26,11 @@ from tests.coding.bench.agents import AGENTS
 from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, mean_difference
 from eirkit.vestige.actions.touches import interpret
 from eirkit.vestige.corpus.reader import read_corpus
+from eirkit.vestige.lines import is_distinctive
 from eirkit.vestige.sources.documents import Skipped
 from eirkit.vestige.tokens import CachedCounter, exact_counter
 from eirkit.vestige.trajectory import Trajectory
-from eirkit_coding.compaction.context import LineCounter, identifies
+from eirkit_coding.compaction.context import LineCounter
 from eirkit_coding.compaction.cuts import ContextCut, CutPlan, kept_state
 from eirkit_coding.compactors.benchmark import CompactionBenchmark, planned_cuts, run_benchmark
 from eirkit_coding.compactors.comparison import compare_compactors
@@ -63,8 +64,8 @@ def kept_rows(data: Path) -> Iterator[dict[str, Any]]:
         with TemporaryDirectory() as folder:
             out = Path(folder) / "out"
             run_benchmark(CompactionBenchmark(paths, choices, budgets, CutPlan.parse(plan)), out)
-            for row in compare_compactors(out, names, budgets)["rows"]:
-                yield {"set": name, **{key: _rounded(row[key]) for key in KEPT if key != "set"}}
+            for row in compare_compactors(out, names, budgets).rows:
+                yield {"set": name, **{key: _rounded(getattr(row, key)) for key in KEPT if key != "set"}}
 
 
 def _rounded(value: Any) -> Any:
@@ -116,7 +117,7 @@ def _tokens(cut: ContextCut, counter: LineCounter) -> Counter[str]:
         if is_lost and not is_again and any(path in cut.later_reads for path in line.paths):
             found["lost_not_of_files_read_again"] += line.tokens
     for key, known in cut.lines.items():
-        if identifies(key) and key not in present:
+        if is_distinctive(key) and key not in present:
             found[f"any_lost_{'again' if key in again else 'not'}"] += known.tokens
     return found
 

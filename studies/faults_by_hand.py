@@ -20,11 +20,12 @@ from typing import Any
 
 from eirkit.lacuna.conversation.workload import ToldWorld
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.store import scan_runs
 from eirkit.lacuna.scripted.extractor import make_scripted
 from eirkit.lacuna.scripted.reader import make_reader
+from eirkit.records.database import SweepDatabase
 from eirkit.report.viewer.lacuna_run import LacunaRun
 from studies.vendor_calls import DAYS, ask_vendor
+from studies.word_examples import recalled
 
 
 def sessions_of(task: ToldWorld) -> list[tuple[list[dict[str, str]], str]]:
@@ -45,24 +46,25 @@ def questions_of(task: ToldWorld, numbers: Sequence[int]) -> list[tuple[str, str
 def compare(folder: Path, seed: int) -> Iterator[dict[str, Any]]:
     """Yield of each wrong answer of a world whether the vendor's list is the same, and has what shows the fault."""
     name = folder.name.removesuffix("-as-documented")
-    record = next(one for one, _ in scan_runs(folder / "runs.jsonl") if one["seed"] == seed)
+    with SweepDatabase(folder) as database:
+        record = next(record for record in database.records() if record.seed == seed)
+    assert record.conversation is not None
     run = LacunaRun(folder, record, plugins=False)
     task = run.task.instance
     assert isinstance(task, ToldWorld)
     sessions = sessions_of(task)
-    wrong = record["words"]["wrong"]
-    questions = questions_of(task, [t for t, _, _ in wrong])
+    wrong = record.conversation.wrong
+    questions = questions_of(task, [answer.t for answer in wrong])
     model = make_reader(ModelOptions())
     held, found = asyncio.run(ask_vendor(name, model, sessions=sessions, questions=questions))
-    for (t, fate, evidence), theirs in zip(wrong, found, strict=True):
-        calls = [one for one in run.events if one["type"] == "memory" and one["verb"] == "recall" and one["t"] == t]
-        ours = [DAYS.sub("", text) for call in calls for text in call["found"]]
-        shown = [DAYS.sub("", line) for line in evidence.splitlines()]
+    for answer, theirs in zip(wrong, found, strict=True):
+        ours = [DAYS.sub("", text) for text in recalled(run.events, answer.t)]
+        shown = [DAYS.sub("", line) for line in answer.evidence.splitlines()]
         yield {
             "memory": name,
             "world": seed,
-            "question": t,
-            "fate": fate,
+            "question": answer.t,
+            "fate": answer.outcome,
             "what shows it": " / ".join(shown),
             "same list": ours == [DAYS.sub("", text) for text in theirs],
             "held": _has(held, shown),

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from eirkit.lacuna.agents.bundled import WEIGHTS, question_of
@@ -25,10 +26,10 @@ from eirkit.lacuna.models.network.decoding import decode_together
 from eirkit.lacuna.models.network.layout import Weights, load_weights
 from eirkit.lacuna.models.network.network import Attended
 from eirkit.lacuna.models.network.question import StepQuestion, WrittenReply
-from eirkit.lacuna.runs.cells import Access
 from eirkit.lacuna.runs.sessions import make_session
 from eirkit.lacuna.tasks.generation import generate_many, prepare
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.settings import Access
 from studies.inside_figures import draw_attention, draw_substitution
 
 SEEDS, H = 40, 8
@@ -202,12 +203,12 @@ def account(lookups: Sequence[Lookup]) -> dict[str, Any]:
         "there": len(there),
         "absent": len(absent),
         "heads": [[layer + 1, number + 1] for layer, number in heads],
-        "figures": {name: asdict(one) for name, one in figures.items()},
+        "figures": {name: structs.asdict(one) for name, one in figures.items()},
         "rules": {
-            name: asdict(interval(absent, lambda one, rule=rule: rule(one) == one.written))
+            name: structs.asdict(interval(absent, lambda one, rule=rule: rule(one) == one.written))
             for name, rule in rules(heads).items()
         },
-        "digits by vote": asdict(
+        "digits by vote": structs.asdict(
             interval(absent, lambda one: np.mean([_vote(one, d, heads) == _digit(one.written, d) for d in digits]))
         ),
         "by likeness": _by_likeness(absent, head),

@@ -179,7 +179,7 @@ def train() -> tuple[Tables, list[dict[str, Any]]]:
 
 def main(out: str) -> None:
     tables, log = train()
-    document = {"kinds": list(KINDS), **tables.as_json(), "training": log}
+    document = {"kinds": list(KINDS), **{name: getattr(tables, name).tolist() for name in SHAPES}, "training": log}
     Path(out).write_text(json.dumps(document) + "\n", "utf-8")
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eirkit.lacuna.findings.statistics import Interval, bootstrap, bootstrap_mean
-from eirkit.lacuna.runs.cells import Access
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.settings import Access
 from eirkit.report.table import Table
 from eirkit_paper.studies.agents import Run, StudyAgent, reference, run_cell
-from eirkit_paper.studies.architectures import MANY_ACTIONS, MemoryRun, external, how_to_get, run_memories
+from eirkit_paper.studies.architectures import MANY_ACTIONS, MemoryScore, external, how_to_get, run_memories
 from eirkit_paper.studies.comparison import listed
 from eirkit_paper.studies.managed_figures import CAPACITIES, STORAGE
 from studies.printing import show
@@ -42,7 +42,9 @@ AGENTS: dict[str, StudyAgent] = {
 }
 
 
-def difference(first: Sequence[Run | MemoryRun], second: Sequence[Run | MemoryRun], seeds: Sequence[int]) -> Interval:
+def difference(
+    first: Sequence[Run | MemoryScore], second: Sequence[Run | MemoryScore], seeds: Sequence[int]
+) -> Interval:
     """Return first − second in accuracy, paired by seed, with an interval over trajectories."""
     apart = [a.score.accuracy - b.score.accuracy for a, b in zip(first, second, strict=True)]
     whose = [seeds[number % len(seeds)] for number in range(len(apart))]
@@ -86,7 +88,7 @@ def _interval(name: str, found: Interval) -> dict[str, Any]:
     return {name: found.estimate, "95% interval": bounds, "trajectories": found.clusters}
 
 
-Found = dict[tuple[str, int], list[MemoryRun]]  # memory and number of records → its runs, in the order of the seeds
+Found = dict[tuple[str, int], list[MemoryScore]]  # memory and number of records → its runs, in the order of the seeds
 
 
 def find(seeds: Sequence[int], records: Sequence[int], memories: Sequence[str]) -> Found:
@@ -119,22 +121,22 @@ def by_likeness(found: Found) -> Iterator[dict[str, Any]]:
             yield {"contrast": f"key–value − {NAMES[memory]}", "records": m, **told}
 
 
-def _query_accuracy(run: MemoryRun) -> float:
+def _query_accuracy(run: MemoryScore) -> float:
     return run.score.consuming_correct / run.score.consuming
 
 
 FIGURES = ("query accuracy", "95% interval", "searches confused", "its 95% interval", "trajectories")
 
 
-def _found(runs: Sequence[MemoryRun]) -> Mapping[str, Any]:
+def _found(runs: Sequence[MemoryScore]) -> Mapping[str, Any]:
     right = _ratio(runs, lambda run: run.score.consuming_correct, lambda run: run.score.consuming)
-    confused = _ratio(runs, lambda run: run.memory["confused"], lambda run: run.memory["searches"])
+    confused = _ratio(runs, lambda run: run.memory.confused, lambda run: run.memory.searches)
     bounds = [f"{one.low:.3f} … {one.high:.3f}" for one in (right, confused)]
     figures = (right.estimate, bounds[0], confused.estimate, bounds[1], len(runs))
     return dict(zip(FIGURES, figures, strict=True))
 
 
-def _ratio(runs: Sequence[MemoryRun], part: Any, whole: Any) -> Interval:
+def _ratio(runs: Sequence[MemoryScore], part: Any, whole: Any) -> Interval:
     """Return a pooled share with an interval over trajectories."""
 
     def pooled(rows: Sequence[int]) -> float:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from eirkit.lacuna.findings.fates import FATES
 from eirkit.lacuna.findings.statistics import bootstrap_mean, mean
+from eirkit.records.runs import OUTCOMES
 from eirkit.report.table import Table
 from eirkit_paper.studies.agents import FOUR, reference
 from eirkit_paper.studies.architectures import (
@@ -20,7 +20,7 @@ from eirkit_paper.studies.architectures import (
     SYSTEM_SEEDS,
     SYSTEMS,
     TITLES,
-    MemoryRun,
+    MemoryScore,
     how_to_get,
     run_system,
 )
@@ -31,7 +31,7 @@ from studies.shares import exact_share
 
 OTHERS = ("key-value", "text", "bm25", "vector", "vector-minilm", "mcp", "langmem")  # without a published partner
 
-Ran = dict[str, dict[str, list[MemoryRun]]]  # memory → workload → the runs at both capacities
+Ran = dict[str, dict[str, list[MemoryScore]]]  # memory → workload → the runs at both capacities
 
 
 def run_systems(names: Sequence[str], seeds: Sequence[int]) -> Ran:
@@ -62,7 +62,7 @@ def absent_lines(ran: Ran) -> Iterator[dict[str, Any]]:
                 yield {**entry, "scored": f"{scored}/24", "ours": how_to_get(name) or _alone(runs)}
 
 
-def _alone(runs: Sequence[MemoryRun] | None) -> str:
+def _alone(runs: Sequence[MemoryScore] | None) -> str:
     if runs is None:
         return "not run: name it on the command line"
     return f"{mean(run.score.accuracy for run in runs):.3f}" if runs else "every run was lost"
@@ -77,7 +77,7 @@ def system_lines(ran: Ran, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
         yield {"memory": name, **right, "all, 95%": _bounds(runs), "scored": scored, **_found(runs), **_measured(runs)}
 
 
-def _bounds(runs: Sequence[MemoryRun]) -> str | None:
+def _bounds(runs: Sequence[MemoryScore]) -> str | None:
     """Return the interval of the mean accuracy, over seeds."""
     if not runs:
         return None
@@ -85,32 +85,34 @@ def _bounds(runs: Sequence[MemoryRun]) -> str | None:
     return f"{found.low:.3f} … {found.high:.3f}"
 
 
-def _found(runs: Sequence[MemoryRun]) -> dict[str, Any]:
-    missing = sum(sum(run.memory["fates"].values()) for run in runs)
-    brought = sum(run.memory["fates"][fate] for run in runs for fate in ("used", "not_used"))
+def _found(runs: Sequence[MemoryScore]) -> dict[str, Any]:
+    outcomes = [run.memory.outcomes for run in runs if run.memory is not None]
+    missing = sum(sum(counts.values()) for counts in outcomes)
+    brought = sum(counts.get("used", 0) + counts.get("not_used", 0) for counts in outcomes)
     low, high = exact_share(brought, missing)
     bounds = f"{low:.3f} … {high:.3f}" if missing else None  # nothing was missing, so that nothing is known
     return {"found of missing": f"{brought} of {missing}", "share found, 95%": bounds}
 
 
-def _measured(runs: Sequence[MemoryRun]) -> dict[str, Any]:
-    def total(name: str) -> int:
-        return sum(int(run.memory[name]) for run in runs)
-
-    fates = {fate: sum(run.memory["fates"][fate] for run in runs) for fate in FATES}
+def _measured(runs: Sequence[MemoryScore]) -> dict[str, Any]:
+    memories = [run.memory for run in runs if run.memory is not None]
+    found = {outcome: sum(memory.outcomes.get(outcome, 0) for memory in memories) for outcome in OUTCOMES}
+    others = ("other_value", "swapped_value", "cut_value", "stale_value")
     return {
-        "lost": fates["not_stored"],
-        "not found": fates["not_found"],
-        "other value": sum(fates[fate] for fate in ("other_value", "swapped_value", "cut_value", "stale_value")),
-        "ms/write": _milliseconds(runs, "write_seconds", total("writes")),
-        "ms/search": _milliseconds(runs, "search_seconds", total("searches")),
-        "own calls": total("model_calls"),
-        "own tokens": total("input_tokens") + total("output_tokens"),
+        "lost": found["not_stored"],
+        "not found": found["not_found"],
+        "other value": sum(found[outcome] for outcome in others),
+        "ms/write": _milliseconds([(memory.write_seconds, memory.writes) for memory in memories]),
+        "ms/search": _milliseconds([(memory.search_seconds, memory.searches) for memory in memories]),
+        "own calls": sum(memory.model_calls for memory in memories),
+        "own tokens": sum(memory.input_tokens + memory.output_tokens for memory in memories),
     }
 
 
-def _milliseconds(runs: Sequence[MemoryRun], name: str, calls: int) -> str | None:
-    return f"{1000 * sum(run.memory[name] for run in runs) / calls:.1f}" if calls else None
+def _milliseconds(measured: Sequence[tuple[float, int]]) -> str | None:
+    """Return how long one call took, from seconds and numbers of calls."""
+    calls = sum(number for _, number in measured)
+    return f"{1000 * sum(seconds for seconds, _ in measured) / calls:.1f}" if calls else None
 
 
 def usable(names: Sequence[str]) -> list[str]:

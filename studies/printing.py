@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
+from eirkit.report.document import plain_data
 from eirkit.report.table import Table
 from eirkit.report.terminal import table_lines
 
@@ -20,7 +21,7 @@ def show(tables: Sequence[Table], arguments: Sequence[str]) -> None:
     """Print tables; those without rows are left out."""
     shown = [one for one in tables if one.rows]
     if "--json" in arguments:
-        print(json.dumps({"tables": [one.as_json() for one in shown]}, ensure_ascii=False, allow_nan=False))
+        print(json.dumps({"tables": plain_data(shown)}, ensure_ascii=False, allow_nan=False))
     elif "--markdown" in arguments:
         print(markdown(shown))
     else:

@@ -15,13 +15,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.lacuna.findings.statistics import mean
+from eirkit.lacuna.findings.summary import read_summary
 from eirkit.lacuna.memories.factory import reason_absent
-from eirkit.lacuna.memories.memory import find_memory
+from eirkit.lacuna.memories.memory import SEARCH_LIMIT, find_memory
 from eirkit.lacuna.memories.questions import settings_of
-from eirkit.lacuna.runs.summary import summarise
-from eirkit.lacuna.runs.sweep import recorded_suite
+from eirkit.records.database import DATABASE
+from eirkit.records.runs import Outcome
+from eirkit.records.sweeps import CellFloor, CellRow, ConversationRow
 from eirkit.report.table import Table
 from eirkit_paper.studies.comparison import listed
 from studies.printing import show
@@ -34,7 +38,42 @@ WORKLOADS = ("store-recall", "stepwise-topk", "stepwise-sum", "stepwise-max", "f
 RECORDS = ("--workload", ",".join(WORKLOADS), "--n", "12", "--m", "6", "--h", "2", "--model", "reference/recoverer")
 WORDS = ("words", "--preset", "small", "--model", "scripted/reader")
 GRIDS = {"records": RECORDS, "words": WORDS}
-Row = Mapping[str, Any]
+
+
+class KeptMemory(Struct, frozen=True, kw_only=True):
+    """What is kept of what a memory did in a sweep."""
+
+    outcomes: dict[Outcome, int]
+    floor: CellFloor | None
+    bytes: int | None
+    model_calls: int
+    input_tokens: int
+    output_tokens: int
+    searches: int
+    search_seconds: float | None
+    passages: int | None = SEARCH_LIMIT  # that each search asked for; None: all
+
+
+class KeptRow(Struct, frozen=True, kw_only=True):
+    """What is kept of a row of a sweep."""
+
+    workload: str
+    model: str
+    memory: str | None
+    memory_settings: dict[str, Any]
+    condition: str
+    policy: str | None
+    panel: str
+    scored: int
+    accuracy: float | None
+    memory_system: KeptMemory | None
+    preset: str = ""
+    context_tokens: int | None = None
+    summary_prompt: str | None = None
+    conversation: ConversationRow | None = None
+
+
+Row = CellRow | KeptRow
 PATIENCE = 600  # seconds for one call, which on a busy machine may take many
 
 
@@ -67,33 +106,33 @@ def run_one(name: str, profile: str | None, kind: str, folder: Path, seeds: str,
         raise SystemExit(f"{name}: {said.strip().splitlines()[-1] if said.strip() else 'failed without a word'}")
 
 
-def rows_of(folder: Path) -> list[dict[str, Any]]:
+def rows_of(folder: Path) -> list[CellRow]:
     """Return the rows of a sweep, of the runs so far where it is not finished."""
-    return [dict(row) for row in summarise(recorded_suite(folder), folder).rows] if folder.exists() else []
+    return list(read_summary(folder).rows) if (folder / DATABASE).exists() else []
 
 
 def record_lines(found: Mapping[str, Sequence[Row]]) -> Iterator[dict[str, Any]]:
     """Yield what each system did with records: accuracy by workload, what was found, its size and cost."""
     for name, every in found.items():
-        rows = [row for row in every if row["scored"]]
+        rows = [row for row in every if row.scored]
         if not rows:
             continue
-        systems = [row["memory_system"] for row in rows]
-        fates = [one["fates"] for one in systems]
-        needed, used = sum(sum(one.values()) for one in fates), sum(one["used"] for one in fates)
-        floors = [one["floor"] for one in systems if one["floor"] is not None]
-        held = max((one["held_bits"] for one in floors), default=None)
-        least = max((one["needed_bits"] for one in floors), default=None)
+        systems = [row.memory_system for row in rows if row.memory_system is not None]
+        needed = sum(sum(system.outcomes.values()) for system in systems)
+        used = sum(system.outcomes.get("used", 0) for system in systems)
+        floors = [system.floor for system in systems if system.floor is not None]
+        held = max((floor.held_bits for floor in floors), default=None)
+        least = max((floor.needed_bits for floor in floors), default=None)
         yield {
             "memory": name,
-            **{row["workload"]: f"{row['accuracy']:.3f}" for row in rows},
-            "runs": sum(row["scored"] for row in rows),
+            **{row.workload: f"{row.accuracy:.3f}" for row in rows},
+            "runs": sum(row.scored for row in rows),
             "used of needed": f"{used} of {needed}",
             "bits held, needed": None if held is None or least is None else f"{held:.0f}, {least:.0f}",
-            "bytes": max((one["bytes"] for one in systems if one["bytes"] is not None), default=None),
-            "own calls": sum(one["model_calls"] for one in systems),
-            "own tokens": sum(one["input_tokens"] + one["output_tokens"] for one in systems),
-            "ms/search": f"{1000 * mean(one['search_seconds'] for one in systems if one['searches']):.0f}",
+            "bytes": max((system.bytes for system in systems if system.bytes is not None), default=None),
+            "own calls": sum(system.model_calls for system in systems),
+            "own tokens": sum(system.input_tokens + system.output_tokens for system in systems),
+            "ms/search": f"{1000 * mean(system.search_seconds for system in systems if system.searches):.0f}",
         }
 
 
@@ -101,23 +140,24 @@ def word_lines(found: Mapping[str, Sequence[Row]]) -> Iterator[dict[str, Any]]:
     """Yield what each system did in conversations: accuracy, why answers were wrong, size and cost."""
     for name, rows in found.items():
         for row in rows:
-            if not row["scored"] or row["memory_system"] is None:
+            system, answers = row.memory_system, row.conversation
+            if not row.scored or system is None or answers is None:
                 continue
-            every, system = row["words"]["abilities"][0], row["memory_system"]
-            fates = sorted(((n, fate) for fate, n in row["words"]["fates"].items() if n), reverse=True)
+            every = answers.abilities[0]
+            wrong = sorted(((count, outcome) for outcome, count in answers.outcomes.items() if count), reverse=True)
             yield {
                 "memory": name,
-                "worlds": row["words"]["worlds"],
-                "right": f"{every['right']} of {every['asked']}",
-                "accuracy": f"{every['accuracy']:.3f}",
-                "from": f"{every['low']:.3f}",
-                "to": f"{every['high']:.3f}",
-                "why wrong": ", ".join(f"{WORD_FATES[fate].label} {n}" for n, fate in fates) or None,
-                "texts": row["words"]["stored_texts"],
-                "bytes": system["bytes"],
-                "own calls": system["model_calls"],
-                "own tokens": system["input_tokens"] + system["output_tokens"],
-                "ms/recall": f"{1000 * system['search_seconds']:.0f}",
+                "worlds": answers.worlds,
+                "right": f"{every.right} of {every.asked}",
+                "accuracy": f"{every.accuracy:.3f}",
+                "from": f"{every.low:.3f}",
+                "to": f"{every.high:.3f}",
+                "why wrong": ", ".join(f"{WORD_FATES[outcome].label} {count}" for count, outcome in wrong) or None,
+                "texts": answers.stored_texts,
+                "bytes": system.bytes,
+                "own calls": system.model_calls,
+                "own tokens": system.input_tokens + system.output_tokens,
+                "ms/recall": f"{1000 * (system.search_seconds or 0.0):.0f}",
             }
 
 

@@ -16,28 +16,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.lacuna.memories.environments import node_folder, python_of
 from eirkit.lacuna.memories.memory import SEARCH_LIMIT, find_memory, requirements_of
+from eirkit.records.sweeps import CellRow
 from eirkit.report.runs.words import word_tables
 from eirkit.report.table import Table
 from eirkit.testing.memories import REQUIREMENTS
 from eirkit_paper.studies.comparison import listed
 from studies.printing import markdown
-from studies.system_profiles import GRIDS, WHOLE, WORKLOADS, Row, folders_in, rows_of, study
+from studies.system_profiles import GRIDS, WHOLE, WORKLOADS, KeptMemory, KeptRow, folders_in, rows_of, study
 from studies.word_examples import examples
 
 RESULTS = Path(__file__).with_name("system_results.json")
 DOCS = Path(__file__).parents[1] / "docs"
 PLAIN = "plain"
 ORDER = (WHOLE, "text", "bm25", "vector", "vector-minilm", "agent-file", "agent-tools")  # first on the page, as named
-USED = (
-    *("workload", "preset", "model", "memory", "memory_settings", "condition", "policy", "panel", "context_tokens"),
-    *("summary_prompt", "scored", "accuracy", "words"),
-)
-OF_SYSTEMS = (
-    *("fates", "floor", "bytes", "model_calls", "input_tokens", "output_tokens", "searches", "search_seconds"),
-)
 SCRIPTED = "a script extracted and read, not a language model"
 COSTS = ("bytes", "own calls", "own tokens")
 RIGHT = ("accuracy", "from", "to")
@@ -50,36 +47,63 @@ LEGEND = "rank: the ranks"  # where the ranking of `choose` ends and its explana
 
 LEFT = re.compile(r"(\d+) requirements were not tested, as [\d,]+ s were over: ")
 
-Results = dict[str, Any]
+
+class KeptSystem(Struct, frozen=True, omit_defaults=True):
+    """What is kept of the sweeps of one system and profile."""
+
+    versions: str
+    rows: list[KeptRow]
+    examples: list[str] = []
+
+
+class Results(Struct, frozen=True):
+    """Everything that the pages show."""
+
+    by_hand: list[dict[str, Any]]
+    choices: dict[str, str]
+    gate: list[dict[str, Any]]
+    ranking: str
+    records: dict[str, KeptSystem]
+    words: dict[str, KeptSystem]
+
+
+def read_results() -> Results:
+    """Return what is kept."""
+    return msgspec.json.decode(RESULTS.read_bytes(), type=Results)
 
 
 def keep(folder: Path, gate: Path, by_hand: Path) -> Results:
     """Return what was found in the folders of a study, and in the files of a gate and of calls by hand."""
-    found: Results = {kind: {} for kind in GRIDS}
+    found: dict[str, dict[str, KeptSystem]] = {kind: {} for kind in GRIDS}
     for kind in GRIDS:
         for path in folders_in(folder, kind):
-            rows = [_used(row) for row in rows_of(path) if row["scored"]]
+            rows = [_kept(row) for row in rows_of(path) if row.scored]
             if rows:
-                found[kind][path.name] = {"versions": versions_of(_system(path.name)), "rows": rows}
-                if kind == "words" and not path.name.endswith("store-only"):
-                    found[kind][path.name]["examples"] = list(examples(path))
-    found["choices"] = choices(folder / "words", found["words"])
-    found["ranking"] = ranking(folder / "words", [name for name in found["words"] if name != f"{WHOLE}-{PLAIN}"])
-    found["gate"], found["by_hand"] = (json.loads(path.read_text("utf-8")) for path in (gate, by_hand))
-    return found
+                shown = list(examples(path)) if kind == "words" and not path.name.endswith("store-only") else []
+                found[kind][path.name] = KeptSystem(versions_of(_system(path.name)), rows, shown)
+    return Results(
+        by_hand=json.loads(by_hand.read_text("utf-8")),
+        choices=choices(folder / "words", found["words"]),
+        gate=json.loads(gate.read_text("utf-8")),
+        ranking=ranking(folder / "words", [name for name in found["words"] if name != f"{WHOLE}-{PLAIN}"]),
+        **found,
+    )
 
 
-def _used(row: Mapping[str, Any]) -> dict[str, Any]:
-    system = row["memory_system"]
-    kept = {name: row[name] for name in USED if name in row}
+def _kept(row: CellRow) -> KeptRow:
+    system = row.memory_system
+    memory: KeptMemory | None = None
     if system is not None:
-        kept["passages"] = (system.get("profile") or {}).get("passages", SEARCH_LIMIT)
-    return {**kept, "memory_system": None if system is None else {name: system[name] for name in OF_SYSTEMS}}
+        passages = SEARCH_LIMIT if system.profile is None else system.profile.passages
+        own = {name: getattr(system, name) for name in KeptMemory.__struct_fields__ if name != "passages"}
+        memory = KeptMemory(**own, passages=passages)
+    own = {name: getattr(row, name) for name in KeptRow.__struct_fields__ if name != "memory_system"}
+    return KeptRow(**own, memory_system=memory)
 
 
-def conditions(rows: Iterable[Mapping[str, Any]]) -> str:
+def conditions(rows: Iterable[KeptRow]) -> str:
     """Return the line above every table: how many passages each search asked for, and who took a model's place."""
-    asked = {row.get("passages", SEARCH_LIMIT) for row in rows if row["memory_system"] is not None}
+    asked = {row.memory_system.passages for row in rows if row.memory_system is not None}
     if asked <= {SEARCH_LIMIT}:
         told = f"Made with {SEARCH_LIMIT} passages a search, whatever the vendor's own default, until it is run again"
     else:
@@ -106,14 +130,19 @@ def versions_of(name: str) -> str:
     return said
 
 
-def choices(folder: Path, words: Mapping[str, Any]) -> dict[str, str]:
+def choices(folder: Path, words: Mapping[str, KeptSystem]) -> dict[str, str]:
     """Return how `eirkit choose` ranks the memories as their makers mean them, for each number of worlds."""
     usual = [name for name in _usual(words) if name != f"{WHOLE}-{PLAIN}"]
-    counts = {name: words[name]["rows"][0]["words"]["worlds"] for name in usual}
+    counts = {name: _worlds(words[name]) for name in usual}
     said = {}
     for least in sorted(set(counts.values()), reverse=True):
         said[str(least)] = ranking(folder, [name for name in usual if counts[name] >= least])
     return said
+
+
+def _worlds(system: KeptSystem) -> int:
+    answers = system.rows[0].conversation
+    return 0 if answers is None else answers.worlds
 
 
 def ranking(folder: Path, names: Sequence[str]) -> str:
@@ -133,17 +162,17 @@ def _usual(names: Iterable[str]) -> list[str]:
 
 def word_page(found: Results) -> dict[str, str]:
     """Return the generated parts of the page about conversations."""
-    usual = {name: found["words"][name] for name in _usual(found["words"])}
-    rows: list[Row] = [row for one in usual.values() for row in one["rows"]]
-    tables = [one for one in word_tables(rows) if one.rows]
-    ran = {_system(name): one["examples"] for name, one in usual.items()}
-    rankings = [found["choices"][count] for count in sorted(found["choices"], key=int, reverse=True)]
+    usual = {name: found.words[name] for name in _usual(found.words)}
+    rows = [row for system in usual.values() for row in system.rows]
+    tables = [table for table in word_tables(rows) if table.rows]
+    ran = {_system(name): system.examples for name, system in usual.items()}
+    rankings = [found.choices[count] for count in sorted(found.choices, key=int, reverse=True)]
     how = conditions(rows)
     return {
         "what-ran": markdown([_ran(usual)]),
         "ranking": "\n\n".join([how, *map(_printed, rankings)]),
         "figures": f"{how}\n\n{markdown(tables)}",
-        "by-hand": markdown([_by_hand([row for row in found["by_hand"] if "question" in row])]),
+        "by-hand": markdown([_by_hand([row for row in found.by_hand if "question" in row])]),
         "examples": "\n\n".join(f"### {name}\n\n" + "\n".join(one) for name, one in ran.items() if one),
     }
 
@@ -163,17 +192,17 @@ def _ordered(kind: str, title: str, lines: Sequence[Mapping[str, Any]]) -> Table
     return listed(kind, title, [{name: line.get(name) for name in COLUMNS[kind]} for line in lines])
 
 
-def _ran(words: Mapping[str, Any]) -> Table:
+def _ran(words: Mapping[str, KeptSystem]) -> Table:
     lines = [
-        {"memory": _system(name), "version": one["versions"] or None, "worlds": one["rows"][0]["words"]["worlds"]}
-        for name, one in words.items()
+        {"memory": _system(name), "version": system.versions or None, "worlds": _worlds(system)}
+        for name, system in words.items()
     ]
     return listed("ran", "What ran", lines)
 
 
 def system_page(found: Results) -> dict[str, str]:
     """Return the generated parts of the page about memory systems."""
-    rows = [{name: one["rows"] for name, one in found[kind].items()} for kind in GRIDS]
+    rows = [{name: system.rows for name, system in getattr(found, kind).items()} for kind in GRIDS]
     tables = []
     for kind, table in zip(GRIDS, study(*rows), strict=True):
         lines = sorted(table.rows, key=lambda row: row["memory"])
@@ -181,9 +210,9 @@ def system_page(found: Results) -> dict[str, str]:
     how = conditions([row for of_kind in rows for own in of_kind.values() for row in own])
     return {
         "profiles": f"{how}\n\n{markdown(tables)}",
-        "every-ranking": f"{how}\n\n{_printed(found['ranking'])}",
-        "gate": markdown([_gate(found["gate"])]),
-        "overwrites": markdown([_overwrites([row for row in found["by_hand"] if "label" in row])]),
+        "every-ranking": f"{how}\n\n{_printed(found.ranking)}",
+        "gate": markdown([_gate(found.gate)]),
+        "overwrites": markdown([_overwrites([row for row in found.by_hand if "label" in row])]),
     }
 
 
@@ -201,7 +230,7 @@ def _printed(text: str) -> str:
     return f"```text\n{text}\n```"
 
 
-def _rounded(line: Row) -> Row:
+def _rounded(line: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a line with the mean number of texts over worlds as readers need it."""
     return {**line, "texts": f"{line['texts']:.1f}"} if line.get("texts") is not None else line
 
@@ -260,10 +289,10 @@ def renewed(page: str, parts: Mapping[str, str]) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     if arguments and arguments[0] == "keep":
-        found = keep(*map(Path, arguments[1:]))
-        RESULTS.write_text(json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
+        found = msgspec.json.encode(keep(*map(Path, arguments[1:])), order="sorted")
+        RESULTS.write_bytes(msgspec.json.format(found, indent=1) + b"\n")
     else:
-        found = json.loads(RESULTS.read_text("utf-8"))
+        found = read_results()
         for name, parts in PAGES.items():
             (DOCS / name).write_text(renewed((DOCS / name).read_text("utf-8"), parts(found)), "utf-8")
 

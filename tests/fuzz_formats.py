@@ -26,6 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from eirkit.errors import EirkitError
 from eirkit.vestige.audits.occupancy import read_windows
 from eirkit.vestige.corpus.analysis import AnalysisOptions, measure
@@ -35,7 +37,7 @@ from eirkit.vestige.corpus.reader import read_corpus
 from eirkit.vestige.demand.gold_patches import Patch, read_patch
 from eirkit.vestige.sources.documents import LogDocument, ReadLimits, open_document
 from eirkit.vestige.tokens import estimating_counter, exact_counter
-from eirkit.vestige.trajectory import Format, Recording, formats
+from eirkit.vestige.trajectory import LogFormat, Recording, formats
 from tests.vestige.formats.samples import run_paths, sample_files
 
 SLOWEST_CPU_SECONDS = 30  # for a log of some kilobytes, on a slow machine: whatever takes longer does not end in time
@@ -215,17 +217,17 @@ def _try_whole(folder: Path) -> None:
     """Do what the command does, down to the tables."""
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            document = analyze_corpus(
+            summary = analyze_corpus(
                 read_corpus([folder], limits=LIMITS), Path(scratch) / "out", OPTIONS, exact_counter()
             )
         except EirkitError:
             return
-        json.dumps(document, allow_nan=False).encode()
-        broken = [item for item in document["skipped"] if "; report it" in item["reason"]]
+        json.dumps(to_builtins(summary), allow_nan=False).encode()
+        broken = [item for item in summary.skipped if "; report it" in item.reason]
         assert not broken, broken
 
 
-def _readers_of(document: LogDocument, name: str) -> list[Format]:
+def _readers_of(document: LogDocument, name: str) -> list[LogFormat]:
     """Return the format that the log had, and those that take it for theirs now."""
     try:
         assert document.head is not None
@@ -234,7 +236,7 @@ def _readers_of(document: LogDocument, name: str) -> list[Format]:
     return [reader for each, reader in READERS.items() if reader.recognises(document) or each == name]
 
 
-def _recordings(reader: Format, document: LogDocument) -> list[Recording]:
+def _recordings(reader: LogFormat, document: LogDocument) -> list[Recording]:
     try:
         return [item for item in reader.read(document) if isinstance(item, Recording)]
     except EirkitError:

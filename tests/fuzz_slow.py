@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eirkit.vestige.audits.occupancy import read_windows
-from eirkit.vestige.corpus.analysis import Analysis, AnalysisOptions, measured_or_skipped
+from eirkit.vestige.corpus.analysis import AnalysisOptions, AnalyzedRun, measured_or_skipped
 from eirkit.vestige.formats.message_rows import read_messages
 from eirkit.vestige.tokens import estimating_counter
 from eirkit.vestige.trajectory import Recording
@@ -80,7 +80,7 @@ def cpu_seconds(case: SlowCase) -> float:
     prompt, turns = read_messages(messages)
     run = Recording(run_id="r", task_id="r", format="x", source="s", turns=turns, prompt=prompt)
     done = measured_or_skipped(run, None, OPTIONS, estimating_counter())
-    assert isinstance(done, Analysis) or "; report it" not in done.reason, done
+    assert isinstance(done, AnalyzedRun) or "; report it" not in done.reason, done
     return time.process_time() - start
 
 

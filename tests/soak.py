@@ -22,13 +22,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from eirkit.lacuna.models.reply_cache import ReplyCache
 from eirkit.lacuna.runs.budget import SpendingLimits
 from eirkit.lacuna.runs.journal import read_journal
-from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
-from eirkit.records.event_blocks import EVENTS
+from eirkit.records.database import SweepDatabase
+from eirkit.records.documents import MANIFEST, SUMMARY
+from eirkit.records.sweeps import CONTROL
 from tests.lacuna.servers import ModelServer, answers_as
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
@@ -154,7 +157,7 @@ def _kill_until_done(subject: Subject, cut: Path, seconds: float, rng: random.Ra
 
 
 def _go_on(subject: Subject, cut: Path) -> None:
-    if (cut / "manifest.json").exists():
+    if (cut / MANIFEST).exists():
         resume_sweep(cut, funds=subject.funds(cut))
     else:
         start_sweep(read_suite(subject.document), cut, subject.funds(cut))
@@ -192,13 +195,14 @@ def _kill_command(subject: Subject, cut: Path, moment: float) -> bool:
     """The same with the command as people run it."""
     suite = cut.with_suffix(".json.toml")
     suite.write_text(_as_toml(subject.document))
-    where = ["--resume", str(cut)] if (cut / "manifest.json").exists() else [str(suite), "--out", str(cut)]
+    where = ["--resume", str(cut)] if (cut / MANIFEST).exists() else [str(suite), "--out", str(cut)]
+    places = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]  # of suites' plug-ins
     process = subprocess.Popen(
         [EIRKIT, "lacuna", "run", *where, *subject.arguments(cut), "--json"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},  # where the plug-ins of the suites are
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
     )
     time.sleep(moment)
     process.kill()
@@ -223,20 +227,29 @@ def _as_toml(document: dict[str, Any]) -> str:
 def _compare(subject: Subject, cut: Path, whole: Path) -> None:
     """Assert that a sweep that was killed left what an uninterrupted one leaves."""
     if subject.name == "scripted":
-        control = [f"control/{file}" for file in (EVENTS, RUNS, "manifest.json", "summary.json")]
-        for file in (EVENTS, RUNS, "manifest.json", "summary.json", *control):
+        for file in (MANIFEST, SUMMARY, CONTROL):
             assert (cut / file).read_bytes() == (whole / file).read_bytes(), f"{file} of {cut} differs"
+    if subject.prices is None:
+        assert _digest(cut) == _digest(whole), f"the digest of {subject.name} differs"
     other = [pair for pair in zip(_records(cut), _records(whole), strict=True) if pair[0] != pair[1]]
     assert not other, f"the records of {subject.name} differ: {other[0]}"
 
 
+def _digest(folder: Path) -> str:
+    with SweepDatabase(folder) as database:
+        return database.digest()
+
+
 def _records(folder: Path) -> list[str]:
-    """Return every record but for places, times and payments, in an order that does not depend on who was first."""
-    runs = [record for record, _ in scan_runs(folder / RUNS)]
-    assert sum(run["events"]["bytes"] for run in runs) == (folder / EVENTS).stat().st_size, "bytes of nobody"
-    events = [event for run in runs for event in read_events(folder, run["events"])]
-    plain = [{key: value for key, value in run.items() if key not in ("events", "usage")} for run in runs]
-    return sorted(json.dumps(_lasting(record)) for record in [*plain, *events])
+    """Return every record but for times and payments, in an order that does not depend on who was first."""
+    found = []
+    with SweepDatabase(folder) as database:
+        for control in (False, True):
+            for run in database.records(control=control):
+                record = {**msgspec.to_builtins(run), "usage": None}
+                events = msgspec.to_builtins(database.events(run.run, control=control))
+                found += [json.dumps(_lasting(part)) for part in (record, *events)]
+    return sorted(found)
 
 
 def _lasting(value: Any) -> Any:

@@ -23,6 +23,7 @@ from eirkit.lacuna.tasks.task import Payload, TaskSpec
 from eirkit.lacuna.tasks.workloads import StepwiseSum
 from eirkit.registry import call
 from tests.bad_memories import go_wrong
+from tests.runs import records
 
 SOURCE = Path(__file__).parents[1] / "src"
 HERE = __name__
@@ -168,7 +169,7 @@ class Closing(BadModel):
 def test_a_model_that_cannot_be_closed_is_named_after_its_runs_are_kept(tmp_path):
     with pytest.raises(PluginError, match=r"model Closing raised OSError: still busy \(in close"):
         failures_of({"model": f"{HERE}:Closing/none"}, tmp_path)
-    assert len((tmp_path / "runs.jsonl").read_bytes().splitlines()) == 2
+    assert len(records(tmp_path)) == 2
 
 
 # --- what passes -------------------------------------------------------------------------------------------------

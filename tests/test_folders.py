@@ -11,8 +11,10 @@ import pytest
 from eirkit.cli import run
 from eirkit.errors import InputFileError
 from eirkit.folders import clear_unfinished, filled_folder, replace_file
-from eirkit.records.event_blocks import EVENTS, pack, read_lines
-from eirkit.records.lines import read_document, read_records
+from eirkit.records.database import DATABASE, SweepDatabase
+from eirkit.records.documents import MANIFEST, RUNS_SCHEMA, read_struct
+from eirkit.records.events import pack, unpack
+from eirkit.records.sweeps import Manifest
 from tests.processes import completed
 
 
@@ -75,22 +77,19 @@ def test_what_a_killed_process_left_in_a_folder_is_removed_unless_it_was_whole(
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_pipe_in_a_folder_of_results_is_not_waited_for(tmp_path, capsys):
-    for name in ("manifest.json", "runs.jsonl", EVENTS):
+    for name in (MANIFEST, DATABASE):
         os.mkfifo(tmp_path / name)
-    for read in (read_document, lambda *given: list(read_records(*given))):
-        with pytest.raises(InputFileError, match="Not an ordinary file; check the path"):
-            read(tmp_path / "runs.jsonl", "run/1")
-    with pytest.raises(OSError, match="Not an ordinary file"):
-        next(read_lines(tmp_path / EVENTS))
+    with pytest.raises(InputFileError, match="Not an ordinary file; check the path"):
+        read_struct(tmp_path / MANIFEST, RUNS_SCHEMA, Manifest)
+    with pytest.raises(InputFileError, match="is not an ordinary file"), SweepDatabase(tmp_path):
+        pass
     assert run(["watch", str(tmp_path), "--once"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_an_endless_line_and_an_endless_file_are_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("eirkit.records.event_blocks.LARGEST_BLOCK", 1000)
-    (tmp_path / EVENTS).write_bytes(pack(b"0" * 100_000))
-    with pytest.raises(InputFileError, match="line of more than 1,000 bytes"):
-        list(read_lines(tmp_path / EVENTS))
+def test_endless_events_and_an_endless_file_are_refused(tmp_path, capsys):
+    with pytest.raises(InputFileError, match="claim 100,000 bytes, of at most 1,000"):
+        unpack(pack(b"0" * 100_000), "here", most=1000)
     if Path("/dev/zero").exists():
         options = ["stepwise-sum", "--h", "2", "--model", "reference/calculator", "--out", str(tmp_path / "out")]
         assert run(["lacuna", "run", *options, "--prices", "/dev/zero"]) == 2

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.lacuna.findings.causes import CAUSES, Kind
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
-from eirkit.lacuna.findings.fates import FATES
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
 from eirkit.measures import Glossary, Measure, MeasureGroup
+from eirkit.records.events import Kind
+from eirkit.records.runs import CAUSES, OUTCOMES
 from eirkit.report.colours import COLOURS, stylesheet
 from eirkit.report.glossary import GLOSSARY
 
@@ -60,7 +60,7 @@ def test_a_measure_is_declared_whole(given):
 
 def test_causes_kinds_and_fates_are_declared_all_of_them():
     assert tuple(one.id for one in CAUSE_MEASURES) == CAUSES
-    assert tuple(one.id for one in FATE_MEASURES) == FATES
+    assert tuple(one.id for one in FATE_MEASURES) == OUTCOMES
     assert {one.id for one in KIND_MEASURES} == set(Kind.__args__)
     assert {one.of for one in CAUSE_MEASURES} == {"scored steps"}
     assert {one.of for one in FATE_MEASURES} == {"records needed from memory"}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from studies import (
     label_pieces,
     memory_contrasts,
@@ -23,7 +24,9 @@ from studies.shares import exact_share
 
 from eirkit.lacuna.findings.intervals import mean_share
 from eirkit.lacuna.memories import embeddings as minilm
-from eirkit.lacuna.runs.store import scan_runs
+from eirkit.records.database import SweepDatabase
+from eirkit.records.export import read_export
+from eirkit.report.document import plain_data
 from eirkit_paper.studies.architectures import TITLES
 
 BOARD = Path(__file__).parents[1] / "studies" / "board"
@@ -43,7 +46,7 @@ def media():
 
 def test_the_tables_are_documents(systems):
     for table in systems.values():
-        document = table.as_json()
+        document = plain_data(table)
         assert json.loads(json.dumps(document, allow_nan=False)) == json.loads(json.dumps(document))
     assert not systems["external"].rows, "no published system was run"
 
@@ -153,7 +156,7 @@ def test_numbers_with_a_leading_zero_are_cut():
 
 @pytest.mark.parametrize("name", system_results.PAGES)
 def test_pages_say_what_the_kept_results_say(name):
-    kept = json.loads(system_results.RESULTS.read_text("utf-8"))
+    kept = system_results.read_results()
     page = (system_results.DOCS / name).read_text("utf-8")
     assert system_results.renewed(page, system_results.PAGES[name](kept)) == page, (
         "run python -m studies.system_results"
@@ -164,22 +167,23 @@ def test_pages_say_what_the_kept_results_say(name):
     "folder", sorted(path.parent for path in BOARD.glob("*/runs.jsonl")), ids=lambda path: path.name
 )
 def test_pages_print_the_interval_of_the_board(folder):
-    runs = [record["score"] for record, _ in scan_runs(folder / "runs.jsonl")]
-    board = mean_share([run["correct"] / run["steps"] for run in runs], range(len(runs)), sum(r["steps"] for r in runs))
-    kept = json.loads(system_results.RESULTS.read_text("utf-8"))["words"]
+    scores = [record.score for record, _ in read_export(folder)]
+    board = mean_share([score.accuracy for score in scores], range(len(scores)), sum(score.steps for score in scores))
+    kept = system_results.read_results().words
     name = next(name for name in (f"{folder.name}-as-documented", f"{folder.name}-plain") if name in kept)
-    every = kept[name]["rows"][0]["words"]["abilities"][0]
+    every = kept[name].rows[0].conversation.abilities[0]
     shown = [f"{value:.3f}" for value in (board.estimate, board.low, board.high)]
-    assert [f"{every[end]:.3f}" for end in ("accuracy", "low", "high")] == shown
+    assert [f"{value:.3f}" for value in (every.accuracy, every.low, every.high)] == shown
     page = (system_results.DOCS / "words-under-test.md").read_text("utf-8")
-    assert f"| {folder.name} | {len(runs)} | {every['asked']} | {' | '.join(shown)} |" in page
+    assert f"| {folder.name} | {len(scores)} | {every.asked} | {' | '.join(shown)} |" in page
 
 
 def test_systems_are_run_continued_and_shown(tmp_path):
     for _ in range(2):
         system_profiles.main([str(tmp_path), "bm25", "--kinds", "words", "--seeds", "0:1", "--json"])
     (folder,) = system_profiles.folders_in(tmp_path, "words")
-    assert len((folder / "runs.jsonl").read_text("utf-8").splitlines()) == 1, "the second call found it finished"
+    with SweepDatabase(folder) as database:
+        assert database.count() == 1, "the second call found it finished"
     (line,) = system_profiles.word_lines({folder.name: system_profiles.rows_of(folder)})
     assert (line["memory"], line["worlds"], line["right"].endswith("of 24")) == ("bm25-plain", 1, True)
     told = list(word_examples.examples(folder))
@@ -187,8 +191,7 @@ def test_systems_are_run_continued_and_shown(tmp_path):
 
 
 def test_pages_say_with_how_many_passages_and_by_whom_they_were_made():
-    kept = json.loads(system_results.RESULTS.read_text("utf-8"))
-    rows = [row for one in kept["words"].values() for row in one["rows"]]
+    rows = [row for system in system_results.read_results().words.values() for row in system.rows]
     how = system_results.conditions(rows)
     assert how.startswith("**Made with 5 passages a search")
     assert "not a language model" in how
@@ -196,6 +199,9 @@ def test_pages_say_with_how_many_passages_and_by_whom_they_were_made():
         page = (PAGE.parent / name).read_text("utf-8")
         assert page.split("\n\n")[1].startswith("**Made with 5 passages a search; a script extracted and read"), name
         assert page.count(how) == 2, name
-    again = [{**row, "passages": number} for row, number in zip(rows, (20, None, 10), strict=False)]
+    again = [
+        replace(row, memory_system=replace(row.memory_system, passages=number))
+        for row, number in zip([row for row in rows if row.memory_system], (20, None, 10), strict=False)
+    ]
     assert "asked for" in system_results.conditions(again)
     assert "5 passages" not in system_results.conditions(again)

@@ -27,6 +27,7 @@ APART = {
     "test_processes.py",
     "soak.py",
     "soak_analysis.py",
+    "test_database.py",  # forks to become another user
     "wheel.py",
     "warm_server.py",
 }

@@ -9,7 +9,6 @@ import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.registry import Registry, load_object, references_in
-from eirkit.report.folders import foreign_in
 
 
 @pytest.fixture
@@ -208,5 +207,3 @@ def test_code_is_found_wherever_settings_name_it():
     named = {"workload": ["x/evil.py:W", "words"], "memory_options": {"vector": {"embedding": "x/evil.py:embed"}}}
     assert references_in(named) == ["x/evil.py:W", "x/evil.py:embed"]
     assert references_in({"memory": "bm25", "memory_options": {"mcp": {"url": "http://127.0.0.1:80/"}}}) == []
-    assert foreign_in({"workload": "x/evil.py:W", "grid": [{"memory": "bm25"}]}) == ["x/evil.py:W"]
-    assert foreign_in({"grid": [{"memory_options": {"vector": {"embedding": "m:f"}}}]}) == ["m:f"]

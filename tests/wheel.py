@@ -22,6 +22,7 @@ EXPECTED = {
     "eirkit",
     "bm25s",
     "click",
+    "msgspec",
     "zstandard",
     "numpy",
     "rich",

@@ -1,9 +1,9 @@
 """Builds the board of the studies' memories: systems that need packages from kept records, eirkit's own run anew.
 
-`python tools/board.py OUT` writes the site; `make docs` puts it beside the documentation. studies/board has manifest,
-run records and events of each system, as `python -m studies.system_profiles` wrote them, so nothing has to be
-installed: every kept run is played again from its replies and passages. A system whose records this version of eirkit
-cannot submit, such as those of an earlier version, is named and left out; what the board refuses is listed on its page.
+`python tools/board.py OUT` writes the site; `make docs` puts it beside the documentation. studies/board has the
+exported lines of each system's runs, which `python -m studies.system_profiles` made, so nothing has to be installed:
+every kept run is played again from its replies and passages. Records that this version of eirkit cannot submit end the
+program, so that no system vanishes unseen; what the board refuses is listed on its page.
 """
 
 from __future__ import annotations
@@ -37,13 +37,12 @@ def versions() -> dict[str, str]:
 
 
 def make_submissions(folder: Path) -> None:
-    """Submit every kept sweep that can be, and eirkit's own memories on the same conversations."""
+    """Submit every kept sweep, and eirkit's own memories on the same conversations."""
     submissions, named = folder / "submissions", versions()
     for kept in kept_folders():
-        name = named.get(kept.name) or kept.name
-        if failed := _failure("submit", kept, "--out", submissions / kept.name, "--name", name):
-            print(f"left out: {failed}", file=sys.stderr)
-    for seeds in sorted({str(grid["seeds"]) for kept in kept_folders() for grid in read_manifest(kept).suite["grid"]}):
+        _run("submit", kept, "--out", submissions / kept.name, "--name", named.get(kept.name) or kept.name)
+    grids = [grid for kept in kept_folders() for grid in read_manifest(kept).settings["grid"]]
+    for seeds in sorted({str(grid["seeds"]) for grid in grids}):
         name = f"eirkit-{seeds.replace(':', '-')}"
         memories = ",".join((*OWN, "null", "sham"))
         _run("lacuna", "run", *TASKS, "--memory", memories, "--seeds", seeds, "--out", folder / name)
@@ -52,16 +51,11 @@ def make_submissions(folder: Path) -> None:
 
 def _run(*words: object) -> None:
     """Run a command that must succeed, without what it prints."""
-    if failed := _failure(*words):
-        raise SystemExit(failed)
-
-
-def _failure(*words: object) -> str | None:
-    """Run a command without what it prints; return the command and its message if it failed."""
     said = io.StringIO()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
         failed = run([*map(str, words), "--json"])
-    return f"eirkit {' '.join(map(str, words))}: {said.getvalue().strip()}" if failed else None
+    if failed:
+        raise SystemExit(f"eirkit {' '.join(map(str, words))}: {said.getvalue().strip()}")
 
 
 def main(arguments: list[str]) -> int:

@@ -24,7 +24,8 @@ from tests.lacuna.servers import Answer, ModelServer, Received, as_json, documen
 
 from eirkit.lacuna.agents.reference import make_reference  # noqa: E402
 from eirkit.lacuna.memories.calls import wait_for  # noqa: E402
-from eirkit.lacuna.models.model import Message, ModelOptions, Request, Tool  # noqa: E402
+from eirkit.lacuna.models.message import Message  # noqa: E402
+from eirkit.lacuna.models.model import ModelOptions, Request, Tool  # noqa: E402
 from eirkit.lacuna.models.prices import add_up  # noqa: E402
 from eirkit.lacuna.runs.budget import Budget, SpendingLimits  # noqa: E402
 from eirkit.lacuna.runs.estimate import estimate_plan, read_recorded  # noqa: E402

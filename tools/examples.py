@@ -11,19 +11,25 @@ import io
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote_plus
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eirkit.cli import run
 from eirkit.errors import EirkitError
+from eirkit.report.viewer.documents import Folders, LacunaRun, Refusal
 from eirkit.report.viewer.folders import ViewedFolder, find_places, open_root
 from eirkit.report.viewer.logs import LogFolders
 from eirkit.report.viewer.reported import report_html
 from eirkit.report.viewer.routes import Viewer
+from eirkit.report.viewer.server import encode
+from eirkit.report.viewer.tables import Page
+from eirkit.report.viewer.vestige_run import RunView
 
 ROOT = Path(__file__).parents[1]
 SESSION = ROOT / "examples" / "compacted_session.jsonl"
@@ -68,65 +74,73 @@ def make_folders(root: Path) -> None:
                 raise RuntimeError(f"the example {name} could not be made: eirkit {' '.join(words)}")
 
 
-def address(path: str, **asked: Any) -> str:
+def address(path: str, **asked: str | int) -> str:
     """Return an address as the page writes it, with its parameters sorted."""
     # A browser writes ~ as %7E and leaves * as it is; Python does the opposite.
     pairs = [f"{name}={quote_plus(str(value), safe='*').replace('~', '%7E')}" for name, value in sorted(asked.items())]
     return f"api/{path}?{'&'.join(pairs)}"
 
 
-def requests_of(viewer: Viewer, place: ViewedFolder) -> Iterator[tuple[str, dict[str, Any]]]:
+def requests_of(viewer: Viewer, place: ViewedFolder) -> Iterator[tuple[str, dict[str, str | int]]]:
     """Yield every path and its parameters that the pages of a folder can ask for, apart from filtered rows."""
-    at = {"at": place.key}
+    at: dict[str, str | int] = {"at": place.key}
     yield from ((path, at) for path in ("changes", "overview", "grid"))
     if place.kind != "analysis":
-        yield {"sweep": "possible", "evidence": "evidence"}[place.kind], at
-    names = [row["run_id" if place.kind == "analysis" else "run"] for row in all_rows(viewer, place)["rows"]]
+        yield "possible" if place.kind == "sweep" else "evidence", at
+    names = [str(row["run_id" if place.kind == "analysis" else "run"]) for row in all_rows(viewer, place).rows]
     for own in ({**at, "run": name} for name in names):
         document = answered(viewer, "run", own)
         yield "run", own
-        if place.kind == "analysis":
-            turns = range(1, len(document["turns"]) + 1)
+        if isinstance(document, RunView):
+            turns = range(1, len(document.turns) + 1)
             yield from ((path, {**own, "turn": turn}) for turn in turns for path in ("turn", "source"))
-        else:
+        elif isinstance(document, LacunaRun):
             yield "pressure", own
-            steps = range(1, len(document["steps"]) + 1)
+            steps = range(1, len(document.steps) + 1)
             yield from ((path, {**own, "t": t}) for t in steps for path in ("step", "similar"))
 
 
-def all_rows(viewer: Viewer, place: ViewedFolder) -> dict[str, Any]:
-    return answered(viewer, "runs", {"at": place.key, "limit": 500})
+def all_rows(viewer: Viewer, place: ViewedFolder) -> Page:
+    return viewer.runs({"at": [place.key], "limit": ["500"]})
 
 
-def answered(viewer: Viewer, path: str, asked: dict[str, Any]) -> dict[str, Any]:
+def answered(viewer: Viewer, path: str, asked: Mapping[str, str | int]) -> Struct:
     """Return what the server answers, also where it refuses."""
     try:
         return viewer.answer(f"/api/{path}", {name: [str(value)] for name, value in asked.items()})
     except EirkitError as error:
-        return {"error": str(error)}
+        return Refusal(str(error))
 
 
-def copy_of(root: Path) -> dict[str, Any]:
-    """Return all answers about the folders below a folder, as the page's script reads them."""
+class StaticCopy(Struct, frozen=True):
+    """All answers about some folders, as the page's script reads them."""
+
+    answers: dict[str, Struct]  # by address
+    runs: dict[str, Page]  # of each folder, all of its rows
+
+
+def copy_of(root: Path) -> StaticCopy:
+    """Return all answers about the folders below a folder."""
     viewer = Viewer(open_root(root), LogFolders((SESSION,)), lambda: NOW)
     places = find_places(viewer.root)
-    listing = viewer.folders({})
-    for one in listing["folders"]:
-        one.update(changed=NOW, about=f"{ABOUT[one['key']]} · {one['about']}")
-    answers: dict[str, Any] = {"api/folders?": {**listing, "name": NAME}}
+    listing = tuple(
+        replace(folder, changed=NOW, about=f"{ABOUT[folder.key]} · {folder.about}")
+        for folder in viewer.folders({}).folders
+    )
+    answers: dict[str, Struct] = {"api/folders?": Folders(NAME, listing)}
     for place in places:
         for path, asked in requests_of(viewer, place):
             answers[address(path, **asked)] = answered(viewer, path, asked)
-    cut = [where for where, answer in answers.items() if '"next": 20000' in json.dumps(answer)]
+    cut = [where for where, answer in answers.items() if b'"next":20000' in encode(answer)]
     if cut:
         raise RuntimeError(f"a text of {cut[0]} is too long for a copy without a server; make the example smaller")
-    return {"answers": answers, "runs": {place.key: all_rows(viewer, place) for place in places}}
+    return StaticCopy(answers, {place.key: all_rows(viewer, place) for place in places})
 
 
 def write_copy(root: Path, out: Path) -> list[Path]:
     """Write the page, its script, its data and the report of each folder; return what was written."""
     assets = files("eirkit.report") / "assets" / "viewer"
-    data = json.dumps(copy_of(root), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    data = encode(copy_of(root)).decode()
     texts = {
         "index.html": PAGE,
         "index.css": (assets / "index.css").read_text("utf-8"),

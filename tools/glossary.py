@@ -9,8 +9,10 @@ import json
 import sys
 from pathlib import Path
 
+import msgspec
+
 from eirkit.report.colours import stylesheet
-from eirkit.report.glossary import glossary_json, glossary_page
+from eirkit.report.glossary import glossary_measures, glossary_page
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,7 +22,8 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
     web = root / "web" / "src"
     return {
         root / "docs" / "glossary.md": glossary_page(),
-        web / "measures.json": json.dumps(glossary_json(), indent=1, ensure_ascii=False) + "\n",
+        web / "measures.json": json.dumps(msgspec.to_builtins(glossary_measures()), indent=1, ensure_ascii=False)
+        + "\n",
         web / "measures.css": stylesheet(),
     }
 

@@ -21,7 +21,7 @@ from playwright.sync_api import Page, sync_playwright
 from tools.examples import SESSION, make_folders, write_copy, write_metered
 
 from eirkit.cli import run
-from eirkit.lacuna.runs.store import RUNS, scan_runs
+from eirkit.records.database import SweepDatabase
 
 ROOT = Path(__file__).parents[1]
 WIDTHS, THEMES = (420, 1000, 1440), ("light", "dark")
@@ -95,7 +95,8 @@ def write_sheet(pictures: list[Path], path: Path) -> None:
 
 
 def _runs(folder: Path) -> list[str]:
-    return [record["run"] for record, _ in scan_runs(folder / RUNS)]
+    with SweepDatabase(folder) as database:
+        return [record.run for record in database.records()]
 
 
 def take(page: Page, address: str, path: Path) -> int:

@@ -224,9 +224,11 @@ def soak() -> None:
 
 @session
 def faults() -> None:
-    """Money, processes, changing logs and every case of docs/design/trust.md, under kills, stops and full disks."""
+    """Money, processes, power, changing logs and every case of docs/design/trust.md, under kills and full disks."""
     pip("libfaketime")
+    subprocess.run([ROOT / "tools" / "debian-packages", "strace"], cwd=ROOT, check=True)
     run(f"-m tests.faults.money {number('POINTS', 1000)}")
+    run(f"-m tests.faults.power {number('POINTS', 1000)}")
     run(f"-m tests.faults.custody {number('ENDS', 200)}")
     run(f"-m tests.faults.reading {number('READS', 40)}")
     run("-m tests.faults.cases")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 Unit = Literal["share", "count", "tokens", "amount", "bytes", "bits", "milliseconds", "dollars", "step", "probability"]
 Better = Literal["more", "less"]
@@ -72,9 +72,6 @@ class Measure:
         """The meaning and, for a share, its denominator."""
         return f"{self.meaning} (share of {self.of})" if self.of else self.meaning
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 _DECLARED: dict[str, Measure] = {}  # those of the modules that are imported, which every page that shows one has done
 
@@ -103,9 +100,6 @@ class MeasureGroup:
             if one.id == key:
                 return one
         raise KeyError(f"no measure {key!r} in {self.id}; known: {', '.join(one.id for one in self.measures)}")
-
-    def as_json(self) -> list[dict[str, Any]]:
-        return [one.as_json() for one in self.measures]
 
 
 class Glossary:

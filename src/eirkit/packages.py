@@ -68,16 +68,16 @@ def compiled(kernel: Kernel, **how: object) -> Kernel:
     Args:
         how: further settings of numba.
     """
-    return _machine_code(kernel, tuple(how.items())) if has_compiler() else kernel  # type: ignore[return-value]
+    return _machine_code(kernel, **how) if has_compiler() else kernel  # type: ignore[return-value]
 
 
 @cache
-def _machine_code(kernel: Callable[..., object], how: tuple[tuple[str, object], ...]) -> Callable[..., object]:
+def _machine_code(kernel: Callable[..., object], **how: object) -> Callable[..., object]:
     import numba
 
     jit: Any = numba.njit  # its type stubs lack the keyword settings
     try:
-        made: Callable[..., object] = jit(cache=True, **dict(how))(kernel)
+        made: Callable[..., object] = jit(cache=True, **how)(kernel)
     except RuntimeError:  # no writable folder for numba's cache
-        made = jit(**dict(how))(kernel)
+        made = jit(**how)(kernel)
     return made

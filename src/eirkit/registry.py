@@ -79,6 +79,23 @@ def relocate(name: str, place: Path) -> None:
     _moved[name] = place
 
 
+def find_sources(sources: Mapping[str, str], places: Mapping[str, str], folder: Path) -> None:
+    """Make plug-in files loadable from another working directory, if the records that name them are trusted.
+
+    Args:
+        sources: SHA-256 of each file, by its recorded path.
+        places: paths of the files as seen from the folder.
+    """
+    for path, place in places.items() if is_trusted() else ():
+        elsewhere, here = folder / place, Path(path)
+        if not (here.is_file() and file_sha256(here) == sources.get(path)) and elsewhere.is_file():
+            relocate(path, elsewhere.resolve())
+
+
+def file_sha256(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
 def locate(name: str) -> Path:
     """Return where the file with this recorded path is now."""
     return _moved.get(name, Path(name))
@@ -168,6 +185,14 @@ class Registry(Generic[T]):
 
         return register
 
+    def lend(self, name: str, plugin: T) -> None:
+        """Register a plug-in of this process alone, such as a class of a notebook, under `Name@digest`."""
+        self._known[name] = plugin
+
+    def name_of(self, plugin: object) -> str | None:
+        """Return the name of a plug-in that is loaded; None if it has none."""
+        return next((name for name, known in self._known.items() if known is plugin), None)
+
     def __contains__(self, name: str) -> bool:
         """True if a plug-in has this name; the installed packages are searched only for names that are not built in."""
         return self.is_at_hand(name) or bool(_entry_points(group=self.group, name=name))
@@ -204,6 +229,9 @@ class Registry(Generic[T]):
         if ":" in name:
             plugin: T = load_object(name, self.family)
             return plugin
+        if "@" in name:
+            own = name.partition("@")[0]
+            raise UsageError(f"{own} was defined in a notebook or script; give the class again to eirkit.run")
         self._known[name] = self._from_entry_point(name)
         return self._known[name]
 

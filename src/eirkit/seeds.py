@@ -1,4 +1,4 @@
-"""Named, counter-based random streams: word i of stream (seed, name) is a pure function of the three.
+"""Named, counter-based random streams: word i of stream (seed, name) is a pure function of the three; seeds as text.
 
 Philox4x64 with 10 rounds, keyed by a hash of the name and by the seed. Nothing depends on the order of draws, so one
 seed gives the same bytes alone or in a batch, on every platform. The golden values in `tests/test_seeds.py` pin it, and
@@ -22,6 +22,7 @@ Words = NDArray[np.uint64]
 _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 _ROUNDS = 10
+MOST_SEEDS = 10_000_000  # of one sweep
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _MASK = (1 << 64) - 1
@@ -119,3 +120,49 @@ def _multiply(a: Words, b: int) -> tuple[Words, Words]:
     cross = (a_low * b_low >> _HALF) + a_high * b_low
     middle = (cross & _LOW) + a_low * b_high
     return a * np.uint64(b), a_high * b_high + (cross >> _HALF) + (middle >> _HALF)
+
+
+def read_seeds(value: Any) -> Sequence[int]:
+    """Return seeds from `3`, `[0, 4, 9]`, `"0,4,9"` or `"0:300"` (300 excluded)."""
+    seeds = _seeds(value)
+    if seeds is None or not _are_seeds(seeds):
+        raise SpecError(f'seeds = {value!r} must name 1 … {MOST_SEEDS:,} different seeds, such as 3, [0, 4] or "0:300"')
+    return seeds
+
+
+def show_seeds(seeds: Sequence[int]) -> str | list[int]:
+    """Return seeds in their shortest form; `read_seeds` is the inverse."""
+    first = seeds[0]
+    is_range = isinstance(seeds, range) or list(seeds) == list(range(first, first + len(seeds)))
+    return f"{first}:{first + len(seeds)}" if is_range else list(seeds)
+
+
+def _seeds(value: Any) -> Sequence[int] | None:
+    if isinstance(value, range):
+        return value if value.step == 1 else list(value[:MOST_SEEDS])
+    if isinstance(value, str):
+        return _seeds_of_text(value)
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    return None if any(type(seed) is not int for seed in listed) else list(listed)
+
+
+def _seeds_of_text(text: str) -> Sequence[int] | None:
+    try:
+        if ":" in text:
+            first, last = (int(part) for part in text.split(":"))
+            return range(first, last)
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        return None
+
+
+def _are_seeds(seeds: Sequence[int]) -> bool:
+    if isinstance(seeds, range):  # check the ends only: a range may be very long
+        return 0 <= seeds.start < seeds.stop <= min(seeds.start + MOST_SEEDS, 1 << 64)
+    return bool(seeds) and 0 <= min(seeds) <= max(seeds) < 1 << 64 and len(set(seeds)) == len(seeds)
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Return seeds in the form that --seeds takes."""
+    shown = show_seeds(seeds) if seeds else "0:3"
+    return shown if isinstance(shown, str) else ",".join(map(str, shown))

@@ -13,14 +13,17 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
+import msgspec
+
 from eirkit.errors import InfrastructureError, ModelError
 from eirkit.lacuna.agents.prompt_reader import read_summary_limit
 from eirkit.lacuna.agents.protocol import LONGEST_REPLY
 from eirkit.lacuna.memories.plan import MemoryPool
 from eirkit.lacuna.models.model import Reply, Request, ToolCall, Usage
-from eirkit.lacuna.runs.attempt import CellContext, Failure, attempt
-from eirkit.lacuna.runs.store import FinishedRun
+from eirkit.lacuna.runs.attempt import CellContext, attempt
 from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.records.database import FinishedRun
+from eirkit.records.runs import Failure
 
 UNKNOWN_USAGE = Usage(cost_usd=None)  # an external agent pays for its own model
 LEFT_TEXT = "(the agent left)"  # recorded as the reply of an agent that disconnected
@@ -56,7 +59,7 @@ class ExternalModel:
         """Submit the reply to the current request; its latency is the time since the request."""
         self.request = None
         self._asked.clear()
-        self._replies.put_nowait(replace(reply, latency_seconds=self.clock() - self._since))
+        self._replies.put_nowait(msgspec.structs.replace(reply, latency_seconds=self.clock() - self._since))
 
     def fail(self, error: ModelError) -> None:
         """Abort the run because of the infrastructure, not the agent."""

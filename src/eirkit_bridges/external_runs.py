@@ -17,19 +17,21 @@ from typing import Any
 
 from eirkit.errors import UsageError
 from eirkit.folders import close_to_others, files_for_owner_only
+from eirkit.lacuna.findings.summary import summarise, write_summary
 from eirkit.lacuna.models.model import Request
 from eirkit.lacuna.models.scrubber import Scrubber
-from eirkit.lacuna.runs.attempt import Failure
-from eirkit.lacuna.runs.cells import CONTROLLED, Cell
-from eirkit.lacuna.runs.manifest import SystemMessages, describe, read_manifest, refuse_drift
+from eirkit.lacuna.runs.cells import Cell
+from eirkit.lacuna.runs.manifest import SystemMessages, describe, read_manifest, refuse_drift, write_manifest
 from eirkit.lacuna.runs.store import RunStore, is_unused_folder
 from eirkit.lacuna.runs.suite import Suite, load_suite, read_suite
-from eirkit.lacuna.runs.summary import RunSummary, summarise
 from eirkit.lacuna.runs.sweep import recorded_suite
 from eirkit.lacuna.runs.workers import CellBatch, cell_context_of
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.lacuna.tasks.task import TaskInstance
 from eirkit.lacuna.tasks.workload import conversations
+from eirkit.records.database import SweepWriter
+from eirkit.records.runs import Failure
+from eirkit.records.settings import CONTROLLED
 from eirkit_bridges.episode import Episode, ExternalModel, Outcome, as_reply, explain, translate_refusals
 
 MODEL = "agent/visitor"
@@ -77,12 +79,11 @@ def only_cell(suite: Suite) -> tuple[Cell, Sequence[int]]:
 class ExternalRuns:
     """The remaining seeds of a cell, the episodes in progress, and the store for finished runs."""
 
-    def __init__(
-        self, suite: Suite, store: RunStore, done: Sequence[str], report: Report, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, suite: Suite, store: RunStore, report: Report, clock: Callable[[], float]) -> None:
         self.suite, self.store, self.report, self.clock = suite, store, report, clock
         self.cell, seeds = only_cell(suite)
-        self._left = iter([seed for seed in seeds if self.cell.run_id(seed) not in done])
+        done = store.finished().get(self.cell.id, set())
+        self._left = iter([seed for seed in seeds if seed not in done])
         self._open: list[Episode] = []
         scrub = Scrubber.of_environment(os.environ)
         self.stage = cell_context_of(
@@ -113,7 +114,7 @@ class ExternalRuns:
 
     def _keep(self, outcome: Outcome) -> None:
         if isinstance(outcome, Failure):
-            self.store.fail(outcome.record)
+            self.store.fail(outcome)
         else:
             self.store.commit([outcome], durable=True)
         self._open = [episode for episode in self._open if episode.outcome is None]
@@ -132,10 +133,11 @@ def open_external_runs(
     if not is_unused_folder(folder):
         raise UsageError(f"{folder} is not empty; continue with --resume {folder} or choose another --out")
     manifest = describe(suite, None, os.environ, folder)
-    with files_for_owner_only(), RunStore(folder) as store:
+    with files_for_owner_only(), SweepWriter(folder, is_new=True) as database:
         close_to_others(folder)
-        manifest.write(folder)
-        yield from _external_runs(suite, store, report, clock)
+        database.plan((cell.setting, len(seeds)) for cell, seeds in suite.plan())
+        write_manifest(manifest, folder)
+        yield from _external_runs(suite, database, report, clock)
 
 
 @contextmanager
@@ -145,22 +147,18 @@ def resume_external_runs(
     """Continue with the remaining seeds of a folder."""
     then, suite = read_manifest(folder), recorded_suite(folder)
     refuse_drift(then, describe(suite, None, os.environ), folder)
-    with files_for_owner_only(), RunStore(folder) as store:
+    with files_for_owner_only(), SweepWriter(folder) as database:
         close_to_others(folder)
-        yield from _external_runs(suite, store, report, clock)
+        yield from _external_runs(suite, database, report, clock)
 
 
-def _external_runs(suite: Suite, store: RunStore, report: Report, clock: Callable[[], float]) -> Iterator[ExternalRuns]:
-    done = list(store.recover())
+def _external_runs(
+    suite: Suite, database: SweepWriter, report: Report, clock: Callable[[], float]
+) -> Iterator[ExternalRuns]:
     try:
-        yield ExternalRuns(suite, store, done, report, clock)
+        yield ExternalRuns(suite, RunStore(database), report, clock)
     finally:
-        summary_of(suite, store.folder).write(store.folder)
-
-
-def summary_of(suite: Suite, folder: Path) -> RunSummary:
-    """Return the summary of the runs so far."""
-    return summarise(suite, folder, ())
+        write_summary(summarise(database), database.folder)
 
 
 def refuse_controlled(suite: Suite) -> None:

@@ -124,7 +124,7 @@ def _prepare(cell: Cell, seed: int, number: int, suite: Suite, draw: Draw) -> _T
     # The name does not reveal the seed: an agent may learn the name of its task.
     condition = cell.access.memory or cell.access.condition
     name = f"{_slug(cell.task.workload)}-{_slug(condition)}-h{cell.access.h}-{number:04d}"
-    plan = SidecarPlan(_single(suite, cell, seed).as_json(), token, admin, tuple(keys))
+    plan = SidecarPlan(_single(suite, cell, seed).settings, token, admin, tuple(keys))
     instance = generate(cell.task.with_seed(seed))
     return _Task(
         name, cell, instance, SystemMessages().of(cell, instance.spec.seed), plan, f"http://{SERVICE}:{PORT}/{token}"

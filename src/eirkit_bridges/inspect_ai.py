@@ -6,14 +6,13 @@ through an entry point; it needs `eirkit[inspect]`.
 
 from __future__ import annotations
 
-import json
 import os
 from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from time import perf_counter
 from typing import Any, TypeVar
 
+import msgspec
 from inspect_ai import Task, task
 from inspect_ai._util.error import PrerequisiteError  # shown by Inspect without a traceback
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -36,27 +35,29 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolCall as InspectCall
 from inspect_ai.tool import ToolChoice, ToolInfo
 from inspect_ai.util import LimitExceededError
+from msgspec.structs import replace
 
 from eirkit.errors import ModelError, PluginError, UsageError
-from eirkit.lacuna.agents.session import ActionTaken
 from eirkit.lacuna.agents.telemetry import Exchange, Trace
-from eirkit.lacuna.findings.causes import CAUSES, RunScore, read_score
 from eirkit.lacuna.memories.plan import MemoryPool
 from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.inspect_ai import InspectModel, as_asked
-from eirkit.lacuna.models.model import Message, Model, ModelOptions, Reply, Request, Tool, Usage
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import Model, ModelOptions, Reply, Request, Tool, Usage
 from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.lacuna.runs.attempt import finished_run, run_session
 from eirkit.lacuna.runs.cells import Cell
 from eirkit.lacuna.runs.manifest import SystemMessages
 from eirkit.lacuna.runs.sessions import check_access
-from eirkit.lacuna.runs.store import FinishedRun
 from eirkit.lacuna.runs.suite import make_cell, read_suite
 from eirkit.lacuna.runs.workers import CellBatch, cell_context_of
 from eirkit.lacuna.tasks.generation import generate, generate_many
-from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec, show_values, without_seed
+from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec, show_values
+from eirkit.records.database import FinishedRun
+from eirkit.records.events import ActionTaken, decode_events
+from eirkit.records.runs import RunScore
+from eirkit_bridges.inspect_export import EVENTS, RECORD, counts_of, without_texts
 
-RECORD, EVENTS = "eirkit:run", "eirkit:events"  # in the store of a sample
 Named = TypeVar("Named", bound=Callable[..., Any])
 LIMIT = "limit"  # ending of a run that a limit of Inspect cut off
 
@@ -121,13 +122,9 @@ async def solve_sample(state: TaskState, access: Mapping[str, Any]) -> TaskState
 
 
 def _keep(state: TaskState, run: FinishedRun, ending: str) -> None:
-    state.store.set(RECORD, json.loads(json.dumps({**run.record, "ending": ending})))
-    state.store.set(EVENTS, [without_texts(json.loads(line)) for line in run.events.splitlines()])
-
-
-def without_texts(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event without its texts, which Inspect's model events hold already."""
-    return {name: value for name, value in event.items() if name not in ("prompt", "reply", "calls")}
+    state.store.set(RECORD, {**msgspec.to_builtins(run.record), "ending": ending})
+    events = [without_texts(event) for event in decode_events(run.events, run.record.run)]
+    state.store.set(EVENTS, msgspec.to_builtins(events))
 
 
 def conversation(trace: Trace, outputs: Sequence[Any]) -> list[ChatMessage]:
@@ -200,7 +197,7 @@ def lacuna(workload: str = "stepwise-sum", seeds: Any = "0:3", **options: Any) -
         dataset=MemoryDataset(samples, name=workload),
         solver=chosen,
         scorer=[accuracy(), causes()],
-        metadata={"task": without_seed(cell.task), "h": cell.access.h},
+        metadata={"task": msgspec.to_builtins(cell.setting.task), "h": cell.access.h},
     )
 
 
@@ -225,7 +222,7 @@ def _sample(instance: TaskInstance) -> Sample:
         id=f"{spec.workload}-n{spec.n}-m{spec.m}-fan{spec.fan_in}-seed{spec.seed}",
         input=f"{spec.workload}: {spec.n} steps, dependency window {spec.m}, seed {spec.seed}",
         target=show_values(spec.digits, last.answer),  # for display; steps are scored one by one
-        metadata={"spec": {**without_seed(spec), "seed": spec.seed}, "fingerprint": instance.fingerprint},
+        metadata={"spec": msgspec.to_builtins(spec.as_document()), "fingerprint": instance.fingerprint},
     )
 
 
@@ -267,10 +264,10 @@ def accuracy() -> Scorer:
     """Correct answers / scored steps."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        run = _record(state)
-        scored = read_score(run["score"])
-        told = f"{scored.correct} of {scored.steps} steps; ended: {run['ending']}"
-        return Score(value=scored.accuracy, answer=f"{scored.correct}/{scored.steps}", explanation=told, metadata=run)
+        run = _stored(state)
+        right = f"{run.score.correct}/{run.score.steps}"
+        told = f"{run.score.correct} of {run.score.steps} steps; ended: {run.ending}"
+        return Score(value=run.score.accuracy, answer=right, explanation=told, metadata=state.store.get(RECORD))
 
     return score
 
@@ -281,30 +278,22 @@ def causes() -> Scorer:
     """Wrong steps by cause, and steps with missing inputs: counts per run."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        run = _record(state)
-        scored = read_score(run["score"])
-        return Score(value=_counts(scored), explanation=_explained(scored))
+        scored = _stored(state).score
+        return Score(value=counts_of(scored), explanation=_explained(scored))
 
     return score
 
 
-def _record(state: TaskState) -> Mapping[str, Any]:
+class _StoredRun(msgspec.Struct):
+    score: RunScore
+    ending: str  # that of a run, or of a limit of Inspect
+
+
+def _stored(state: TaskState) -> _StoredRun:
     run = state.store.get(RECORD)
     if run is None:
         raise UsageError("the sample holds no eirkit run; use the solver eirkit/controlled or eirkit/managed")
-    found: Mapping[str, Any] = run
-    return found
-
-
-def _counts(scored: RunScore) -> dict[str, float]:
-    return {
-        **{cause: float(scored.errors[cause]) for cause in CAUSES},
-        "missed_steps": float(scored.missed),
-        "final_correct": float(scored.final_correct),
-        "answered": scored.answered_fraction,
-        "reads": float(scored.reads),
-        "recomputations": float(scored.recomputations),
-    }
+    return msgspec.convert(run, _StoredRun)
 
 
 def _explained(scored: RunScore) -> str:

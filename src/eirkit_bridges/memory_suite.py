@@ -8,22 +8,25 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from eirkit.errors import InputFileError, UsageError
+from msgspec import Struct, structs
+
+from eirkit.errors import UsageError
 from eirkit.lacuna.findings.intervals import mean_difference, mean_share
-from eirkit.lacuna.findings.statistics import LARGEST_EXACT_SIGNS, Interval, sign_flip
+from eirkit.lacuna.findings.statistics import LARGEST_EXACT_SIGNS, sign_flip
 from eirkit.lacuna.memories.factory import check_plan, make_memory
 from eirkit.lacuna.runs.attempt import cause_of
 from eirkit.lacuna.runs.budget import SpendingLimits
-from eirkit.lacuna.runs.cells import Cell
-from eirkit.lacuna.runs.store import RUNS, read_failures, scan_runs
 from eirkit.lacuna.runs.suite import Suite, read_suite
 from eirkit.lacuna.runs.sweep import start_sweep
-from eirkit.records.lines import read_document, write_document
+from eirkit.records.database import SweepDatabase
+from eirkit.records.documents import read_struct, write_struct
+from eirkit.records.evidence import Interval
+from eirkit.records.settings import Setting
 from eirkit.testing import Conformance, check_memory
 
 SCHEMA = "memory-record/1"
@@ -31,16 +34,15 @@ SCHEMA = "memory-record/1"
 Accuracies = Mapping[int, float]  # by seed
 
 
-@dataclass(frozen=True, slots=True)
-class RegressionCase:
+class RegressionCase(Struct, frozen=True):
     """The results of one memory system on one workload."""
 
     memory: str
     workload: str
-    conditions: Mapping[str, Any]  # everything else that must be equal for runs to be paired
-    runs: Accuracies
-    errors: Mapping[str, int]  # by cause, over all runs
-    lost: Mapping[str, int]  # runs lost to infrastructure failures, by reason
+    setting: Setting  # without the memory: all that must be equal for runs to be paired
+    runs: dict[int, float]  # accuracy by seed
+    errors: dict[str, int]  # by cause, over all runs
+    lost: dict[str, int]  # runs lost to infrastructure failures, by reason
 
     @property
     def key(self) -> str:
@@ -61,8 +63,7 @@ class CaseChange:
 
 def accuracy_of(case: RegressionCase) -> Interval:
     """Return the mean accuracy with an interval over seeds."""
-    steps = case.conditions.get("task", {}).get("n", 1)
-    return mean_share(list(case.runs.values()), list(case.runs), steps * len(case.runs))
+    return mean_share(list(case.runs.values()), list(case.runs), case.setting.task.n * len(case.runs))
 
 
 def compare(now: Accuracies, then: Accuracies, alpha: float) -> CaseChange:
@@ -110,11 +111,9 @@ def pair_up(now: RegressionCase, then: Mapping[str, RegressionCase], baseline: P
     earlier = then.get(now.key)
     if earlier is None:
         raise UsageError(f"{baseline} has no runs of {now.memory} on {now.workload}; record them with --eirkit-record")
-    differing = sorted(
-        name
-        for name in now.conditions.keys() | earlier.conditions.keys()
-        if now.conditions.get(name) != earlier.conditions.get(name)
-    )
+    parts = [(getattr(now.setting, part), getattr(earlier.setting, part)) for part in ("task", "settings", "access")]
+    differing = [] if now.setting.model == earlier.setting.model else ["model"]
+    differing += [name for a, b in parts for name in a.__struct_fields__ if getattr(a, name) != getattr(b, name)]
     if differing:
         raise UsageError(
             f"{baseline} was recorded with a different {differing[0]}; record it again, or give the same options"
@@ -124,9 +123,8 @@ def pair_up(now: RegressionCase, then: Mapping[str, RegressionCase], baseline: P
 
 def write_cases(path: Path, cases: Mapping[str, RegressionCase]) -> None:
     """Write cases to a file atomically."""
-    listed = [{**asdict(case), "runs": sorted(case.runs.items())} for _, case in sorted(cases.items())]
     check_writable(path)
-    write_document(path, SCHEMA, {"cases": listed})
+    write_struct(path, SCHEMA, _Cases(tuple(case for _, case in sorted(cases.items()))))
 
 
 def check_writable(path: Path) -> None:
@@ -146,17 +144,11 @@ def read_cases(path: Path) -> dict[str, RegressionCase]:
     Raises:
         InputFileError: the file is missing or not a record.
     """
-    document = read_document(path, SCHEMA)
-    try:
-        cases = [case_of(given) for given in document["cases"]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputFileError(f"{path} is damaged ({type(error).__name__}: {error}); record it again") from error
-    return {case.key: case for case in cases}
+    return {case.key: case for case in read_struct(path, SCHEMA, _Cases).cases}
 
 
-def case_of(given: Mapping[str, Any]) -> RegressionCase:
-    """Return a case from its JSON form."""
-    return RegressionCase(**{**given, "runs": {int(seed): float(accuracy) for seed, accuracy in given["runs"]}})
+class _Cases(Struct, frozen=True):
+    cases: tuple[RegressionCase, ...]
 
 
 Settings = Mapping[str, Any]
@@ -200,27 +192,26 @@ def suite_of(name: str, workload: str, settings: Settings, grid: Settings) -> Su
 
 
 def _case(name: str, workload: str, suite: Suite, folder: Path) -> RegressionCase:
-    records, failures = [record for record, _ in scan_runs(folder / RUNS)], list(read_failures(folder))
+    with SweepDatabase(folder) as database:
+        scores = {record.seed: record.score for record in database.records() if record.score is not None}
+        failures = database.failures()
     for failure in failures:
-        if failure["kind"] == "memory":
-            raise AssertionError(f"the memory system failed at seed {failure['seed']}: {_told(failure['message'])}")
+        if failure.kind == "memory":
+            raise AssertionError(f"the memory system failed at seed {failure.seed}: {_told(failure.message)}")
     errors: Counter[str] = Counter()
-    for record in records:
-        errors.update(record["score"]["errors"])
-    lost = Counter(str(failure["message"]) for failure in failures)
+    for score in scores.values():
+        errors.update(score.errors)
+    lost = Counter(failure.message for failure in failures)
     ((cell, _),) = suite.plan()
-    runs = {record["seed"]: record["score"]["correct"] / max(1, record["score"]["steps"]) for record in records}
-    return RegressionCase(name, workload, _conditions(cell), runs, dict(errors), dict(lost))
+    runs = {seed: score.accuracy for seed, score in scores.items()}
+    # The settings of the memory system itself may differ between runs that are paired.
+    setting = structs.replace(
+        cell.setting, access=structs.replace(cell.setting.access, memory=None, memory_settings={})
+    )
+    return RegressionCase(name, workload, setting, runs, dict(errors), dict(lost))
 
 
 def _told(message: str) -> str:
     """Return why a run failed, with a remedy that fits a test, where there is no folder to resume."""
     cause = cause_of(message)
     return message if cause == message else f"{cause}; correct it and run the test again"
-
-
-def _conditions(cell: Cell) -> dict[str, Any]:
-    """Return what must be equal for runs to be paired; the settings of the memory system itself may differ."""
-    known = cell.as_json()
-    access = {key: value for key, value in known["access"].items() if key not in ("memory", "memory_settings")}
-    return {"task": known["task"], "model": known["model"], "settings": known["settings"], **access}

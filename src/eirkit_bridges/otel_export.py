@@ -12,17 +12,31 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from eirkit.errors import InfrastructureError, UsageError
-from eirkit.lacuna.runs.manifest import FILE as MANIFEST
-from eirkit.lacuna.runs.store import RUNS
 from eirkit.packages import load_vendor
+from eirkit.records.database import DATABASE
+from eirkit.records.documents import MANIFEST
 from eirkit.vestige.corpus.reader import read_corpus
 from eirkit.vestige.sources.documents import Skipped
-from eirkit.vestige.trajectory import Call, KeptContext, LoggedUsage, RecordedTurn, Recording, Touches
+from eirkit.vestige.trajectory import (
+    Break,
+    Call,
+    FileRead,
+    FileWrite,
+    KeptContext,
+    LoggedUsage,
+    RecordedTurn,
+    Recording,
+    Touches,
+    Trigger,
+)
 from eirkit_bridges.otel import (
     SERVICE,
     OpenSpan,
@@ -43,9 +57,29 @@ _RUN = (
     *("task_id", "model", "agent_version", "window", "resolved", "reward"),
     *("goal_files", "submission", "root", "exit_status", "domain"),
 )
-_READ = ("path", "tokens", "content", "clipped")
-_WRITE = ("path", "kind", "tokens", "content", "removed", "added")
-_TEXTS = ("content", "removed", "added")
+
+
+class TurnFacts(Struct, frozen=True, omit_defaults=True):
+    """What the conventions have no attribute for, of a turn; see `RecordedTurn`."""
+
+    touches: Touches | None = None
+    tokens: int | None = None
+    broken: Break | None = None
+    carried: str = ""
+    earlier_breaks: tuple[Break, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
+    asked: str = ""
+    at: float | None = None
+    kept: KeptContext | None = None
+    rejected: bool = False
+
+
+class CallFacts(Struct, frozen=True, omit_defaults=True):
+    """What the conventions have no attribute for, of a call; see `Call`."""
+
+    exit_code: int | None = None
+    working_folder: str | None = None
+    full_output: str | None = None
 
 
 def recording_trace(recording: Recording, start: int, *, texts: bool = True) -> list[TraceSpan]:
@@ -97,50 +131,42 @@ class _SpanWriter:
         """Add the spans of one turn."""
         facts = self._facts(turn)
         around: AbstractContextManager[OpenSpan | None] = nullcontext()
-        if facts:
-            around = self.trace.span("turn", "internal", {TURN_FACTS: compact_json(facts)})
+        if facts != TurnFacts():
+            around = self.trace.span("turn", "internal", {TURN_FACTS: compact_json(msgspec.to_builtins(facts))})
         with around:
             self._chat(turn, number)
             for place, call in enumerate(turn.calls, 1):
                 self._tool(call, f"call_{number}_{place}")
 
-    def _facts(self, turn: RecordedTurn) -> dict[str, Any]:
+    def _facts(self, turn: RecordedTurn) -> TurnFacts:
         """Return the facts that the conventions have no attribute for; usually none."""
-        facts: dict[str, Any] = {}
-        if turn.touches is not None:
-            facts["touches"] = self._touches(turn.touches)
-        if turn.tokens is not None:
-            facts["tokens"] = turn.tokens
-        if turn.broken is not None:
-            facts |= {"broken": turn.broken, "carried": turn.carried if self.texts else ""}
-        if turn.earlier_breaks:
-            facts["earlier_breaks"] = list(turn.earlier_breaks)
-        if turn.triggers:
-            facts["triggers"] = list(turn.triggers)
-        if turn.asked and self.texts:
-            facts["asked"] = turn.asked
-        if turn.at is not None:
-            facts["at"] = turn.at
-        if turn.kept is not None:
-            facts["kept"] = self._kept(turn.kept)
-        return {**facts, "rejected": True} if turn.rejected else facts
+        return TurnFacts(
+            None if turn.touches is None else self._touches(turn.touches),
+            turn.tokens,
+            turn.broken,
+            turn.carried if self.texts and turn.broken is not None else "",
+            turn.earlier_breaks,
+            turn.triggers,
+            turn.asked if self.texts else "",
+            turn.at,
+            None if turn.kept is None else self._kept(turn.kept),
+            turn.rejected,
+        )
 
-    def _kept(self, kept: KeptContext) -> dict[str, Any]:
-        files = [{name: getattr(read, name) for name in _READ} for read in kept.files]
-        found = {one.name: getattr(kept, one.name) for one in fields(kept)} | {"files": files}
-        return found if self.texts else {**found, "texts": [], "files": []}
+    def _kept(self, kept: KeptContext) -> KeptContext:
+        if not self.texts:
+            return msgspec.structs.replace(kept, texts=(), files=())
+        return msgspec.structs.replace(kept, files=tuple(map(self._read, kept.files)))
 
-    def _touches(self, touches: Touches) -> dict[str, Any]:
-        found = {
-            "reads": [{name: getattr(read, name) for name in _READ} for read in touches.reads],
-            "writes": [{name: getattr(write, name) for name in _WRITE} for write in touches.writes],
-        }
-        if self.texts:
-            return found
-        return {
-            side: [{name: value for name, value in item.items() if name not in _TEXTS} for item in items]
-            for side, items in found.items()
-        }
+    def _touches(self, touches: Touches) -> Touches:
+        return Touches(tuple(map(self._read, touches.reads)), tuple(map(self._write, touches.writes)))
+
+    def _read(self, read: FileRead) -> FileRead:
+        return FileRead(read.path, read.tokens, read.content if self.texts else None, clipped=read.clipped)
+
+    def _write(self, write: FileWrite) -> FileWrite:
+        texts = (write.content, write.removed, write.added) if self.texts else ()
+        return FileWrite(write.path, write.kind, write.tokens, *texts)
 
     def _chat(self, turn: RecordedTurn, number: int) -> None:
         attributes: dict[str, Value] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": self.recording.model}
@@ -169,26 +195,18 @@ class _SpanWriter:
         if self.texts:
             attributes["gen_ai.tool.call.arguments"] = compact_json(dict(call.arguments))
             attributes["gen_ai.tool.call.result"] = call.output
-        facts = dict(self._call_facts(call))
-        if facts:
-            attributes[CALL_FACTS] = compact_json(facts)
+        facts = CallFacts(call.exit_code, call.working_folder, call.full_output if self.texts else None)
+        if facts != CallFacts():
+            attributes[CALL_FACTS] = compact_json(msgspec.to_builtins(facts))
         with self.trace.span(f"execute_tool {call.tool}", "internal", attributes) as tool:
             if call.failed:
                 tool.fail("tool_error", "the tool reported an error")
-
-    def _call_facts(self, call: Call) -> Iterator[tuple[str, Any]]:
-        if call.exit_code is not None:
-            yield "exit_code", call.exit_code
-        if call.working_folder is not None:
-            yield "working_folder", call.working_folder
-        if call.full_output is not None and self.texts:
-            yield "full_output", call.full_output
 
 
 def _tokens(usage: LoggedUsage | None) -> dict[str, Value]:
     if usage is None:
         return {}
-    given = asdict(usage)
+    given = msgspec.structs.asdict(usage)
     return {
         "gen_ai.usage.input_tokens": given["input_tokens"],
         "gen_ai.usage.output_tokens": given["output_tokens"],
@@ -276,7 +294,7 @@ class ExportedTraces:
 
 def traces_of(path: Path, start: int, *, texts: bool = True) -> Iterator[list[TraceSpan] | Skipped]:
     """Yield the trace of each run at a path, and each file that could not be read."""
-    if (path / MANIFEST).is_file() and (path / RUNS).is_file():
+    if (path / MANIFEST).is_file() and (path / DATABASE).is_file():
         yield from sweep_traces(path, start, texts=texts)
         return
     for item in read_corpus([path]):

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
+
+from msgspec import structs
 
 from eirkit.errors import InputFileError
 from eirkit.vestige.formats.messages import arguments_of, shell_name
@@ -201,14 +203,16 @@ def _memory_records(given: Mapping[str, Any]) -> str:
 def _finished(turn: RecordedTurn, group: _Group) -> RecordedTurn:
     used = [usage for span in group.spans if (usage := usage_of(span)) is not None]
     if used:
-        turn = replace(turn, usage=LoggedUsage.total(used))
+        turn = structs.replace(turn, usage=LoggedUsage.total(used))
     if group.facts is None:
         return turn
     tokens, touched, at = (group.facts.get(name) for name in ("tokens", "touches", "at"))
-    turn = replace(turn, tokens=tokens if type(tokens) is int and tokens >= 0 else None)
-    turn = replace(turn, at=at if isinstance(at, float) and isfinite(at) else None)
-    turn = replace(turn, asked=words_of(group.facts.get("asked")) or turn.asked, kept=kept_of(group.facts.get("kept")))
-    return replace(turn, calls=(), touches=touches_of(touched)) if isinstance(touched, dict) else turn
+    turn = structs.replace(turn, tokens=tokens if type(tokens) is int and tokens >= 0 else None)
+    turn = structs.replace(turn, at=at if isinstance(at, float) and isfinite(at) else None)
+    turn = structs.replace(
+        turn, asked=words_of(group.facts.get("asked")) or turn.asked, kept=kept_of(group.facts.get("kept"))
+    )
+    return structs.replace(turn, calls=(), touches=touches_of(touched)) if isinstance(touched, dict) else turn
 
 
 _BEGINNING = re.compile(rb'\s*(?:\[\s*)?\{\s*"resource_?[sS]pans"\s*:')

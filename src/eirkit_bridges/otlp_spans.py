@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from eirkit.records.facts import fact
+from msgspec import Struct
+
 from eirkit.vestige.formats.messages import arguments_of
 from eirkit.vestige.formats.run_builder import items_of, logged_usage, mapping_of, number_of, string_of
 from eirkit.vestige.trajectory import Evidence, FileRead, FileWrite, KeptContext, LoggedUsage, Touches, WriteKind
@@ -34,8 +35,7 @@ _NUMBERED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,6})\.(?:(role|conten
 _LATEST = 1 << 63  # nanoseconds; larger values are not times
 
 
-@fact
-class OtlpSpan:
+class OtlpSpan(Struct, frozen=True, gc=False):
     """One span with its attributes as plain values."""
 
     trace: str

@@ -7,14 +7,14 @@ and compared in the main process.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from eirkit.errors import EirkitError, UsageError
@@ -24,14 +24,14 @@ from eirkit.lacuna.runs.budget import SpendingLimits
 from eirkit.lacuna.runs.cells import Cell
 from eirkit.lacuna.runs.sessions import make_session
 from eirkit.lacuna.runs.suite import read_suite
-from eirkit.lacuna.runs.values import read_memory_options, read_seeds
+from eirkit.lacuna.runs.values import read_memory_options
 from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.seeds import read_seeds
 from eirkit_bridges.memory_suite import (
     CaseChange,
     RegressionCase,
     accuracy_of,
-    case_of,
     check_writable,
     compare,
     conform,
@@ -138,8 +138,8 @@ def _setting(text: str) -> tuple[str, Any]:
     if not equals:
         raise UsageError(f"--eirkit-memory-set {text!r} is not a setting; write MEMORY.NAME=VALUE, such as Mine.size=3")
     try:
-        return name, json.loads(value)
-    except ValueError:
+        return name, msgspec.json.decode(value)
+    except msgspec.DecodeError:
         return name, value
 
 
@@ -181,7 +181,7 @@ class MemoryUnderTest:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for name, value in report.user_properties if report.when == "call" else ():
             if name == PROPERTY:
-                case = case_of(json.loads(str(value)))
+                case = msgspec.json.decode(str(value), type=RegressionCase)
                 self.cases[case.key] = case, report.outcome
             elif name == NOTES:
                 self.notes.append(str(value))
@@ -242,7 +242,7 @@ def _regress(name: str, workload: str, options: PytestOptions, item: MemoryItem)
         case = run_case(name, workload, options.settings.get(name, {}), options.grid, options.funds)
     if not case.runs:
         pytest.skip(f"no run was scored: {', '.join(case.lost) or 'none was planned'}")
-    item.user_properties.append((PROPERTY, json.dumps({**asdict(case), "runs": sorted(case.runs.items())})))
+    item.user_properties.append((PROPERTY, msgspec.json.encode(case).decode()))
     found = accuracy_of(case)
     item.user_properties += [
         ("eirkit_accuracy", round(found.estimate, 6)),

@@ -22,8 +22,8 @@ from urllib.request import urlopen
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.lacuna.models.model import Reply
-from eirkit.lacuna.runs.attempt import Failure
 from eirkit.lacuna.runs.suite import read_suite
+from eirkit.records.runs import Failure
 from eirkit_bridges.episode import UNKNOWN_USAGE, Episode, score_of
 from eirkit_bridges.external_runs import OVER, ClientSessions, ExternalRuns, open_external_runs, shown_in
 from eirkit_bridges.mcp_server import AccessGuard, HttpAccess, introduction, make_server, mcp_application, serve_http
@@ -123,13 +123,14 @@ class Sidecar:
         if outcome is None:
             outcome = await score_of(self.runs.stage, self.episode.task, self.episode.replies)
         if isinstance(outcome, Failure):
-            raise UsageError(f"the run was aborted ({outcome.record['message']}); run the trial again")
-        score = outcome.record["score"]
+            raise UsageError(f"the run was aborted ({outcome.message}); run the trial again")
+        score = outcome.record.score
+        assert score is not None  # only probes have none
         return {
-            "reward": score["correct"] / max(1, score["steps"]),
-            "correct": score["correct"],
-            "scored": score["steps"],
-            "answered": score["answered"],
+            "reward": score.accuracy,
+            "correct": score.correct,
+            "scored": score.steps,
+            "answered": score.answered,
         }
 
 

@@ -22,7 +22,7 @@ from eirkit.lacuna.memories.memory import (
     Requirements,
     memories,
 )
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 from eirkit.registry import load_object
 
 APP = "eirkit"

@@ -28,7 +28,7 @@ from eirkit.lacuna.memories.memory import (
     memories,
 )
 from eirkit.lacuna.memories.temporary_directory import StoreDirectory, size_of
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 
 # No downloads and no usage reports.
 _QUIET = {

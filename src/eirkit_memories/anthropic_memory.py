@@ -27,7 +27,7 @@ from eirkit.lacuna.memories.memory import (
 )
 from eirkit.lacuna.memories.temporary_directory import StoreDirectory, size_of
 from eirkit.lacuna.memories.tool_agent import ToolAgent
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 from eirkit.registry import load_object
 
 ROOT = "/memories"

@@ -33,7 +33,7 @@ from eirkit.lacuna.memories.memory import (
 )
 from eirkit.lacuna.memories.temporary_directory import StoreDirectory
 from eirkit.lacuna.memories.validity import EndedText
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)  # fixed timestamps, one minute apart, so that runs are reproducible

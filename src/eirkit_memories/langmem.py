@@ -26,7 +26,7 @@ from eirkit.lacuna.memories.memory import (
     check_profile,
     memories,
 )
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 MOST = 100_000  # records listed at once

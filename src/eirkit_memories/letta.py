@@ -34,7 +34,7 @@ from eirkit.lacuna.memories.memory import (
 )
 from eirkit.lacuna.memories.temporary_directory import size_of
 from eirkit.lacuna.memories.tool_agent import CONSULT
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 from eirkit_memories.letta_server import PASSWORD, WITH_PARENT
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves

@@ -23,7 +23,7 @@ from eirkit.lacuna.memories.memory import (
     Requirements,
     memories,
 )
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 
 BLOCKS = ("vector", "facts")
 # A text ends at the next tag of its kind, so that many unclosed tags do not make the search quadratic.

@@ -37,7 +37,7 @@ from eirkit.lacuna.memories.memory import (
 )
 from eirkit.lacuna.memories.temporary_directory import StoreDirectory, size_of
 from eirkit.lacuna.memories.tool_agent import ToolAgent, nodes_of
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 from eirkit_memories.mcp_client import McpClient
 
 STORE = "store"  # name of the file that {store} stands for

@@ -27,7 +27,7 @@ from eirkit.lacuna.memories.memory import (
     memories,
 )
 from eirkit.lacuna.memories.temporary_directory import StoreDirectory, size_of
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 MOST = 100_000  # records listed at once

@@ -23,7 +23,7 @@ from eirkit.lacuna.memories.memory import (
     memories,
 )
 from eirkit.lacuna.memories.temporary_directory import StoreDirectory, size_of
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 
 
 @memories.add("openai-agents")

@@ -12,9 +12,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eirkit import __version__
 from eirkit.engine.interface import Engine
@@ -23,11 +27,14 @@ from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.budget import Budget, ModelPool, SpendingLimits
 from eirkit.lacuna.runs.cells import CellPlan
 from eirkit.lacuna.runs.estimate import CellEstimate, estimate_plan, read_recorded
-from eirkit.lacuna.runs.manifest import FILE, PLAN_SCHEMA, describe_plan
+from eirkit.lacuna.runs.manifest import describe, read_manifest, write_manifest
 from eirkit.lacuna.runs.runner import Observer, PlanOutcome, Runner, ignore_progress
-from eirkit.lacuna.runs.values import show_seeds
-from eirkit.records.lines import read_document, write_document
+from eirkit.records.documents import MANIFEST
+from eirkit.records.evidence import Seeds
+from eirkit.records.settings import ModelSettings
 from eirkit.report.table import Column, Table
+from eirkit.seeds import show_seeds
+from eirkit_paper.archive import FOLDER
 from eirkit_paper.published import PublishedFigure, figures_of, published_models
 from eirkit_paper.run_measures import CARRYING, MEASURES, PaperRun, PaperRunIndex, RunMeasure
 from eirkit_paper.study import NEEDS_MEMORY, NEEDS_MODEL, NEEDS_RUNS, NO_REASON, Findings, Study, StudyRow
@@ -49,11 +56,10 @@ from eirkit_paper.verdicts import (
 OTHER_MODEL = "another model than the published ones"
 UNNAMED = "the paper does not name the models behind it"
 LACKS_MEMORY = "not asked for: --memory "
-NO_RUNS = "no run of it is recorded; run the command again to finish, or see failures.jsonl"
+NO_RUNS = "no run of it is recorded; run the command again to finish, or see `eirkit show`"
 NO_VALUE = "none of our runs has this figure; more seeds may have it"
 
 Members = Mapping[str, Sequence[str]]  # published model → given models
-FOLDER = "runs"
 UNFINISHED = "unfinished.sqlite"  # replies of runs that have not ended
 MODEL_SEEDS: Sequence[int] = range(3)  # as many as in the paper
 
@@ -251,14 +257,24 @@ class ModelSetting:
         """Return every run that the studies need, each once."""
         figures = [figure for study in studies for figure in compared_figures(study)]
         planned = PaperPlan(self.models, self.options, self.memories).cells(figures, self.seeds)
-        settings = {
-            "studies": [study.id for study in studies],
-            "models": list(self.models),
-            "seeds": show_seeds(self.seeds),
-            "memories": list(self.memories),
-            "options": self.options.asked(),
-        }
-        return CellPlan("study", tuple(planned), settings)
+        settings = ModelStudySettings(
+            tuple(study.id for study in studies),
+            self.models,
+            show_seeds(self.seeds),
+            self.memories,
+            self.options.asked(),
+        )
+        return CellPlan("study", tuple(planned), msgspec.to_builtins(settings))
+
+
+class ModelStudySettings(Struct, frozen=True):
+    """What determines the runs of models, as their manifest states it."""
+
+    studies: tuple[str, ...]
+    models: tuple[str, ...]
+    seeds: Seeds
+    memories: tuple[str, ...]
+    options: ModelSettings
 
 
 def compared_figures(study: Study) -> list[PublishedFigure]:
@@ -294,23 +310,22 @@ class ModelRuns:
         Raises:
             UsageError: a model or a memory system cannot be made, or the folder is of another version.
         """
-        is_new = not (self.runs / FILE).exists()
+        is_new = not (self.runs / MANIFEST).exists()
         unfinished = self.runs / UNFINISHED
         budget = Budget(self.limits, self.runs, is_new=is_new, unfinished=unfinished)
         pool = ModelPool(self.plan, budget)
-        manifest = describe_plan(self.plan, self.limits.prices, os.environ)
+        manifest = describe(self.plan, self.limits.prices, os.environ)
         if not is_new:
             self._refuse_other_version()
-        with Runner(self.runs, budget, observe, engine) as runner:
-            budget.open()
-            write_document(self.runs / FILE, PLAN_SCHEMA, manifest, sealed=True)
+        with Runner(self.runs, budget, observe, engine, is_new=is_new) as runner:
+            write_manifest(manifest, self.runs)
             outcome = runner.run(self.plan, pool)
             if not outcome.stopped and not runner.results.losses(self.plan.cells):
                 unfinished.unlink(missing_ok=True)  # what it holds is in the transcripts now
             return outcome
 
     def _refuse_other_version(self) -> None:
-        then = read_document(self.runs / FILE, PLAN_SCHEMA).get("eirkit")
+        then = read_manifest(self.runs).eirkit
         if then != __version__:
             raise UsageError(
                 f"{self.runs} holds runs of eirkit {then}; choose another --out for those of {__version__}"

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+
+from msgspec import Struct
 
 from eirkit.errors import InputFileError
-from eirkit.records.lines import write_document
+from eirkit.records.documents import write_struct
 from eirkit.report.document import Headline, Listing, Page, Section, anchor
 from eirkit.report.exports import FigureForm, TableForm, write_figures, write_page, write_tables
 from eirkit.report.folders import pages
@@ -23,9 +24,9 @@ from eirkit_paper.study import (
     VERDICTS,
     Findings,
     Study,
+    StudyResult,
     StudyRow,
     distinct,
-    document_of,
 )
 from eirkit_paper.verdicts import AGREES, DIFFERS, ERROR, TOO_WIDE
 
@@ -36,8 +37,8 @@ HOLDS, FAILS = "holds", "fails"  # of an own check
 
 def all_rows(identity: str, findings: Findings) -> Table:
     """Return every row with all it says, for other programs."""
-    columns = tuple(Column(name, name) for name in StudyRow.__slots__)
-    rows = tuple({name: getattr(row, name) for name in StudyRow.__slots__} for row in findings.rows)
+    columns = tuple(Column(name, name) for name in StudyRow.__struct_fields__)
+    rows = tuple({name: getattr(row, name) for name in StudyRow.__struct_fields__} for row in findings.rows)
     return Table(f"{identity}-rows", "Rows", columns, rows)
 
 
@@ -324,18 +325,33 @@ def write_overview(outcomes: Sequence[StudyOutcome], folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "studies.md").write_text(overview(outcomes).markdown() + "\n", "utf-8")
     page, *_ = write_page(reproduction_page(outcomes), folder / PAGE)
-    write_document(folder / DOCUMENT, SCHEMA, document_of_all(outcomes))
+    write_struct(folder / DOCUMENT, SCHEMA, reproduction_of(outcomes))
     return page
 
 
-def document_of_all(outcomes: Sequence[StudyOutcome]) -> dict[str, Any]:
+class LostStudy(Struct, frozen=True):
+    """A study without findings, and why."""
+
+    id: str
+    reason: str
+
+
+class Reproduction(Struct, frozen=True):
+    """All studies as scripts read them."""
+
+    studies: tuple[StudyResult, ...]
+    lost: tuple[LostStudy, ...]
+    awaited: tuple[str, ...]
+
+
+def reproduction_of(outcomes: Sequence[StudyOutcome]) -> Reproduction:
     """Return all studies as scripts read them."""
     ended = [one for one in outcomes if not one.is_awaited]
-    return {
-        "studies": [document_of(one.study, one.findings) for one in ended if one.findings is not None],
-        "lost": [{"id": one.study.id, "reason": one.reason} for one in ended if one.findings is None],
-        "awaited": [one.study.id for one in outcomes if one.is_awaited],
-    }
+    return Reproduction(
+        tuple(one.study.result(one.findings) for one in ended if one.findings is not None),
+        tuple(LostStudy(one.study.id, one.reason) for one in ended if one.findings is None),
+        tuple(one.study.id for one in outcomes if one.is_awaited),
+    )
 
 
 @pages.add("reproduction")

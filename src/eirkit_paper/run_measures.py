@@ -8,25 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
-from eirkit.lacuna.agents.session import LostAnswer
+import msgspec
+
 from eirkit.lacuna.agents.telemetry import Trace, trace_of
-from eirkit.lacuna.findings.causes import RunScore, Verdict, judge, read_score
+from eirkit.lacuna.findings.causes import Verdict, judge
 from eirkit.lacuna.findings.prediction import PressureRun, no_cascade, pressure_correlation, store_recall_accuracy
 from eirkit.lacuna.findings.statistics import mean
-from eirkit.lacuna.models.model import ModelOptions, canonical
-from eirkit.lacuna.runs.probe import ProbeScore, score_probe
-from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
+from eirkit.lacuna.models.model import ModelOptions
+from eirkit.lacuna.runs.probe import score_probe
 from eirkit.lacuna.tasks.generation import generate, prepare
-from eirkit.lacuna.tasks.task import TaskInstance, without_seed
+from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.records.database import DATABASE, SweepDatabase
+from eirkit.records.events import Event, decode_events, pack, unpack
+from eirkit.records.evidence import ProbeScore
+from eirkit.records.export import RUNS, read_runs
+from eirkit.records.runs import RunRecord, RunScore
+from eirkit.records.settings import Setting
 from eirkit_paper.suites import SuiteCell
 
 CARRYING = ("stepwise-sum", "stepwise-max", "stepwise-topk", "running-max")  # answers are operands of later steps
 _MOST_DEPTH = 3  # of folders inside the given one
+Events = Callable[[], list[Event]]  # reads the events of a run
 
 
 @dataclass(frozen=True)
@@ -36,12 +43,14 @@ class PaperRun:
     cell: SuiteCell
     model: str
     seed: int
-    record: Mapping[str, Any]
-    folder: Path
+    record: RunRecord
+    events: Events
 
-    @cached_property
+    @property
     def score(self) -> RunScore:
-        return read_score(self.record["score"])
+        if self.record.score is None:
+            raise ValueError(f"run {self.record.run} is a probe, which has no score")
+        return self.record.score
 
     @cached_property
     def task(self) -> TaskInstance:
@@ -49,7 +58,7 @@ class PaperRun:
 
     @property
     def trace(self) -> Trace:
-        return trace_of(read_events(self.folder, self.record["events"]), self.record["ending"])
+        return trace_of(self.events(), self.record.ending)
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -64,9 +73,9 @@ class PaperRun:
 
     @cached_property
     def probe(self) -> ProbeScore:
-        moment = self.record["moment"]
-        lost = LostAnswer(moment["at"], moment["target"], tuple(moment["resident"]))
-        return score_probe(self.task, lost, self.trace)
+        if self.record.lost is None:
+            raise ValueError(f"run {self.record.run} is no probe")
+        return score_probe(self.task, self.record.lost, self.trace)
 
 
 class PaperRunIndex:
@@ -77,26 +86,26 @@ class PaperRunIndex:
         self.seeds: set[int] = set()
         self.memories: set[str] = set()
         self.count = 0
-        self._found: dict[tuple[bytes, str], dict[int, tuple[Mapping[str, Any], Path]]] = {}
+        self._found: dict[tuple[bytes, str], dict[int, tuple[RunRecord, Events]]] = {}
         self._made: dict[tuple[str, str, int], PaperRun] = {}  # so that each is judged once
-        for path in sorted(folder.rglob(RUNS)):
+        for path in sorted([*folder.rglob(DATABASE), *folder.rglob(RUNS)]):
             if len(path.relative_to(folder).parts) <= _MOST_DEPTH:
-                self._read(path)
+                for record, events in _stored(path.parent) if path.name == DATABASE else _exported(path.parent):
+                    self._add(record, events)
 
-    def _read(self, path: Path) -> None:
-        for record, _ in scan_runs(path):
-            if "repeat" in record:
-                continue
-            key = (_key(record), record["model"])
-            found = self._found.setdefault(key, {})
-            if record["seed"] not in found:
-                found[record["seed"]] = (record, path.parent)
-                self.count += 1
-                self.seeds.add(record["seed"])
-                if (memory := record["access"]["memory"]) is not None:
-                    self.memories.add(memory)
-                if record["model"] not in self.models:
-                    self.models.append(record["model"])
+    def _add(self, record: RunRecord, events: Events) -> None:
+        setting = record.setting
+        if setting.repeat is not None:
+            return
+        found = self._found.setdefault((_key(setting), setting.model), {})
+        if record.seed not in found:
+            found[record.seed] = (record, events)
+            self.count += 1
+            self.seeds.add(record.seed)
+            if setting.access.memory is not None:
+                self.memories.add(setting.access.memory)
+            if setting.model not in self.models:
+                self.models.append(setting.model)
 
     def runs(self, cell: SuiteCell, model: str, seeds: Sequence[int] | None = None) -> Iterator[PaperRun]:
         """Yield the runs of a cell by a model, in the order of seeds."""
@@ -109,13 +118,35 @@ class PaperRunIndex:
                 yield self._made[key]
 
 
-def _key(record: Mapping[str, Any]) -> bytes:
-    return canonical({"task": record["task"], "access": record["access"], "done": record.get("intervention")})
+def _stored(folder: Path) -> Iterator[tuple[RunRecord, Events]]:
+    """Yield the runs of a database, those of its control last."""
+    with SweepDatabase(folder) as database:
+        for control in (False, True):
+            for record in database.records(control=control):
+                yield record, partial(_stored_events, folder, record.run, control)
+
+
+def _stored_events(folder: Path, run: str, control: bool) -> list[Event]:
+    with SweepDatabase(folder) as database:
+        return database.events(run, control=control)
+
+
+def _exported(folder: Path) -> Iterator[tuple[RunRecord, Events]]:
+    """Yield the runs of exported lines, whose events are kept packed."""
+    for run in read_runs(folder):
+        yield run.record, partial(_packed_events, pack(run.lines), f"{folder}: run {run.record.run}")
+
+
+def _packed_events(block: bytes, where: str) -> list[Event]:
+    return decode_events(unpack(block, where), where)
+
+
+def _key(setting: Setting) -> bytes:
+    return msgspec.json.encode((setting.task, setting.access, setting.intervention), order="sorted")
 
 
 def _cell_key(cell: SuiteCell) -> bytes:
-    made = cell.cell("", _NOBODY).as_json()
-    return canonical({"task": without_seed(cell.task), "access": made["access"], "done": made.get("intervention")})
+    return _key(cell.cell("", _NOBODY).setting)
 
 
 _NOBODY = ModelOptions()
@@ -154,10 +185,10 @@ def _one(run: PaperRun) -> float:
 
 def _habit(part: str, whole: str) -> RunMeasure:
     def rate(run: PaperRun) -> float | None:
-        behaviour = run.record["behaviour"]
-        return behaviour[part] / behaviour[whole] if behaviour.get(whole) else None
+        behavior = run.record.behavior
+        return behavior[part] / behavior[whole] if behavior.get(whole) else None
 
-    return _mean(rate, lambda run: float(run.record["behaviour"].get(whole, 0)))
+    return _mean(rate, lambda run: float(run.record.behavior.get(whole, 0)))
 
 
 def _missed_accuracy(runs: Runs) -> float | None:

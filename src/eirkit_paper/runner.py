@@ -7,25 +7,26 @@ The runs of agents are stored in DIR/runs/ID under the same key, so that a kille
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from eirkit import __version__
 from eirkit.engine.interface import Engine, LostPiece
 from eirkit.errors import InfrastructureError, InputFileError
-from eirkit.lacuna.runs.manifest import FILE, PLAN_SCHEMA
-from eirkit.records.lines import read_document, write_document
-from eirkit_paper.study import NEEDS_MEMORY, NEEDS_RUNS, Findings, Setting, Study, findings_from
+from eirkit.records.documents import read_struct, write_struct
+from eirkit_paper.study import NEEDS_MEMORY, NEEDS_RUNS, Findings, RecordedSetting, Setting, Study, StudyEntry
 
 SCHEMA = "study/1"
 KEPT = "studies"  # the folder of kept findings
+RUNS, RUNS_SCHEMA = "study.json", "study-runs/1"  # beside the runs of a study
 _SOURCES = Path(__file__).parents[1]
 _PACKAGES = ("eirkit", "eirkit_memories", "eirkit_paper")  # packages that compute figures of studies
 _EXCLUDED = ("cli", "report", "testing")  # but not in these parts of them
@@ -33,11 +34,10 @@ _INCLUDED = ("eirkit/report/document.py", "eirkit/report/table.py")  # except th
 _SOURCE = (".py", ".csv", ".json", ".toml", ".safetensors")  # published figures, weights and odds decide too
 _INPUTS = ("*/analysis.json", "base-lines.json")  # of --data; running an analysis again rewrites its first file
 
-Perform = Callable[[tuple[str, Setting]], dict[str, Any]]  # a study's id and its setting → findings as JSON
+Perform = Callable[[tuple[str, Setting]], bytes]  # a study's id and its setting → findings as JSON
 
 
-@dataclass(frozen=True, slots=True)
-class StudyOutcome:
+class StudyOutcome(Struct, frozen=True):
     """What came of a study, or that it is still awaited."""
 
     study: Study
@@ -54,6 +54,23 @@ class StudyOutcome:
         return "not finished yet" if self.is_awaited else f"lost: {self.reason}"
 
 
+class KeptStudy(StudyEntry, frozen=True):
+    """A study and its findings in a file."""
+
+    key: str  # see `key_of`
+    setting: RecordedSetting
+    eirkit: str
+    findings: Findings
+
+
+class StudyRuns(Struct, frozen=True):
+    """What the runs in a folder belong to."""
+
+    key: str
+    study: str
+    setting: RecordedSetting
+
+
 class StudyStore:
     """The findings in a folder."""
 
@@ -66,30 +83,34 @@ class StudyStore:
         if not path.is_file():
             return None
         try:
-            document = read_document(path, SCHEMA)
+            kept = read_struct(path, SCHEMA, KeptStudy)
         except InputFileError:
             return None  # of another version, or torn: it is made again
-        return findings_from(document["findings"]) if document.get("key") == key_of(study, setting) else None
+        return kept.findings if kept.key == key_of(study, setting) else None
 
-    def keep(self, study: Study, setting: Setting, found: Mapping[str, Any]) -> None:
+    def keep(self, study: Study, setting: Setting, found: Findings) -> None:
         """Keep what was found, unless it lacks something that may be there the next time."""
-        if any(row["verdict"] in (NEEDS_RUNS, NEEDS_MEMORY) for row in found["rows"]):
+        if any(row.verdict in (NEEDS_RUNS, NEEDS_MEMORY) for row in found.rows):
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        document = {**study.as_json(), "setting": study.own(setting).as_json(), "eirkit": __version__}
-        write_document(self._path(study), SCHEMA, {"key": key_of(study, setting), **document, "findings": found})
+        kept = KeptStudy(
+            **msgspec.structs.asdict(study.entry),
+            key=key_of(study, setting),
+            setting=study.own(setting).recorded(),
+            eirkit=__version__,
+            findings=found,
+        )
+        write_struct(self._path(study), SCHEMA, kept)
 
     def begin(self, study: Study, setting: Setting, *, fresh: bool) -> Path:
         """Return the folder for the runs of a study; those of another key, or all if `fresh`, are removed."""
         folder, key = self.runs / study.id, key_of(study, setting)
-        if (folder / FILE).exists():
-            if not fresh and read_document(folder / FILE, PLAN_SCHEMA).get("key") == key:
+        if (folder / RUNS).exists():
+            if not fresh and read_struct(folder / RUNS, RUNS_SCHEMA, StudyRuns).key == key:
                 return folder
             shutil.rmtree(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        settings = {"study": study.id, **study.own(setting).as_json()}
-        settings["models"] = [setting.model] if setting.model else []
-        write_document(folder / FILE, PLAN_SCHEMA, {"command": "study", "settings": settings, "key": key})
+        write_struct(folder / RUNS, RUNS_SCHEMA, StudyRuns(key, study.id, study.own(setting).recorded()))
         return folder
 
     def end(self, study: Study, setting: Setting) -> None:
@@ -106,8 +127,8 @@ class StudyStore:
 def key_of(study: Study, setting: Setting) -> str:
     """Return what findings follow from: the source, the version, the study, all of its setting and its inputs."""
     own = study.own(setting)
-    asked = json.dumps({**own.as_json(), "inputs": _inputs(own.data)}, sort_keys=True, default=str)
-    return sha256("\n".join((__version__, source_digest(), study.id, asked)).encode()).hexdigest()
+    parts = (__version__, source_digest(), study.id, own.recorded(), _inputs(own.data))
+    return sha256(msgspec.json.encode(parts, order="sorted", enc_hook=str)).hexdigest()
 
 
 def _inputs(data: Path | None) -> list[tuple[str, int, int]]:
@@ -165,9 +186,10 @@ def run_studies(
         if isinstance(found, str):
             yield StudyOutcome(left[number], None, found)
             continue
-        store.keep(left[number], setting, found)
+        findings = msgspec.json.decode(found, type=Findings)
+        store.keep(left[number], setting, findings)
         store.end(left[number], setting)
-        yield StudyOutcome(left[number], findings_from(found))
+        yield StudyOutcome(left[number], findings)
 
 
 def _with_runs(study: Study, setting: Setting, store: StudyStore, fresh: bool) -> Setting:
@@ -177,7 +199,7 @@ def _with_runs(study: Study, setting: Setting, store: StudyStore, fresh: bool) -
 
 def _performed(
     pieces: Sequence[tuple[str, Setting]], engine: Engine | None, perform: Perform
-) -> Iterator[tuple[int, dict[str, Any] | str]]:
+) -> Iterator[tuple[int, bytes | str]]:
     if engine is None:
         for number, piece in enumerate(pieces):
             try:

@@ -1,22 +1,26 @@
 """The types of a reproduction: study, setting, findings, rows, and the list of verdicts with their meanings.
 
-Findings survive a round trip through JSON, so that a study is computed once. The studies are in `paper/studies`.
+Findings are stored as JSON, so that a study is computed once. The studies are in `eirkit_paper/studies`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.budget import Budget
 from eirkit.lacuna.runs.runner import Runner
-from eirkit.report.document import Axis, Chart, Figure, Series
-from eirkit.report.table import Column, Table
+from eirkit.records.settings import ModelSettings
+from eirkit.report.document import Figure
+from eirkit.report.table import Table
 from eirkit_paper.published import figures_by_id
 from eirkit_paper.verdicts import AGREES, DIFFERS, ERROR, FEWER_SEEDS, NOT_SAME, TOO_WIDE
 
@@ -66,13 +70,12 @@ KINDS: dict[Kind, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StudyRow:
+class StudyRow(Struct, frozen=True):
     """One published figure, ours, and the published figures with which ours would agree; or a check of our own."""
 
     label: str
     published: float | None  # None: the paper prints none, so that it is a check of our own
-    ours: float | None  # None: what it needs is not here
+    ours: float | int | None  # None: what it needs is not here
     low: float | None
     high: float | None
     verdict: str
@@ -90,7 +93,7 @@ class StudyRow:
     unit: str = ""
     spread: float | None = None  # standard deviation of our means over three seeds
     same_as: str = ""  # the study that has the same figure; it is counted there
-    expected: float | None = None  # of a check of our own: what ours must be
+    expected: float | int | None = None  # of a check of our own: what ours must be
 
     @property
     def is_printed(self) -> bool:
@@ -118,8 +121,7 @@ def _weight(row: StudyRow) -> tuple[bool, int]:
     return not row.same_as, {DIFFERS: 2, AGREES: 1}.get(row.verdict, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Struct, frozen=True):
     """What a study found."""
 
     rows: tuple[StudyRow, ...]
@@ -161,14 +163,15 @@ class Findings:
         """Why rows differ or are not judged, each reason once."""
         return tuple(dict.fromkeys(row.why for row in self.rows if row.why))
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "rows": [asdict(row) for row in self.rows],
-            "tables": [table.as_json() for table in self.tables],
-            "figures": [figure.as_json() for figure in self.figures],
-            "words": list(self.words),
-            "commands": list(self.commands),
-        }
+
+class RecordedSetting(Struct, frozen=True):
+    """All of a setting that can change findings."""
+
+    model: str | None
+    options: ModelSettings | None  # None without a model
+    data: str | None
+    seeds: tuple[int, ...] | None
+    memories: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,18 +187,36 @@ class Setting:
     runs: Path | None = None  # where the runs of agents are kept while a study is computed; None: nowhere
     runner: Runner | None = None  # carries them out, once a study is being computed
 
-    def as_json(self) -> dict[str, Any]:
+    def recorded(self) -> RecordedSetting:
         """Return all that can change findings."""
-        asked = {} if self.model is None else self.options.asked()
-        seeds = None if self.seeds is None else [int(seed) for seed in self.seeds]
-        data = None if self.data is None else str(self.data.resolve())
-        return {
-            "model": self.model,
-            "options": asked,
-            "data": data,
-            "seeds": seeds,
-            "memories": list(self.memories),
-        }
+        return RecordedSetting(
+            self.model,
+            None if self.model is None else self.options.asked(),
+            None if self.data is None else str(self.data.resolve()),
+            None if self.seeds is None else tuple(map(int, self.seeds)),
+            self.memories,
+        )
+
+
+class StudyEntry(Struct, frozen=True):
+    """What a list of studies says about one."""
+
+    id: str
+    title: str
+    kind: Kind
+    labels: tuple[str, ...]
+    place: str
+
+
+class StudyResult(StudyEntry, frozen=True):
+    """A study and what it found, as scripts read it."""
+
+    verdict: str
+    judged: int  # printed figures
+    of: int  # printed figures of the study
+    counts: dict[str, int]  # printed figures by verdict
+    rows: tuple[StudyRow, ...]
+    commands: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,50 +271,18 @@ class Study:
             setting.budget if model is not None else None,
         )
 
-    def as_json(self) -> dict[str, Any]:
-        return {"id": self.id, "title": self.title, "kind": self.kind, "labels": list(self.labels), "place": self.place}
+    @property
+    def entry(self) -> StudyEntry:
+        return StudyEntry(self.id, self.title, self.kind, self.labels, self.place)
 
-
-def document_of(study: Study, findings: Findings) -> dict[str, Any]:
-    """Return a study and what it found as scripts read it."""
-    return {
-        **study.as_json(),
-        "verdict": findings.verdict,
-        "judged": findings.judged,
-        "of": len(findings.printed),
-        "counts": {verdict: sum(row.verdict == verdict for row in findings.printed) for verdict in VERDICTS},
-        "rows": [asdict(row) for row in findings.rows],
-        "commands": list(findings.commands),
-    }
-
-
-def findings_from(document: Mapping[str, Any]) -> Findings:
-    """Return findings from their JSON."""
-    return Findings(
-        tuple(StudyRow(**row) for row in document["rows"]),
-        tuple(map(_table, document["tables"])),
-        tuple(map(_figure, document["figures"])),
-        tuple(document["words"]),
-        tuple(document["commands"]),
-    )
-
-
-def _table(document: Mapping[str, Any]) -> Table:
-    columns = tuple(Column(**column) for column in document["columns"])
-    return Table(**{**document, "columns": columns, "rows": tuple(document["rows"])})
-
-
-def _figure(document: Mapping[str, Any]) -> Figure:
-    return Figure(**{**document, "panels": tuple(map(_chart, document["panels"]))})
-
-
-def _chart(document: Mapping[str, Any]) -> Chart:
-    axes = {name: Axis(**document[name]) for name in ("x", "y")}
-    return Chart(**{**document, **axes, "series": tuple(map(_series, document["series"]))})
-
-
-def _series(document: Mapping[str, Any]) -> Series:
-    listed: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
-    }
-    return Series(**listed)
+    def result(self, findings: Findings) -> StudyResult:
+        """Return the study and what it found as scripts read it."""
+        return StudyResult(
+            **asdict(self.entry),
+            verdict=findings.verdict,
+            judged=findings.judged,
+            of=len(findings.printed),
+            counts={verdict: sum(row.verdict == verdict for row in findings.printed) for verdict in VERDICTS},
+            rows=findings.rows,
+            commands=findings.commands,
+        )

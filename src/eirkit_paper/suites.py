@@ -15,22 +15,21 @@ from importlib.resources import files
 from itertools import product
 from typing import Any
 
-from eirkit.lacuna.agents.conditions import ACTION_LIMIT
 from eirkit.lacuna.agents.probe_session import find_lost_answer
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.cells import (
+from eirkit.lacuna.runs.cells import Cell, Planned
+from eirkit.lacuna.tasks.generation import generate
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.settings import (
+    ACTION_LIMIT,
     EXTERNAL,
     NATIVE,
     Access,
     CalculatorAid,
-    Cell,
     Intervention,
-    Planned,
     RecoveryProbe,
     RescueArm,
 )
-from eirkit.lacuna.tasks.generation import generate
-from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit_paper.published import PublishedFigure, published_models
 
 _TASK = ("workload", "n", "m", "fan_in", "warm_up", "queries")

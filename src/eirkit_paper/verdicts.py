@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from eirkit.lacuna.findings.intervals import beta_cdf, student
@@ -51,8 +53,7 @@ BOUNDED = ("share", "difference", "share of gap")
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """A verdict and what it rests on."""
 
     verdict: str

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from eirkit.lacuna.agents.prompt_reader import read_summary_limit
@@ -20,8 +21,10 @@ from eirkit.lacuna.agents.reference import make_reference
 from eirkit.lacuna.memories.plan import MemoryPool
 from eirkit.lacuna.models.model import Model, ModelOptions, Reply, Request, ToolCall
 from eirkit.lacuna.runs.attempt import attempt
-from eirkit.lacuna.runs.store import FinishedRun, read_events, scan_runs
 from eirkit.lacuna.runs.suite import Suite, read_suite
+from eirkit.records.database import DATABASE, FinishedRun, SweepDatabase
+from eirkit.records.events import Event
+from eirkit.records.runs import RunRecord
 from eirkit_bridges.episode import UNKNOWN_USAGE
 from eirkit_bridges.external_runs import open_external_runs
 from tests import warm
@@ -61,11 +64,11 @@ class OneByOne:
 
     async def _next(self, request: Request) -> Reply:
         if read_summary_limit(request) is not None:
-            return replace(await self.agent.reply(request), usage=UNKNOWN_USAGE)
+            return msgspec.structs.replace(await self.agent.reply(request), usage=UNKNOWN_USAGE)
         if self.misuse and len(self.said) % 3 == 2:
             return said_as(self.misuse.pop(0), calls=self.calls)
         if not self._meant:
-            actions = read_reply(await self.agent.reply(replace(request, tools=())))
+            actions = read_reply(await self.agent.reply(msgspec.structs.replace(request, tools=())))
             self._meant = [as_call(action) for action in actions if not isinstance(action, Fault)]
         return said_as(self._meant.pop(0), calls=self.calls)
 
@@ -125,13 +128,25 @@ def record_script(suite: Suite, folder: Path, *, calls: bool) -> list[Reply]:
     return agent.said
 
 
+def stored_runs(folder: Path) -> list[RunRecord]:
+    """Return the finished runs of a folder; none before its database is written."""
+    if not (folder / DATABASE).exists():
+        return []
+    with SweepDatabase(folder) as database:
+        return list(database.records())
+
+
+def stored_events(folder: Path, run: RunRecord) -> list[Event]:
+    with SweepDatabase(folder) as database:
+        return database.events(run.run)
+
+
 def telemetry(folder: Path) -> list[dict[str, Any]]:
-    """Return everything that runs left, in order, without how long anything took."""
-    found = []
-    for run, _ in scan_runs(folder / "runs.jsonl"):
-        events = read_events(folder, run.pop("events"))
-        found += [run, *events]
-    return [timeless(record) for record in found]
+    """Return everything that runs left, in order, as JSON without how long anything took."""
+    found: list[object] = []
+    for run in stored_runs(folder):
+        found += [run, *stored_events(folder, run)]
+    return [timeless(msgspec.to_builtins(record)) for record in found]
 
 
 def timeless(value: Any) -> Any:

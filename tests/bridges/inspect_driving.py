@@ -11,12 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from eirkit.lacuna.models.model import Model, Reply
-from eirkit.lacuna.runs.store import FinishedRun, RunStore
 from eirkit.lacuna.runs.suite import Suite
-from eirkit.records.lines import encode
+from eirkit.records.database import FinishedRun, SweepWriter
+from eirkit.records.events import Event, encode_events
+from eirkit.records.runs import RunRecord
 from tests.bridges.driving import Saying
 
 needs_inspect = pytest.mark.skipif(
@@ -83,13 +85,11 @@ def by_inspect(suite: Suite, said: Sequence[Reply], folder: Path) -> Path:
     assert sample.error is None, sample.error
     record = sample.store["eirkit:run"]
     ((cell, _),) = suite.plan()
-    named = {record["cell"]: cell.id, record["model"]: cell.model}
+    named = {record["cell"]: cell.id, record["setting"]["model"]: cell.model}
     record, *events = (_renamed(one, named) for one in (record, *events_of(sample)))
-    schemas = [event.pop("schema") for event in events]
-    lines = b"".join(encode(schema, event) for schema, event in zip(schemas, events, strict=True))
-    with RunStore(folder / "out") as store:
-        assert list(store.recover()) == []
-        store.commit([FinishedRun(record, lines, len(events))], durable=False)
+    run = FinishedRun(msgspec.convert(record, RunRecord), encode_events(msgspec.convert(events, list[Event])))
+    with SweepWriter(folder / "out") as writer:
+        writer.add([run], durable=False)
     return folder / "out"
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import UsageError
-from eirkit.lacuna.models.model import Message, Reply, Request, ToolCall
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import Reply, Request, ToolCall
 from eirkit.lacuna.runs.attempt import Failure
-from eirkit.lacuna.runs.store import scan_runs
+from eirkit.records.database import SweepDatabase
 from eirkit_bridges.episode import (
     LEFT_TEXT,
     UNKNOWN_USAGE,
@@ -30,14 +30,10 @@ from eirkit_bridges.external_runs import (
     refuse_controlled,
     resume_external_runs,
 )
-from tests.bridges.driving import SEED, suite_of, telemetry
+from tests.bridges.driving import SEED, stored_runs, suite_of, telemetry
 from tests.lacuna.running import eirkit
 
 NEXT = Reply("", (ToolCall("next", {}),), UNKNOWN_USAGE)
-
-
-def runs(folder: Path) -> list[dict]:
-    return [run for run, _ in scan_runs(folder / "runs.jsonl")]
 
 
 def test_whoever_is_cancelled_while_waiting_loses_nothing(tmp_path):
@@ -82,8 +78,8 @@ def test_a_silent_departure_is_scored_and_marked(tmp_path):
             assert await episode.act(NEXT) is None  # nothing happens after the end
 
     asyncio.run(act())
-    (run,) = runs(tmp_path / "out")
-    assert (run["ending"], run["score"]["answered"], run["score"]["steps"]) == ("done", 0, 10)
+    (run,) = stored_runs(tmp_path / "out")
+    assert (run.ending, run.score.answered, run.score.steps) == ("done", 0, 10)
     assert [e["reply"] for e in telemetry(tmp_path / "out") if e.get("type") == "exchange"] == ["", LEFT_TEXT]
 
 
@@ -100,11 +96,12 @@ def test_a_run_that_the_operator_breaks_off_is_no_score_and_is_tried_again(tmp_p
                 visits.begin()
 
     asyncio.run(act())
-    assert runs(tmp_path / "out") == []
-    failure = json.loads((tmp_path / "out" / "failures.jsonl").read_text())
-    assert (failure["kind"], failure["message"]) == ("dropped", "stopped; resume")
+    assert stored_runs(tmp_path / "out") == []
+    with SweepDatabase(tmp_path / "out") as database:
+        (failure,) = database.failures()
+    assert (failure.kind, failure.message) == ("dropped", "stopped; resume")
     asyncio.run(again())
-    assert len(runs(tmp_path / "out")) == 1
+    assert len(stored_runs(tmp_path / "out")) == 1
 
 
 def test_the_folder_is_that_of_any_sweep(tmp_path, capsys):
@@ -132,10 +129,10 @@ def test_a_score_so_far_keeps_nothing(tmp_path):
         with open_external_runs(suite_of(), tmp_path / "out") as visits:
             outcome = await score_of(visits.stage, visits.task(SEED), [NEXT, NEXT])
             assert not isinstance(outcome, Failure)
-            assert (outcome.record["score"]["correct"], outcome.record["ending"]) == (0, "done")
+            assert (outcome.record.score.correct, outcome.record.ending) == (0, "done")
 
     asyncio.run(act())
-    assert runs(tmp_path / "out") == []
+    assert stored_runs(tmp_path / "out") == []
 
 
 def test_a_visit_is_one_cell_and_managed():

@@ -15,7 +15,6 @@ import pytest
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.lacuna.models.model import Reply
-from eirkit.lacuna.runs.store import scan_runs
 from eirkit.lacuna.runs.suite import Suite, read_suite
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
@@ -23,7 +22,7 @@ from eirkit_bridges.episode import UNKNOWN_USAGE
 from eirkit_bridges.harbor import export_harbor
 from eirkit_bridges.mcp_server import LARGEST_REQUEST
 from eirkit_bridges.sidecar import SidecarPlan
-from tests.bridges.driving import SEED, Saying, native, needs_mcp, suite_of, telemetry
+from tests.bridges.driving import SEED, Saying, native, needs_mcp, stored_runs, suite_of, telemetry
 from tests.bridges.harbor_local import Trial
 from tests.lacuna.running import eirkit
 from tests.processes import completed
@@ -162,8 +161,8 @@ def test_the_oracle_gets_everything(managed):
     managed.solve()
     assert json.loads(managed.in_service("settle").stdout)["reward"] == 1.0
     assert managed.verify() == {"reward": 1.0, "correct": 6, "scored": 6, "answered": 6}
-    ((run, _),) = scan_runs(managed.episode / "out" / "runs.jsonl")
-    assert (run["ending"], run["model"]) == ("finished", "agent/visitor")
+    (run,) = stored_runs(managed.episode / "out")
+    assert (run.ending, run.setting.model) == ("finished", "agent/visitor")
 
 
 @needs_mcp

@@ -13,17 +13,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from eirkit.cli import run as run_command_line
 from eirkit.errors import UsageError, install_command
 from eirkit.lacuna.models.model import Reply, Usage
-from eirkit.lacuna.runs.manifest import read_manifest
-from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
+from eirkit.records.database import DATABASE, FinishedRun, SweepDatabase, SweepWriter
+from eirkit.records.events import ModelExchange
 from eirkit.vestige.corpus.reader import read_corpus
 from eirkit.vestige.trajectory import Recording
-from eirkit_bridges.inspect_export import finished_runs
-from tests.bridges.driving import Saying, telemetry, timeless
+from eirkit_bridges.inspect_export import finished_runs, shown_text
+from tests.bridges.driving import Saying, record_script, stored_events, stored_runs, suite_of, telemetry, timeless
 from tests.bridges.inspect_driving import evaluate, events_of, needs_inspect, their_warnings
 from tests.processes import completed
 
@@ -51,9 +52,14 @@ def sweep(folder: Path, agent: str, **options: Any) -> Path:
     return folder
 
 
+def as_json(value: Any) -> Any:
+    """Return a value as JSON gives it back."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
 def nameless(value: Any, *keys: str) -> Any:
     """Leave out how long things took and what a run is called after its model."""
-    return {key: item for key, item in timeless(value).items() if key not in ("run", "cell", "model", "schema", *keys)}
+    return {key: item for key, item in timeless(value).items() if key not in ("run", "cell", "setting", *keys)}
 
 
 @needs_inspect
@@ -63,17 +69,18 @@ def test_the_same_agent_leaves_the_same_answers_in_inspect_and_in_the_native_loo
     native = sweep(tmp_path / "native", agent, **options)
     log = evaluate(tmp_path / "logs", f"reference/{agent}", **TASK, **options, seeds="0:3")
     assert log.status == "success"
-    runs = list(scan_runs(native / "runs.jsonl"))
+    runs = stored_runs(native)
     assert len(runs) == len(log.samples) == 3
-    for (record, _), sample in zip(runs, log.samples, strict=True):
+    for record, sample in zip(runs, log.samples, strict=True):
         # What a reply costs is known of our own agents, and nobody knows it of a model that Inspect asks.
-        own = [nameless(event, "cost_usd") for event in read_events(native, record["events"])]
+        events = as_json(stored_events(native, record))
+        own = [nameless(event, "cost_usd") for event in events]
         assert [nameless(event, "cost_usd") for event in events_of(sample)] == own
-        assert nameless(sample.store["eirkit:run"], "usage") == nameless(record, "usage", "events")
-        accuracy = record["score"]["correct"] / record["score"]["steps"]
-        assert sample.scores["accuracy"].value == accuracy
-        causes = {cause: sample.scores["causes"].value[cause] for cause in record["score"]["errors"]}
-        assert causes == record["score"]["errors"]
+        assert nameless(sample.store["eirkit:run"], "usage") == nameless(as_json(record), "usage")
+        assert record.score is not None
+        assert sample.scores["accuracy"].value == record.score.accuracy
+        causes = {cause: sample.scores["causes"].value[cause] for cause in record.score.errors}
+        assert causes == record.score.errors
 
 
 @needs_inspect
@@ -198,21 +205,21 @@ def test_runs_become_logs_that_inspect_reads_and_vestige_too(name, tmp_path):
     (listed,) = list_eval_logs(str(tmp_path / "logs"))
     log = read_eval_log(listed)
     assert (log.status, log.eval.task, log.eval.model) == ("success", "eirkit/lacuna", f"reference/{agent}")
-    records = [record for record, _ in scan_runs(native / "runs.jsonl")]
+    records = stored_runs(native)
     evaluated = evaluate(tmp_path / "evaluated", f"reference/{agent}", **TASK, **options, seeds="0:3")
     for record, ours, theirs in zip(records, log.samples, evaluated.samples, strict=True):
         assert ours.id == theirs.id
         assert ours.scores["accuracy"].value == theirs.scores["accuracy"].value
         assert ours.scores["causes"].value == theirs.scores["causes"].value
         assert [(m.role, m.text) for m in ours.messages] == [(m.role, m.text) for m in theirs.messages]
-        assert len([event for event in ours.events if event.event == "model"]) == record["usage"]["calls"]
+        assert len([event for event in ours.events if event.event == "model"]) == record.usage.calls
     own = {score.name: score.metrics["mean"].value for score in log.results.scores}
     other = {score.name: score.metrics["mean"].value for score in evaluated.results.scores}
     assert own == pytest.approx(other)
     spread = {score.name: score.metrics["stderr"].value for score in log.results.scores}
     assert spread == pytest.approx({score.name: score.metrics["stderr"].value for score in evaluated.results.scores})
     runs = list(read_corpus([tmp_path / "logs"]))
-    assert [len(run.turns) for run in runs] == [record["usage"]["calls"] for record in records]
+    assert [len(run.turns) for run in runs] == [record.usage.calls for record in records]
 
 
 @needs_inspect
@@ -228,6 +235,15 @@ def test_exporting_twice_gives_the_same_samples_and_a_used_folder_is_refused(tmp
     assert "is not empty; choose another --out" in capsys.readouterr().err
 
 
+def test_replies_that_are_kept_are_exported_also_where_they_have_no_text(tmp_path):
+    record_script(suite_of(tool_calls=True), tmp_path / "native", calls=True)
+    (run,) = stored_runs(tmp_path / "native")
+    exchanges = [event for event in stored_events(tmp_path / "native", run) if isinstance(event, ModelExchange)]
+    assert any(exchange.reply == "" for exchange in exchanges)
+    for exchange in exchanges:
+        assert shown_text(exchange.reply, exchange.reply_sha256) == exchange.reply
+
+
 @needs_inspect
 def test_a_sweep_without_texts_still_becomes_a_log(tmp_path):
     native = sweep(tmp_path / "native", "calculator", no_texts=True)
@@ -239,23 +255,35 @@ def test_a_sweep_without_texts_still_becomes_a_log(tmp_path):
 
 def test_of_a_killed_sweep_what_is_finished_is_exported_and_the_rest_counted(tmp_path):
     native = sweep(tmp_path / "native", "calculator")
-    planned, runs = read_manifest(native).runs, native / RUNS
-    lines = runs.read_bytes().splitlines(keepends=True)
-    runs.write_bytes(b"".join(lines[:1]) + lines[1][:40])  # killed while it wrote the second
-    cells, missing = finished_runs(native, read_manifest(native))
-    assert (sum(map(len, cells.values())), missing) == (1, planned - 1)
-    runs.unlink()  # killed before the first run ended
-    with pytest.raises(UsageError, match="holds no finished run; finish it with `eirkit lacuna run --resume "):
-        finished_runs(native, read_manifest(native))
+    with SweepDatabase(native) as database:
+        assert sum(map(len, finished_runs(database).values())) == 3
+    keep_runs(native, 1)
+    with SweepDatabase(native) as database:
+        assert sum(map(len, finished_runs(database).values())) == 1
+    keep_runs(native, 0)  # killed before the first run ended
+    with (
+        SweepDatabase(native) as database,
+        pytest.raises(UsageError, match="holds no finished run; finish it with `eirkit lacuna run --resume "),
+    ):
+        finished_runs(database)
+
+
+def keep_runs(folder: Path, count: int) -> None:
+    """Leave what a sweep has that was killed after some runs."""
+    with SweepWriter(folder) as writer:
+        runs = list(writer.records())[:count]
+        lines = [writer.event_lines(run.run) for run in runs]
+    (folder / DATABASE).unlink()
+    with SweepWriter(folder) as writer:
+        writer.add([FinishedRun(run, own) for run, own in zip(runs, lines, strict=True)], durable=False)
 
 
 @needs_inspect
 def test_an_export_says_how_many_runs_it_lacks(tmp_path, capsys):
     native = sweep(tmp_path / "native", "calculator")
-    lines = (native / RUNS).read_bytes().splitlines(keepends=True)
-    (native / RUNS).write_bytes(lines[0])
+    keep_runs(native, 1)
     assert run_command_line(["export", "inspect", str(native), "--out", str(tmp_path / "logs")]) == 0
-    assert f"Left out: {len(lines) - 1} planned run" in capsys.readouterr().out
+    assert "Left out: 2 planned run" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(HAS_INSPECT, reason="the extra is installed here")

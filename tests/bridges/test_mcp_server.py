@@ -17,12 +17,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from eirkit.errors import UsageError
-from eirkit.lacuna.runs.store import read_events, scan_runs
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.database import SweepDatabase
+from eirkit.records.events import ActionTaken, ModelExchange
 from eirkit_bridges.mcp_server import LARGEST_REQUEST, HttpAccess, RequestLines
 from tests import warm
-from tests.bridges.driving import SEED, needs_mcp, options_of, serving, suite_of, telemetry
+from tests.bridges.driving import SEED, needs_mcp, options_of, serving, stored_events, stored_runs, suite_of, telemetry
 from tests.lacuna.running import eirkit
 from tests.processes import PATIENCE_SECONDS, completed, running
 
@@ -36,10 +37,6 @@ def crowded(tmp_path_factory) -> Iterator[tuple[str, Path]]:
     folder = tmp_path_factory.mktemp("server")
     with serving([*SHORT, "--episodes", "300", "--out", str(folder / "out")], folder / "log") as (address, _):
         yield address, folder / "out"
-
-
-def runs(folder: Path) -> list[dict[str, Any]]:
-    return [run for run, _ in scan_runs(folder / "runs.jsonl")]
 
 
 def text_of(result: Any) -> str:
@@ -80,8 +77,9 @@ def test_an_agent_that_forgets_nothing_gets_everything_right_over_stdio(tmp_path
             assert "The task is over" in text_of(await client.call_tool("next_step", {}))
 
     asyncio.run(act())
-    (run,) = runs(tmp_path / "out")
-    assert (run["ending"], run["score"]["correct"], run["model"]) == ("finished", 12, "agent/visitor")
+    (run,) = stored_runs(tmp_path / "out")
+    assert run.score is not None
+    assert (run.ending, run.score.correct, run.setting.model) == ("finished", 12, "agent/visitor")
 
 
 @needs_mcp
@@ -101,8 +99,8 @@ def test_budgets_are_the_servers(tmp_path):
     assert "RESULT step 1 is kept" in shown[6]
     assert "LEFT actions=1 " in shown[7]
     assert shown[8] == shown[9] == "The task is over. Further calls have no effect."
-    (run,) = runs(tmp_path / "out")
-    assert run["ending"] == "action-limit"
+    (run,) = stored_runs(tmp_path / "out")
+    assert run.ending == "action-limit"
 
 
 @needs_mcp
@@ -166,15 +164,17 @@ def test_many_clients_at_once_lose_no_event(crowded, crowd):
         async with asyncio.timeout(4 * PATIENCE_SECONDS):
             await asyncio.gather(*(one() for _ in range(crowd)))
 
-    before = len(runs(folder)) if (folder / "runs.jsonl").exists() else 0
+    before = len(stored_runs(folder))
     asyncio.run(all_at_once())
-    new = runs(folder)[before:]
-    assert len({run["seed"] for run in new}) == len(new) == crowd
+    new = stored_runs(folder)[before:]
+    assert len({run.seed for run in new}) == len(new) == crowd
     for run in new:
-        events = read_events(folder, run["events"])
-        assert run["score"]["correct"] == 3
-        assert [e["action"].split()[0] for e in events if e["type"] == "action"] == ["NEXT", "ANSWER"] * 3 + ["DONE"]
-        assert len([e for e in events if e["type"] == "exchange"]) == 7
+        events = stored_events(folder, run)
+        assert run.score is not None
+        assert run.score.correct == 3
+        actions = [event.action.split()[0] for event in events if isinstance(event, ActionTaken)]
+        assert actions == ["NEXT", "ANSWER"] * 3 + ["DONE"]
+        assert sum(isinstance(event, ModelExchange) for event in events) == 7
 
 
 def raw(address: str, data: bytes, *, wait: bool = True) -> bytes:
@@ -264,7 +264,7 @@ def test_a_body_that_is_longer_than_it_says_is_cut_off(crowded):
 @needs_mcp
 def test_a_client_that_hangs_up_in_the_middle_of_a_call_has_made_it_once(crowded):
     address, folder = crowded
-    before = {run["run"] for run in runs(folder)} if (folder / "runs.jsonl").exists() else set()
+    before = {run.run for run in stored_runs(folder)}
     session = session_of(raw(address, post(address, HELLO)))
     ready = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode()
     raw(address, post(address, ready, mcp_session_id=session))
@@ -282,10 +282,10 @@ def test_a_client_that_hangs_up_in_the_middle_of_a_call_has_made_it_once(crowded
     assert b"STEP 3" in last
     end = post(address, b"", mcp_session_id=session).replace(b"POST", b"DELETE", 1)
     assert b" 200 " in raw(address, end)
-    (run,) = (run for run in runs(folder) if run["run"] not in before)
-    actions = [e["action"] for e in read_events(folder, run["events"]) if e["type"] == "action"]
+    (run,) = (run for run in stored_runs(folder) if run.run not in before)
+    actions = [event.action for event in stored_events(folder, run) if isinstance(event, ActionTaken)]
     assert actions.count("NEXT") == 3
-    assert run["ending"] == "done"
+    assert run.ending == "done"
     assert b" 404 " in raw(address, post(address, message("tools/list", 9), mcp_session_id=session))
 
 
@@ -308,7 +308,7 @@ def test_silence_ends_a_run_and_a_stop_breaks_it_off(tmp_path):
     async def silent(address: str) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS), Client(address) as client:
             await client.call_tool("next_step", {})
-            while not runs(tmp_path / "out"):
+            while not stored_runs(tmp_path / "out"):
                 await asyncio.sleep(0.1)
 
     async def stopped(address: str, process: subprocess.Popen[bytes]) -> None:
@@ -320,12 +320,14 @@ def test_silence_ends_a_run_and_a_stop_breaks_it_off(tmp_path):
     options = [*SHORT, "--episodes", "2", "--idle-minutes", "0.05", "--out", str(tmp_path / "out")]
     with serving(options, tmp_path / "log") as (address, _):
         asyncio.run(silent(address))
-    (run,) = runs(tmp_path / "out")
-    assert run["ending"] == "done"
+    (run,) = stored_runs(tmp_path / "out")
+    assert run.ending == "done"
     with serving(["--resume", str(tmp_path / "out")], tmp_path / "log") as (address, process):
         asyncio.run(stopped(address, process))
-    assert "the server was stopped" in (tmp_path / "out" / "failures.jsonl").read_text()
-    assert len(runs(tmp_path / "out")) == 1
+    with SweepDatabase(tmp_path / "out") as database:
+        (failure,) = database.failures()
+    assert "the server was stopped" in failure.message
+    assert len(stored_runs(tmp_path / "out")) == 1
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["planned"] == 2
 
 
@@ -342,7 +344,7 @@ def test_whoever_started_the_server_may_end_it_in_any_way(tmp_path):
             pass
         process.stdin.close()
         assert process.wait(PATIENCE_SECONDS) == 0
-    assert runs(tmp_path / "a")[0]["ending"] == "done"
+    assert stored_runs(tmp_path / "a")[0].ending == "done"
     with running([*arguments, "--out", str(tmp_path / "b")], stdin=-1, stdout=-1, stderr=-1) as process:
         process.stdin.write(hello + call)
         process.stdin.flush()
@@ -350,10 +352,10 @@ def test_whoever_started_the_server_may_end_it_in_any_way(tmp_path):
             pass
         process.terminate()
         assert process.wait(PATIENCE_SECONDS) == 0
-    assert runs(tmp_path / "b")[0]["ending"] == "done"
+    assert stored_runs(tmp_path / "b")[0].ending == "done"
     done = completed([*arguments, "--out", str(tmp_path / "c")], stdin=subprocess.DEVNULL, text=False)
     assert (done.returncode, done.stdout) == (0, b"")
-    assert runs(tmp_path / "c") == []  # nobody acted, so there was no run
+    assert stored_runs(tmp_path / "c") == []  # nobody acted, so there was no run
 
 
 def test_a_line_that_is_too_long_becomes_an_empty_one():

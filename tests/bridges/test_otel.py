@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from eirkit.cli import run as run_command_line
-from eirkit.records.event_blocks import EVENTS, read_lines
 from eirkit.vestige.actions.touches import interpret
 from eirkit.vestige.corpus.reader import read_corpus
 from eirkit.vestige.sources.documents import Skipped, open_document
 from eirkit.vestige.trajectory import Recording, Trajectory, formats
 from eirkit_bridges.otel import SECOND, otlp_line
 from eirkit_bridges.otel_export import recording_trace
+from tests.bridges.driving import telemetry
 from tests.vestige.formats.samples import write_sample
 
 START = "2026-01-31T12:00:00Z"
@@ -87,8 +87,7 @@ def test_a_conversation_is_told_with_what_the_memory_stored_and_found(tmp_path):
     assert run_command_line(["lacuna", "run", *told, "--no-control", "--out", str(tmp_path / "sweep")]) == 0
     found = spans(export(tmp_path / "sweep", tmp_path / "traces.jsonl"))
     stored, sought = ([one for one in found if one["name"] == name] for name in ("upsert_memory", "search_memory"))
-    events = map(json.loads, read_lines(tmp_path / "sweep" / EVENTS))
-    records = [event["text"] for event in events if event.get("verb") == "observe"]
+    records = [event["text"] for event in telemetry(tmp_path / "sweep") if event.get("verb") == "observe"]
     assert [json.loads(attributes(one)["gen_ai.memory.records"])[0]["content"] for one in stored] == records
     assert all(attributes(one)["gen_ai.memory.query.text"] for one in sought)
     assert len(sought) > len(stored) > 0
@@ -106,7 +105,7 @@ def spans(path: Path) -> list[dict[str, Any]]:
 def test_every_operation_is_told_once_and_within_its_parent(tmp_path):
     folder = sweep(tmp_path, "memory")
     told = spans(export(folder, tmp_path / "traces.jsonl"))
-    events = [json.loads(line) for line in read_lines(folder / EVENTS)]
+    events = [event for event in telemetry(folder) if "type" in event]
     kinds = Counter(event["type"] for event in events)
     verbs = Counter(event["verb"] for event in events if event["type"] == "memory")
     names = Counter(attributes(span).get("gen_ai.operation.name", span["name"]) for span in told)

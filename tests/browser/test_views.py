@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
-from eirkit.lacuna.runs.store import RUNS, scan_runs
+from eirkit.records.analysis import RunRow
+from eirkit.records.database import SweepDatabase
 from eirkit.report.glossary import GLOSSARY
+from eirkit.report.viewer.run_table import FolderRuns
 from eirkit.vestige.measures import BREAK_MEASURES
-from eirkit.vestige.tables import read_rows
+from eirkit.vestige.tables import read_rows, read_table
 from tests.browser.conftest import WAIT_MS
 
 
+def records(folder, name):
+    with SweepDatabase(folder / name) as database:
+        return list(database.records())
+
+
 def run_of(folder, name, **wanted):
-    """Return the first run of a folder whose intervention or access is as wanted."""
-    for record, _ in scan_runs(folder / name / RUNS):
-        how = {**record.get("access", {}), **record.get("intervention", {}), **record.get("task", {}), **record}
-        if all(how.get(key) == value for key, value in wanted.items()):
-            return record["run"]
+    """Return the first run of a folder whose seed and settings are as wanted."""
+    runs = FolderRuns(folder / name)
+    for row in runs.cells(("run", *wanted), range(runs.rows)):
+        if all(row[key] == value for key, value in wanted.items()):
+            return row["run"]
     raise AssertionError(f"no run with {wanted}")
 
 
@@ -39,7 +45,7 @@ def query_of(page):
 @pytest.fixture
 def views(folder):
     """Every view: its address, what must be there, and its name."""
-    clipped = next(row["run_id"] for row in read_rows(folder / "shell" / "clipped", "hidden_lines"))
+    clipped = read_table(folder / "shell" / "clipped", "hidden_lines")["run_id"][0].as_py()
     wrong = run_of(folder, "sweep", h=2, model="reference/calculator", workload="stepwise-sum")
     arms = [run_of(folder, "rescue", arm=arm, seed=0) for arm in ("control", "oracle", "sham")]
     return {
@@ -131,15 +137,15 @@ def test_a_filter_stands_in_the_address_and_an_address_filters(look):
     assert "f.h" not in query_of(page)
 
 
-def test_a_fate_chooses_the_runs_that_have_it(look, folder):
+def test_an_outcome_chooses_the_runs_that_have_it(look, folder):
     page = look.at("?at=remembered", RUNS_SHOWN)
-    rows = [json.loads(line) for line in (folder / "remembered" / "runs.jsonl").read_text().splitlines()]
-    having = sum(row["memory"]["fates"]["not_stored"] > 0 for row in rows)
+    rows = records(folder, "remembered")
+    having = sum("not_stored" in record.memory.outcomes for record in rows)
     assert 0 < having < len(rows)
-    page.locator("select[name='fate']").select_option("not_stored")
+    page.locator("select[name='outcome']").select_option("not_stored")
     count_says(page, f"{having} of {len(rows)}")
     assert float(query_of(page)["min.not_stored"]) > 0
-    page.locator("select[name='fate']").select_option("")
+    page.locator("select[name='outcome']").select_option("")
     count_says(page, f"{len(rows)} runs")
 
 
@@ -151,7 +157,7 @@ def test_words_filter_as_they_are_typed(look):
 
 
 def test_a_heading_sorts_up_down_and_not_at_all(look, folder):
-    most = max(row["peak_demand_tokens"] for row in read_rows(folder / "cohort", "runs"))
+    most = max(row.peak_demand_tokens for row in read_rows(folder / "cohort", RunRow))
     page = look.at("?at=cohort", RUNS_SHOWN)
     heading = page.get_by_role("button", name="peak demand")
     heading.click()
@@ -242,11 +248,11 @@ def test_a_step_shows_what_was_missing_the_exact_prompt_and_the_cone(look, views
 
 
 def test_a_conversation_marks_a_value_wherever_it_is_stated(look, folder):
-    page = look.at(f"?at=told&run={run_of(folder, 'told', seed=5)}&t=24", "ul.told")
-    turn = page.locator("ul.told li", has_text="Nopez Nirzurer sits in Ternax")
+    page = look.at(f"?at=told&run={run_of(folder, 'told', seed=5)}&t=24", "ul.conversation")
+    turn = page.locator("ul.conversation li", has_text="Nopez Nirzurer sits in Ternax")
     expect(turn.locator("mark")).to_have_text(["577", "Ternax", "Ternax"])
     expect(turn).to_contain_text("stored")
-    expect(page.locator(".told-legend mark")).to_have_count(4)
+    expect(page.locator(".turns-legend mark")).to_have_count(4)
     expect(page.locator(".scrubber")).to_contain_text("question 24 of 24")
     expect(page.locator(".verdict")).to_contain_text("Question 24.")
     expect(page).to_have_title(re.compile("^question 24 · "))

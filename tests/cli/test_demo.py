@@ -2,11 +2,13 @@
 
 import json
 import math
+import sqlite3
+from contextlib import closing
 from itertools import pairwise
 
 import pytest
+import zstandard
 
-from eirkit.records.event_blocks import EVENTS, read_lines
 from eirkit.report.demo.questions import POLICIES, WORKLOADS
 from tests.cli.test_main import call
 from tests.report.reading_pages import faults, read
@@ -107,11 +109,13 @@ def test_out_that_is_a_file_is_refused_in_one_line(tmp_path):
 
 def events(out, h):
     """Return the events of each run with h records in sight, read without our readers."""
-    run = out / "run"
-    records = [json.loads(line) for line in (run / "runs.jsonl").read_text("utf-8").splitlines()]
-    chosen = {record["run"] for record in records if record["access"]["h"] == h}
-    lines = map(json.loads, read_lines(run / EVENTS))
-    return [event for event in lines if event["run"] in chosen]
+    query = (
+        "SELECT block FROM runs JOIN cells ON cells.id = runs.cell JOIN events ON events.run = runs.id "
+        "WHERE control = 0 AND json_extract(setting, '$.access.h') = ?"
+    )
+    with closing(sqlite3.connect(out / "run" / "sweep.db")) as database:
+        blocks = [zstandard.decompress(block) for (block,) in database.execute(query, (h,))]
+    return [json.loads(line) for block in blocks for line in block.splitlines()]
 
 
 def test_the_agent_answers_right_where_nothing_is_missing_so_claims_may_be_made(demo):
@@ -160,7 +164,7 @@ def test_what_stood_in_for_a_missing_result_is_shown_as_it_was(demo):
     assert (int(fresh) + sum(map(int, values.values()))) % 10**4 == int(example["submitted"])
     assert answer == f"ANSWER {int(name[2:])} {example['submitted']}"
     assert example["submitted"] != example["answer"]
-    missing = [t for event in events(demo[2], 12) if event["type"] == "decision" for t in event["missing"]]
+    missing = [t for event in events(demo[2], 12) if event["type"] == "decision" for t in event.get("missing", ())]
     assert found["lookups"] == len(missing)
     assert found["right"] + found["copied"] <= found["lookups"]
     text = (demo[2] / "report.html").read_text("utf-8")

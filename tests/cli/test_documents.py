@@ -55,6 +55,7 @@ LINES = {
 }
 ELSEWHERE = {
     "demo": "tests/cli/test_demo.py",
+    "export jsonl": "tests/records/test_export.py",  # wants a new folder each time
     "export inspect": "tests/bridges/test_inspect.py",  # needs an extra
     "view": "tests/report/test_viewer_cli.py",  # serves until it is stopped, as the next two do
     "mcp serve": "tests/bridges/test_mcp_server.py",

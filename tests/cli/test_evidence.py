@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from eirkit.cli import run as run_command_line
-from eirkit.lacuna.runs.journal import read_journal
-from eirkit.lacuna.runs.store import RUNS, scan_runs
-from eirkit.records.event_blocks import EVENTS
+from eirkit.records.database import SweepDatabase
+from eirkit.records.money import journal_of
+from eirkit.records.settings import intervention_kind
 from eirkit.report.viewer.logs import LogFolders
 from eirkit.report.viewer.routes import Viewer
+from tests import runs
 from tests.lacuna.servers import ModelServer, answers_as
 
 SMALL = ("--n", "12", "--seeds", "0:2")
@@ -83,17 +84,24 @@ def test_a_folder_keeps_everything_and_the_command_given_again_asks_nothing(call
     assert again == first
     assert first == document(call(command, *by_server(served), "--json")), "a folder changes no figure"
     manifest = json.loads(Path("out/manifest.json").read_text())
-    assert (manifest["schema"], manifest["command"]) == ("evidence/1", command)
+    assert (manifest["schema"], manifest["command"]) == ("runs/1", command)
     assert manifest["settings"]["models"] == ["openai/any"]
     assert {"eirkit", "python", "dependencies", "prices_sha256"} <= manifest.keys()
-    summary = json.loads(Path("out/summary.json").read_text())
-    assert summary == {"schema": f"{command}/1", **first}
-    runs = [record for record, _ in scan_runs(Path("out") / RUNS)]
-    assert sum(run["usage"]["calls"] for run in runs) == asked
-    assert read_journal(Path("out")).spending.total_usd == asked * Decimal(str(REPLY_USD))
-    assert {run["rules_sha256"] for run in runs} <= manifest["rules"].keys()
-    assert (manifest["runs"], manifest["cells"]) == (len(runs), len({run["cell"] for run in runs}))
-    assert {run.get("intervention", {}).get("kind") for run in runs} == KINDS[command]
+    assert summary() == {"schema": f"{command}/1", **first}
+    records = runs.records("out")
+    assert sum(record.usage.calls for record in records) == asked
+    with SweepDatabase(Path("out")) as database:
+        assert journal_of(database).spending.total_usd == asked * Decimal(str(REPLY_USD))
+    assert {record.rules_sha256 for record in records} <= manifest["rules"].keys()
+    assert (manifest["runs"], manifest["cells"]) == (len(records), len({record.cell for record in records}))
+    assert {intervention_kind(record.setting.intervention) for record in records} == KINDS[command]
+
+
+def summary() -> dict[str, Any]:
+    """Return the summary in the folder, without its checksum."""
+    found = json.loads(Path("out/summary.json").read_text())
+    found.pop("crc32", None)
+    return found
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -104,7 +112,7 @@ def test_a_cap_stops_the_command_and_a_higher_one_goes_on(call, served, command)
     code, output, complaint = call(command, *by_server(served), "--connections", 1, "--cap-usd", cap, "--out", "out")
     assert (code, output) == (1, "")
     assert complaint.rstrip().endswith("raise the cap and resume")
-    kept = sum(run["usage"]["calls"] for run, _ in scan_runs(Path("out") / RUNS))
+    kept = sum(record.usage.calls for record in runs.records("out"))
     before = len(served.received)
     found = document(resume(call, command, "--prices", "prices.toml", "--cap-usd", 1000))
     assert {**found, "spending": None} == {**whole, "spending": None}
@@ -117,24 +125,15 @@ def test_a_cap_stops_the_command_and_a_higher_one_goes_on(call, served, command)
 def test_a_killed_command_goes_on_where_it_was(call, command):
     reference = ("--model", "reference/recoverer", "--out", "out", "--json")
     whole = document(call(command, *reference))
-    lines = (Path("out") / RUNS).read_bytes().splitlines(keepends=True)
-    events = (Path("out") / EVENTS).read_bytes()
-    (Path("out") / RUNS).write_bytes(b"".join(lines[:-2]) + lines[-2][:30])
+    digest = runs.digest("out")
+    runs.cut("out", len(runs.records("out")) - 2)
     assert document(call(command, *reference)) == whole
-    assert (Path("out") / RUNS).read_bytes() == b"".join(lines)
-    assert (Path("out") / EVENTS).read_bytes() == events
+    assert runs.digest("out") == digest
 
 
 def resume(call, command: str, *more: object, folder: str = "out") -> tuple[int, str, str]:
     """Finish a folder; nothing of what it was begun with is given again."""
     return call.alone("lacuna", command, "--resume", folder, *more, "--json")
-
-
-def cut(folder: Path, kept: int = 2) -> None:
-    """Leave a folder as a writer leaves it that is killed in the middle of a run."""
-    lines = (folder / RUNS).read_bytes().splitlines(keepends=True)
-    (folder / RUNS).write_bytes(b"".join(lines[:kept]) + lines[kept][:30])
-    (folder / "summary.json").unlink()
 
 
 REFERENCE = ("--model", "reference/recoverer", "--out", "out", "--json")
@@ -144,9 +143,9 @@ MEMORY = ("--memory", "broken-drops", "--n", 24, "--h", 3)
 @pytest.mark.parametrize(("command", "more"), [*((name, ()) for name in COMMANDS), ("rescue", MEMORY)])
 def test_a_folder_is_enough_to_finish_what_was_begun(call, command, more):
     whole = document(call(command, *REFERENCE, *more))
-    cut(Path("out"))
+    runs.cut("out")
     assert document(resume(call, command)) == whole
-    assert json.loads(Path("out/summary.json").read_text()) == {"schema": f"{command}/1", **whole}
+    assert summary() == {"schema": f"{command}/1", **whole}
 
 
 def test_what_is_given_with_resume_must_be_what_was_given_then(call):
@@ -166,7 +165,7 @@ def test_workers_find_what_one_process_finds(call, command, more):
     alone = document(call(command, *REFERENCE, *more))
     spread = ("--model", "reference/recoverer", "--out", "spread", "--json", "--engine", "local", "--workers", 2)
     assert document(call(command, *spread, *more)) == alone
-    names = [{record["run"] for record, _ in scan_runs(Path(folder) / RUNS)} for folder in ("out", "spread")]
+    names = [{record.run for record in runs.records(folder)} for folder in ("out", "spread")]
     assert names[0] == names[1]
 
 
@@ -176,14 +175,14 @@ def test_a_folder_is_looked_at_while_it_is_unfinished(call, command):
     whole = json.loads(call.alone("watch", "out", "--once", "--json")[1])
     assert (whole["kind"], whole["state"], whole["runs"]) == (command, "complete", whole["planned_runs"])
     assert bool(whole["cells"]) == (command != "probe"), "a probe answers no step"
-    cut(Path("out"))
+    runs.cut("out")
     now = json.loads(call.alone("watch", "out", "--once", "--json")[1])
     assert (now["runs"], now["planned_runs"]) == (2, whole["planned_runs"])
     assert now["state"] in ("running", "waiting")
     viewer = Viewer(Path("out").resolve(), LogFolders(), time.time)
-    assert viewer.answer("/api/overview", {"at": ["."]})["progress"]["runs"] == 2
-    (run, _) = viewer.answer("/api/runs", {"at": ["."]})["rows"]
-    assert viewer.answer("/api/run", {"at": ["."], "run": [run["run"]]})["unknown"] == ""
+    assert viewer.overview({"at": ["."]}).progress.runs == 2
+    (run, _) = viewer.runs({"at": ["."]}).rows
+    assert viewer.run({"at": ["."], "run": [run["run"]]}).unknown == ""
     assert call.alone("report", "out", "--out", "page.html")[0] == 0
     left = whole["planned_runs"] - 2
     said = f"Not finished: {left} runs still to come; continue with <code>eirkit lacuna {command} --resume out</code>"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from eirkit.cli import run as run_command_line
+from tests import runs
 from tests.lacuna.servers import ModelServer, says
 from tests.processes import PATIENCE_SECONDS, running, shown_in_terminal, wait_until
 
@@ -63,7 +64,7 @@ def test_options_make_a_sweep(tmp_path, answer):
     assert half["errors"]["computation"] == 0 < half["errors"]["state_supply"]
     assert {"workload", "model", "memory", "step_accuracy", "first_error_at_first_miss", "suspect"} <= half.keys()
     written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"manifest.json", "events.jsonl.zst", "runs.jsonl", "summary.json"} <= written
+    assert {"manifest.json", "sweep.db", "summary.json"} <= written
 
 
 def test_a_suite_is_the_same_sweep(tmp_path, answer):
@@ -150,23 +151,22 @@ def test_a_folder_that_is_not_empty_is_refused_in_one_line(tmp_path, call, answe
     )
 
 
-def test_resume_alone_is_enough_and_a_drifted_one_is_refused(tmp_path, call, answer):
+def test_resume_alone_is_enough_and_further_seeds_are_added(tmp_path, answer):
     out = tmp_path / "out"
     whole = answer(*SMALL, "--h", "4,2", "--seeds", "0:9", "--out", out)
-    lines = (out / "runs.jsonl").read_bytes().splitlines(keepends=True)
-    (out / "runs.jsonl").write_bytes(b"".join(lines[:7]) + lines[7][:40])
+    digest = runs.digest(out)
+    runs.cut(out, 7)
     assert answer("--resume", out) == whole
-    assert (out / "runs.jsonl").read_bytes() == b"".join(lines)
-    drifted = call("--resume", out, "--seeds", "0:10")
-    assert drifted.returncode == 2
-    assert "the suite differs from that in" in drifted.stderr
+    assert runs.digest(out) == digest
+    more = answer("--resume", out, "--seeds", "0:10")
+    assert [row["scored"] for row in more["rows"]] == [10, 10]
 
 
 def interrupted(command: list[str], out: Path) -> Done:
     """Interrupt a command once it has written records, and return how it ended."""
-    runs = out / "runs.jsonl"
+    log = out / "sweep.db-wal"
     with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        wait_until(lambda: runs.exists() and runs.stat().st_size > 50_000, "records appear", process)
+        wait_until(lambda: log.exists() and log.stat().st_size > 200_000, "records appear", process)
         process.send_signal(signal.SIGINT)
         output, complaint = process.communicate(timeout=PATIENCE_SECONDS)
     return Done(process.returncode, output, complaint)
@@ -188,10 +188,8 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     done = interrupted([EIRKIT, "lacuna", "run", *LONG, "--out", str(out)], out)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == f"eirkit: interrupted; continue with `eirkit lacuna run --resume {out}`\n"
-    runs = (out / "runs.jsonl").read_bytes()
-    assert runs.endswith(b"\n"), "in-flight writes are finished"
-    last = json.loads(runs.splitlines()[-1])["events"]
-    assert last["offset"] + last["bytes"] == (out / "events.jsonl.zst").stat().st_size
+    assert not (out / "sweep.db-wal").exists(), "the log is folded in"
+    assert all(runs.events(out, record.run) for record in runs.records(out)[-3:]), "in-flight writes are finished"
 
 
 def test_an_unreachable_model_is_a_failure_of_the_world(tmp_path, call):

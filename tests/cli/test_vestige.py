@@ -8,9 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eirkit.cli.vestige.analyze import CorpusProgress, _in_vain
+from eirkit.records.analysis import BreakCost
 from eirkit.report.logs.break_sentences import break_line
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import AnalysisOptions
+from eirkit.vestige.corpus.summary import CorpusTotals
 from tests import warm
 from tests.processes import completed
 
@@ -101,26 +106,40 @@ def test_the_chart_of_a_run_has_both_axes(analysed):
 
 
 def test_a_break_says_what_each_number_counts():
-    cost = {
+    known = {
         "live_files": 3, "live_tokens": 4100, "dropped_tokens": 2900, "reread_files": 2, "reread_tokens": 2010,
         "overwritten_files": 0, "never_reread_files": 1, "never_reread_tokens": 950,
         "reread_dropped_tokens": 1950, "overwritten_tokens": 0, "measured": True, "unknown_tokens": 0,
     }  # fmt: skip
+    cost = BreakCost(
+        **known,
+        cut=2,
+        kind="compaction",
+        carried_tokens=0,
+        reread_turns=1,
+        evidence="summary",
+        shrunk_tokens=None,
+        compactions=1,
+        clears=0,
+        trigger="unknown",
+        manual_compactions=0,
+        automatic_compactions=0,
+    )
     assert break_line(cost) == (
         "3 files of 4,100 tokens may have been needed; 2,900 tokens of that dropped: "
         "1,950 read again in 2 files, which showed 2,010 tokens, 950 never read again (1 file not at all)"
     )
-    in_part = {**cost, "live_files": 2, "never_reread_files": 0}
+    in_part = replace(cost, live_files=2, never_reread_files=0)
     assert break_line(in_part).endswith(", 950 never read again")
-    silent = break_line({**cost, "never_reread_tokens": 0, "unknown_tokens": 950})
+    silent = break_line(replace(cost, never_reread_tokens=0, unknown_tokens=950))
     assert ", 1 file not read again; unknown for 950 tokens" in silent
-    unknown = break_line({**cost, "unknown_tokens": 800})
+    unknown = break_line(replace(cost, unknown_tokens=800))
     assert "; at least 2,900 tokens of that dropped: " in unknown
     assert unknown.endswith("; unknown for 800 tokens")
-    assert "; an unknown part of that dropped" in break_line({**cost, "unknown_tokens": 800, "dropped_tokens": 0})
-    assert break_line({**cost, "live_files": 0}) == "nothing that may have been needed was in the context"
-    assert break_line({**cost, "dropped_tokens": 0}).endswith("may have been needed; none of that dropped")
-    assert "not measured" in break_line({**cost, "live_files": 0, "measured": False})
+    assert "; an unknown part of that dropped" in break_line(replace(cost, unknown_tokens=800, dropped_tokens=0))
+    assert break_line(replace(cost, live_files=0)) == "nothing that may have been needed was in the context"
+    assert break_line(replace(cost, dropped_tokens=0)).endswith("may have been needed; none of that dropped")
+    assert "not measured" in break_line(replace(cost, live_files=0, measured=False))
 
 
 def test_a_run_is_named_by_a_beginning_that_only_it_has(tmp_path):
@@ -252,7 +271,14 @@ def test_help_imports_no_readers():
 @pytest.mark.parametrize(("judged", "said"), [(400, "10.0% (40"), (399, "10.0% of tokens read where")])
 def test_a_share_in_vain_is_of_the_reads_whose_purpose_is_known(judged: int, said: str) -> None:
     """A prompt that asks a question changes nothing: what was read for it is neither needed nor in vain."""
-    document = {"dead_read_share": 0.1, "dead_read_covered_tokens": 40, "judged_read_tokens": judged}
-    document |= {"read_tokens": 400, "covered_runs": 1, "runs": 1, "goal_sources": {"log": 1}}
-    assert _in_vain(document).startswith(said)
-    assert "no goal was given for 2 runs, so" in _in_vain({**document, "goal_sources": {"log": 1, "own-edits": 2}})
+    summary = replace(
+        CorpusTotals(runs=1).summary(AnalysisOptions(read_windows())),
+        dead_read_share=0.1,
+        dead_read_covered_tokens=40,
+        judged_read_tokens=judged,
+        read_tokens=400,
+        covered_runs=1,
+        goal_sources={"log": 1},
+    )
+    assert _in_vain(summary).startswith(said)
+    assert "no goal was given for 2 runs, so" in _in_vain(replace(summary, goal_sources={"log": 1, "own-edits": 2}))

@@ -378,10 +378,13 @@ def hostile(name: str, bench: Bench, limit: int = 2) -> str:
     found += [f"printed {words!r}" for words in UNWANTED if words in done.said]
     found += ["had to be killed"] if done.code is None else []
     found += [f"was not tried: {done.said.strip()[-120:]}"] if done.code == 2 else []
-    records = bench.folder / "out" / "runs.jsonl"
+    lines = bench.folder / "lines"
+    if (bench.folder / "out" / "manifest.json").exists():
+        bench.call("export", "jsonl", bench.folder / "out", "--out", lines)
+    records = lines / "runs.jsonl"
     scored = len(records.read_bytes().splitlines()) if records.exists() else 0
     found += [f"exit 0 with {scored} of 3 runs"] if done.code == 0 and scored < 3 else []
-    files = (path.read_bytes() for path in (bench.folder / "out").rglob("*") if path.is_file())
+    files = [path.read_bytes() for place in ("out", "lines") for path in (bench.folder / place).glob("*")]
     plain = any(SECRET.encode() in content or SECRET.encode() in unpacked(content) for content in files)
     return "; ".join([*found, *(["the secret is in a file of the sweep"] if plain else [])])
 
@@ -468,7 +471,7 @@ CASES: dict[str, Case] = {
     "7 echoed secret": partial(hostile, "Echoes"),
     "7 link that leads to itself": link_loop,
     "7 folder 1,500 levels deep": deep_folders,
-    "7 changed score in runs.jsonl": partial(changed, "runs.jsonl", other_score),
+    "7 changed score in sweep.db": partial(changed, "sweep.db", other_score),
     "7 changed bit in the prompt of a manifest": partial(changed, "manifest.json", other_bit),
 }
 

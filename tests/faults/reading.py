@@ -25,10 +25,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.processes import running
+from tests.processes import completed, running
 
 EIRKIT = [sys.executable, "-m", "eirkit"]
 GIGABYTE = 1 << 30
+ENLARGE = """
+import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as connection:  # SQLite stores rows of up to 1,000,000,000 bytes
+    connection.execute("UPDATE records SET record = zeroblob(999000000) WHERE run = 2")
+"""
 MOST_BYTES = GIGABYTE  # of memory, for a line of a gigabyte: it is never read as a whole
 FILES, KEPT = 60, 20  # of a corpus that changes while it is read; the first of them are left alone
 PATIENCE_SECONDS = 600.0
@@ -126,17 +131,24 @@ def changing(folder: Path, rng: random.Random) -> tuple[Ended, str]:
 
 
 def long_line(folder: Path, rng: random.Random) -> tuple[Ended, str]:
-    """Read a log, a packed log or the records of a sweep, one line of which has a gigabyte."""
-    kind = rng.choice(("log", "packed", "sweep"))
-    if kind == "sweep":
+    """Read a log, a packed log, the runs of a sweep or their export, of which one line or record has a gigabyte."""
+    kind = rng.choice(("log", "packed", "sweep", "export"))
+    if kind in ("sweep", "export"):
         tasks = ["store-recall", "--n", 6, "--m", 4, "--h", 2, "--seeds", "0:3", "--no-control"]
         assert call("lacuna", "run", *tasks, "--model", "reference/calculator", "--out", folder / "out").code == 0
-        with (folder / "out" / "runs.jsonl").open("ab") as stream:
-            stream.write(b'{"schema":"run/1","run":"')
+        if kind == "sweep":
+            # Not in this process, whose memory would count as that of the command.
+            completed([sys.executable, "-c", ENLARGE, folder / "out" / "sweep.db"], check=True)
+            done = call("report", folder / "out", "--out", folder / "page.html")
+            is_refused = done.code == 2 and "sweep.db" in done.said and "restore the file" in done.said
+            return done, wrong_in(done) or ("" if is_refused else done.said[-400:])
+        assert call("export", "jsonl", folder / "out", "--out", folder / "lines").code == 0
+        with (folder / "lines" / "runs.jsonl").open("ab") as stream:
+            stream.write(b'{"run":"')
             fill(stream.write)
             stream.write(b'"}\n')
-        done = call("report", folder / "out", "--out", folder / "page.html")
-        return done, wrong_in(done) or ("" if done.code == 2 and "longer than" in done.said else done.said[-400:])
+        done = call("vestige", "analyze", folder / "lines", "--out", folder / "analysis", "--json")
+        return done, wrong_in(done) or ("" if "restore the file" in done.said else done.said[-400:])
     opened = gzip.open if kind == "packed" else open
     path = folder / ("log.jsonl.gz" if kind == "packed" else "log.jsonl")
     with opened(path, "wb") as stream:

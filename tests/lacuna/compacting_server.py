@@ -21,7 +21,8 @@ from eirkit.lacuna.conversation.session import PASSAGE, PASSAGE_END, SO_FAR, TOL
 from eirkit.lacuna.conversation.world import USER
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.factory import make_model
-from eirkit.lacuna.models.model import Message, ModelOptions, Request
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions, Request
 from tests.lacuna.servers import Answer, Received
 
 Turns = list[str]

@@ -18,13 +18,13 @@ from eirkit.lacuna.agents.session import ControlledSession, Injector, Session, i
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.model import Model, ModelOptions, Reply, Request
-from eirkit.lacuna.runs.cells import Access
 from eirkit.lacuna.runs.sessions import make_session
 from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.policy import Retention, find_policy
 from eirkit.lacuna.tasks.simulation.plain import outlook_of
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
 from eirkit.lacuna.tasks.view import publish
+from eirkit.records.settings import Access
 
 
 class Scripted:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eirkit.lacuna.agents.reference import make_reference
-from eirkit.lacuna.models.model import Message, ModelOptions, Request
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions, Request
 from eirkit.testing.selftest.server import LoopbackHttp, read_request
 
 REASONS = {200: "OK", 302: "Found", 400: "Bad Request", 401: "Unauthorized", 429: "Too Many Requests"}

@@ -20,7 +20,7 @@ from eirkit.lacuna.agents.conditions import (
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.managed import ManagedSession
 from eirkit.lacuna.agents.reference import make_reference
-from eirkit.lacuna.agents.session import ActionTaken, ControlledSession, Decision, Event, Session
+from eirkit.lacuna.agents.session import ControlledSession, Event, Session
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.memories.in_process import KeyValue as KeyValueMemory
 from eirkit.lacuna.memories.memory import MemoryCall, MemoryResult, MemorySystem
@@ -30,6 +30,7 @@ from eirkit.lacuna.tasks.policy import Retention, find_policy
 from eirkit.lacuna.tasks.simulation.plain import outlook_of
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
 from eirkit.lacuna.tasks.view import PublicTask, publish
+from eirkit.records.events import ActionTaken, Decision
 
 PLENTY = 100_000  # actions that no test here can use up
 CONTEXT_TOKENS = 64

@@ -14,7 +14,8 @@ from eirkit.lacuna.memories.factory import passages_asked
 from eirkit.lacuna.memories.memory import MOST_PASSAGES, Item, MemorySystem, memories
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.memories.validity import EndedText
-from eirkit.lacuna.models.model import Message, ModelOptions
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.scripted.extractor import make_scripted
 from eirkit.lacuna.scripted.reader import make_reader
 from eirkit.lacuna.tasks.generation import generate_many

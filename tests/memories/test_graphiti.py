@@ -32,10 +32,10 @@ def test_it_conforms():
 def test_it_recalls_whole_tasks_and_its_calls_are_counted(tmp_path, capsys):
     for row in run(tmp_path, capsys, "graphiti"):
         system = row["memory_system"]
-        found = system["fates"]["used"]
+        found = system["outcomes"]["used"]
         assert found > 0, "it found nothing that it was given"
-        assert system["fates"]["not_stored"] == system["fates"]["other_value"] == 0
-        assert row["accuracy"] == 1 or system["fates"]["not_found"] > 0
+        assert system["outcomes"]["not_stored"] == system["outcomes"]["other_value"] == 0
+        assert row["accuracy"] == 1 or system["outcomes"]["not_found"] > 0
         assert 0 < system["model_calls"] <= CALLS_A_WRITE * system["records"]
         assert system["input_tokens"] > 0
 

@@ -55,9 +55,9 @@ def test_it_recalls_whole_tasks_and_asks_no_model(server, monkeypatch, tmp_path,
     assert eirkit("lacuna", "run", *tasks, *where) == 0
     for row in json.loads(capsys.readouterr().out)["rows"]:
         system = row["memory_system"]
-        assert system["fates"]["used"] > 0, "it found nothing that it was given"
-        assert system["fates"]["not_stored"] == system["fates"]["other_value"] == 0
-        assert row["accuracy"] == 1 or system["fates"]["not_found"] > 0
+        assert system["outcomes"]["used"] > 0, "it found nothing that it was given"
+        assert system["outcomes"]["not_stored"] == system["outcomes"]["other_value"] == 0
+        assert row["accuracy"] == 1 or system["outcomes"]["not_found"] > 0
         assert system["model_calls"] == 0
 
 

@@ -230,12 +230,10 @@ def test_without_the_package_of_npm_the_preset_cannot_run_and_another_server_can
         check_plan(MemoryPlan("mcp", {}))
     check_plan(MemoryPlan("mcp", {"preset": "", "server": STDIO}))
     check_plan(MemoryPlan("mcp", {"server": shared("http://127.0.0.1:1/mcp")}))
-    found = next(one for one in list_availability()["memories"] if one["name"] == "mcp")
-    assert found["usable"]
-    assert found["reason"].startswith(
-        "A memory server that speaks MCP; with default settings it needs an npm package: "
-    )
-    assert lacking in found["reason"]
+    found = next(memory for memory in list_availability().memories if memory.name == "mcp")
+    assert found.usable
+    assert found.reason.startswith("A memory server that speaks MCP; with default settings it needs an npm package: ")
+    assert lacking in found.reason
     (environment / "node_modules" / "@modelcontextprotocol" / "server-memory").mkdir(parents=True)
     check_plan(MemoryPlan("mcp", {}))
 

@@ -52,11 +52,11 @@ def test_whole_tasks_are_recalled_with_a_model_and_each_write_asks_it_once(tmp_p
 def test_held_to_h_records_it_loses_the_oldest_and_is_not_blamed_for_a_wrong_search(tmp_path, capsys):
     rows = run(tmp_path, capsys, "mem0", *STORE, "--panel", "strict")
     for row in rows:
-        fates = row["memory_system"]["fates"]
+        outcomes = row["memory_system"]["outcomes"]
         assert row["panel"] == "strict"
         assert row["memory_system"]["records"] <= 2
-        assert (fates["not_found"], fates["other_value"]) == (0, 0)
-    assert sum(row["memory_system"]["fates"]["not_stored"] for row in rows) > 0
+        assert (outcomes["not_found"], outcomes["other_value"]) == (0, 0)
+    assert sum(row["memory_system"]["outcomes"]["not_stored"] for row in rows) > 0
 
 
 def test_the_same_record_twice_is_kept_once_and_another_value_replaces_it():
@@ -115,8 +115,8 @@ MODEL = f"{__file__}:make"
 
 def test_what_the_model_does_not_extract_is_not_stored(tmp_path, capsys):
     for row in run(tmp_path, capsys, "mem0", "--memory-set", f"mem0.model={MODEL}/silent"):
-        fates = row["memory_system"]["fates"]
-        assert fates["not_stored"] == sum(fates.values()) > 0
+        outcomes = row["memory_system"]["outcomes"]
+        assert outcomes["not_stored"] == sum(outcomes.values()) > 0
         assert row["memory_system"]["diagnosis"][0].startswith("loses what is written")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.lacuna.memories.memory import MemorySystem
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 from tests.lacuna.running import eirkit
 from tests.memories.stories import needs, opened
 
@@ -58,13 +58,13 @@ def kept(
 def test_every_wrong_answer_of_a_run_has_a_cause_that_the_store_shows(name, tmp_path, capsys):
     row = run(tmp_path, capsys, name)
     assert row["scored"] == 1
-    fates = Counter(row["words"]["fates"])
-    assert fates.total() == sum(one["asked"] - one["right"] for one in row["words"]["abilities"][:1])
-    assert fates["word_unlisted"] == 0, "the store can be listed"
-    assert set(fates) == {one.id for one in WORD_FATES}
+    outcomes = Counter(row["conversation"]["outcomes"])
+    assert outcomes.total() == sum(one["asked"] - one["right"] for one in row["conversation"]["abilities"][:1])
+    assert outcomes["word_unlisted"] == 0, "the store can be listed"
+    assert set(outcomes) == {one.id for one in WORD_FATES}
     system = row["memory_system"]
     assert (system["profile"]["name"], system["model_calls"] > 0) == ("as-documented", True)
-    assert row["words"]["stored_texts"] > 0
+    assert row["conversation"]["stored_texts"] > 0
 
 
 SESSIONS = (

@@ -27,10 +27,12 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import Any, NamedTuple
 
+from eirkit.errors import InputFileError
 from eirkit.lacuna.agents.reference import make_reference
-from eirkit.lacuna.models.model import Message, ModelOptions, Request
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions, Request
 from eirkit.lacuna.runs.journal import read_journal
-from eirkit.lacuna.runs.store import RUNS, scan_runs
+from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit_paper.model_runs import NO_VALUE, UNFINISHED, UNNAMED
 from eirkit_paper.published import published_models
 from eirkit_paper.verdicts import AGREES, DIFFERS, TOO_WIDE
@@ -163,45 +165,41 @@ def kill(
 
     All points come before the last run, of which the number is known, so the command cannot have ended.
     """
-    stored = StoredRuns(folder / "out" / "runs" / RUNS)
+    place = folder / "out" / "runs"
     for number, point in enumerate(sorted(rng.randrange(runs) for _ in range(times))):
         with running(words, stdout=DEVNULL, stderr=DEVNULL, env=environment) as process:
-            while process.poll() is None and stored.count() < point:
+            while process.poll() is None and stored_runs(place) < point:
                 time.sleep(0.02)
             time.sleep(rng.random() * PAUSE)  # two points may be the same
             assert process.poll() is None, "it ended before it was killed"
             process.send_signal(signal.SIGKILL)
             process.wait()
-        print(f"kill {number + 1}: {stored.count()} of {runs} runs", flush=True)
+        print(f"kill {number + 1}: {stored_runs(place)} of {runs} runs", flush=True)
 
 
-class StoredRuns:
-    """Counts the lines of a file that grows, and reads each of them once."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._read, self._lines = path, 0, 0
-
-    def count(self) -> int:
-        if self._path.exists():
-            with self._path.open("rb") as file:
-                file.seek(self._read)
-                more = file.read()
-            whole = more.rfind(b"\n") + 1  # a kill may have torn the last line, which is then written anew
-            self._read, self._lines = self._read + whole, self._lines + more[:whole].count(b"\n")
-        return self._lines
+def stored_runs(folder: Path) -> int:
+    """Return how many runs a folder has so far."""
+    if not (folder / DATABASE).exists():
+        return 0
+    try:
+        with SweepDatabase(folder) as database:
+            return database.last()
+    except InputFileError:
+        return 0  # its tables are not written yet
 
 
 def check_spending(folder: Path, estimate: dict[str, Any], bill: Bill, kills: int) -> None:
     """Check that every run is there once, what was asked for, and what was spent."""
-    records = [record for record, _ in scan_runs(folder / "out" / "runs" / RUNS)]
-    stored = Counter(record["run"] for record in records)
+    with SweepDatabase(folder / "out" / "runs") as database:
+        records = list(database.records())
+    stored = Counter(record.run for record in records)
     assert len(stored) == estimate["runs"], f"{len(stored)} runs of {estimate['runs']}"
     assert max(stored.values()) == 1, "a run is stored twice"
-    needed = sum(record["usage"]["calls"] for record in records)
+    needed = sum(record.usage.calls for record in records)
     print(f"asked: {bill.calls} calls by the server's own count, {needed} of them needed", flush=True)
     journal = read_journal(folder / "out" / "runs")
     assert journal is not None
-    ended = sum(attempt.usage["calls"] for attempt in journal.attempts.values())
+    ended = sum(attempt.agent.calls for attempt in journal.attempts.values())
     in_flight = journal.calls - ended
     print(f"ledger: {journal.calls} calls, {in_flight} of them in flight at a kill", flush=True)
     assert needed <= ended <= needed + kills, "a finished call was made twice"  # one may end at the moment of a kill

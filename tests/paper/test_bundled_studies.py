@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from studies.bundled_figures import CellAccuracies
 from studies.bundled_tables import CSV, FULL, capability, compared
 from studies.inside_figures import draw_attention, draw_substitution
 from studies.inside_lacuna_tiny import Lookup, account, collect, grid, lookup_heads, rules
 
 from eirkit.lacuna.agents.bundled import WEIGHTS
 from eirkit.lacuna.models.network.layout import load_weights
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit_paper.study import StudyRow
 
 ROOT = Path(__file__).parents[2]
 CARD = (ROOT / "docs" / "lacuna-tiny.md").read_text("utf-8")
@@ -66,15 +69,14 @@ def test_an_account_counts_what_there_is(seen, tmp_path):
 
 
 def test_wrong_steps_are_counted_from_accuracies():
-    cell = {"task": {"workload": "w", "m": 4, "n": 64}, "accuracy": [1.0, 1 - 3 / 64]}
-    (line,) = capability([cell])
+    (line,) = capability([CellAccuracies(TaskSpec("w", m=4, n=64).parameters(), [1.0, 1 - 3 / 64])])
     assert line[:3] == ("w", "4", "0.9766")
     assert line[4] == "3 of 128"
 
 
 def test_rows_that_differ_in_nothing_shown_are_one():
-    row = {"label": "x", "published": 0.5, "ours": 0.5, "spread": 0.01}
-    assert list(compared({"rows": [row, dict(row)]})) == [("x", "0.500", "0.500 ± 0.003", "0.470 … 0.530")]
+    row = StudyRow("x", 0.5, 0.5, None, None, "", spread=0.01)
+    assert list(compared([row, row])) == [("x", "0.500", "0.500 ± 0.003", "0.470 … 0.530")]
 
 
 def test_the_card_says_what_the_figures_say():

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+import zstandard
 
 from eirkit.cli import run
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
-from eirkit.records.event_blocks import EVENTS, pack
-from eirkit.records.lines import read_document, seal, write_document
-from eirkit_paper.archive import ARCHIVE, SCHEMA, describe_file
+from eirkit.records.database import SweepDatabase
+from eirkit.records.documents import write_struct
+from eirkit.records.events import pack
+from eirkit.records.export import EVENTS, RUNS
+from eirkit.records.listing import describe_file
+from eirkit_paper.archive import ARCHIVE, SCHEMA
 from eirkit_paper.model_runs import OTHER_MODEL, ModelSetting
 from eirkit_paper.published import published_figures
 from eirkit_paper.studies.architectures import EXTERNAL, SYSTEM_STEPS, external, other_lengths
@@ -29,6 +32,8 @@ from eirkit_paper.verdicts import AGREES, DIFFERS, FEWER_SEEDS, NOT_SAME, TOO_WI
 from tests.paper import kills
 
 NAMES = ("gpt-5.6", "claude-opus-4-6", "claude-haiku-4-5", "gpt-4.1-mini")
+LINES = f"records/{RUNS}"
+OTHER_OPTIONS = msgspec.to_builtins(ModelOptions(temperature=0.7).asked())
 AGENT = """
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.agents.reference import make_reference
@@ -120,13 +125,19 @@ def test_fewer_seeds_than_the_paper_are_not_judged(models, tmp_path, capsys):
 
 def test_what_is_there_is_not_run_again_and_a_further_model_is_added(models, tmp_path, capsys):
     first = reproduced(capsys, tmp_path, ["rescue"], models[:1])
-    path = tmp_path / "runs" / RUNS
-    before = path.read_bytes()
+    before = stored(tmp_path)
     assert reproduced(capsys, tmp_path, ["rescue"], models[:1])["studies"] == first["studies"]
-    assert path.read_bytes() == before
+    assert stored(tmp_path) == before
     reproduced(capsys, tmp_path, ["rescue"], models[:2])
-    assert path.read_bytes().startswith(before)
-    assert len(list(scan_runs(path))) == 18
+    after = stored(tmp_path)
+    assert after[: len(before)] == before
+    assert len(after) == 18
+
+
+def stored(folder: Path) -> list[tuple[str, bytes]]:
+    """Return the runs of models in the order in which they ended, with their events."""
+    with SweepDatabase(folder / "runs") as database:
+        return [(record.run, database.event_lines(record.run)) for record in database.records()]
 
 
 @pytest.mark.slow
@@ -230,31 +241,39 @@ def problems(folder: Path, capsys) -> list[str]:
 
 def hide(folder: Path) -> None:
     """Write the list of files anew, as somebody who changed them would."""
-    document = read_document(folder / ARCHIVE, SCHEMA)
-    document.pop("crc32", None)
+    document = plain(folder / ARCHIVE)
     listed = [name for name in document["files"] if (folder / name).exists()]
     document["files"] = {name: describe_file(folder / name) for name in listed}
-    write_document(folder / ARCHIVE, SCHEMA, document, sealed=True)
+    write_struct(folder / ARCHIVE, SCHEMA, document)
+
+
+def plain(path: Path) -> dict[str, Any]:
+    """Return a document as JSON, without its schema and checksum."""
+    document: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return {key: value for key, value in document.items() if key not in ("schema", "crc32")}
 
 
 def test_an_archive_is_what_was_written(archive, capsys):
     assert problems(archive, capsys) == []
-    for name in ("index.html", "reproduction.json", "rows.csv", "CITATION.cff", "croissant.json", "runs/runs.jsonl"):
-        assert name in read_document(archive / ARCHIVE, SCHEMA)["files"]
+    listed = plain(archive / ARCHIVE)["files"]
+    for name in ("index.html", "reproduction.json", "rows.csv", "CITATION.cff", "croissant.json", LINES):
+        assert name in listed
+    assert not [name for name in listed if name.endswith("sweep.db")]
+    shutil.rmtree(archive / "runs")  # the database is no part of it
+    assert problems(archive, capsys) == []
     described = json.loads((archive / "croissant.json").read_text("utf-8"))
-    assert {one["@id"] for one in described["distribution"]} == {"rows.csv", "runs/runs.jsonl"}
+    assert {one["@id"] for one in described["distribution"]} == {"rows.csv", LINES}
 
 
 def test_an_archive_of_another_shape_is_refused_in_one_line(archive, capsys):
-    whole = read_document(archive / ARCHIVE, SCHEMA)
+    whole = plain(archive / ARCHIVE)
     for damage in ({"files": [1]}, {"settings": None}, {"settings": {"models": 3}}):
-        document = {key: value for key, value in {**whole, **damage}.items() if key not in ("crc32", "schema")}
-        write_document(archive / ARCHIVE, SCHEMA, document, sealed=True)
+        write_struct(archive / ARCHIVE, SCHEMA, {**whole, **damage})
         capsys.readouterr()
         assert run(["reproduce", "--verify", str(archive), "--plugins"]) == 2
         said = capsys.readouterr()
         assert (said.out, said.err.count("\n")) == ("", 1)
-        assert said.err.endswith("restore the folder\n")
+        assert said.err.endswith("restore the file\n")
 
 
 def test_no_code_of_an_archive_is_run_unasked(archive, models, capsys):
@@ -291,50 +310,60 @@ def in_text(name: str, old: str, new: str) -> Callable[[Path], None]:
 
 def in_document(change: Callable[[dict[str, Any]], object], name: str = "reproduction.json") -> Callable[[Path], None]:
     def rewrite(folder: Path) -> None:
-        document = json.loads((folder / name).read_text("utf-8"))
-        was_sealed = document.pop("crc32", None) is not None
+        schema, document = json.loads((folder / name).read_text("utf-8"))["schema"], plain(folder / name)
         change(document)
-        line = json.dumps(document).encode() + b"\n"
-        (folder / name).write_bytes(seal(line) if was_sealed else line)
+        write_struct(folder / name, schema, document)
 
     return rewrite
 
 
 def in_record(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     def rewrite(folder: Path) -> None:
-        path = folder / "runs" / RUNS
-        first, *others = path.read_bytes().splitlines(keepends=True)
-        record = json.loads(first)
-        record.pop("crc32")
+        lines = (folder / LINES).read_bytes().splitlines(keepends=True)
+        place, record = next((i, found) for i, line in enumerate(lines) if "score" in (found := json.loads(line)))
         change(record)
-        path.write_bytes(seal(json.dumps(record).encode() + b"\n") + b"".join(others))
+        lines[place] = json.dumps(record).encode() + b"\n"
+        (folder / LINES).write_bytes(b"".join(lines))
 
     return rewrite
 
 
 def in_records(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]:
     def rewrite(folder: Path) -> None:
-        path = folder / "runs" / RUNS
+        path = folder / LINES
         path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
 
     return rewrite
 
 
+def in_events(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]:
+    def rewrite(folder: Path) -> None:
+        path = (folder / LINES).with_name(EVENTS)
+        reader = zstandard.ZstdDecompressor().stream_reader(path.read_bytes(), read_across_frames=True)
+        path.write_bytes(pack(b"".join(change(reader.read().splitlines(keepends=True)))))
+
+    return rewrite
+
+
 def swap_events(folder: Path) -> None:
-    path = folder / "runs" / RUNS
-    first, second, *others = path.read_bytes().splitlines(keepends=True)
-    one, other = json.loads(first), json.loads(second)
-    one["events"], other["events"] = other["events"], one["events"]
-    for record in (one, other):
-        record.pop("crc32")
-    path.write_bytes(b"".join([*(seal(json.dumps(r).encode() + b"\n") for r in (one, other)), *others]))
+    first, second = (
+        json.loads(line)["run"].encode() for line in (folder / LINES).read_bytes().splitlines(keepends=True)[:2]
+    )
+
+    def swapped(lines: list[bytes]) -> list[bytes]:
+        own, other = ([line for line in lines if line.startswith(b'{"run":"%s"' % run)] for run in (first, second))
+        rest = lines[len(own) + len(other) :]
+        renamed = [line.replace(second, first, 1) for line in other], [line.replace(first, second, 1) for line in own]
+        return [*renamed[0], *renamed[1], *rest]
+
+    in_events(swapped)(folder)
 
 
 def add_listed(folder: Path) -> None:
     (folder / "more.txt").touch()
-    document = read_document(folder / ARCHIVE, SCHEMA)
-    document.pop("crc32", None)
-    write_document(folder / ARCHIVE, SCHEMA, {**document, "files": {**document["files"], "more.txt": {}}}, sealed=True)
+    document = plain(folder / ARCHIVE)
+    document["files"]["more.txt"] = describe_file(folder / "more.txt")
+    write_struct(folder / ARCHIVE, SCHEMA, document)
 
 
 def first_row(name: str, value: object) -> Callable[[dict[str, Any]], object]:
@@ -345,7 +374,7 @@ def state(name: str, value: object, document: dict[str, Any]) -> None:
     document["settings"][name] = value
 
 
-MANIFEST = "runs/manifest.json"
+MANIFEST = "records/manifest.json"
 # What somebody changed who then wrote the checksums anew, and the file that must be named.
 TAMPERED: list[tuple[Callable[[Path], None], str]] = [
     (in_text("rows.csv", "0.137", "0.138"), "rows.csv"),
@@ -364,10 +393,10 @@ TAMPERED: list[tuple[Callable[[Path], None], str]] = [
     (in_document(lambda document: document["studies"][0].update(verdict="sure")), "reproduction.json"),
     (in_document(lambda document: document["studies"][0]["rows"].pop()), "reproduction.json"),
     (
-        in_document(lambda document: document["settings"].update(seeds="0:9"), "runs/manifest.json"),
-        "runs/manifest.json",
+        in_document(lambda document: document["settings"].update(seeds="0:9"), MANIFEST),
+        MANIFEST,
     ),
-    (in_document(lambda document: document.update(eirkit="9.9"), "runs/manifest.json"), "runs/manifest.json"),
+    (in_document(lambda document: document.update(eirkit="9.9"), MANIFEST), MANIFEST),
     (in_document(lambda document: document.update(eirkit="9.9"), ARCHIVE), ARCHIVE),
     (in_document(lambda document: document.update(source_sha256="0" * 64), ARCHIVE), ARCHIVE),
     (in_document(lambda document: document["studies"].pop(), ARCHIVE), ARCHIVE),
@@ -376,7 +405,7 @@ TAMPERED: list[tuple[Callable[[Path], None], str]] = [
     *(
         (in_document(partial(state, name, value), ARCHIVE), file)
         for name, value, file in (
-            ("options", {"temperature": 0.7}, MANIFEST),
+            ("options", OTHER_OPTIONS, MANIFEST),
             ("models", [], ARCHIVE),
             ("study_seeds", "0:99", ARCHIVE),
             ("data", "elsewhere", ARCHIVE),
@@ -386,20 +415,21 @@ TAMPERED: list[tuple[Callable[[Path], None], str]] = [
     (in_document(lambda document: document.update(python="2.7"), ARCHIVE), MANIFEST),
     (in_document(lambda document: document.update(cells=1), MANIFEST), MANIFEST),
     (in_document(lambda document: document.update(plan_sha256="0" * 64), MANIFEST), MANIFEST),
-    (in_record(lambda record: record.update(repeat=1)), "runs/runs.jsonl"),
-    (in_record(lambda record: record["task"].update(n=32)), "runs/runs.jsonl"),
-    (in_record(lambda record: record["events"].update(count=3)), "runs/runs.jsonl"),
-    (in_records(lambda lines: [lines[1], lines[0], *lines[2:]]), "runs/runs.jsonl"),
-    (in_record(lambda record: record["score"].update(correct=1)), "runs/runs.jsonl"),
-    (in_record(lambda record: record.update(seed=7)), "runs/runs.jsonl"),
-    (in_record(lambda record: record.update(fingerprint="0" * 64)), "runs/runs.jsonl"),
-    (in_record(lambda record: record.update(ending="action-limit")), "runs/runs.jsonl"),
-    (in_record(lambda record: record["access"].update(h=3)), "runs/runs.jsonl"),
-    (in_record(lambda record: record["usage"].update(calls=1)), "runs/runs.jsonl"),
-    (in_record(lambda record: record.update(model="openai/gpt-4.1-mini")), "reproduction.json"),
-    (in_records(lambda lines: lines[1:]), "reproduction.json"),
-    (in_records(lambda lines: [*lines, lines[0]]), "runs/runs.jsonl"),
-    (swap_events, "runs/runs.jsonl"),
+    (in_record(lambda record: record["setting"].update(repeat={"number": 1, "of": "0" * 12})), LINES),
+    (in_record(lambda record: record["setting"]["task"].update(n=32)), LINES),
+    (in_events(lambda lines: lines[1:]), LINES),
+    (in_events(lambda lines: [*lines, lines[-1]]), LINES),
+    (in_records(lambda lines: [lines[1], lines[0], *lines[2:]]), LINES),
+    (in_record(lambda record: record["score"].update(correct=1)), LINES),
+    (in_record(lambda record: record.update(seed=7)), LINES),
+    (in_record(lambda record: record.update(fingerprint="0" * 64)), LINES),
+    (in_record(lambda record: record.update(ending="action-limit")), LINES),
+    (in_record(lambda record: record["setting"]["access"].update(h=3)), LINES),
+    (in_record(lambda record: record["usage"].update(calls=1)), LINES),
+    (in_record(lambda record: record["setting"].update(model="openai/gpt-4.1-mini")), LINES),
+    (in_records(lambda lines: lines[1:]), LINES),
+    (in_records(lambda lines: [*lines, lines[0]]), LINES),
+    (swap_events, LINES),
 ]
 
 
@@ -418,21 +448,14 @@ def test_whatever_is_tampered_with_is_refused_although_checksums_were_written_an
 
 def test_an_answer_that_does_not_follow_from_the_replies_is_found(archive, capsys):
     """Somebody who changes an answer changes the score, the block, its checksum and the list; not the reply."""
-    folder = archive / "runs"
-    path = folder / RUNS
-    records = [record for record, _ in scan_runs(path)]
-    last = records[-1]
-    assert "moment" in last
-    first = next(record for record in records if "score" in record)
-    events = read_events(folder, first["events"])
-    wrong = next(event for event in events if event["type"] == "decision" and event["submitted"] is not None)
-    wrong["submitted"] = [(wrong["submitted"][0] + 1) % 10_000]
-    (folder / "changed").mkdir()
-    block = pack(b"".join(json.dumps(event).encode() + b"\n" for event in events))
-    (folder / "changed" / EVENTS).write_bytes(block)
-    place = {"offset": 0, "bytes": len(block), "count": len(events), "crc32": zlib.crc32(block)}
-    record = {name: value for name, value in first.items() if name not in ("events", "crc32")}
-    (folder / "changed" / RUNS).write_bytes(
-        seal(json.dumps({"schema": "run/1", **record, "events": place}).encode() + b"\n")
-    )
-    assert [one for one in problems(archive, capsys) if "events do not follow from its replies" in one]
+
+    def answered(lines: list[bytes]) -> list[bytes]:
+        place = next(i for i, line in enumerate(lines) if b'"type":"decision"' in line and b'"submitted"' in line)
+        event = json.loads(lines[place])
+        event["submitted"] = [(event["submitted"][0] + 1) % 10_000]
+        changed = json.dumps(event, separators=(",", ":")).encode() + b"\n"
+        return [*lines[:place], changed, *lines[place + 1 :]]
+
+    in_events(answered)(archive)
+    hide(archive)
+    assert any("its events do not follow from its replies" in one for one in problems(archive, capsys))

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -20,9 +21,9 @@ from eirkit.lacuna.findings.measures import CAUSE_MEASURES
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.models.network.decoding import Memory, cached_replies
 from eirkit.lacuna.runs.arms import RescueSetup
-from eirkit.lacuna.runs.cells import Access
 from eirkit.lacuna.runs.rescue import rescue
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.settings import Access
 from eirkit.registry import load_object
 from eirkit.vestige.audits.occupancy import read_windows
 from eirkit.vestige.corpus.analysis import AnalysisOptions
@@ -33,7 +34,7 @@ from eirkit_paper.published import figures_by_id
 from eirkit_paper.studies import cascades, cones, managed, policies, pressure, recorded, requirements
 from eirkit_paper.studies import comparison as shapes
 from eirkit_paper.studies.agents import STANDS_IN, StudyAgent, reference, repeated, run_cell
-from eirkit_paper.studies.architectures import MemoryRun, by_seed
+from eirkit_paper.studies.architectures import MemoryScore, by_seed
 from eirkit_paper.studies.catalogue import BY_ID, STUDIES, find_study
 from eirkit_paper.studies.comparison import TOO_FEW, compare, spread, stand_in
 from eirkit_paper.studies.recorded_figures import Published
@@ -47,7 +48,6 @@ from eirkit_paper.study import (
     VERDICTS,
     Findings,
     Setting,
-    findings_from,
 )
 from eirkit_paper.verdicts import AGREES, DIFFERS, NOT_SAME, TOO_WIDE
 
@@ -103,7 +103,7 @@ def test_ids_are_words_and_functions_exist():
 def test_findings_are_whole_and_survive_the_disk(identity):
     made = found(identity)
     assert made.rows
-    assert findings_from(json.loads(json.dumps(made.as_json(), allow_nan=False))) == made
+    assert msgspec.json.decode(msgspec.json.encode(made, enc_hook=float), type=Findings) == made
     for row in made.rows:
         assert row.verdict in VERDICTS
         assert row.section
@@ -309,7 +309,7 @@ WITH_A_MODEL = [study.id for study in STUDIES if study.kind in ("agents", "memor
 def test_every_study_with_agents_takes_a_model(identity):
     """A reference agent that is given is a model like any other, whichever agents a study would take by itself."""
     made = find_study(identity).run(Setting(model="reference/calculator", seeds=range(1)))
-    assert findings_from(json.loads(json.dumps(made.as_json(), allow_nan=False))) == made
+    assert msgspec.json.decode(msgspec.json.encode(made, enc_hook=float), type=Findings) == made
     assert {row.ours_by.split(",")[0] for row in made.rows} <= {"reference/calculator", ""}
 
 
@@ -441,7 +441,10 @@ def test_other_runs_than_the_papers_are_not_judged():
 def test_capacities_are_pooled_before_seeds_are_compared():
     """Seeds that agree have no spread, however far apart the capacities are."""
     (run,) = run_cell(TaskSpec("store-recall", n=8, m=4), Access(h=2), reference("guesser"), [0])
-    low, high = ([MemoryRun(seed, replace(run.score, correct=right), {}) for seed in range(3)] for right in (2, 6))
+    low, high = (
+        [MemoryScore(seed, msgspec.structs.replace(run.score, correct=right), None) for seed in range(3)]
+        for right in (2, 6)
+    )
     assert by_seed([low, high]) == [0.5, 0.5, 0.5]
     assert by_seed([low[:2], high[1:]]) == [0.5]  # the others lost a run at one capacity
     assert by_seed([low[:1], high[1:]]) == []

@@ -8,19 +8,28 @@ import re
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eirkit.cli import run
 from eirkit.engine.interface import make_engine
-from eirkit.records.lines import read_document
+from eirkit.records.documents import read_struct
 from eirkit.vestige.audits.occupancy import read_windows
 from eirkit.vestige.corpus.analysis import AnalysisOptions
 from eirkit.vestige.corpus.pipeline import Corpus, analyze_here
 from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, write_logs
-from eirkit_paper.page import DOCUMENT, SCHEMA, overview, reproduction_page, row_tables, write_overview, write_study
+from eirkit_paper.page import (
+    DOCUMENT,
+    SCHEMA,
+    Reproduction,
+    overview,
+    reproduction_page,
+    row_tables,
+    write_overview,
+    write_study,
+)
 from eirkit_paper.runner import StudyOutcome, StudyStore, deciding_files, key_of, run_studies
 from eirkit_paper.studies.catalogue import find_study, perform
 from eirkit_paper.study import (
@@ -33,7 +42,6 @@ from eirkit_paper.study import (
     Findings,
     Setting,
     StudyRow,
-    document_of,
     overall,
 )
 from eirkit_paper.verdicts import AGREES, DIFFERS, NOT_SAME, TOO_WIDE
@@ -132,7 +140,7 @@ def test_analysing_what_was_asked_for_and_running_again_is_enough(tmp_path):
 def test_what_lacks_something_that_may_come_is_not_kept(tmp_path, verdict, is_kept):
     store, (study,) = StudyStore(tmp_path), studies("eir-histories")
     found = Findings((row_with(AGREES), row_with(verdict)))
-    store.keep(study, SETTING, found.as_json())
+    store.keep(study, SETTING, found)
     assert (store.find(study, SETTING) is not None) is is_kept
 
 
@@ -167,10 +175,10 @@ def test_own_checks_are_shown_and_counted_apart(tmp_path):
     (line,) = overview([outcome]).rows
     assert (line["extent"], line[AGREES], line["own"]) == ("7 of 7", 7, "1 of 1")
     assert outcome.findings.judged == 7
-    document = document_of(outcome.study, outcome.findings)
-    assert (document["judged"], document["of"], document["counts"][AGREES]) == (7, 7, 7)
-    *_, own = document["rows"]
-    assert (own["published"], own["expected"], own["figure"]) == (None, 7, "")
+    document = outcome.study.result(outcome.findings)
+    assert (document.judged, document.of, document.counts[AGREES]) == (7, 7, 7)
+    *_, own = document.rows
+    assert (own.published, own.expected, own.figure) == (None, 7, "")
     printed, checked = row_tables("channel-audit", outcome.findings)
     assert (len(printed.rows), [row["verdict"] for row in checked.rows]) == (7, ["holds"])
     assert checked.title.startswith("Own checks")
@@ -234,9 +242,9 @@ def test_a_page_can_be_read_while_studies_are_awaited(tmp_path):
     shown = page.read_text("utf-8")
     assert "Still awaited: 1 study;" in shown
     assert "not finished yet" in shown
-    document = read_document(tmp_path / DOCUMENT, SCHEMA)
-    assert [study["id"] for study in document["studies"]] == ["eir-histories"]
-    assert (document["awaited"], document["lost"]) == (["framework"], [])
+    document = read_struct(tmp_path / DOCUMENT, SCHEMA, Reproduction)
+    assert [study.id for study in document.studies] == ["eir-histories"]
+    assert (document.awaited, document.lost) == (("framework",), ())
     write_overview([StudyOutcome(done, found), StudyOutcome(later, found)], tmp_path)
     assert "Still awaited" not in page.read_text("utf-8")
 
@@ -248,10 +256,10 @@ def test_the_page_is_written_with_each_study_and_a_log_gets_a_line_for_it(tmp_pa
         seen = set()
         while started.poll() is None:
             if (tmp_path / DOCUMENT).exists():
-                document = read_document(tmp_path / DOCUMENT, SCHEMA)
-                seen.add(len(document["awaited"]))
-                assert len(document["awaited"]) + len(document["studies"]) == len(QUICK)
-                assert f'id="{document["studies"][0]["id"]}"' in (tmp_path / "index.html").read_text("utf-8")
+                document = read_struct(tmp_path / DOCUMENT, SCHEMA, Reproduction)
+                seen.add(len(document.awaited))
+                assert len(document.awaited) + len(document.studies) == len(QUICK)
+                assert f'id="{document.studies[0].id}"' in (tmp_path / "index.html").read_text("utf-8")
             time.sleep(0.01)
         found = json.loads(started.stdout.read())
     assert seen & set(range(1, len(QUICK))), "nobody could have looked before the end"

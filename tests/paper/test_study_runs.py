@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.errors import UsageError
-from eirkit.lacuna.runs.store import RUNS, RunStore, scan_runs
+from eirkit.errors import InputFileError, UsageError
+from eirkit.records.database import DATABASE, SweepDatabase, SweepWriter
 from eirkit_paper.runner import StudyStore, run_studies
 from eirkit_paper.studies.catalogue import find_study, perform
 from eirkit_paper.study import Setting
@@ -28,29 +28,40 @@ def outcome(store: StudyStore, performing=perform, setting: Setting = SETTING, *
 def is_free(folder: Path) -> bool:
     """True once nobody writes to a folder of runs any more."""
     try:
-        with RunStore(folder):
+        with SweepWriter(folder):
             return True
     except UsageError:
         return False
+
+
+def names(folder: Path) -> list[str]:
+    """Return the runs of a folder in the order in which they ended."""
+    if not (folder / DATABASE).exists():
+        return []
+    try:
+        with SweepDatabase(folder) as database:
+            return [record.run for record in database.records()]
+    except InputFileError:
+        return []  # its tables are not written yet
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs signals")
 def test_a_killed_study_goes_on_and_repeats_no_run(tmp_path):
     code = "import sys; from eirkit.cli import main; main(sys.argv[1:])"
     words = ["reproduce", STUDY.id, "--seeds", "0:40", "--out", str(tmp_path), "--json"]
-    runs = tmp_path / "runs" / STUDY.id / RUNS
+    folder = tmp_path / "runs" / STUDY.id
     with running([sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL) as process:
-        wait_until(lambda: runs.exists() and runs.stat().st_size, "its first runs", process)
+        wait_until(lambda: names(folder), "its first runs", process)
         kill_group(process)
-    wait_until(lambda: is_free(runs.parent), "its workers to end")
-    before = runs.read_bytes().rpartition(b"\n")[0]
+    wait_until(lambda: is_free(folder), "its workers to end")
+    before = names(folder)
     assert before, "it was killed after its first runs"
 
     def watched(piece):
         found = perform(piece)
-        assert runs.read_bytes().startswith(before)
-        names = [record["run"] for record, _ in scan_runs(runs)]
-        assert len(names) == len(set(names))
+        after = names(folder)
+        assert after[: len(before)] == before
+        assert len(after) == len(set(after))
         return found
 
     found = outcome(StudyStore(tmp_path), watched)
@@ -71,5 +82,5 @@ def test_runs_of_another_setting_are_not_taken_for_its_own(tmp_path):
 def test_runs_of_a_model_stay(tmp_path):
     setting = Setting("bundled/lacuna-tiny", seeds=[0])
     assert outcome(StudyStore(tmp_path), setting=setting).findings is not None
-    assert sum(1 for _ in scan_runs(tmp_path / "runs" / STUDY.id / RUNS)) == 4
-    assert Path(tmp_path / "runs" / STUDY.id / "manifest.json").is_file()
+    assert len(names(tmp_path / "runs" / STUDY.id)) == 4
+    assert Path(tmp_path / "runs" / STUDY.id / "study.json").is_file()

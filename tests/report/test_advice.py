@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from eirkit.records.analysis import Advice
 from eirkit.report.logs.sentences import advice_lines, advice_rows
 
 WHERE = {"run_id": "r1", "model": "claude-sonnet-4-5", "turn": 3}
 
 
 def lines(**thing: object) -> str:
-    [line] = advice_lines(advice_rows({"advice": [{**WHERE, **thing}]}))
+    [line] = advice_lines(advice_rows([Advice(**{**WHERE, **thing})]))
     return line
 
 
@@ -36,7 +37,7 @@ def test_nothing_under_a_dollar_is_advised_and_the_dearest_comes_first() -> None
         {**break_, "count": 200_000, "model": "claude-opus-4-1"},  # at 15 dollars a million
         {**break_, "count": 0},
     ]
-    assert [row["usd"] for row in advice_rows({"advice": given})] == [3.0, 1.2]
+    assert [row.usd for row in advice_rows([Advice(**thing) for thing in given])] == [3.0, 1.2]
 
 
 def test_of_a_model_without_a_price_no_money_is_named() -> None:

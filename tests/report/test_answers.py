@@ -1,25 +1,27 @@
 """The first screen of a sweep: its arithmetic against the events on disk, its words, and what it may not say."""
 
-import json
 import shlex
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from eirkit.cli import run
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES
-from eirkit.lacuna.runs.store import RUNS
 from eirkit.lacuna.tasks.generation import demand_of, generate
 from eirkit.lacuna.tasks.task import TaskSpec
-from eirkit.records.event_blocks import EVENTS, read_lines
+from eirkit.records.events import Decision, Verdicts
+from eirkit.records.settings import RescueArm
+from eirkit.records.sweeps import Excluded, FailureGroup, Standing
 from eirkit.report.runs.accuracy import accuracy_section
 from eirkit.report.runs.answers import headline_of, losses_of, repair_of
 from eirkit.report.runs.demand import curve_of, demand_chart
 from eirkit.report.runs.folder import read_sweep
 from eirkit.report.runs.page import next_rescue, page_of, repair_near
 from eirkit.report.table import share
+from tests import runs
 from tests.report.folders import command
 
 ROUNDING = 1e-12  # sums of a few hundred shares, in another order
@@ -27,25 +29,23 @@ ROUNDING = 1e-12  # sums of a few hundred shares, in another order
 
 @pytest.fixture(scope="module")
 def events(chain):
-    """Every event of the sweep, read without our readers."""
-    lines = list(read_lines(chain.folder / EVENTS))
-    return [json.loads(line) for line in lines]
+    """The events of every run of the sweep."""
+    return {run.run: runs.events(chain.folder, run.run) for run in runs.records(chain.folder)}
 
 
 def test_the_lost_share_is_that_of_the_events(chain, events):
     # A second way: count decisions with references by run, and those of them that miss one; mean over runs.
-    needing, missing = {}, {}
-    for event in events:
-        if event["type"] == "decision" and event["required"]:
-            needing[event["run"]] = needing.get(event["run"], 0) + 1
-            missing[event["run"]] = missing.get(event["run"], 0) + bool(event["missing"])
-    rates = [missing[run] / needing[run] for run in needing]
+    rates = []
+    for own in events.values():
+        needing = [event for event in own if isinstance(event, Decision) and event.required]
+        rates.append(sum(bool(event.missing) for event in needing) / len(needing))
     assert losses_of(chain.rows).lost_share == pytest.approx(sum(rates) / len(rates), abs=ROUNDING)
     assert len(rates) == losses_of(chain.rows).runs
 
 
 def test_the_causes_are_those_of_the_verdicts(chain, events):
-    causes = [cause for event in events if event["type"] == "verdicts" for _, cause, _ in event["wrong"]]
+    verdicts = [event for own in events.values() for event in own if isinstance(event, Verdicts)]
+    causes = [step.cause for event in verdicts for step in event.wrong]
     found = losses_of(chain.rows)
     assert found.wrong_steps == len(causes)
     # All runs of the chain have as many steps, so the mean over runs is the share of all steps.
@@ -56,32 +56,21 @@ def test_the_causes_are_those_of_the_verdicts(chain, events):
 def test_the_repair_is_that_of_the_trials(chain):
     # A second way: answers at steps that missed something, from the rescue's own events and the tasks' answers.
     folder = chain.folder / "rescue"
-    arms = {}
-    for line in (folder / RUNS).read_text("utf-8").splitlines():
-        record = json.loads(line)
-        if "intervention" in record:
-            arms[record["run"]] = (record["intervention"]["arm"], {**record["task"], "seed": record["seed"]})
     right, steps = {}, {}
-    answers = {}
-    for line in read_lines(folder / EVENTS):
-        event = json.loads(line)
-        if event["type"] != "decision" or event["run"] not in arms or not event["missing"]:
+    for record in runs.records(folder):
+        if not isinstance(record.setting.intervention, RescueArm):
             continue
-        arm, task = arms[event["run"]]
-        if task["seed"] not in answers:
-            answers[task["seed"]] = _answers(task)
-        truth = answers[task["seed"]]
-        steps[arm] = steps.get(arm, 0) + 1
-        right[arm] = right.get(arm, 0) + (tuple(event["submitted"] or ()) == truth[event["t"]])
+        arm = record.setting.intervention.arm
+        truth = {step.t: step.answer for step in generate(TaskSpec.of(record.setting.task, record.seed)).steps}
+        for event in runs.events(folder, record.run):
+            if isinstance(event, Decision) and event.missing:
+                steps[arm] = steps.get(arm, 0) + 1
+                right[arm] = right.get(arm, 0) + (event.submitted == truth[event.t])
     found = repair_near(chain)
     assert found.steps == steps["oracle"]
     for arm in ("oracle", "sham", "control"):
         assert getattr(found, arm) == pytest.approx(right[arm] / steps[arm], abs=ROUNDING)
     assert (found.oracle, found.alike) == (1.0, True)
-
-
-def _answers(task):
-    return {step.t: step.answer for step in generate(TaskSpec(**task)).steps}
 
 
 def test_the_sentence_says_these_figures(chain):
@@ -93,40 +82,36 @@ def test_the_sentence_says_these_figures(chain):
         f"{share(found.lost_share)} of steps with references needed an answer that was no longer in context; "
     )
     assert f"{CAUSE_MEASURES['state_supply'].label} {share(found.error_shares['state_supply'])}" in first
-    assert first.endswith(
-        f"{repair.sentence}, measured on h = {chain.found_by('rescue')[0].manifest['settings']['h']}."
-    )
+    assert first.endswith(f"{repair.sentence}, measured on h = {chain.rescues()[0].settings.h}.")
     lucky = replace(repair, control=0.003)
     arms = f"(sham {share(repair.sham)}, nothing {share(lucky.control)})"
     assert lucky.sentence == f"of steps with a miss {share(repair.oracle)} are right with it restored {arms}"
     assert replace(repair, control=0.0).sentence == "restoring it repairs 100% (sham 0%)"
-    assert page.answers["losses"]["lost_share"] == found.lost_share
+    assert page.answers.losses.lost_share == found.lost_share
 
 
 @pytest.mark.parametrize(
     ("part", "value"),
-    [("h", 8), ("h", 11), ("policy", "lru"), ("managed", True), ("models", ["reference/calculator", "another"])]
+    [("h", 8), ("h", 11), ("policy", "lru"), ("managed", True), ("models", ("reference/calculator", "another"))]
     + [(f"task.{name}", 3) for name in ("n", "m", "lookback", "fan_in", "slots", "digits", "k", "warm_up")],
 )
 def test_a_rescue_of_another_condition_is_not_shown_as_the_own(chain, part, value):
-    (found,) = chain.found_by("rescue")
-    asked = json.loads(json.dumps(found.manifest["settings"]))
+    (found,) = chain.evidence
+    asked = found.settings
     whole, _, name = part.rpartition(".")
-    (asked[whole] if whole else asked)[name] = value
-    other = replace(found, manifest={**found.manifest, "settings": asked})
-    sweep = replace(chain, evidence=(other,))
+    changed = {"task": structs.replace(asked.task, **{name: value})} if whole else {name: value}
+    sweep = replace(chain, evidence=(replace(found, settings=structs.replace(asked, **changed)),))
     # Another capacity of the same sweep is one of its own conditions.
     assert repair_near(sweep).alike == ((part, value) == ("h", 8))
     assert f", measured on {repair_near(sweep).condition}." in page_of(sweep).headline.sentences[0]
 
 
 def test_the_own_rescue_is_preferred_and_one_without_a_control_describes(chain):
-    (own,) = chain.found_by("rescue")
-    asked = {**own.manifest["settings"], "h": 11}
-    other = replace(own, manifest={**own.manifest, "settings": asked})
+    (own,) = chain.evidence
+    other = replace(own, settings=structs.replace(own.settings, h=11))
     assert repair_near(replace(chain, evidence=(other, own))) == repair_near(chain)
-    bare = [{**row, "control": None, "claims": False} for row in own.document["rows"]]
-    described = replace(own, document={**own.document, "rows": bare})
+    bare = tuple(structs.replace(row, control=None, claims=False) for row in own.result.rows)
+    described = replace(own, result=structs.replace(own.result, rows=bare))
     words = page_of(replace(chain, evidence=(described,))).headline.sentences
     assert any("no full-information control of its own" in sentence for sentence in words)
     assert not any("no full-information control of its own" in word for word in page_of(chain).headline.sentences)
@@ -153,12 +138,14 @@ def test_without_a_rescue_the_page_says_how_to_measure_it(chain):
 
 
 def without_control(rows):
-    return [{**row, "control": None, "claims": False} for row in rows]
+    return [structs.replace(row, control=None, claims=False) for row in rows]
 
 
-def failing_control(rows):
-    standing = {"accuracy": 0.1, "passes": False, "reason": "excluded: reaches 0.100"}
-    return [{**row, "control": standing, "claims": False} for row in rows]
+def failing_control(rows, verdict="failed", reason="excluded: reaches 0.100"):
+    standing = Standing(
+        accuracy=0.1, skill=None, skill_low=0.0, skill_high=1.0, verdict=verdict, passes=False, reason=reason
+    )
+    return [structs.replace(row, control=standing, claims=False) for row in rows]
 
 
 def test_without_a_control_nothing_is_claimed(chain):
@@ -175,7 +162,7 @@ def test_cells_that_fail_the_control_are_not_spoken_of(chain):
     headline = headline_of(rows, None, None, "RESCUE", "CONTROL")
     assert headline.number == "–"
     assert not any("lost what" in sentence for sentence in headline.sentences)
-    failed = replace(chain, rows=tuple(rows), excluded=(("m", "w", "too weak"),), evidence=())
+    failed = replace(chain, rows=tuple(rows), excluded=(Excluded("m", "w", "too weak"),), evidence=())
     titles = {section.title: section for section in page_of(failed).sections}
     assert titles["Why steps were wrong"].items == ()
     assert "First miss, first error" not in titles
@@ -194,8 +181,7 @@ def test_cells_that_fail_the_control_are_not_spoken_of(chain):
     ],
 )
 def test_only_a_failed_control_is_said_to_show_that_a_model_is_not_able(verdict, reason, said, chain):
-    standing = {"accuracy": None, "skill": None, "verdict": verdict, "passes": False, "reason": reason}
-    rows = [{**row, "control": standing, "claims": False} for row in chain.rows]
+    rows = failing_control(chain.rows, verdict, reason)
     words = " ".join(headline_of(rows, None, None, "RESCUE", "CONTROL").sentences)
     assert said in words
     assert ("No model here answers well enough" in words) == (verdict == "failed")
@@ -203,9 +189,9 @@ def test_only_a_failed_control_is_said_to_show_that_a_model_is_not_able(verdict,
 
 
 def test_a_rescue_of_a_failed_model_says_nothing(chain):
-    (found,) = chain.found_by("rescue")
-    weak = [{**row, "control": {"passes": False}, "claims": False} for row in found.document["rows"]]
-    assert repair_of({**found.document, "rows": weak}) is None
+    (found,) = chain.rescues()
+    weak = tuple(failing_control(found.result.rows))
+    assert repair_of(structs.replace(found.result, rows=weak)) is None
 
 
 def test_external_memories_are_asked_what_came_back(tmp_path):
@@ -214,22 +200,21 @@ def test_external_memories_are_asked_what_came_back(tmp_path):
     command("lacuna", "run", *systems, *how, "--out", tmp_path / "run", "--json")
     sweep = read_sweep(tmp_path / "run")
     found = losses_of(sweep.rows)
-    records = [json.loads(line) for line in (tmp_path / "run" / RUNS).read_text("utf-8").splitlines()]
-    fates = [record["memory"]["fates"] for record in records]
-    returned = [(one["used"] + one["not_used"]) / sum(one.values()) for one in fates]
+    outcomes = [record.memory.outcomes for record in runs.records(tmp_path / "run")]
+    returned = [(counts.get("used", 0) + counts.get("not_used", 0)) / sum(counts.values()) for counts in outcomes]
     assert found.external
     assert found.lost_share == pytest.approx(1 - sum(returned) / len(returned), abs=ROUNDING)
     page = page_of(sweep)
     assert page.headline.sentences[0].startswith("Accuracy: key-value 1.000 and null ")
     assert "2 tasks are too few to rank" in page.headline.sentences[0].lower()
     assert not any("together" in sentence for sentence in page.headline.sentences)
-    alone = [row for row in sweep.rows if row["memory"] == "null"]
+    alone = [row for row in sweep.rows if row.memory == "null"]
     assert losses_of(alone).memory == "null"
     assert headline_of(alone, losses_of(alone), None, "R", "C").sentences[0].startswith("null did not return 100% of")
     assert "Memory systems" in [section.title for section in page.sections]
-    best = [row for row in sweep.rows if row["memory"] == "key-value"]
+    best = [row for row in sweep.rows if row.memory == "key-value"]
     headline = headline_of(best, losses_of(best), None, "R", "C")
-    needed = sum(sum(row["memory_system"]["fates"].values()) for row in best)
+    needed = sum(sum(row.memory_system.outcomes.values()) for row in best)
     assert (headline.number, headline.caption.endswith(f"were returned and used ({needed} of {needed})")) == (
         "100%",
         True,
@@ -239,10 +224,13 @@ def test_external_memories_are_asked_what_came_back(tmp_path):
 
 def test_a_memory_has_not_lost_what_it_brought_back_and_the_agent_did_not_use(tmp_path):
     _, sweep = run_memory(tmp_path / "run", "--memory", "key-value,null", workloads="store-recall")
-    (best,) = [row for row in sweep.rows if row["memory"] == "key-value"]
-    system = best["memory_system"]
-    unused = {name: {**system[name], "used": 0, "not_used": system[name]["used"]} for name in ("fates", "fate_shares")}
-    idle = {**best, "memory_system": {**system, **unused}}
+    (best,) = [row for row in sweep.rows if row.memory == "key-value"]
+    system = best.memory_system
+    unused = {}
+    for name in ("outcomes", "outcome_shares"):
+        counts = getattr(system, name)
+        unused[name] = {**counts, "used": 0, "not_used": counts["used"]}
+    idle = structs.replace(best, memory_system=structs.replace(system, **unused))
     found = losses_of([idle])
     assert (found.lost_share, found.unused_share, found.all_came_back) == (0, 1, True)
     headline = headline_of([idle], replace(found, wrong_steps=3), None, "R", "C")
@@ -251,7 +239,7 @@ def test_a_memory_has_not_lost_what_it_brought_back_and_the_agent_did_not_use(tm
     )
     assert (headline.number, "used" in headline.caption) == ("100%", False)
     assert not any("restoring" in sentence for sentence in headline.sentences), "there is nothing to restore"
-    (empty,) = [row for row in sweep.rows if row["memory"] == "null"]
+    (empty,) = [row for row in sweep.rows if row.memory == "null"]
     both = losses_of([idle, empty])
     assert (both.lost_share, both.unused_share) == (0.5, 0.5), "one brought all of the same needs, one nothing"
     told = headline_of([idle, empty], both, None, "R", "C").sentences[0]
@@ -300,9 +288,10 @@ def test_where_every_run_failed_the_page_says_why_and_shows_no_empty_table(tmp_p
 
 def test_reasons_are_counted_over_groups_and_the_most_frequent_comes_first(chain):
     groups = [
-        {"kind": "memory", "message": text, "runs": runs} for text, runs in (("late", 1), ("gone", 2), ("late", 4))
+        FailureGroup("w", "m", "external", "memory", text, count, "run")
+        for text, count in (("late", 1), ("gone", 2), ("late", 4))
     ]
-    rows = [{**row, "scored": 0} for row in chain.rows]
+    rows = [structs.replace(row, scored=0) for row in chain.rows]
     told = headline_of(rows, None, None, "RESCUE", "CONTROL", groups).sentences
     assert told == ("5 runs: memory: late.", "2 runs: memory: gone.")
 
@@ -317,15 +306,14 @@ def test_the_rescue_of_a_memory_belongs_to_the_cell_with_that_memory(tmp_path):
     assert (found.alike, found.oracle, found.sham, found.models) == (True, 1.0, 0.0, 1)
     assert found.memory == asked[asked.index("--memory") + 1]
     (evidence,) = read_sweep(tmp_path / "sweep").evidence
-    other = {**evidence.manifest["settings"], "panel": "strict"}
-    elsewhere = replace(evidence, manifest={**evidence.manifest, "settings": other})
+    elsewhere = replace(evidence, settings=structs.replace(evidence.settings, panel="strict"))
     assert not repair_near(replace(sweep, evidence=(elsewhere,))).alike
 
 
 def test_several_models_are_not_one_number(chain):
-    (found,) = chain.found_by("rescue")
-    rows = found.document["rows"]
-    worse = [{**row, "model": "other", "accuracy": 0.4 if row["arm"] == "oracle" else 0.1} for row in rows]
-    repair = repair_of({**found.document, "rows": [*rows, *worse]})
+    (found,) = chain.rescues()
+    rows = found.result.rows
+    worse = [structs.replace(row, model="other", accuracy=0.4 if row.arm == "oracle" else 0.1) for row in rows]
+    repair = repair_of(structs.replace(found.result, rows=(*rows, *worse)))
     assert (repair.oracle, repair.sham, repair.control, repair.models) == (0.4, 0.1, 0.1, 2)
     assert "at least 40% are right with it restored with each of 2 models (sham at most 10%" in repair.sentence

@@ -19,12 +19,11 @@ from eirkit.cli import run
 from eirkit.errors import InputFileError
 from eirkit.lacuna.findings.intervals import clusters_for, constant_difference, student
 from eirkit.lacuna.findings.ranking import POWER, Lead, rank
-from eirkit.lacuna.runs.store import RUNS
-from eirkit.report.comparison import measure_of
 from eirkit.report.runs.choice import choice_in, choose, choose_folders
-from eirkit.report.runs.folder import read_sweep
+from eirkit.report.runs.folder import measure_of, read_sweep
 from eirkit.report.runs.page import page_of
 from eirkit.report.runs.ranking import answer_of, cost_words, difference_text, parts_table, ranking_table
+from tests import runs
 from tests.report.folders import command
 
 # Quantiles of Student's t, two-sided, from published tables: (level, degrees of freedom) → t.
@@ -178,12 +177,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_ranking_is_that_of_the_records(folder):
     found = choose([read_sweep(folder)])
-    records = [json.loads(line) for line in (folder / RUNS).read_text("utf-8").splitlines()]
-    by_cell = {row["cell"]: row["memory"] for row in read_sweep(folder).rows}
+    records = runs.records(folder)
+    by_cell = {row.cell: row.memory for row in read_sweep(folder).rows}
     means: dict[str, list[float]] = {}
     for record in records:
-        score = record["score"]
-        means.setdefault(by_cell[record["cell"]], []).append(score["correct"] / score["steps"])
+        means.setdefault(by_cell[record.cell], []).append(record.score.correct / record.score.steps)
     assert found.by == "memory"
     assert {one.name: one.value for one in found.ranking.standings} == pytest.approx(
         {name: fmean(values) for name, values in means.items()}
@@ -196,8 +194,8 @@ def test_the_ranking_is_that_of_the_records(folder):
     (text,) = answer_of(found)[1:]
     assert text == "key-value and text had the same accuracy in every case; other tasks may separate them."
     for name in ("key-value", "text"):
-        own = [one["memory"] for one in records if one["access"]["memory"] == name]
-        each = 1000 * sum(one["search_seconds"] for one in own) / sum(one["searches"] for one in own)
+        own = [record.memory for record in records if record.setting.access.memory == name]
+        each = 1000 * sum(memory.search_seconds for memory in own) / sum(memory.searches for memory in own)
         assert found.details[name]["search_ms"] == pytest.approx(each)  # over searches, as the sweep's table has it
 
 
@@ -206,7 +204,7 @@ def test_the_report_of_several_memories_begins_with_their_ranking(folder):
     assert page.headline.caption == "accuracy with key-value, not told apart from text"
     assert "null is shown to be worse than key-value" in page.headline.sentences[0]
     assert page.sections[0].anchor == "choice"
-    assert page.answers["choice"]["leaders"] == ["key-value", "text"]
+    assert page.answers.choice.leaders == ("key-value", "text")
 
 
 def test_folders_are_ranked_on_the_tasks_they_share(folder, tmp_path):
@@ -254,9 +252,9 @@ def test_two_values_in_each_others_place_that_have_the_right_sum_contradict_noth
     how = ("--h", 2, "--m", 8, "--n", 24, "--seeds", "0:10", "--model", "reference/recoverer", "--no-control")
     command("lacuna", "run", "stepwise-sum", "--memory", "broken-labels", *how, "--out", tmp_path / "run", "--json")
     (row,) = read_sweep(tmp_path / "run").rows
-    assert row["memory_system"]["fates"]["swapped_value"] > 200
-    assert row["blind"] > 100
-    assert row["validity"]["finding"] is None
+    assert row.memory_system.outcomes["swapped_value"] > 200
+    assert row.blind > 100
+    assert row.validity.finding is None
 
 
 @pytest.fixture(scope="module")
@@ -270,13 +268,12 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def questions(folder: Path) -> dict[str, dict[str, list[tuple[int, int]]]]:
     """Right answers and questions of each world, by ability and memory, as the records have them."""
     found: dict[str, dict[str, list[tuple[int, int]]]] = {}
-    for line in (folder / RUNS).read_text("utf-8").splitlines():
-        record = json.loads(line)
-        checks = record["words"]["instruction"]
-        counts = {**record["words"]["abilities"], "instruction": (checks["kept"], checks["asked"])}
-        for ability, (right, asked) in counts.items():
+    for record in runs.records(folder):
+        checks = record.conversation.instruction
+        counts = {name: (count.right, count.asked) for name, count in record.conversation.abilities.items()}
+        for ability, (right, asked) in {**counts, "instruction": (checks.kept, checks.asked)}.items():
             if asked:
-                found.setdefault(ability, {}).setdefault(record["access"]["memory"], []).append((right, asked))
+                found.setdefault(ability, {}).setdefault(record.setting.access.memory, []).append((right, asked))
     return found
 
 
@@ -319,11 +316,9 @@ def test_a_run_and_its_ranking_give_the_same_numbers(told):
         for name, of in (("all", found.ranking), *found.parts["ability"].items())
         for one in of.standings
     }
-    in_run = {
-        (line["ability"], row["memory"]): line["accuracy"] for row in sweep.rows for line in row["words"]["abilities"]
-    }
+    in_run = {(line.ability, row.memory): line.accuracy for row in sweep.rows for line in row.conversation.abilities}
     assert in_choose == pytest.approx(in_run)
-    assert found.as_json()["mean_over"] == "questions"
+    assert found.figures().mean_over == "questions"
     assert "(share of questions asked, all worlds together)" in ranking_table(found).meanings()
 
 
@@ -366,7 +361,7 @@ def test_the_last_line_runs_the_leaders_alone_on_new_worlds(told, capsys):
     assert last - first >= 6
     words[words.index("--seeds") + 1] = f"{first}:{first + 2}"  # as it is printed, on fewer worlds
     assert run(words[1:]) == 0
-    assert {row["memory"] for row in read_sweep(Path(words[-1])).rows} == {"bm25", "words-add-only"}
+    assert {row.memory for row in read_sweep(Path(words[-1])).rows} == {"bm25", "words-add-only"}
     assert Path(words[-1]).parent == told.parent
     assert printed().endswith("run-more-2"), "the first name is taken now"
 
@@ -397,8 +392,8 @@ def test_a_constant_difference_in_words_is_shown_by_few_worlds(tmp_path, capsys)
         "; the models cost nothing (scripted, or without a price). Times depend on the load of the machine."
     )
     assert "null" not in costs
-    bytes_held = [json.loads(line) for line in (tmp_path / "two" / RUNS).read_text("utf-8").splitlines()]
-    mean = fmean(one["memory"]["bytes"] for one in bytes_held if one["access"]["memory"] == "bm25")
+    records = runs.records(tmp_path / "two")
+    mean = fmean(record.memory.bytes for record in records if record.setting.access.memory == "bm25")
     assert f"bytes held {mean:,.0f};" in costs
     meanings = ranking_table(found).meanings()
     assert "bytes held: bytes that the memory holds at the end of a run, mean over runs" in meanings
@@ -453,7 +448,7 @@ def test_worlds_without_such_questions_are_not_said_to_be_lacking_seeds(told):
 
 def test_an_unfinished_candidate_changes_no_number_of_seeds(told):
     sweep = read_sweep(told)
-    cell = next(row["cell"] for row in sweep.rows if row["memory"] == "text")
+    cell = next(row.cell for row in sweep.rows if row.memory == "text")
     found = choose([replace(sweep, runs=tuple(run for run in sweep.runs if run.cell != cell or run.seed))])
     assert found.ranking.tasks == 5
     assert found.warnings[-1] == "1 case that not every candidate was given, or has no value for, is left out"
@@ -522,7 +517,7 @@ def test_runs_that_ended_at_their_limit_of_actions_are_told_and_not_judged(tmp_p
             tmp_path / name,
             "--json",
         )
-    ended = [json.loads(line)["ending"] for line in (tmp_path / "short" / RUNS).read_text("utf-8").splitlines()]
+    ended = [record.ending for record in runs.records(tmp_path / "short")]
     capsys.readouterr()
     command("choose", tmp_path / "short", tmp_path / "long", "--by", "folder", "--json")
     data = json.loads(capsys.readouterr().out)

@@ -1,21 +1,25 @@
 """Two folders compared: pairs, intervals and p values by hand, what changed, and what is refused."""
 
-import json
 import math
+from dataclasses import replace
 from statistics import fmean, stdev
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from eirkit.cli import run
 from eirkit.errors import InputFileError
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES
+from eirkit.records.sweeps import Standing
 from eirkit.report import comparison
 from eirkit.report.comparison import (
     COSTS,
     MeasuredPair,
+    changes_between,
+    compare_folders,
     comparison_page,
     difference_of,
     fates_sentence,
@@ -24,11 +28,11 @@ from eirkit.report.comparison import (
     sides_of,
     verdict_of,
 )
-from eirkit.report.folders import changes_between, compare
 from eirkit.report.html import render
 from eirkit.report.runs.comparison import compare_sweeps, contrast_axes
 from eirkit.report.runs.folder import read_sweep
 from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, write_plain
+from tests import runs
 from tests.report.conftest import PLANTED
 from tests.report.folders import command, make_analysis, make_sweep
 from tests.report.reading_pages import faults
@@ -60,17 +64,16 @@ def sweeps(tmp_path_factory):
 
 
 def raw_scores(folder):
-    """Return accuracies by what was asked, read without our readers."""
+    """Return accuracies by what was asked."""
     found = {}
-    for line in (folder / "runs.jsonl").read_text("utf-8").splitlines():
-        record = json.loads(line)
-        place = (record["task"]["workload"], record["model"], record["access"]["h"], record["seed"])
-        found[place] = record["score"]["correct"] / record["score"]["steps"]
+    for record in runs.records(folder):
+        place = (record.setting.task.workload, record.setting.model, record.setting.access.h, record.seed)
+        found[place] = record.score.correct / record.score.steps
     return found
 
 
 def test_the_difference_is_that_of_the_records(sweeps):
-    found = compare(sweeps / "a", sweeps / "b")
+    found = compare_folders(sweeps / "a", sweeps / "b")
     a, b = raw_scores(sweeps / "a"), raw_scores(sweeps / "b")
     (accuracy,) = [one for one in found.overall if one.measure == "accuracy"]
     assert set(a) == set(b)
@@ -82,7 +85,7 @@ def test_the_difference_is_that_of_the_records(sweeps):
     assert all((one.low, one.high) == (None, None) for one in cells)  # four tasks each
     assert accuracy.low is None or accuracy.low <= accuracy.difference <= accuracy.high
     assert [(change.name, change.a, change.b) for change in found.changes if "policy" in change.name] == [
-        ("suite.grid.0.policy", None, "lru")
+        ("settings.grid.0.policy", None, "lru")
     ]
 
 
@@ -90,27 +93,28 @@ def test_seeds_are_tasks_where_their_graphs_coincide(tmp_path):
     how = ("--workload", "running-max", "--n", 16, "--m", 4, "--h", 1, "--seeds", "0:6", "--no-control", "--json")
     for name in ("sloppy", "calculator"):
         command("lacuna", "run", *how, "--model", f"reference/{name}", "--out", tmp_path / name)
-    lines = (tmp_path / "sloppy" / "runs.jsonl").read_text("utf-8").splitlines()
-    assert len({json.loads(line)["fingerprint"] for line in lines}) == 1, "a chain has one graph"
+    assert len({record.fingerprint for record in runs.records(tmp_path / "sloppy")}) == 1, "a chain has one graph"
     (accuracy,) = [
-        one for one in compare(*map(tmp_path.joinpath, ("sloppy", "calculator"))).overall if one.measure == "accuracy"
+        one
+        for one in compare_folders(*map(tmp_path.joinpath, ("sloppy", "calculator"))).overall
+        if one.measure == "accuracy"
     ]
     assert (accuracy.pairs, accuracy.clusters) == (6, 6)
     assert accuracy.low <= accuracy.difference <= accuracy.high
 
 
 def test_a_folder_does_not_differ_from_itself(sweeps):
-    found = compare(sweeps / "a", sweeps / "a")
+    found = compare_folders(sweeps / "a", sweeps / "a")
     assert all((one.difference, one.low, one.high, one.p) == (0, None, None, 1) for one in found.overall)
     assert found.changes == ()
 
 
 def test_no_pair_is_made_of_different_tasks(sweeps):
     with pytest.raises(InputFileError, match=r"was asked the same task.*use the same seeds"):
-        compare(sweeps / "a", sweeps / "c")
+        compare_folders(sweeps / "a", sweeps / "c")
     # Another fan-in is another graph under the same seed.
     with pytest.raises(InputFileError, match="was asked the same task"):
-        compare(sweeps / "a", sweeps / "d")
+        compare_folders(sweeps / "a", sweeps / "d")
 
 
 def test_what_keeps_folders_apart_is_named_with_both_values(sweeps, tmp_path):
@@ -129,13 +133,13 @@ def test_what_keeps_folders_apart_is_named_with_both_values(sweeps, tmp_path):
     for m in (8, 16):
         command("lacuna", "run", *how, "--m", m, "--seeds", "0:2", "--out", tmp_path / f"m{m}")
     with pytest.raises(InputFileError, match=r"the tasks differ in m: 16 / 8; run both with the same$"):
-        compare(tmp_path / "m16", tmp_path / "m8")
+        compare_folders(tmp_path / "m16", tmp_path / "m8")
     command("lacuna", "run", *how, "--m", 8, "--seeds", "4:6", "--out", tmp_path / "later")
     with pytest.raises(InputFileError, match=r"use the same seeds \(0:2 / 4:6\)$"):
-        compare(tmp_path / "m8", tmp_path / "later")
+        compare_folders(tmp_path / "m8", tmp_path / "later")
     command("lacuna", "run", *how, "--m", 8, "--h", "2,3", "--seeds", "0:2", "--out", tmp_path / "small")
     with pytest.raises(InputFileError, match=r"no cell of m8 has a partner in small \(h: 4 / 2, 3\); run both"):
-        compare(tmp_path / "m8", tmp_path / "small")
+        compare_folders(tmp_path / "m8", tmp_path / "small")
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -144,21 +148,21 @@ def test_a_folder_without_scored_runs_is_named_first(sweeps, tmp_path, swapped):
     assert run(["lacuna", "run", *how, "--m", "8", "--h", "4", "--out", str(tmp_path / "bad"), "--json"]) == 1
     folders = [sweeps / "a", tmp_path / "bad"]
     with pytest.raises(InputFileError, match=r"^no scored runs in bad \(memory: .*\); run it again, then compare$"):
-        compare(*(reversed(folders) if swapped else folders))
+        compare_folders(*(reversed(folders) if swapped else folders))
 
 
 def test_folders_of_different_kinds_are_refused(sweeps, planted):
     with pytest.raises(
         InputFileError, match=r"of `vestige analyze`; compare two of `lacuna run` or two of `vestige an"
     ):
-        compare(sweeps / "a", planted)
+        compare_folders(sweeps / "a", planted)
 
 
 def test_a_folder_that_does_not_compare_is_called_by_its_command(tmp_path):
     how = ("--workload", "store-recall", "--n", 12, "--m", 4, "--h", 2, "--seeds", "0:2", "--json")
     command("lacuna", "rescue", *how, "--model", "reference/calculator", "--out", tmp_path / "b")
     with pytest.raises(InputFileError, match=r"b is of `lacuna rescue`; compare two of `lacuna run` or two of"):
-        compare(tmp_path / "b", tmp_path / "b")
+        compare_folders(tmp_path / "b", tmp_path / "b")
 
 
 def test_what_differs_as_a_whole_is_what_is_compared(sweeps):
@@ -178,15 +182,13 @@ def test_several_changes_at_once_are_named(sweeps, tmp_path):
 
 def test_causes_of_a_failed_control_are_withheld(sweeps):
     a = read_sweep(sweeps / "a")
-    weak = [{**row, "control": {"passes": False}, "claims": False} for row in a.rows]
-    found = compare_sweeps(comparison_side(a, weak), a)
+    standing = Standing(
+        accuracy=0.1, skill=0.1, skill_low=0.0, skill_high=0.2, verdict="failed", passes=False, reason="excluded"
+    )
+    weak = tuple(structs.replace(row, control=standing, claims=False) for row in a.rows)
+    found = compare_sweeps(replace(a, rows=weak), a)
     causes = {one.measure for one in found.overall if group_of(one.measure) is CAUSE_MEASURES}
     assert causes == {"not_answered", "malformed", "truncated", "undetermined", "computation"}
-
-
-def comparison_side(sweep, rows):
-    fields = {name: getattr(sweep, name) for name in type(sweep).__slots__}
-    return type(sweep)(**{**fields, "rows": tuple(rows)})
 
 
 @given(st.lists(st.tuples(st.sampled_from("pqrs"), SHARES, SHARES), min_size=1, max_size=12))
@@ -293,7 +295,7 @@ def test_the_same_runs_measured_otherwise_are_paired_by_run(planted, tmp_path):
     command(
         "vestige", "analyze", tmp_path / "runs.jsonl", "--visibility", "environment", "--out", tmp_path / "b", "--json"
     )
-    found = compare(planted, tmp_path / "b")
+    found = compare_folders(planted, tmp_path / "b")
     assert found.unit == "runs"
     by_name = {one.measure: one for one in found.overall}
     assert by_name["failed"].difference == 0
@@ -306,7 +308,7 @@ def test_the_same_runs_measured_otherwise_are_paired_by_run(planted, tmp_path):
 def test_fewer_runs_with_the_same_kind_of_goal_are_no_other_setting(planted, tmp_path):
     kept = write_plain(PLANTED, 0, tmp_path / "runs.jsonl").read_text("utf-8").splitlines()[:90]
     (tmp_path / "runs.jsonl").write_text("\n".join(kept) + "\n", "utf-8")
-    found = compare(planted, make_analysis(tmp_path / "b", tmp_path / "runs.jsonl"))
+    found = compare_folders(planted, make_analysis(tmp_path / "b", tmp_path / "runs.jsonl"))
     assert [change.name for change in found.changes] == []
     assert found.warnings == ()
 
@@ -315,7 +317,7 @@ def test_other_runs_of_the_same_tasks_are_paired_by_task(planted, tmp_path):
     other = PlantedCorpus(60, 30, models=1, name="planted", coverage=1.0)
     lines = write_plain(other, 7, tmp_path / "runs.jsonl").read_text("utf-8")
     (tmp_path / "runs.jsonl").write_text(lines.replace('"run_id":"', '"run_id":"other-'), "utf-8")
-    found = compare(planted, make_analysis(tmp_path / "b", tmp_path / "runs.jsonl"))
+    found = compare_folders(planted, make_analysis(tmp_path / "b", tmp_path / "runs.jsonl"))
     reached = next(one for one in found.overall if one.measure == "goal_accessed")
     assert (found.unit, reached.pairs) == ("tasks", 30)
     assert reached.b == 1
@@ -325,30 +327,29 @@ def test_other_runs_of_the_same_tasks_are_paired_by_task(planted, tmp_path):
 def test_analyses_without_a_common_task_are_refused(planted, tmp_path):
     write_plain(PlantedCorpus(8, 4, name="elsewhere"), 0, tmp_path / "runs.jsonl")
     with pytest.raises(InputFileError, match="share neither runs nor tasks"):
-        compare(planted, make_analysis(tmp_path / "b", tmp_path / "runs.jsonl"))
+        compare_folders(planted, make_analysis(tmp_path / "b", tmp_path / "runs.jsonl"))
 
 
 def test_the_page_of_a_comparison_is_in_order(sweeps, planted):
     for a, b in ((sweeps / "a", sweeps / "b"), (planted, planted)):
-        found = compare(a, b)
+        found = compare_folders(a, b)
         page = comparison_page(found, a, b)
         assert faults(render(page)) == []
-        assert page.answers["overall"][0]["difference"] == found.overall[0].difference
+        assert page.answers.overall[0].difference == found.overall[0].difference
 
 
 def raw_memories(folder):
-    """Return what the records say of each run's memory, read without our readers."""
-    lines = (folder / "runs.jsonl").read_text("utf-8").splitlines()
-    return {record["seed"]: record["memory"] for record in map(json.loads, lines)}
+    """Return what the records say of each run's memory."""
+    return {record.seed: record.memory for record in runs.records(folder)}
 
 
 def test_fates_and_costs_are_those_of_the_records(memories):
-    found = compare(memories / "key-value", memories / "broken-drops")
+    found = compare_folders(memories / "key-value", memories / "broken-drops")
     by_name = {one.measure: one for one in found.overall}
     raw = [raw_memories(memories / name) for name in ("key-value", "broken-drops")]
-    lost = [[one["fates"]["not_stored"] / sum(one["fates"].values()) for one in side.values()] for side in raw]
+    lost = [[one.outcomes.get("not_stored", 0) / sum(one.outcomes.values()) for one in side.values()] for side in raw]
     assert (by_name["not_stored"].a, by_name["not_stored"].b) == pytest.approx(tuple(map(fmean, lost)), abs=ROUNDING)
-    searched = [[1000 * one["search_seconds"] / one["searches"] for one in side.values()] for side in raw]
+    searched = [[1000 * one.search_seconds / one.searches for one in side.values()] for side in raw]
     assert by_name["search_ms"].difference == pytest.approx(fmean(searched[1]) - fmean(searched[0]), abs=1e-9)
     assert by_name["records"].difference < 0
     shares = [one for one in found.overall if group_of(one.measure) is FATE_MEASURES]
@@ -359,14 +360,14 @@ def test_fates_and_costs_are_those_of_the_records(memories):
 
 
 def test_the_verdict_names_the_memories_and_where_results_went(memories):
-    found = compare(memories / "key-value", memories / "broken-drops")
+    found = compare_folders(memories / "key-value", memories / "broken-drops")
     assert sides_of(found) == ("key-value", "broken-drops")
     assert verdict_of(found).startswith("broken-drops is worse than key-value in accuracy: −")
     assert "over 8 pairs of runs of 8 tasks" in verdict_of(found)
     assert FATE_MEASURES["not_stored"].label in fates_sentence(found)
-    back = compare(memories / "broken-drops", memories / "key-value")
+    back = compare_folders(memories / "broken-drops", memories / "key-value")
     assert verdict_of(back).startswith("key-value is better than broken-drops in accuracy: +")
-    assert "in every pair" in verdict_of(compare(memories / "key-value", memories / "key-value"))
+    assert "in every pair" in verdict_of(compare_folders(memories / "key-value", memories / "key-value"))
 
 
 @given(st.lists(st.tuples(SHARES, SHARES), min_size=2, max_size=9))
@@ -382,7 +383,7 @@ def test_a_difference_that_chance_would_make_is_not_called_better(rows):
 def test_without_a_memory_on_both_sides_there_are_no_fates(sweeps, memories, tmp_path):
     how = ("--workload", "store-recall", "--n", 32, "--m", 8, "--h", 4, "--seeds", "0:4", "--json")
     command("lacuna", "run", *how, "--model", "reference/recoverer", "--out", tmp_path / "controlled")
-    found = compare(tmp_path / "controlled", memories / "key-value")
+    found = compare_folders(tmp_path / "controlled", memories / "key-value")
     assert not [one for one in found.overall if group_of(one.measure) is FATE_MEASURES]
     assert fates_sentence(found) == ""
     assert [one.measure for one in found.overall if group_of(one.measure) in COSTS] == ["calls"]
@@ -392,6 +393,6 @@ def test_the_prompts_of_partners_count_and_not_those_of_a_whole_grid(memories, t
     how = ("--n", 32, "--m", 8, "--h", 4, "--seeds", "0:8", "--json", "--memory", "key-value")
     grid = ("--workload", "store-recall,stepwise-sum", "--model", "reference/recoverer")
     command("lacuna", "run", *grid, *how, "--out", tmp_path / "both")
-    found = compare(memories / "key-value", tmp_path / "both")
+    found = compare_folders(memories / "key-value", tmp_path / "both")
     assert not any("prompts" in warning for warning in found.warnings)
     assert not any("sha256" in change.name for change in found.changes)

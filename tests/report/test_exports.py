@@ -200,8 +200,8 @@ def test_a_page_is_exported_whole(tmp_path, chain):
     for form in TABLES:
         assert len(write_tables(page, tmp_path, form)) == len(page.tables())
     rows = list(csv.DictReader(io.StringIO((tmp_path / "accuracy-by-cell.csv").read_text("utf-8"))))
-    by_h = sorted(chain.rows, key=lambda row: row["h"])  # rows of one model stand in the order of h
-    assert [float(row["accuracy"]) for row in rows] == [row["accuracy"] for row in by_h]
+    by_h = sorted(chain.rows, key=lambda row: row.h)  # rows of one model stand in the order of h
+    assert [float(row["accuracy"]) for row in rows] == [row.accuracy for row in by_h]
 
 
 @given(st.lists(st.tuples(st.text(max_size=12), st.floats(allow_nan=False)), max_size=5))

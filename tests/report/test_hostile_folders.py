@@ -2,17 +2,21 @@
 
 import json
 import shutil
+import sqlite3
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
+from zlib import crc32
 
 import pytest
 
 from eirkit.cli import run
 from eirkit.errors import InputFileError, UsageError
-from eirkit.records.lines import seal
+from eirkit.records.database import checksum_of
 from eirkit.report import folders
-from eirkit.report.folders import foreign_in
 from eirkit.report.viewer.logs import LogFolders
 from eirkit.report.viewer.routes import Viewer
 from eirkit_bridges.otel_export import TraceFile
@@ -71,7 +75,7 @@ def test_a_report_and_a_comparison_run_no_code_of_the_folder(capsys, hostile, tm
 
 def test_a_folder_that_is_not_finished_runs_none_either(capsys, hostile, tmp_path):
     (hostile / "summary.json").unlink()
-    assert "add --plugins" in refuse(capsys, "report", hostile)
+    assert call(capsys, "report", hostile, "--json")[0] == 0
     assert not (tmp_path / "ran").exists()
     assert call(capsys, "report", hostile, "--plugins", "--json")[0] == 0
 
@@ -96,8 +100,8 @@ def test_no_command_that_reads_records_opens_what_they_name(capsys, told, words,
 
 def test_the_viewer_opens_no_file_that_records_name(told):
     viewer = Viewer(told, LogFolders(()), lambda: 0.0)
-    (row,) = viewer.answer("/api/runs", {"at": ["."]})["rows"]
-    assert "--plugins" in viewer.answer("/api/run", {"at": ["."], "run": [row["run"]]})["unknown"]
+    (row,) = viewer.runs({"at": ["."]}).rows
+    assert "--plugins" in viewer.answer("/api/run", {"at": ["."], "run": [row["run"]]}).unknown
     assert not _opened
 
 
@@ -124,12 +128,13 @@ def told(with_language, tmp_path) -> Path:
     preset = str(with_language / "secret.toml")
     shutil.copy(preset, tmp_path / "other.toml")  # a name of its own, which no cache knows
     moved = str(tmp_path / "other.toml")
-    for path in ("runs.jsonl", "manifest.json", "summary.json"):
+    for path in ("manifest.json", "summary.json"):
         file = tmp_path / "out" / path
-        document = json.loads(file.read_text("utf-8").replace(preset, moved))  # there is one run
-        is_sealed = document.pop("crc32", None) is not None
-        line = json.dumps(document).encode() + b"\n"
-        file.write_bytes(seal(line) if is_sealed else line)
+        file.write_text(file.read_text("utf-8").replace(preset, moved), "utf-8")
+    with changing(tmp_path / "out") as connection:
+        ((number, cell, setting, planned),) = connection.execute("SELECT id, cell, setting, planned FROM cells")
+        row = (number, cell, setting.replace(preset.encode(), moved.encode()), planned)
+        connection.execute("REPLACE INTO cells VALUES (?, ?, ?, ?, ?)", (*row, checksum_of(*row)))
     _opened.clear()
     return tmp_path / "out"
 
@@ -145,53 +150,82 @@ def _audit(event: str, arguments: tuple[object, ...]) -> None:
 sys.addaudithook(_audit)
 
 
-@pytest.mark.parametrize("axis", ["workload", "policy", "memory", "condition"])
-def test_every_name_that_reading_a_suite_looks_up_is_seen(axis):
-    assert foreign_in({"grid": [{"model": ["openai/a:free"]}, {axis: ["plain", "evil.py:X"]}]}) == ["evil.py:X"]
-    assert foreign_in({"grid": [{axis: "evil:X"}]}) == ["evil:X"]
-
-
 def test_a_format_that_a_row_names_as_code_is_not_run(tmp_path):
     source = tmp_path / "evil.py"
     source.write_text(EVIL)
-    row = {"source": "logs/a.json", "run_id": "a", "format": f"{source}:Evil"}
+    row = SimpleNamespace(source="logs/a.json", run_id="a", format=f"{source}:Evil")
     for look in (LogFolders((tmp_path,)).recording, LogFolders((tmp_path,)).text):
         with pytest.raises(InputFileError, match="--plugins"):
             look(row)
     assert not (tmp_path / "ran").exists()
 
 
-def spoilt(folder: Path, change) -> None:
-    path = folder / "runs.jsonl"
-    first, *rest = path.read_text("utf-8").splitlines()
-    record = json.loads(first)
-    change(record)
-    path.write_text("\n".join([json.dumps(record), *rest]) + "\n", "utf-8")
+@contextmanager
+def changing(folder: Path) -> Iterator[sqlite3.Connection]:
+    """Open the database of a folder as somebody does who wants to change it."""
+    connection = sqlite3.connect(folder / "sweep.db")
+    try:
+        with connection:
+            yield connection
+    finally:
+        connection.close()
+
+
+def spoil_record(folder: Path, change) -> None:
+    """Change the first record, with a checksum that is right."""
+    with changing(folder) as connection:
+        number, content = connection.execute("SELECT run, record FROM records ORDER BY run").fetchone()
+        document = json.loads(content)
+        change(document)
+        spoilt = json.dumps(document).encode()
+        connection.execute("REPLACE INTO records VALUES (?, ?, ?)", (number, spoilt, crc32(spoilt, 0)))
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda record: record["score"].update(luck=1),
         lambda record: record.update(seed="seven"),
         lambda record: record.pop("fingerprint"),
         lambda record: record.update(score=[]),
         lambda record: record["score"].update(errors=None),
         lambda record: record["score"].update(correct="all"),
-        lambda record: record["task"].update(n="many"),
+        lambda record: record.update(usage={"calls": 1.5}),
     ],
 )
 def test_a_damaged_run_is_named_in_one_line(capsys, tmp_path, change):
     folder = make_sweep(tmp_path / "sweep", seeds="0:1")
-    spoilt(folder, change)
-    assert "runs.jsonl:1:" in refuse(capsys, "report", folder)
+    spoil_record(folder, change)
+    assert "sweep.db" in refuse(capsys, "report", folder)
 
 
-@pytest.mark.parametrize("name", ["runs.jsonl", "summary.json", "manifest.json"])
+@pytest.mark.parametrize(
+    "change", [lambda setting: setting["task"].update(n="many"), lambda setting: setting.pop("access")]
+)
+def test_a_damaged_setting_is_named_in_one_line(capsys, tmp_path, change):
+    folder = make_sweep(tmp_path / "sweep", seeds="0:1")
+    with changing(folder) as connection:
+        number, cell, setting, planned = connection.execute("SELECT id, cell, setting, planned FROM cells").fetchone()
+        document = json.loads(setting)
+        change(document)
+        row = (number, cell, json.dumps(document).encode(), planned)
+        connection.execute("REPLACE INTO cells VALUES (?, ?, ?, ?, ?)", (*row, checksum_of(*row)))
+    for words in (("report",), ("show",), ("watch", "--once")):
+        assert "sweep.db" in refuse(capsys, words[0], folder, *words[1:])
+
+
+def test_deep_nesting_in_a_record_is_one_line(capsys, tmp_path):
+    folder = make_sweep(tmp_path / "sweep", seeds="0:1")
+    with changing(folder) as connection:
+        deep = b'{"run":' + b"[" * 200_000
+        connection.execute("UPDATE records SET record = ?, crc32 = ?", (deep, crc32(deep, 0)))
+    assert "restore" in refuse(capsys, "report", folder)
+
+
+@pytest.mark.parametrize("name", ["summary.json", "manifest.json"])
 def test_deep_nesting_is_one_line(capsys, tmp_path, name):
     folder = make_sweep(tmp_path / "sweep", seeds="0:1")
     deep = "[" * 200_000
-    schema = {"runs.jsonl": "run/1", "summary.json": "summary/1", "manifest.json": "manifest/1"}[name]
+    schema = {"summary.json": "summary/1", "manifest.json": "runs/1"}[name]
     (folder / name).write_text(f'{{"schema":"{schema}","rows":{deep}\n', "utf-8")
     assert "restore" in refuse(capsys, "report", folder)
 
@@ -200,7 +234,7 @@ def test_rows_that_are_no_rows_are_one_line(capsys, tmp_path):
     folder = make_sweep(tmp_path / "sweep", seeds="0:1")
     document = json.loads((folder / "summary.json").read_text("utf-8"))
     (folder / "summary.json").write_text(json.dumps({**document, "rows": [1]}), "utf-8")
-    assert "restore the folder" in refuse(capsys, "report", folder)
+    assert "restore the file" in refuse(capsys, "report", folder)
 
 
 def test_a_reproduction_is_known_by_its_studies_and_has_its_own_page(capsys, tmp_path):

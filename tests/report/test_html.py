@@ -150,12 +150,12 @@ def test_lines_on_top_of_each_other_are_drawn_apart_and_named():
         Series("e", "points", xs, (0.0, 0.5, 1.0)),
     )
     chart = Chart("lines", "Lines", "Lines.", Axis("x"), Axis("y"), series)
-    assert chart.behind == [2, 1, 0, 0, 0]
+    assert chart.overlaps == [2, 1, 0, 0, 0]
     assert chart.coincident == "On top of each other: a and b; a and c in part; b and c in part."
     assert chart.coincident in render(Page("t", Headline("", "", ()), (Section("s", (), (chart,)),)))
     ten = tuple(float(x) for x in range(11))
     begins_alike = (Series("a", "step", ten, (0.0, *ten[:10])), Series("b", "step", ten, (0.0, 0.0, *(9.0,) * 9)))
-    assert replace(chart, series=begins_alike).behind == [0, 0]  # one piece of ten hides nothing
+    assert replace(chart, series=begins_alike).overlaps == [0, 0]  # one piece of ten hides nothing
 
 
 def test_a_name_has_one_colour_in_all_charts_of_a_page():

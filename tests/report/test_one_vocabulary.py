@@ -11,16 +11,17 @@ from statistics import fmean
 import pytest
 
 from eirkit.cli import run
-from eirkit.lacuna.findings.causes import CAUSES
-from eirkit.lacuna.findings.fates import FATES
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES
-from eirkit.report.comparison import comparison_page
+from eirkit.records.runs import CAUSES, OUTCOMES
+from eirkit.report.comparison import compare_folders, comparison_page
+from eirkit.report.document import plain_data
 from eirkit.report.exports import write_tables
-from eirkit.report.folders import compare, page_for
+from eirkit.report.folders import page_for
 from eirkit.report.glossary import GLOSSARY
 from eirkit.report.table import LATEX, share
 from eirkit.report.viewer.logs import LogFolders
 from eirkit.report.viewer.routes import Viewer
+from tests import runs
 from tests.report.folders import command, make_remembered, make_sweep
 
 LATER = 4_000_000_000.0  # seconds; long after anything was written
@@ -51,10 +52,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def records(folder: Path) -> list[dict]:
-    return [json.loads(line) for line in (folder / "runs.jsonl").read_text("utf-8").splitlines()]
-
-
 def causes_by_hand(folder: Path) -> dict[str, float]:
     """Return the share of scored steps of each cause, mean over runs, from kinds alone: none of our sums is read."""
     kinds = {
@@ -66,17 +63,19 @@ def causes_by_hand(folder: Path) -> dict[str, float]:
         "undetermined": ("uncertain",),
         "computation": ("correct_inputs", "on_corrupted", "not_fetched"),
     }
-    scores = [record["score"] for record in records(folder)]
+    scores = [record.score for record in runs.records(folder)]
     return {
-        cause: fmean(sum(score["kinds"].get(kind, 0) for kind in of) / score["steps"] for score in scores)
+        cause: fmean(sum(score.kinds.get(kind, 0) for kind in of) / score.steps for score in scores)
         for cause, of in kinds.items()
     }
 
 
 def fates_by_hand(folder: Path) -> dict[str, float]:
-    counts = [record["memory"]["fates"] for record in records(folder) if record.get("memory")]
-    needing = [fates for fates in counts if sum(fates.values())]
-    return {fate: fmean(fates[fate] / sum(fates.values()) for fates in needing) for fate in FATES} if needing else {}
+    counts = [record.memory.outcomes for record in runs.records(folder) if record.memory is not None]
+    needing = [(own, needed) for own in counts if (needed := sum(own.values()))]
+    if not needing:
+        return {}
+    return {outcome: fmean(own.get(outcome, 0) / needed for own, needed in needing) for outcome in OUTCOMES}
 
 
 def close(found: dict, expected: dict[str, float]) -> bool:
@@ -90,7 +89,7 @@ def test_records_and_rows_give_the_share_that_is_counted_by_hand(root, name):
     assert close(row["error_shares"], causes_by_hand(root / name))
     assert sum(row["errors"].values()) + round(row["accuracy"] * row["steps"]) == row["steps"]
     if row["memory_system"] is not None:
-        assert close(row["memory_system"]["fate_shares"], fates_by_hand(root / name))
+        assert close(row["memory_system"]["outcome_shares"], fates_by_hand(root / name))
 
 
 @pytest.mark.parametrize("name", SWEEPS)
@@ -100,7 +99,7 @@ def test_headline_chart_and_table_of_a_page_agree(root, name):
     for cause in CAUSES:
         told = f"{CAUSE_MEASURES[cause].label} {share(expected[cause])}"
         assert (told in first) == bool(expected[cause])
-    assert page.answers["losses"]["error_shares"] == pytest.approx(expected, abs=ROUNDING)
+    assert page.answers.losses.error_shares == pytest.approx(expected, abs=ROUNDING)
     (chart,) = [chart for chart in page.charts() if chart.id == "causes"]
     for series in chart.series:
         one = GLOSSARY[series.measure]
@@ -127,7 +126,7 @@ def test_fates_of_a_page_agree(root, name):
     assert close(table.rows[0], expected)
     assert {column.title for column in table.columns} >= {one.label for one in FATE_MEASURES}
     lost = 1 - sum(expected[fate] for fate in ("used", "not_used", "returned", "unclear"))
-    assert page.answers["losses"]["lost_share"] == pytest.approx(lost, abs=ROUNDING)
+    assert page.answers.losses.lost_share == pytest.approx(lost, abs=ROUNDING)
 
 
 @pytest.mark.parametrize("name", SWEEPS)
@@ -145,9 +144,9 @@ def test_csv_has_identifiers_and_latex_has_labels(root, name, tmp_path):
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_a_comparison_gives_the_same_names_and_shares(root, name):
-    found = compare(root / name, root / name)
+    found = compare_folders(root / name, root / name)
     expected = {**causes_by_hand(root / name), **fates_by_hand(root / name)}
-    document = found.as_json()
+    document = plain_data(found.document())
     rows = {one["measure"]: one for one in document["overall"]}
     assert set(rows) <= {one.id for one in GLOSSARY}
     for key, value in expected.items():
@@ -160,16 +159,16 @@ def test_a_comparison_gives_the_same_names_and_shares(root, name):
 @pytest.mark.parametrize("name", SWEEPS)
 def test_the_viewer_gives_the_same_names_and_shares(root, name):
     viewer, asked = Viewer(root, LogFolders(), lambda: LATER), {"at": [name]}
-    fields = {field["key"]: field for field in viewer.answer("/api/overview", asked)["fields"]}
+    fields = {field.key: field for field in viewer.overview(asked).fields}
     for one in CAUSE_MEASURES:
-        assert (fields[one.id]["title"], fields[one.id]["kind"]) == (one.label, "share")
-        assert fields[one.id]["meaning"] == one.description
-    rows = viewer.answer("/api/runs", asked)["rows"]
+        assert (fields[one.id].title, fields[one.id].kind) == (one.label, "share")
+        assert fields[one.id].meaning == one.description
+    rows = viewer.runs(asked).rows
     found = {cause: fmean(row[cause] for row in rows) for cause in CAUSES}
     assert found == pytest.approx(causes_by_hand(root / name), abs=ROUNDING)
-    run_page = viewer.answer("/api/run", {**asked, "run": [rows[0]["run"]]})
-    causes = [step["cause"] for step in run_page["steps"] if step.get("cause")]
-    assert {cause: causes.count(cause) for cause in CAUSES} == run_page["score"]["errors"]
+    run_page = viewer.run({**asked, "run": [rows[0]["run"]]})
+    causes = [step.cause for step in run_page.steps if step.cause]
+    assert {cause: causes.count(cause) for cause in CAUSES} == run_page.score.errors
 
 
 @pytest.mark.parametrize("name", SWEEPS)

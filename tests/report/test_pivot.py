@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from eirkit.cli import run
 from eirkit.errors import UsageError
-from eirkit.lacuna.runs.store import RUNS
+from eirkit.lacuna.models.model import ModelOptions
+from eirkit.records.evidence import (
+    SETTINGS,
+    CapabilityResult,
+    CapabilitySettings,
+    EvidenceSettings,
+    ProbeSettings,
+    ProbeSetup,
+    RescueSettings,
+)
+from eirkit.records.settings import Task
+from eirkit.records.sweeps import FailureGroup
 from eirkit.report.exports import write_figures, write_tables
-from eirkit.report.runs.folder import Evidence, read_sweep
+from eirkit.report.runs.folder import Evidence, SweepFolder, read_sweep
 from eirkit.report.runs.page import pivoted_page
 from eirkit.report.runs.pivot import Pivot, chosen_cells, read_pivot
+from tests import runs
 from tests.report.folders import make_analysis, make_sweep, write_log
 
 MODELS = ("reference/calculator", "reference/sloppy")
@@ -32,12 +44,12 @@ def page_of(sweep, *, measures=("accuracy",), across="", panels="", only=("workl
 
 
 def by_hand(sweep: Path, model: str, h: int) -> str:
-    """The mean and the standard deviation of the runs of a cell, from the lines of the file."""
-    lines = [json.loads(line) for line in (sweep / RUNS).read_text().splitlines()]
+    """The mean and the standard deviation of the runs of a cell, from their records."""
     own = [
-        line["score"]["correct"] / line["score"]["steps"]
-        for line in lines
-        if (line["model"], line["access"]["h"], line["task"]["workload"]) == (model, h, "stepwise-sum")
+        record.score.correct / record.score.steps
+        for record in runs.records(sweep)
+        if (record.setting.model, record.setting.access.h) == (model, h)
+        and record.setting.task.workload == "stepwise-sum"
     ]
     middle = sum(own) / len(own)
     return f"{100 * middle:.1f} ± {100 * math.sqrt(sum((one - middle) ** 2 for one in own) / len(own)):.1f}"
@@ -88,55 +100,74 @@ def test_what_is_not_there_is_refused_with_what_is(sweep, asked, words):
 def test_progress_failures_and_evidence_are_those_of_the_chosen_cells(sweep, capsys):
     whole = read_sweep(sweep)
     first = whole.rows[0]
-    group = {"workload": first["workload"], "model": first["model"], "condition": first["condition"], "kind": "limit"}
-    broken = [{**row, "scored": 2, "failures": {"limit": 1}} if row["h"] == 2 else row for row in whole.rows]
-    rescues = [
-        Evidence("rescue", sweep, {"settings": {"task": {"workload": "stepwise-sum"}, "models": MODELS, "h": h}}, {})
-        for h in (2, 4)
-    ]
-    whole = replace(
-        whole, rows=tuple(broken), failures=({**group, "runs": 2, "message": "busy"},), evidence=tuple(rescues)
-    )
+    group = FailureGroup(first.workload, first.model, first.condition, "limit", "busy", 2, "run")
+    broken = [structs.replace(row, scored=2, failures={"limit": 1}) if row.h == 2 else row for row in whole.rows]
+    task = next(row.task for row in whole.rows if row.workload == "stepwise-sum")
+    rescues = [evidence_of(whole, rescue(task, h=h)) for h in (2, 4)]
+    whole = replace(whole, rows=tuple(broken), failures=(group,), evidence=tuple(rescues))
     for h, failed in ((2, True), (4, False)):
-        found = chosen_cells(whole, read_pivot((), "", "", (f"h={h}", f"model={first['model']}")))
+        found = chosen_cells(whole, read_pivot((), "", "", (f"h={h}", f"model={first.model}")))
         cells = len(found.rows)
         assert (found.planned, found.scored) == (3 * cells, (2 if failed else 3) * cells)
-        assert [one["runs"] for one in found.failures] == [1] * (cells if failed else 0)
-        assert [one["message"] for one in found.failures][:1] == (["busy"] if failed else [])
-        assert [one.manifest["settings"]["h"] for one in found.evidence] == [h]
+        assert [group.runs for group in found.failures] == [1] * (cells if failed else 0)
+        assert [group.message for group in found.failures][:1] == (["busy"] if failed else [])
+        assert [one.settings.h for one in found.evidence] == [h]
     assert run(["report", str(sweep), "--only", "h=4,2", "--out", str(sweep / "page.html")]) == 0
     assert "Only cells with h = 2, 4: 8 of 12." in " ".join(capsys.readouterr().out.split())
 
 
+def rescue(task: Task, **given: object) -> RescueSettings:
+    usual = {"h": 4, "policy": "window", "truth": "true", "managed": False, "seeds": "0:2", "models": MODELS}
+    return RescueSettings(task=task, options=ModelOptions().asked(), **{**usual, **given})
+
+
+def evidence_of(sweep: SweepFolder, settings: EvidenceSettings) -> Evidence:
+    """Return evidence with these settings; its result is not looked at."""
+    command = next(name for name, kind in SETTINGS.items() if isinstance(settings, kind))
+    result = CapabilityResult(rows=(), threshold=0.9, eligible=(), excluded=())
+    return Evidence(command, sweep.folder, sweep.manifest, settings, result)
+
+
+def capability(*tasks: Task) -> CapabilitySettings:
+    return CapabilitySettings(
+        tasks=tasks,
+        windows=(4,),
+        threshold=0.9,
+        calculator=True,
+        seeds="0:2",
+        models=MODELS,
+        options=ModelOptions().asked(),
+    )
+
+
+def probe(*tasks: Task) -> ProbeSettings:
+    return ProbeSettings(tasks=tasks, plan=ProbeSetup(), seeds="0:2", models=MODELS, options=ModelOptions().asked())
+
+
 def test_the_rescue_of_a_memory_that_was_not_chosen_is_left_out(sweep):
     whole = read_sweep(sweep)
-    first = {**whole.rows[0], "condition": "external", "policy": None, "panel": "native"}
-    rows = [{**first, "memory": name, "cell": name} for name in ("bm25", "text")] + [whole.rows[0]]
-    shared = {"models": MODELS, "h": first["h"], "truth": "true"}
-    managed = {"policy": "window", "managed": True, "memory_settings": {}, "panel": "native"}
-    task = {"task": {"workload": first["workload"]}}
-    rescues = [{**shared, **task, **managed, "memory": name} for name in ("bm25", "text")]
-    rescues.append({**shared, **task, "policy": "window", "managed": False})
-    evidence = [Evidence("rescue", sweep, {"settings": one}, {}) for one in rescues]
-    evidence.append(Evidence("capability", sweep, {"settings": {"tasks": [task["task"]], "models": MODELS}}, {}))
+    first = structs.replace(whole.rows[0], condition="external", policy=None, panel="native")
+    rows = [structs.replace(first, memory=name, cell=name) for name in ("bm25", "text")] + [whole.rows[0]]
+    managed = {"h": first.h, "managed": True, "panel": "native"}
+    asked = [rescue(first.task, **managed, memory=name) for name in ("bm25", "text")]
+    asked += [rescue(first.task, h=first.h), capability(first.task)]
+    evidence = [evidence_of(whole, settings) for settings in asked]
     whole = replace(whole, rows=tuple(rows), evidence=tuple(evidence))
     for place, name in enumerate(("bm25", "text", "controlled")):
         found = chosen_cells(whole, read_pivot((), "", "", (f"memory={name}",)))
         assert found.evidence == (evidence[place], evidence[-1])
-    assert chosen_cells(whole, read_pivot((), "", "", (f"h={first['h']}",))).evidence == tuple(evidence)
+    assert chosen_cells(whole, read_pivot((), "", "", (f"h={first.h}",))).evidence == tuple(evidence)
 
 
-@pytest.mark.parametrize(("command", "of"), [("rescue", "task"), ("probe", "task"), ("capability", "tasks")])
-def test_an_experiment_on_tasks_of_another_size_is_left_out(sweep, command, of):
+@pytest.mark.parametrize("make", [rescue, probe, capability])
+def test_an_experiment_on_tasks_of_another_size_is_left_out(sweep, make):
     whole = read_sweep(sweep)
-    rows = [{**whole.rows[0], "m": m, "cell": str(m)} for m in (4, 8)]
-    shared = {"models": MODELS, "truth": "true", "h": rows[0]["h"], "policy": "window", "managed": False}
-    tasks = [{"workload": rows[0]["workload"], "m": m} for m in (4, 8)]
-    asked = [{**shared, of: [task] if of == "tasks" else task} for task in tasks]
-    evidence = tuple(Evidence(command, sweep, {"settings": one}, {}) for one in asked)
+    rows = [structs.replace(whole.rows[0], m=m, cell=str(m)) for m in (4, 8)]
+    more = {"h": rows[0].h} if make is rescue else {}
+    evidence = tuple(evidence_of(whole, make(row.task, **more)) for row in rows)
     whole = replace(whole, rows=tuple(rows), evidence=evidence)
     found = chosen_cells(whole, read_pivot((), "", "", ("m=8",)))
-    assert found.evidence == (evidence if command == "capability" else evidence[1:])
+    assert found.evidence == (evidence if make is capability else evidence[1:])
     assert chosen_cells(whole, read_pivot((), "", "", ("workload=stepwise-sum",))).evidence == evidence
 
 

@@ -7,16 +7,25 @@ import math
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from eirkit.errors import UsageError
-from eirkit.lacuna.findings.floor import held_by_store
-from eirkit.lacuna.runs.store import RUNS, scan_runs
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.runs import RunFloor
 from eirkit.report.runs.accuracy import pressure_section
 from eirkit.report.runs.demand import curve_of
 from eirkit.report.runs.folder import read_sweep
 from eirkit.report.runs.page import page_of
-from eirkit.report.runs.possible import OUTSIDE, TOLD, possible_chart, possible_in, possible_section, sentences
+from eirkit.report.runs.possible import (
+    OUTSIDE,
+    TOLD,
+    held_by_store,
+    possible_chart,
+    possible_in,
+    possible_section,
+    sentences,
+)
+from tests import runs
 from tests.report.folders import command
 
 RECORD = math.log2(10**4)
@@ -59,8 +68,7 @@ def placed(folder: Path) -> dict[str, object]:
 def test_a_memory_that_reports_what_it_holds_is_judged_by_that(folders):
     cell = placed(folders["memories"])["key-value"]
     assert cell.held.bits == pytest.approx(8 * RECORD)
-    right = [record["score"] for record, _ in scan_runs(folders["memories"] / RUNS) if record["memory"]]
-    assert sum(one["consuming"] for one in right) == 3 * 6 * 16
+    assert sum(record.score.consuming for record in runs.records(folders["memories"])) == 3 * 6 * 16
     assert (cell.accuracy.estimate, cell.at.upper, cell.share) == (1.0, 1.0, (1.0, 1.0))
 
 
@@ -88,9 +96,9 @@ def test_bytes_count_where_they_are_fewer_than_the_records_would_take(folders):
     cell = placed(folders["encoder"])
     (only,) = cell.values()
     assert only.held.bits == pytest.approx(4 * RECORD)  # three in the store, and the one in sight
-    floor = {"counted": "system", "held_records": [0, 3, 3], "held_bytes": [None, 2, 5], "record_bits": RECORD}
+    floor = RunFloor("system", (0, 3, 3), (None, 2, 5), RECORD, 0.0, 0.0, 0)
     assert held_by_store([floor], 0, [0, 3, 3], RECORD).bits == pytest.approx(3 * RECORD)  # 40 bits would be more
-    assert held_by_store([{**floor, "held_bytes": [0, 2, 3]}], 0, [0, 3, 3], RECORD).bits == 24
+    assert held_by_store([structs.replace(floor, held_bytes=(0, 2, 3))], 0, [0, 3, 3], RECORD).bits == 24
     assert held_by_store([floor], 2, [0, 3, 3], RECORD).bits == pytest.approx(3 * RECORD)  # there are no more
     assert held_by_store([floor, None], 0, [0, 3, 3], RECORD).bits is None
 

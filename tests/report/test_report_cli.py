@@ -5,12 +5,14 @@ import json
 import pytest
 
 from eirkit.cli import run
-from eirkit.lacuna.runs import manifest
+from eirkit.records.documents import MANIFEST, RUNS_SCHEMA
 from eirkit.report import folders
-from eirkit.report.folders import comparers, pages
+from eirkit.report.comparison import comparers
+from eirkit.report.folders import pages
 from eirkit.vestige import tables
 from eirkit_coding import compaction
 from eirkit_paper.runner import SCHEMA as STUDY
+from tests import runs
 from tests.report.folders import make_rescue, make_sweep
 from tests.report.reading_pages import faults
 
@@ -26,13 +28,13 @@ def call(capsys, *words: object) -> tuple[int, str, str]:
 
 def test_a_folder_is_known_by_its_own_files():
     assert folders.MARKS == {
-        manifest.FILE: {manifest.SCHEMA: "lacuna-run", manifest.PLAN_SCHEMA: "lacuna-evidence"},
+        MANIFEST: {RUNS_SCHEMA: "lacuna-run"},
         tables.FILE: {tables.SCHEMA: "vestige-analysis"},
         compaction.MANIFEST: {compaction.MANIFEST_SCHEMA: "compaction-benchmark"},
     }
     assert folders.STUDIES == STUDY
     kinds = {kind for marks in folders.MARKS.values() for kind in marks.values()}
-    assert {*kinds, "reproduction"} <= set(pages.names())
+    assert {*kinds, "lacuna-evidence", "reproduction"} <= set(pages.names())
     assert set(comparers.names()) <= kinds
 
 
@@ -105,9 +107,7 @@ def test_with_belongs_to_sweeps(capsys, planted, tmp_path):
 
 def test_an_unfinished_sweep_says_so(capsys, tmp_path):
     folder = make_sweep(tmp_path / "sweep")
-    lines = (folder / "runs.jsonl").read_bytes().splitlines(keepends=True)
-    (folder / "runs.jsonl").write_bytes(b"".join(lines[:5]) + lines[5][:20])
-    (folder / "summary.json").unlink()
+    runs.cut(folder, 5)
     code, shown, _ = call(capsys, "report", folder, "--json")
     document = json.loads(shown)
     assert code == 0

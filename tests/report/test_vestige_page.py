@@ -4,7 +4,9 @@ import json
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
+from eirkit.records.analysis import BreakTotals, LaterUse, RunRow
 from eirkit.report.demo.questions import EXAMPLE, example
 from eirkit.report.demo.questions import planted as planted_here
 from eirkit.report.folders import page_for
@@ -30,20 +32,20 @@ def page(planted):
 
 
 def test_the_headline_is_the_mean_over_covered_runs(planted, page):
-    rows = read_rows(planted, "runs")
-    peaks = [row["peak_demand_tokens"] for row in rows if row["goal_accessed"]]
+    rows = read_rows(planted, RunRow)
+    peaks = [row.peak_demand_tokens for row in rows if row.goal_accessed]
     assert page.headline.number == f"{sum(peaks) / len(peaks):,.0f}"
-    assert f"{sum(row['resolved'] for row in rows)} of {len(rows)} with a known outcome succeeded" in " ".join(
+    assert f"{sum(row.resolved for row in rows)} of {len(rows)} with a known outcome succeeded" in " ".join(
         page.headline.sentences
     )
 
 
 def test_the_area_is_the_share_of_pairs_in_order(planted, page):
     # A second way: compare every failed run with every resolved one.
-    everything = read_rows(planted, "runs")
-    rows = [row for row in everything if row["goal_accessed"]]
-    failed = [row["peak_demand_tokens"] for row in rows if not row["resolved"]]
-    resolved = [row["peak_demand_tokens"] for row in rows if row["resolved"]]
+    everything = read_rows(planted, RunRow)
+    rows = [row for row in everything if row.goal_accessed]
+    failed = [row.peak_demand_tokens for row in rows if not row.resolved]
+    resolved = [row.peak_demand_tokens for row in rows if row.resolved]
     wins = sum((f > r) + (f == r) / 2 for f in failed for r in resolved)
     area = wins / (len(failed) * len(resolved))
     assert read_analysed(planted, tests=False).auc.estimate == pytest.approx(area, abs=ROUNDING)
@@ -63,8 +65,9 @@ def test_a_bound_at_a_threshold_is_not_rounded_onto_it(low, high, shown):
 def test_a_share_is_of_the_runs_that_can_have_a_goal(planted):
     found = read_analysed(planted, tests=False)
     sources = {"own-edits": 370}
-    mixed = {**found.document, "runs": 690, "goal_sources": sources, "covered_runs": 339, "goal_access": 339 / 370}
-    words = " ".join(headline_of(replace(found, document=mixed)).sentences)
+    known = {"goal_sources": sources, "goal_runs": 370, "covered_runs": 339, "goal_access": 339 / 370}
+    mixed = structs.replace(found.summary, runs=690, **known)
+    words = " ".join(headline_of(replace(found, summary=mixed)).sentences)
     assert "92% of 370 runs edited a file; of all 690 runs " in words
 
 
@@ -84,18 +87,13 @@ def test_a_share_is_of_the_runs_that_can_have_a_goal(planted):
     ],
 )
 def test_breaks_without_a_file_are_not_measured(compactions, clears, unmeasured, said):
-    breaks = {
-        "compactions": compactions,
-        "clears": clears,
-        "unmeasured": unmeasured,
-        "dropped_tokens": 10,
-        "unknown_tokens": 0,
-    }
+    counts = dict.fromkeys(BreakTotals.__struct_fields__, 0) | {"compactions": compactions, "clears": clears}
+    breaks = BreakTotals(**{**counts, "unmeasured": unmeasured, "dropped_tokens": 10})
     assert break_words(breaks) == said
     if not unmeasured:
-        assert "dropped nothing that may have been needed" in break_words({**breaks, "dropped_tokens": 0})
+        assert "dropped nothing that may have been needed" in break_words(structs.replace(breaks, dropped_tokens=0))
     if unmeasured < compactions + clears:
-        vague = break_words({**breaks, "dropped_tokens": 0, "unknown_tokens": 5})
+        vague = break_words(structs.replace(breaks, dropped_tokens=0, unknown_tokens=5))
         assert (
             "dropped an unknown number of tokens that may have been needed; of 5 tokens the logs do not show" in vague
         )
@@ -107,17 +105,17 @@ def test_breaks_without_a_file_are_not_measured(compactions, clears, unmeasured,
 )
 def test_the_headline_says_of_which_runs_half_held_so_much(planted, unit, said):
     found = read_analysed(planted, tests=False)
-    quantiles = {"runs": 300, "peak_p50": 2.0, "peak_p99": 9.0}
-    document = {**found.document, "runs": 310, "goal_access": None, "later_used": {unit: quantiles}}
-    assert headline_of(replace(found, document=document)).sentences[0].startswith(said)
+    quantiles = LaterUse(300, 2.0, 5.0, 9.0, 1.0, 1.0, 1.0)
+    summary = structs.replace(found.summary, runs=310, goal_access=None, later_used={unit: quantiles})
+    assert headline_of(replace(found, summary=summary)).sentences[0].startswith(said)
 
 
 @pytest.mark.parametrize("units", [("tokens",), ("tokens", "entities")])
 def test_the_unit_is_a_column_where_there_are_two(planted, units):
     found = read_analysed(planted, tests=False)
-    row = found.document["largest"][0]
-    document = {**found.document, "largest": [{**row, "unit": unit} for unit in units]}
-    (table,) = worst_section(replace(found, document=document), "x").items
+    run = found.summary.largest[0]
+    summary = structs.replace(found.summary, largest=tuple(structs.replace(run, unit=unit) for unit in units))
+    (table,) = worst_section(replace(found, summary=summary), "x").items
     assert ("unit" in {column.key for column in table.columns}) is (len(units) > 1)
 
 
@@ -138,10 +136,10 @@ def test_the_distribution_counts_every_run_once(planted):
     chart = demand_chart(found.runs, "tokens")
     assert sum(count for series in chart.series for count in series.y) == PLANTED.runs
     assert [series.name for series in chart.series] == ["succeeded", "failed"]
-    rows = read_rows(planted, "runs")
+    rows = read_rows(planted, RunRow)
     counts = dict(zip(chart.series[1].x, chart.series[1].y, strict=True))
     for name, count in counts.items():
-        inside = [row for row in rows if not row["resolved"] and _bin_name(_bin(row["peak_demand_tokens"])) == name]
+        inside = [row for row in rows if not row.resolved and _bin_name(_bin(row.peak_demand_tokens)) == name]
         assert count == len(inside)
 
 
@@ -155,10 +153,10 @@ def test_every_test_is_shown_or_its_absence_explained(planted, page):
     shown = render(page)
     tables = {item.id: item for section in page.sections for item in section.items if isinstance(item, Table)}
     stopped = " ".join(str(row["tests"]) for row in tables["no-estimate"].rows)
-    for test in document["tests"]:
-        if test["name"].startswith("used-later-"):
+    for test in document.tests:
+        if test.name.startswith("used-later-"):
             continue
-        assert test["name"] in (shown if test["estimate"] is not None else stopped)
+        assert test.name in (shown if test.estimate is not None else stopped)
     assert any("exploratory" in word for section in page.sections for word in section.words)
 
 

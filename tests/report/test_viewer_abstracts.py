@@ -41,7 +41,7 @@ def test_each_kind_has_a_line(root: Path) -> None:
     assert said["analysis"].startswith("7 runs; plain; mean peak demand ")
 
 
-@pytest.mark.parametrize("damage", [b'{"schema": "manifest/1", "suite": 5}\n', b'{"schema": "manifest/1"', b""])
+@pytest.mark.parametrize("damage", [b'{"schema": "runs/1", "command": "run"}\n', b'{"schema": "runs/1"', b""])
 def test_a_damaged_folder_has_none_and_hurts_nobody(tmp_path: Path, damage: bytes) -> None:
     folder = make_sweep(tmp_path / "sweep", n=16, seeds="0:1")
     (place,) = [place for place in find_places(tmp_path) if place.key == "sweep"]

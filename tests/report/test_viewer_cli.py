@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from eirkit.cli import run
+from eirkit.records.database import FinishedRun, SweepDatabase, SweepWriter
 from tests.processes import PATIENCE_SECONDS, running, wait_until
 from tests.report.folders import make_rescue, make_sweep
 
@@ -120,17 +121,16 @@ def test_watch_follows_until_the_sweep_is_complete(sweep, tmp_path):
     """The last runs are written while it watches."""
     half = tmp_path / "half"
     half.mkdir()
-    for name in ("manifest.json", "events.jsonl.zst"):
-        (half / name).write_bytes((sweep / name).read_bytes())
-    lines = (sweep / "runs.jsonl").read_bytes().splitlines(keepends=True)
-    (half / "runs.jsonl").write_bytes(b"".join(lines[:5]))
+    (half / "manifest.json").write_bytes((sweep / "manifest.json").read_bytes())
     words = [sys.executable, "-m", "eirkit", "watch", str(half), "--interval", "0.1"]
-    with running(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "100"}) as process:
-        with (half / "runs.jsonl").open("ab") as stream:
-            for line in lines[5:]:
-                stream.write(line)
-                stream.flush()
-        shown, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    with SweepDatabase(sweep) as database:
+        runs = [FinishedRun(record, database.event_lines(record.run)) for record in database.records()]
+    with SweepWriter(half) as writer:
+        writer.add(runs[:5], durable=False)
+        with running(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "100"}) as process:
+            for ended in runs[5:]:
+                writer.add([ended], durable=False)
+            shown, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0
     assert "complete: 12 of 12 runs" in shown
 

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eirkit.errors import InputFileError
 from eirkit.lacuna.findings.causes import Verdict, spread_of
-from eirkit.lacuna.models.model import Message, Request, prompt_hash
-from eirkit.lacuna.runs import store
-from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
-from eirkit.records.lines import read_document
+from eirkit.lacuna.findings.summary import read_summary
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import Request, prompt_hash
+from eirkit.lacuna.tasks.workload import Units
+from eirkit.records.database import FinishedRun, SweepDatabase, SweepWriter
+from eirkit.records.documents import read_struct
+from eirkit.records.events import Decision, ModelExchange, Verdicts
+from eirkit.records.evidence import RescueResult
+from eirkit.records.runs import Failure, RunRecord, RunUsage
+from eirkit.records.settings import RescueArm
+from eirkit.records.sweeps import FailureGroup
 from eirkit.report.colours import coloured_item
-from eirkit.report.document import drawn_json
+from eirkit.report.document import drawn
 from eirkit.report.runs.folder import read_sweep
 from eirkit.report.runs.possible import possible_section
-from eirkit.report.viewer import reported, run_index
-from eirkit.report.viewer.folders import cell_rows, find_places, place_at, progress_of
+from eirkit.report.viewer import reported
+from eirkit.report.viewer.documents import FolderProgress, LacunaRun, ShownExchange
+from eirkit.report.viewer.folders import failure_groups, find_places, place_at, progress_of
 from eirkit.report.viewer.heat import Layout, heat
+from eirkit.report.viewer.lacuna_run import SpokenRun
 from eirkit.report.viewer.logs import LogFolders
-from eirkit.report.viewer.prompts import SpokenRun
 from eirkit.report.viewer.routes import Viewer
-from eirkit.report.viewer.run_index import RunIndex, row_of
+from eirkit.report.viewer.run_table import FolderRuns, setting_value
 from eirkit.report.viewer.tables import Query
 from tests.report.folders import command, make_managed, make_probe, make_remembered, make_rescue, make_sweep
 
@@ -44,8 +53,17 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def records(folder: Path) -> list[dict]:
-    return [record for record, _ in scan_runs(folder / RUNS)]
+def records(folder: Path) -> list[RunRecord]:
+    with SweepDatabase(folder) as database:
+        return list(database.records())
+
+
+def asked_of(run: SpokenRun) -> list[ModelExchange]:
+    return [event for event in run.events if isinstance(event, ModelExchange)]
+
+
+def messages_of(shown: ShownExchange) -> tuple[Message, ...]:
+    return tuple(Message(message.role, str(message.text)) for message in shown.messages)
 
 
 def viewer(root: Path, **more) -> Viewer:
@@ -59,13 +77,12 @@ def test_every_prompt_is_rebuilt_and_has_the_recorded_hash(root, name):
     for record in found[:6]:
         run = SpokenRun(root / name, record, plugins=False)
         exchanges = run.exchanges
-        recorded = [event for event in run.events if event["type"] == "exchange"]
+        recorded = asked_of(run)
         assert len(exchanges) == len(recorded) > 0
         for shown, event in zip(exchanges, recorded, strict=True):
-            assert shown["exact"]
-            messages = tuple(Message(message["role"], message["text"]) for message in shown["messages"])
-            assert prompt_hash(Request(messages)) == event["prompt_sha256"]
-            assert shown["reply"] == event["reply"]
+            assert shown.exact
+            assert prompt_hash(Request(messages_of(shown))) == event.prompt_sha256
+            assert shown.reply == event.reply
 
 
 @pytest.fixture(scope="module")
@@ -82,44 +99,44 @@ def test_a_rescue_is_rebuilt_with_what_its_memory_brought(remembered, panel):
     looks = {}
     for record in records(remembered / panel):
         run = SpokenRun(remembered / panel, record, plugins=False)
-        recorded = [event for event in run.events if event["type"] == "exchange"]
-        assert recorded
-        for shown, event in zip(run.exchanges, recorded, strict=True):
-            messages = tuple(Message(message["role"], message["text"]) for message in shown["messages"])
-            assert prompt_hash(Request(messages)) == event["prompt_sha256"]
+        assert run.exchanges
+        for shown, event in zip(run.exchanges, asked_of(run), strict=True):
+            messages = messages_of(shown)
+            assert prompt_hash(Request(messages)) == event.prompt_sha256
             # The other way: the text that was recorded, without the rules that every prompt repeats.
-            assert "\n".join(m.content for m in messages if m.role != "system") == event["prompt"]
-        assert all(shown["exact"] for shown in run.exchanges)
+            assert "\n".join(m.content for m in messages if m.role != "system") == event.prompt
+        assert all(shown.exact for shown in run.exchanges)
         assert run.replayed.reason == ""
-        looks[record["intervention"]["arm"], record["seed"]] = [
-            shown["messages"][-1]["text"] for shown in run.exchanges
-        ]
+        assert isinstance(record.setting.intervention, RescueArm)
+        looks[record.setting.intervention.arm, record.seed] = [shown.messages[-1].text for shown in run.exchanges]
     # Arms differ where the control arm lacked something, which is so of one of these tasks at least.
     assert max(len({tuple(looks[arm, seed]) for arm in ("control", "oracle", "sham")}) for seed in (0, 1)) == 3
 
 
 def test_no_memory_system_is_needed_to_show_what_one_brought(remembered):
     record = records(remembered / "native")[0]
-    record = {**record, "access": {**record["access"], "memory": "gone.py:Gone"}}
+    access = replace(record.setting.access, memory="gone.py:Gone")
+    record = replace(record, setting=replace(record.setting, access=access))
     run = SpokenRun(remembered / "native", record, plugins=False)
     assert run.exchanges
-    assert all(exchange["exact"] for exchange in run.exchanges)
+    assert all(exchange.exact for exchange in run.exchanges)
 
 
 def test_a_run_under_a_memory_has_its_name(remembered):
     record = records(remembered / "native")[0]
-    document = viewer(remembered).answer("/api/run", {"at": ["native"], "run": [record["run"]]})
-    assert document["words"] == "control, broken-drops, reference/recoverer, h = 3"
-    assert document["units"] == {"task": "task", "step": "step", "outcome": "step"}
+    document = viewer(remembered).answer("/api/run", {"at": ["native"], "run": [record.run]})
+    assert isinstance(document, LacunaRun)
+    assert document.label == "control, broken-drops, reference/recoverer, h = 3"
+    assert document.units == Units("task", "step", "step")
 
 
-def test_a_run_in_words_has_its_preset_and_no_sizes_of_other_tasks(remembered):
-    record = records(remembered / "native")[0]
-    task = {**record["task"], "workload": "words", "preset": "small"}
-    row = row_of({**record, "task": task, "words": {"fates": {}}}, None)
-    assert (row["workload"], row["preset"]) == ("words", "small")
-    assert [row.get(name) for name in ("n", "m", "slots", "lookback", "fan_in", "digits", "k")] == [None] * 7
-    assert row_of(record, None)["m"] == record["task"]["m"]
+def test_a_conversation_has_its_preset_and_no_sizes_of_other_tasks(remembered):
+    setting = records(remembered / "native")[0].setting
+    talk = replace(setting, task=replace(setting.task, workload="words", preset="small"))
+    assert [setting_value(talk, name) for name in ("workload", "preset")] == ["words", "small"]
+    sizes = ("n", "m", "slots", "lookback", "fan_in", "digits", "k")
+    assert [setting_value(talk, name) for name in sizes] == [None] * 7
+    assert setting_value(setting, "m") == setting.task.m
 
 
 def test_what_a_memory_brought_and_nobody_kept_is_said_in_one_line(tmp_path):
@@ -128,11 +145,11 @@ def test_what_a_memory_brought_and_nobody_kept_is_said_in_one_line(tmp_path):
     command(
         "lacuna", "run", "--workload", "stepwise-sum", "--model", "reference/recoverer", *how, "--out", out, "--json"
     )
-    asked = {"at": ["."], "run": [records(out)[0]["run"]]}
-    steps = [viewer(out).answer("/api/step", {**asked, "t": [str(t)]}) for t in (1, 12)]
-    assert steps[0]["exchanges"][0]["exact"]  # before the first prompt nothing was said
-    assert not any(one["messages"] for one in steps[1]["exchanges"])
-    assert "its memory, bm25, returned, which were not kept" in steps[1]["inexact"]
+    asked = {"at": ["."], "run": [records(out)[0].run]}
+    steps = [viewer(out).step({**asked, "t": [str(t)]}) for t in (1, 12)]
+    assert steps[0].exchanges[0].exact  # before the first prompt nothing was said
+    assert not any(exchange.messages for exchange in steps[1].exchanges)
+    assert "its memory, bm25, returned, which were not kept" in steps[1].inexact
 
 
 def test_prompts_in_the_other_dialect_are_rebuilt_too(tmp_path):
@@ -140,7 +157,7 @@ def test_prompts_in_the_other_dialect_are_rebuilt_too(tmp_path):
     for record in records(tmp_path / "compact"):
         exchanges = SpokenRun(tmp_path / "compact", record, plugins=False).exchanges
         assert exchanges
-        assert all(exchange["exact"] for exchange in exchanges)
+        assert all(exchange.exact for exchange in exchanges)
 
 
 def test_without_texts_controlled_prompts_are_rebuilt_from_what_was_submitted(tmp_path):
@@ -148,147 +165,165 @@ def test_without_texts_controlled_prompts_are_rebuilt_from_what_was_submitted(tm
     for record in records(tmp_path / "bare"):
         run = SpokenRun(tmp_path / "bare", record, plugins=False)
         assert run.exchanges
-        assert all(exchange["exact"] and exchange["messages"] for exchange in run.exchanges)
-        assert all(exchange["reply"] is None for exchange in run.exchanges)
+        assert all(exchange.exact and exchange.messages for exchange in run.exchanges)
+        assert all(exchange.reply is None for exchange in run.exchanges)
 
 
 def test_a_prompt_that_is_not_the_recorded_one_is_not_called_exact(root, tmp_path):
-    record = dict(records(root / "sweep")[0])
-    record["access"] = {**record["access"], "h": 1}
+    record = records(root / "sweep")[0]
+    record = replace(record, setting=replace(record.setting, access=replace(record.setting.access, h=1)))
     exchanges = SpokenRun(root / "sweep", record, plugins=False).exchanges
-    assert exchanges[0]["exact"]
-    assert not exchanges[-1]["exact"]
-    assert exchanges[-1]["messages"][0]["text"]
+    assert exchanges[0].exact
+    assert not exchanges[-1].exact
+    assert exchanges[-1].messages[0].text
     assert "as they were recorded" in SpokenRun(root / "sweep", record, plugins=False).replayed.reason
 
 
 def test_steps_say_what_the_records_say(root):
     for record in records(root / "sweep"):
-        document = viewer(root).answer("/api/run", {"at": ["sweep"], "run": [record["run"]]})
-        events = read_events(root / "sweep", record["events"])
-        (verdicts,) = [event["wrong"] for event in events if event["type"] == "verdicts"]
-        assert [[s["t"], s["cause"], s["why"]] for s in document["steps"] if s["cause"]] == verdicts
-        decisions = {event["t"]: event for event in events if event["type"] == "decision"}
-        for step in document["steps"]:
+        document = viewer(root).run({"at": ["sweep"], "run": [record.run]})
+        assert isinstance(document, LacunaRun)
+        with SweepDatabase(root / "sweep") as database:
+            events = database.events(record.run)
+        (wrong,) = [event.wrong for event in events if isinstance(event, Verdicts)]
+        found = [(step.t, step.cause, step.why) for step in document.steps if step.cause]
+        assert found == [(step.t, step.cause, step.kind) for step in wrong]
+        decisions = {event.t: event for event in events if isinstance(event, Decision)}
+        for step in document.steps:
             for name in ("required", "retained", "missing", "unavailable"):
-                assert list(step[name]) == decisions[step["t"]][name]
-            assert step["refs"] == tuple(decisions[step["t"]]["required"])
-        assert document["score"]["correct"] == record["score"]["correct"]
+                assert getattr(step, name) == getattr(decisions[step.t], name)
+            assert step.refs == decisions[step.t].required
+        assert record.score is not None
+        assert document.score is not None
+        assert document.score.correct == record.score.correct
 
 
-def test_the_table_and_the_cells_are_those_of_the_summary(root):
-    index = RunIndex(root / "sweep")
-    index.refresh()
-    summary = {row["cell"]: row for row in read_document(root / "sweep" / "summary.json", "summary/1")["rows"]}
-    rows = cell_rows(index)
-    assert {row["cell"] for row in rows} == set(summary)
-    for row in rows:
-        for name in ("accuracy", "miss_rate", "errors", "scored", "step_accuracy"):
-            assert row[name] == summary[row["cell"]][name]
+def test_the_rows_of_the_table_are_what_the_records_say(root):
+    """The table is read column by column and row by row; each record has the same figures."""
+    for name in ("sweep", "managed", "rescue", "probe"):
+        runs = FolderRuns(root / name)
+        measures = ("accuracy", "miss_rate", "first_miss", "first_error", "step_accuracy")
+        rows = runs.cells(("run", "model", "seed", "h", *measures), range(runs.rows))
+        found = records(root / name)
+        assert [row["run"] for row in rows] == [record.run for record in found]
+        for row, record in zip(rows, found, strict=True):
+            told = [row[key] for key in ("model", "seed", "h")]
+            assert told == [record.setting.model, record.seed, record.setting.access.h]
+            assert [row[key] for key in measures] == [getattr(record.score, key, None) for key in measures]
+        for key in measures:
+            numbers = [None if number != number else number for number in runs.numbers(key).tolist()]
+            assert numbers == [row[key] for row in rows]
+
+
+def test_the_mean_of_an_outcome_counts_runs_without_it(remembered):
+    """As in a summary: the share of needed records with an outcome, mean over all runs that needed any."""
+    runs = FolderRuns(remembered / "native")
+    needing = [record.memory.outcomes for record in records(remembered / "native") if record.memory]
+    for outcome in {outcome for outcomes in needing for outcome in outcomes}:
+        shares = [outcomes.get(outcome, 0) / sum(outcomes.values()) for outcomes in needing if outcomes]
+        assert np.nanmean(runs.numbers(outcome)) == pytest.approx(sum(shares) / len(shares), abs=ROUNDING)
 
 
 def test_the_heat_map_is_the_summary_where_a_place_is_a_cell(root):
-    index = RunIndex(root / "sweep")
-    index.refresh()
-    summary = read_document(root / "sweep" / "summary.json", "summary/1")["rows"]
+    rows, table = read_summary(root / "sweep").rows, FolderRuns(root / "sweep").table
     for workload in ("stepwise-sum", "stepwise-max"):
         chosen = Query(equal=(("workload", (workload,)),))
-        series = heat(index.table(), chosen, Layout("h", ("model",), "accuracy"))["chart"]["series"][0]
-        found = dict(zip(zip(series["x"], series["y"], strict=True), series["value"], strict=True))
-        wanted = {(str(r["h"]), r["model"]): r["accuracy"] for r in summary if r["workload"] == workload}
+        series = heat(table, chosen, Layout("h", ("model",), "accuracy")).chart.series[0]
+        found = dict(zip(zip(series.x, series.y, strict=True), series.value, strict=True))
+        wanted = {(str(row.h), row.model): row.accuracy for row in rows if row.workload == workload}
         assert found == pytest.approx(wanted, abs=ROUNDING)
 
 
-def test_an_index_that_grows_is_the_index_of_the_whole(root, tmp_path):
-    whole = (root / "sweep" / RUNS).read_bytes()
-    (tmp_path / RUNS).write_bytes(b"")
-    index = RunIndex(tmp_path)
-    for end in (0, 10, 2000, 2001, len(whole) // 2, len(whole) - 1, len(whole)):
-        (tmp_path / RUNS).write_bytes(whole[:end])
-        index.refresh()
-        assert len(index) == whole[:end].count(b"\n")
-    straight = RunIndex(root / "sweep")
-    straight.refresh()
-    assert index.complete
-    assert index.table().page(Query(), 0, 500) == straight.table().page(Query(), 0, 500)
-    (tmp_path / RUNS).write_bytes(whole[:2001])  # a dead writer's last runs were removed
-    index.refresh()
-    assert len(index) == whole[:2001].count(b"\n")
+def copied(source: Path, folder: Path, runs: int) -> None:
+    """Write the first runs of a folder into another, whose writer has ended."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "manifest.json").write_bytes((source / "manifest.json").read_bytes())
+    with SweepDatabase(source) as database, SweepWriter(folder) as writer:
+        known = writer.count()
+        found = list(database.records())[known:runs]
+        writer.add([FinishedRun(record, database.event_lines(record.run)) for record in found], durable=False)
 
 
-def test_a_line_longer_than_any_record_hides_no_other(root, tmp_path, monkeypatch):
-    """It is passed over in pieces and counted; commands that need every record refuse it with its number."""
-    lines = (root / "sweep" / RUNS).read_bytes().splitlines(keepends=True)
-    longest = 2 * max(map(len, lines))
-    monkeypatch.setattr(run_index, "LARGEST_LINE", longest)
-    monkeypatch.setattr(store, "LARGEST_RECORD", longest)
-    (tmp_path / RUNS).write_bytes(b"".join([*lines[:2], b"x" * 5 * longest + b"\n", *lines[2:]]))
-    index = RunIndex(tmp_path)
-    while not index.complete:
-        index.refresh()
-    assert (len(index), index.skipped) == (len(lines), 1)
-    with pytest.raises(InputFileError, match=rf"{RUNS}:3: longer than {longest:,} bytes; restore the file"):
-        records(tmp_path)
+def test_a_folder_that_grows_is_read_again_and_its_database_is_left_alone(root, tmp_path):
+    opened = viewer(tmp_path)
+    copied(root / "sweep", tmp_path / "sweep", 3)
+    asked = {"at": ["sweep"]}
+    for runs in (3, 4, 24):
+        copied(root / "sweep", tmp_path / "sweep", runs)
+        stamps = {opened.changes(asked).stamp for _ in range(2)}
+        assert (opened.runs(asked).total, len(stamps)) == (runs, 1)
+        # The writer could fold in its log, which a reader that stayed open would have kept it from.
+        assert not (tmp_path / "sweep" / "sweep.db-wal").exists()
+    assert opened.runs(asked) == viewer(root).runs(asked)
 
 
-def test_reading_is_done_in_slices(root):
-    index = RunIndex(root / "sweep")
-    index.refresh(seconds=0)
-    assert 0 < len(index) < len(records(root / "sweep"))
-    assert 0 < index.read_share < 1
-    while not index.complete:
-        index.refresh(seconds=0)
-    assert len(index) == len(records(root / "sweep"))
+def test_runs_are_shown_while_their_writer_is_open(root, tmp_path):
+    copied(root / "sweep", tmp_path / "sweep", 3)
+    opened, asked = viewer(tmp_path), {"at": ["sweep"]}
+    with SweepDatabase(root / "sweep") as database, SweepWriter(tmp_path / "sweep") as writer:
+        for number, record in enumerate(list(database.records())[3:6], 4):
+            writer.add([FinishedRun(record, database.event_lines(record.run))], durable=False)
+            assert opened.runs(asked).total == number
+            assert opened.run({**asked, "run": [record.run]})
 
 
 def test_arms_stand_side_by_side(root):
-    rows = viewer(root).answer("/api/runs", {"at": ["rescue"]})["rows"]
+    rows = viewer(root).runs({"at": ["rescue"]}).rows
     control = next(row for row in rows if row["arm"] == "control" and row["seed"] == 1)
-    document = viewer(root).answer("/api/run", {"at": ["rescue"], "run": [control["run"]]})
-    arms = {one["words"]: one["run"] for one in document["siblings"] if one["different"] == ["arm"]}
+    document = viewer(root).run({"at": ["rescue"], "run": [control["run"]]})
+    assert isinstance(document, LacunaRun)
+    arms = {sibling.label: sibling.run for sibling in document.siblings if sibling.different == ("arm",)}
     assert set(arms) == {"oracle", "sham"}
-    oracle = viewer(root).answer("/api/run", {"at": ["rescue"], "run": [arms["oracle"]]})
-    assert oracle["score"]["accuracy"] == 1.0 > document["score"]["accuracy"]
-    missing = [step["t"] for step in document["steps"] if step["missing"]]
-    assert missing == [step["t"] for step in oracle["steps"] if step["restored"]]
+    oracle = viewer(root).run({"at": ["rescue"], "run": [arms["oracle"]]})
+    assert isinstance(oracle, LacunaRun)
+    assert oracle.score is not None
+    assert document.score is not None
+    assert oracle.score.accuracy == 1.0 > document.score.accuracy
+    missing = [step.t for step in document.steps if step.missing]
+    assert missing == [step.t for step in oracle.steps if step.restored]
 
 
 def test_evidence_is_scored_as_its_own_summary_is(root):
-    rows = viewer(root).answer("/api/runs", {"at": ["rescue"]})["rows"]
-    told = {r["arm"]: r["trajectory_accuracy"] for r in read_document(root / "rescue/summary.json", "rescue/1")["rows"]}
-    for arm, accuracy in told.items():
+    rows = viewer(root).runs({"at": ["rescue"]}).rows
+    result = read_struct(root / "rescue" / "summary.json", "rescue/1", RescueResult)
+    for arm, accuracy in {row.arm: row.trajectory_accuracy for row in result.rows}.items():
         own = [row["accuracy"] for row in rows if row["arm"] == arm]
         assert sum(own) / len(own) == pytest.approx(accuracy, abs=ROUNDING)
 
 
 def test_a_step_has_its_cone_and_its_words(root):
     record = records(root / "sweep")[-1]
-    asked = {"at": ["sweep"], "run": [record["run"]]}
-    steps = viewer(root).answer("/api/run", asked)["steps"]
-    short = next(step for step in steps if step["missing"])
-    more = viewer(root).answer("/api/step", {**asked, "t": [str(short["t"])]})
-    assert more["cone"]["targets"] == list(short["missing"])
-    assert set(more["cone"]["nodes"]).isdisjoint(short["retained"])
-    assert more["exchanges"][0]["t"] == short["t"]
+    asked = {"at": ["sweep"], "run": [record.run]}
+    document = viewer(root).run(asked)
+    assert isinstance(document, LacunaRun)
+    short = next(step for step in document.steps if step.missing)
+    more = viewer(root).step({**asked, "t": [str(short.t)]})
+    assert more.cone is not None
+    assert more.cone.targets == short.missing
+    assert set(more.cone.nodes).isdisjoint(short.retained or ())
+    assert more.exchanges[0].t == short.t
 
 
 def test_a_probe_shows_all_that_was_said_at_its_step(root):
     record = records(root / "probe")[0]
-    asked = {"at": ["probe"], "run": [record["run"]], "t": [str(record["moment"]["at"])]}
-    more = viewer(root).answer("/api/step", asked)
-    assert len(more["exchanges"]) == record["usage"]["calls"]
-    assert more["cone"]["targets"] == [record["moment"]["target"]]
-    assert viewer(root).answer("/api/pressure", asked)["unknown"]
+    assert record.lost is not None
+    asked = {"at": ["probe"], "run": [record.run], "t": [str(record.lost.at)]}
+    more = viewer(root).step(asked)
+    assert len(more.exchanges) == record.usage.calls
+    assert more.cone is not None
+    assert more.cone.targets == (record.lost.target,)
+    assert viewer(root).pressure(asked).unknown
 
 
 def test_pressure_is_what_the_library_counts(root):
     record = records(root / "sweep")[0]
-    lines = viewer(root).answer("/api/pressure", {"at": ["sweep"], "run": [record["run"]]})
+    curve = viewer(root).pressure({"at": ["sweep"], "run": [record.run]}).curve
+    assert curve is not None
     # Stepwise Sum, m = 8: after step t ≥ 8, with more than eight steps left, eight records of 10^4 values must survive.
-    assert lines["needed_bits"][8] == pytest.approx(lines["record_bits"] * 8, abs=ROUNDING)
-    assert lines["capacity_bits"] == pytest.approx(lines["record_bits"] * record["access"]["h"], abs=ROUNDING)
-    assert lines["needed_bits"][-1] == 0
-    assert len(lines["pressure"]) == record["task"]["n"] + 1
+    assert curve.needed_bits[8] == pytest.approx(curve.record_bits * 8, abs=ROUNDING)
+    assert curve.capacity_bits == pytest.approx(curve.record_bits * record.setting.access.h, abs=ROUNDING)
+    assert curve.needed_bits[-1] == 0
+    assert len(curve.pressure) == record.setting.task.n + 1
 
 
 PLUGIN = '''
@@ -313,14 +348,18 @@ def test_code_beside_a_run_is_run_only_if_allowed(tmp_path):
     )
     (tmp_path / "ran").unlink()
     source.write_text(PLUGIN + "\n")  # as if it were new: what was imported stays imported
-    asked = {"at": ["."], "run": [records(out)[0]["run"]]}
+    asked = {"at": ["."], "run": [records(out)[0].run]}
     document = viewer(out).answer("/api/run", asked)
-    assert "--plugins" in document["unknown"]
-    assert [step["cause"] for step in document["steps"] if step.get("cause")]  # the recorded verdicts are there
-    assert viewer(out).answer("/api/step", {**asked, "t": ["3"]})["exchanges"][0]["messages"]
+    assert isinstance(document, LacunaRun)
+    assert "--plugins" in document.unknown
+    assert [step.cause for step in document.steps if step.cause]  # the recorded verdicts are there
+    assert viewer(out).step({**asked, "t": ["3"]}).exchanges[0].messages
     assert not (tmp_path / "ran").exists()
-    assert viewer(out, plugins=True).answer("/api/run", asked)["unknown"] == ""
-    assert viewer(out, plugins=True).answer("/api/step", {**asked, "t": ["3"]})["exchanges"][0]["exact"]
+    trusted = viewer(out, plugins=True)
+    document = trusted.answer("/api/run", asked)
+    assert isinstance(document, LacunaRun)
+    assert document.unknown == ""
+    assert trusted.step({**asked, "t": ["3"]}).exchanges[0].exact
     assert (tmp_path / "ran").exists()
 
 
@@ -329,34 +368,34 @@ def test_a_run_or_a_step_that_is_not_there_is_one_line(root):
         viewer(root).answer("/api/run", {"at": ["sweep"], "run": ["x"]})
     record = records(root / "sweep")[0]
     with pytest.raises(InputFileError, match="none numbered 99"):
-        viewer(root).answer("/api/step", {"at": ["sweep"], "run": [record["run"]], "t": ["99"]})
+        viewer(root).answer("/api/step", {"at": ["sweep"], "run": [record.run], "t": ["99"]})
 
 
 def test_a_folder_says_how_far_it_is(root, tmp_path):
-    make_sweep(tmp_path / "half", seeds="0:1")
-    runs = (tmp_path / "half" / RUNS).read_bytes().splitlines(keepends=True)
-    (tmp_path / "half" / RUNS).write_bytes(b"".join(runs[:3]))
-    (tmp_path / "half" / "summary.json").unlink()
-    lost = {"schema": "failure/1", "run": "x-0", "cell": "x", "kind": "timeout", "message": "too late", "model": "m"}
-    (tmp_path / "half" / "failures.jsonl").write_text(json.dumps(lost) + "\n")
+    copied(root / "sweep", tmp_path / "half", 3)
+    cell = records(root / "sweep")[0].cell
+    failure = Failure(
+        run=f"{cell}-0", cell=cell, seed=0, workload="stepwise-sum", model="m", condition="controlled", kind="timeout",
+        message="too late", steps=0, usage=RunUsage(),
+    )  # fmt: skip
+    with SweepWriter(tmp_path / "half") as writer:
+        writer.fail(failure)  # which succeeded later
+        writer.fail(replace(failure, run=f"{cell}-9", seed=9))
     place = place_at(tmp_path, "half")
-    index = RunIndex(place.path)
-    index.refresh()
-    now = place.path.stat().st_mtime
-    assert progress_of(place, index, now).as_json() == {
-        "kind": "sweep", "state": "running", "runs": 3, "planned_runs": 12, "planned_cells": 12, "lost": 1,
-        "spent_usd": 0.0, "read_share": 1.0, "skipped": 0,
-    }  # fmt: skip
-    assert progress_of(place, index, LATER).state == "waiting"
-    done = RunIndex(root / "sweep")
-    done.refresh()
-    assert progress_of(place_at(root, "sweep"), done, LATER).state == "complete"
+    runs, now = FolderRuns(place.path), place.path.stat().st_mtime
+    assert progress_of(place, runs, now) == FolderProgress(
+        kind="sweep", state="running", runs=3, planned_runs=24, planned_cells=12, lost=1, spent_usd=0.0
+    )
+    group = FailureGroup("stepwise-sum", "m", "controlled", "timeout", "too late", 1, f"{cell}-9")
+    assert failure_groups(runs.lost) == (group,)
+    assert progress_of(place, runs, LATER).state == "waiting"
+    done = progress_of(place_at(root, "sweep"), FolderRuns(root / "sweep"), LATER)
+    assert done.state == "complete"
 
 
 def test_places_are_found_below_and_in_order(root):
     assert [(place.key, place.kind) for place in find_places(root)] == [
-        ("managed", "sweep"), ("managed/control", "evidence"), ("probe", "evidence"), ("rescue", "evidence"),
-        ("sweep", "sweep"),
+        ("managed", "sweep"), ("probe", "evidence"), ("rescue", "evidence"), ("sweep", "sweep"),
     ]  # fmt: skip
 
 
@@ -401,24 +440,25 @@ def test_a_run_of_another_task_over_the_same_graph_is_no_sibling(tmp_path):
     out = tmp_path / "out"
     command("lacuna", "run", *grid, "--digits", "2,3", "--seeds", "0:1", "--no-control", "--out", out, "--json")
     for record in records(out):
-        document = viewer(out).answer("/api/run", {"at": ["."], "run": [record["run"]]})
-        assert [one["different"] for one in document["siblings"]] == [["h"]]
+        document = viewer(out).answer("/api/run", {"at": ["."], "run": [record.run]})
+        assert isinstance(document, LacunaRun)
+        assert [sibling.different for sibling in document.siblings] == [("h",)]
 
 
 def test_the_picture_of_what_was_possible_is_that_of_the_report(root):
     asked = {"at": ["sweep"]}
-    shown = viewer(root).answer("/api/possible", asked)
+    shown = viewer(root).possible(asked)
     section = possible_section(read_sweep(root / "sweep"))
     assert section is not None
-    assert shown["words"] == list(section.words)
-    assert shown["figure"] == drawn_json(coloured_item(section.items[0]))
-    assert {cell["cell"] for cell in shown["cells"]} == {row["cell"] for row in section.items[1].rows}
+    assert shown.words == section.words
+    assert shown.figure == drawn(coloured_item(section.items[0]))
+    assert {cell.cell for cell in shown.cells} == {row["cell"] for row in section.items[1].rows}
     with pytest.raises(InputFileError, match="no sweep"):
-        viewer(root).answer("/api/possible", {"at": ["rescue"]})
+        viewer(root).possible({"at": ["rescue"]})
 
 
 def test_a_sweep_too_large_for_a_request_is_left_to_the_report(root, monkeypatch):
     monkeypatch.setattr(reported, "MOST_RUNS", 1)
-    shown = viewer(root).answer("/api/possible", {"at": ["sweep"]})
-    assert shown["figure"] is None
-    assert "eirkit report" in shown["words"][0]
+    shown = viewer(root).possible({"at": ["sweep"]})
+    assert shown.figure is None
+    assert "eirkit report" in shown.words[0]

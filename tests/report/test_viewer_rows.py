@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from eirkit.errors import UsageError
 from eirkit.report.viewer.heat import Layout, heat, layout_of
-from eirkit.report.viewer.tables import ArrowColumns, Field, ListColumns, Query, RowTable, alike, label, telling
+from eirkit.report.viewer.tables import (
+    ArrowColumns,
+    Field,
+    ListColumns,
+    Query,
+    RowTable,
+    SharedValue,
+    alike,
+    label,
+    telling,
+)
 
 FIELDS = (
     Field("name", "name", "text"),
@@ -90,8 +100,8 @@ def test_an_order_is_one_and_what_is_not_known_comes_last(listed, key, descendin
 def test_pages_put_together_are_the_whole(listed, offset, limit):
     table = table_of(listed)
     page = table.page(Query(), offset, limit)
-    assert [row["name"] for row in page["rows"]] == [row["name"] for row in listed][offset : offset + limit]
-    assert page["matched"] == page["total"] == len(listed)
+    assert [row["name"] for row in page.rows] == [row["name"] for row in listed][offset : offset + limit]
+    assert page.matched == page.total == len(listed)
 
 
 @given(rows)
@@ -99,17 +109,17 @@ def test_a_facet_counts_what_choosing_it_would_leave(listed):
     table = table_of(listed)
     query = Query(equal=(("ok", ("yes",)),))
     for facet in table.facets(query):
-        others = () if facet["key"] == "ok" else query.equal
-        for value in facet["values"]:
-            chosen = table.choose(Query(equal=(*others, (facet["key"], (value["label"],)))))
-            assert len(chosen) == value["rows"]
+        others = () if facet.key == "ok" else query.equal
+        for value in facet.values:
+            chosen = table.choose(Query(equal=(*others, (facet.key, (value.label,)))))
+            assert len(chosen) == value.rows
 
 
 @given(rows)
 def test_a_cell_of_the_heat_map_is_the_mean_of_its_runs(listed):
     found = heat(table_of(listed), Query(), BY_KIND)
-    series = found["chart"]["series"][0]
-    for chosen, value, runs in zip(found["filters"], series["value"], found["runs"], strict=True):
+    series = found.chart.series[0]
+    for chosen, value, runs in zip(found.filters, series.value, found.runs, strict=True):
         own = [row["size"] for row in listed if {key: label(row[key]) for key in ("kind", "ok")} == chosen]
         known = [size for size in own if size is not None]
         assert runs == len(own)
@@ -124,7 +134,7 @@ def test_columns_that_say_nothing_are_left_out_and_what_all_share_is_said_once()
     listed = ListColumns(columns, 2)
     known = telling(FIELDS, listed, ("name",))
     assert [(one.key, one.shown) for one in known] == [("name", True), ("kind", False), ("ok", True)]
-    assert alike(RowTable(known, listed)) == [{"title": "kind", "value": "x"}]
+    assert alike(RowTable(known, listed)) == (SharedValue("kind", "x"),)
 
 
 @given(rows, st.sampled_from(["name", "kind", "size", "ok", ""]), st.booleans(), st.sampled_from(["", "a", "y"]))
@@ -174,17 +184,17 @@ def test_a_cell_pools_neither_memories_nor_models_unless_somebody_asks_for_it_an
     usual = layout_of(table, Query(), {})
     assert usual == Layout("h", ("model", "memory"), "accuracy")
     found = heat(table, Query(), usual)
-    assert set(found["over"]) == {"3 runs over 3 seeds"}
-    assert found["mixed"] == []
-    assert found["y"] == ["a · good", "a · no memory", "b · good", "b · no memory"]
-    assert {round(value, 9) for value in found["chart"]["series"][0]["value"]} == {0.686, 0.1}
-    for place, filters in enumerate(found["filters"]):
+    assert set(found.over) == {"3 runs over 3 seeds"}
+    assert found.mixed == ()
+    assert found.y == ("a · good", "a · no memory", "b · good", "b · no memory")
+    assert {round(value, 9) for value in found.chart.series[0].value} == {0.686, 0.1}
+    for place, filters in enumerate(found.filters):
         chosen = table.choose(Query(equal=tuple((key, (name,)) for key, name in filters.items())))
-        assert len(chosen) == found["runs"][place]
+        assert len(chosen) == found.runs[place]
     pooled = heat(table, Query(), Layout("h", ("model",), "accuracy"))
-    assert {round(value, 9) for value in pooled["chart"]["series"][0]["value"]} == {0.393}  # which describes neither
-    assert set(pooled["over"]) == {"6 runs over memory good and –, 3 seeds"}
-    assert pooled["mixed"] == ["memory"]
+    assert {round(value, 9) for value in pooled.chart.series[0].value} == {0.393}  # which describes neither
+    assert set(pooled.over) == {"6 runs over memory good and –, 3 seeds"}
+    assert pooled.mixed == ("memory",)
 
 
 @given(st.lists(st.tuples(*[st.sampled_from("ab")] * 2, *[st.integers(0, 2)] * 2, st.floats(0, 1)), max_size=20))
@@ -193,7 +203,7 @@ def test_the_usual_layout_is_complete_and_has_no_column_too_many(runs):
     layout = layout_of(table, Query(), {})
     assert layout is not None
     settings = {(model, memory, h) for model, memory, h, _, _ in runs}
-    assert len(heat(table, Query(), layout)["runs"]) == len(settings)
+    assert len(heat(table, Query(), layout).runs) == len(settings)
 
 
 def test_columns_that_an_address_asks_for_in_vain_are_not_used():

@@ -5,21 +5,25 @@ from __future__ import annotations
 import html
 import http.client
 import json
+import os
 import re
 import socket
+import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from eirkit.errors import UsageError
+from eirkit.errors import EirkitError, UsageError
+from eirkit.records.database import APPLICATION
+from eirkit.report.viewer.documents import ShownMessage
+from eirkit.report.viewer.excerpts import LONGEST, Excerpt, TextPiece, more_of, shorten
 from eirkit.report.viewer.folders import open_root
 from eirkit.report.viewer.logs import LogFolders
-from eirkit.report.viewer.reported import LONGEST, more_of, shorten
 from eirkit.report.viewer.routes import Viewer
-from eirkit.report.viewer.server import HOST, LONGEST_ADDRESS, ViewerServer
+from eirkit.report.viewer.server import HOST, LONGEST_ADDRESS, ViewerServer, encode
 from tests.processes import PATIENCE_SECONDS
 from tests.report.folders import make_sweep
 
@@ -119,7 +123,7 @@ def test_it_is_for_reading(server, method):
         "/secret.txt",
         "/../secret.txt",
         "/..%2fsecret.txt",
-        "/sweep/runs.jsonl",
+        "/sweep/sweep.db",
         "//etc/passwd",
         "/index.html",
         "/assets/viewer/index.html",
@@ -150,7 +154,7 @@ def test_a_link_out_of_the_folder_is_not_followed(folder, tmp_path):
         open_root(root)
 
 
-@pytest.mark.parametrize("name", ["runs.jsonl", "events.jsonl.zst", "manifest.json"])
+@pytest.mark.parametrize("name", ["sweep.db", "manifest.json"])
 def test_a_file_that_leads_out_of_the_folder_is_not_followed_either(tmp_path, name):
     make_sweep(tmp_path / "elsewhere", seeds="0:1")
     sweep = make_sweep(tmp_path / "root" / "sweep", seeds="0:1")
@@ -160,38 +164,71 @@ def test_a_file_that_leads_out_of_the_folder_is_not_followed_either(tmp_path, na
         open_root(tmp_path / "root")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"schema":"run/1","run":"x","trial":[]}',
-        '{"schema":"run/1","run":"x","model":"m","seed":0,"access":null,"usage":{}}',
-        '{"schema":"run/1","run":"x","deep":' + "[" * 100_000,
-        '{"schema":"run/1","run":["x"],"model":{},"seed":0,"usage":{"calls":1,"cost_usd":0}}',
-        '{"schema":"other/1"}',
-        "not JSON",
-    ],
-)
-def test_a_hostile_record_is_counted_and_blocks_nothing(tmp_path, line):
-    sweep = make_sweep(tmp_path / "sweep", seeds="0:1")
-    whole = (sweep / "runs.jsonl").read_text("utf-8")
-    (sweep / "runs.jsonl").write_text(f"{line}\n{whole}{line}\n", "utf-8")
+def test_a_log_of_the_database_that_leads_out_is_not_followed(tmp_path):
+    sweep = make_sweep(tmp_path / "root" / "sweep", seeds="0:1")
+    (tmp_path / "secret").write_bytes(b"secret")
+    (sweep / "sweep.db-wal").symlink_to(tmp_path / "secret")
+    with pytest.raises(UsageError, match="holds no sweep"):
+        open_root(tmp_path / "root")
+
+
+def foreign_database(path: Path) -> None:
+    """Write a database whose tables have our names and whose application_id is ours, with a view in place of one."""
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute("CREATE TABLE cells (id INTEGER PRIMARY KEY, cell TEXT, setting BLOB, planned INTEGER)")
+    connection.execute("CREATE VIEW runs AS SELECT randomblob(1000000000) AS id, 0 AS control, 1 AS cell, 1 AS seed")
+    connection.commit()
+    connection.close()
+
+
+def pipe(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "missing": lambda path: path.unlink(),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "overwritten": lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\xff" * (path.stat().st_size - 4096)),
+    "text": lambda path: path.write_text("not a database\n" * 1000),
+    "foreign": lambda path: (path.unlink(), foreign_database(path)),
+    "folder": lambda path: (path.unlink(), path.mkdir()),
+    "pipe": pipe,
+    "pipe beside it": lambda path: pipe(path.with_name("sweep.db-wal")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_database_that_is_not_ours_is_one_line_and_hurts_no_other_folder(tmp_path, damage):
+    for name in ("spoilt", "whole"):
+        make_sweep(tmp_path / name, seeds="0:1")
+    DAMAGES[damage](tmp_path / "spoilt" / "sweep.db")
     viewer = Viewer(open_root(tmp_path), LogFolders(), lambda: NOW)
-    overview = viewer.answer("/api/overview", {"at": ["sweep"]})
-    assert (overview["progress"]["runs"], overview["progress"]["skipped"]) == (len(whole.splitlines()), 2)
-    rows = viewer.answer("/api/runs", {"at": ["sweep"]})["rows"]
-    assert len(rows) == len(whole.splitlines())
-    assert viewer.answer("/api/run", {"at": ["sweep"], "run": [rows[0]["run"]]})["unknown"] == ""
+    assert [folder.key for folder in viewer.folders({}).folders] == ["spoilt", "whole"]
+    for path in ("/api/overview", "/api/runs", "/api/grid"):
+        with pytest.raises(EirkitError) as refused:
+            viewer.answer(path, {"at": ["spoilt"]})
+        assert "\n" not in str(refused.value)
+        assert "; " in str(refused.value)  # what to do
+    assert viewer.runs({"at": ["whole"]}).total == 12
+
+
+def test_half_of_a_pair_of_surrogates_is_escaped():
+    assert json.loads(encode(ShownMessage("user", "a\ud800b"))) == {"role": "user", "text": "a\ud800b"}
 
 
 @pytest.mark.parametrize("mark", ["a", "\U0001f600", "\ud800"])
 def test_a_long_text_comes_whole_by_the_places_that_the_server_gives(mark):
-    whole = {"reply": mark * (2 * LONGEST + 7)}
-    piece = shorten(whole)["reply"]
-    pieces = [piece]
-    while pieces[-1]["next"] < pieces[-1]["length"]:
-        pieces.append(more_of(whole, piece["part"], pieces[-1]["next"]))
+    whole = ShownMessage("user", mark * (2 * LONGEST + 7))
+    first = shorten(whole).text
+    assert isinstance(first, Excerpt)
+    pieces: list[Excerpt | TextPiece] = [first]
+    while pieces[-1].next < pieces[-1].length:
+        pieces.append(more_of(whole, first.part, pieces[-1].next))
     assert len(pieces) == 3
-    assert "".join(one["text"] for one in pieces) == whole["reply"]
+    assert "".join(piece.text for piece in pieces) == whole.text
 
 
 @pytest.mark.parametrize("path", ["/", "/api/folders", "/nothing", "/api/overview?at=no"])
@@ -235,7 +272,10 @@ def test_what_is_no_request_gets_an_answer_and_the_server_lives_on(server):
 def test_a_damaged_record_spoils_its_own_page_alone(server, folder):
     broken = folder / "broken"
     make_sweep(broken, seeds="0:1")
-    (broken / "events.jsonl.zst").write_text("{}\n")
+    connection = sqlite3.connect(broken / "sweep.db")
+    with connection:
+        connection.execute("UPDATE events SET block = x'00'")
+    connection.close()
     rows = json.loads(ask(server, "/api/runs?at=broken&limit=1")[1])["rows"]
     response, body = ask(server, f"/api/run?at=broken&run={rows[0]['run']}")
     assert response.status == 404

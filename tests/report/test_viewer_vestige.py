@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import to_builtins
 
 from eirkit.errors import InputFileError
+from eirkit.records.analysis import TABLES, CutRow, RunRow
 from eirkit.report.viewer import routes
-from eirkit.report.viewer.logs import LINE_CHARACTERS, LogFolders, lines_around, place_of
-from eirkit.report.viewer.reported import LONGEST, more_of, shorten
+from eirkit.report.viewer.excerpts import LONGEST, Excerpt, more_of, shorten
+from eirkit.report.viewer.logs import LINE_CHARACTERS, Argument, LogFolders, LoggedCall, lines_around, place_of
 from eirkit.report.viewer.routes import Viewer
-from eirkit.report.viewer.vestige_run import TABLES, AnalysisTables
+from eirkit.report.viewer.server import encode
+from eirkit.report.viewer.vestige_run import AnalysisTables
 from eirkit.vestige.corpus.reader import read_corpus
 from eirkit.vestige.tables import read_rows, run_ids
 from eirkit.vestige.trajectory import Recording
@@ -41,17 +44,17 @@ def viewer(root: Path, *logs: str) -> Viewer:
 
 
 def ask(viewer: Viewer, path: str, **given: object):
-    return viewer.answer(path, {name: [str(value)] for name, value in given.items()})
+    """Return what the page gets."""
+    return json.loads(encode(viewer.answer(path, {name: [str(value)] for name, value in given.items()})))
 
 
 @pytest.mark.parametrize("name", ["sessions", "cohort"])
 def test_a_run_has_the_rows_of_every_table(root, name):
     tables = AnalysisTables(root / name)
     for run_id in run_ids(root / name):
-        assert tables.run(run_id) == read_rows(root / name, "runs", run_id)[0]
-        for table in TABLES:
-            wanted = [{k: v for k, v in row.items() if k != "run_id"} for row in read_rows(root / name, table, run_id)]
-            assert tables.rows(table, run_id) == wanted
+        assert tables.run(run_id) == read_rows(root / name, RunRow, run_id)[0]
+        for row in TABLES.values():
+            assert tables.rows(row, run_id) == tuple(read_rows(root / name, row, run_id))
 
 
 def test_rows_are_found_across_row_groups_and_for_runs_that_have_none(tmp_path):
@@ -63,15 +66,16 @@ def test_rows_are_found_across_row_groups_and_for_runs_that_have_none(tmp_path):
     rows = [
         (name, place) for number, name in enumerate(names) for place in range(number % 4 * 3)
     ]  # every fourth has none
-    table = pyarrow.table({"run_id": [name for name, _ in rows], "cut": [place for _, place in rows]})
+    others = {name: [0] * len(rows) for name in CutRow.__struct_fields__}
+    table = pyarrow.table({**others, "run_id": [name for name, _ in rows], "cut": [place for _, place in rows]})
     parquet.write_table(table, tmp_path / "cuts.parquet", row_group_size=4)
     tables = AnalysisTables(tmp_path)
     for number, name in enumerate(names):
-        assert [row["cut"] for row in tables.rows("cuts", name)] == list(range(number % 4 * 3))
+        assert [row.cut for row in tables.rows(CutRow, name)] == list(range(number % 4 * 3))
     shuffled = table.take(list(reversed(range(table.num_rows))))
     parquet.write_table(shuffled, tmp_path / "cuts.parquet", row_group_size=4)
     for number, name in enumerate(names):
-        assert sorted(row["cut"] for row in tables.rows("cuts", name)) == list(range(number % 4 * 3))
+        assert sorted(row.cut for row in tables.rows(CutRow, name)) == list(range(number % 4 * 3))
 
 
 def test_turns_add_up_to_the_run(root):
@@ -98,7 +102,7 @@ def test_what_no_goal_measures_is_not_shown_as_zero(aimless):
     rows = {row["run_id"]: row for row in ask(viewer(aimless), "/api/runs", at="sessions")["rows"]}
     assert rows["aimless"]["peak_demand_tokens"] is None
     assert rows["aimless"]["dead_read_tokens"] is None
-    assert rows["long"]["peak_demand_tokens"] == AnalysisTables(aimless / "sessions").run("long")["peak_demand_tokens"]
+    assert rows["long"]["peak_demand_tokens"] == AnalysisTables(aimless / "sessions").run("long").peak_demand_tokens
     assert rows["long"]["peak_demand_tokens"] > 0
 
 
@@ -127,9 +131,7 @@ def test_the_words_of_a_turn_are_the_log_s(root):
     shown = viewer(root, "logs")
     row = ask(shown, "/api/runs", at="sessions", q="hostile")["rows"] or ask(shown, "/api/runs", at="sessions")["rows"]
     run_id = next(
-        r["run_id"]
-        for r in row
-        if AnalysisTables(root / "sessions").run(r["run_id"])["source"].endswith("hostile.jsonl")
+        r["run_id"] for r in row if AnalysisTables(root / "sessions").run(r["run_id"]).source.endswith("hostile.jsonl")
     )
     for number, said in enumerate(recording.turns, 1):
         turn = ask(shown, "/api/turn", at="sessions", run=run_id, turn=number)
@@ -140,7 +142,7 @@ def test_the_words_of_a_turn_are_the_log_s(root):
 
 def test_the_raw_line_is_the_turn_s(root):
     shown = viewer(root, "logs")
-    run_id = next(r["run_id"] for r in read_rows(root / "sessions", "runs") if r["source"].endswith("hostile.jsonl"))
+    run_id = next(r.run_id for r in read_rows(root / "sessions", RunRow) if r.source.endswith("hostile.jsonl"))
     lines = (root / "logs" / "hostile.jsonl").read_text("utf-8").splitlines()
     places = [ask(shown, "/api/source", at="sessions", run=run_id, turn=turn)["line"] for turn in (1, 2, 3, 4)]
     assert places == sorted(places)
@@ -161,7 +163,7 @@ def test_one_line_of_many_runs_is_read_alone(root):
 
 def test_ten_megabytes_arrive_in_pieces(root):
     shown = viewer(root, "logs")
-    run_id = next(r["run_id"] for r in read_rows(root / "sessions", "runs") if r["source"].endswith("big.jsonl"))
+    run_id = next(r.run_id for r in read_rows(root / "sessions", RunRow) if r.source.endswith("big.jsonl"))
     turn = ask(shown, "/api/turn", at="sessions", run=run_id, turn=2)
     (call,) = turn["calls"]
     assert call["output"]["length"] == BIG
@@ -178,7 +180,7 @@ def test_ten_megabytes_arrive_in_pieces(root):
 
 
 def test_logs_are_read_only_below_what_was_named(root, tmp_path):
-    run_id = read_rows(root / "sessions", "runs")[0]["run_id"]
+    run_id = read_rows(root / "sessions", RunRow)[0].run_id
     with pytest.raises(InputFileError, match="start the viewer with --logs"):
         ask(viewer(root), "/api/turn", at="sessions", run=run_id, turn=1)
     with pytest.raises(InputFileError, match="not below what --logs names"):
@@ -196,7 +198,7 @@ def test_logs_are_read_only_below_what_was_named(root, tmp_path):
 def test_lines_around_a_place_are_the_text_s_own(text, data):
     offset = data.draw(st.integers(0, len(text)))
     before, after = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
-    found = lines_around(text, offset, before, after)
+    found = to_builtins(lines_around(text, offset, "", before, after))
     whole = text.split("\n")
     for line in found["lines"]:
         assert line["text"] == whole[line["number"] - 1]
@@ -207,28 +209,27 @@ def test_lines_around_a_place_are_the_text_s_own(text, data):
     assert numbers[0] == max(1, here - before)
 
 
-@given(
-    st.recursive(
-        st.none() | st.integers() | st.text(max_size=5),
-        lambda inner: (
-            st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1, max_size=2), inner, max_size=3)
-        ),
-        max_leaves=8,
+def call(*values: str) -> LoggedCall:
+    return LoggedCall(
+        "t", tuple(Argument(str(place), value) for place, value in enumerate(values)), "", None, None, False
     )
-)
-def test_what_is_short_stays_as_it_is(value):
-    assert shorten(value) == value
+
+
+@given(st.lists(st.text(max_size=5), max_size=3))
+def test_what_is_short_stays_as_it_is(values):
+    assert shorten(call(*values)) == call(*values)
 
 
 def test_a_long_text_is_had_piece_by_piece():
     whole = "".join(chr(0x4E00 + place % 997) for place in range(2 * LONGEST + 7))
-    document = {"a": [{"b": whole}, "short"]}
-    cut = shorten(document)["a"][0]["b"]
-    found = cut["text"]
-    while len(found) < cut["length"]:
-        found += more_of(document, cut["part"], len(found))["text"]
+    document = call("short", whole)
+    cut = shorten(document).arguments[1].value
+    assert isinstance(cut, Excerpt)
+    found = cut.text
+    while len(found) < cut.length:
+        found += more_of(document, cut.part, len(found)).text
     assert found == whole
-    for part in ("a/9/b", "a/0/c", "a/x", "a/0", "b", ""):
+    for part in ("arguments/9/value", "arguments/0/c", "arguments/x", "arguments/0", "b", "", "__class__/__name__"):
         with pytest.raises(InputFileError, match="no text at"):
             more_of(document, part, 0)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from eirkit.records.analysis import CohortStatistics, CohortTest
 from eirkit.vestige.audits.occupancy import read_windows
 from eirkit.vestige.corpus.analysis import AnalysisOptions
 from eirkit.vestige.corpus.pipeline import analyze_corpus
@@ -40,6 +40,6 @@ def analysed_corpus(corpus: PlantedCorpus, folder: Path, seed: int = 0) -> Path:
     return analysed_lines(plain_lines(corpus, seed), folder, corpus.name)
 
 
-def by_name(document: dict[str, Any], cohort: str | None = None) -> dict[str, dict[str, Any]]:
+def by_name(found: CohortStatistics, cohort: str | None = None) -> dict[str, CohortTest]:
     """Return the tests of a cohort, the only one unless named."""
-    return {test["name"]: test for test in document["tests"] if cohort in (None, test["cohort"])}
+    return {test.name: test for test in found.tests if cohort in (None, test.cohort)}

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from eirkit.errors import InputFileError
+from eirkit.records.analysis import TABLES, OutcomeCounts, RunRow, SkippedInput
 from eirkit.vestige.audits.occupancy import read_windows
-from eirkit.vestige.corpus.analysis import TABLES, AnalysisOptions, analyze, measure
+from eirkit.vestige.corpus.analysis import AnalysisOptions, analyze, measure
 from eirkit.vestige.corpus.pipeline import analyze_corpus
 from eirkit.vestige.corpus.reader import read_corpus
 from eirkit.vestige.sources.documents import Skipped
@@ -52,7 +53,7 @@ def test_the_run_worked_by_hand():
 
 
 def test_states_files_and_actions_of_the_run_worked_by_hand():
-    tables = by_hand().tables
+    tables = by_hand().columns()
     states = tables["states"]
     g = [i for i, path in enumerate(states["path"]) if path == "g.py"]
     assert [[states[name][i] for i in g] for name in ("version", "made_at", "first_seen", "last_used", "tokens")] == [
@@ -81,8 +82,8 @@ def test_visibility_is_a_choice_and_both_are_reported():
 
 
 def test_every_table_has_the_columns_that_its_rows_declare():
-    tables = by_hand().tables
-    assert set(tables) | {"runs", "entities"} == set(TABLES)
+    tables = by_hand().columns()
+    assert set(tables) | {"entities"} == set(TABLES)
     for name, columns in tables.items():
         assert set(columns) == set(column_names(TABLES[name]))
         assert len({len(values) for values in columns.values()}) == 1
@@ -107,7 +108,7 @@ def test_shown_again_is_what_was_seen_of_the_same_version():
     )
     found = analyze(run, None, OPTIONS, COUNT)
     # Of the second view of a, 2 tokens, one line of two; all of b's second reading, 10 tokens; a's new version is new.
-    assert dict(zip(found.tables["files"]["path"], found.tables["files"]["repeat_tokens"], strict=True)) == {
+    assert dict(zip(found.columns()["files"]["path"], found.columns()["files"]["repeat_tokens"], strict=True)) == {
         "a": 1,
         "b": 10,
     }
@@ -143,7 +144,7 @@ def test_a_break_says_what_was_still_needed():
     turns = [turn(1, [FileRead("a", content="a" * 400)]), turn(2), turn(3, [], [FileWrite("g", content="g" * 40)])]
     turns[1] = type(turns[1])(2, (), (), 10, broken)
     found = analyze(of_turns(turns), None, OPTIONS, COUNT)
-    assert (found.tables["breaks"]["cut"], found.tables["breaks"]["live_tokens"]) == ([2], [100])
+    assert (found.columns()["breaks"]["cut"], found.columns()["breaks"]["live_tokens"]) == ([2], [100])
     assert found.tables["dropped"]["path"] == ["a"]
 
 
@@ -166,22 +167,22 @@ def test_a_summary_counts_runs_without_coverage_as_0_and_says_so(tmp_path):
     covered = recording(BY_HAND, goal_files=("g.py",), resolved=True)
     blind = recording(BY_HAND, run_id="r2", goal_files=("never.py",), resolved=False)
     found = corpus(tmp_path, [covered, Skipped("torn:2", "why"), blind])
-    assert (found["runs"], found["goal_access"], found["covered_runs"]) == (2, 0.5, 1)
-    assert (found["mean_peak_tokens"], found["mean_peak_covered_tokens"]) == (175, 350)
-    assert (found["dead_read_tokens"], found["dead_read_covered_tokens"]) == (30 + 590, 30)
-    assert found["dead_read_share"] == 30 / 590  # what a run without coverage read was not shown to be in vain
-    assert found["skipped"] == [{"source": "torn:2", "reason": "why"}]
-    assert found["outcomes"] == {"resolved": 1, "failed": 1, "unknown": 0}
-    assert [row["peak_cut"] for row in read_rows(tmp_path / "out", "runs")] == [4, None]
+    assert (found.runs, found.goal_access, found.covered_runs) == (2, 0.5, 1)
+    assert (found.mean_peak_tokens, found.mean_peak_covered_tokens) == (175, 350)
+    assert (found.dead_read_tokens, found.dead_read_covered_tokens) == (30 + 590, 30)
+    assert found.dead_read_share == 30 / 590  # what a run without coverage read was not shown to be in vain
+    assert found.skipped == (SkippedInput("torn:2", "why"),)
+    assert found.outcomes == OutcomeCounts(1, 1, 0)
+    assert [row.peak_cut for row in read_rows(tmp_path / "out", RunRow)] == [4, None]
 
 
 def test_quantiles_leave_out_the_shortest_runs(tmp_path):
     short = [([("a", 9)], []), ([("a", 9)], [])]
     runs = [recording([*short, ([("a", n)], [])], run_id=f"r{n}") for n in (10, 20, 40)]
     found = corpus(tmp_path, [recording(short, run_id="r0"), *runs])
-    assert found["later_used"]["tokens"]["runs"] == 3
-    assert found["later_used"]["tokens"]["peak_p50"] == 20
-    assert found["later_used"]["tokens"]["peak_p90"] == pytest.approx(20 + 20 * 0.8)
+    assert found.later_used["tokens"].runs == 3
+    assert found.later_used["tokens"].peak_p50 == 20
+    assert found.later_used["tokens"].peak_p90 == pytest.approx(20 + 20 * 0.8)
 
 
 def test_short_conversations_over_entities_are_not_left_out(tmp_path):
@@ -192,8 +193,8 @@ def test_short_conversations_over_entities_are_not_left_out(tmp_path):
         return Recording(f"r{orders}", "t", "tau-bench", "x", tuple(turns), domain="entities")
 
     found = corpus(tmp_path, [conversation(orders) for orders in (1, 2, 5)])
-    assert {row["tool_turns"] for row in read_rows(tmp_path / "out", "runs")} == {2}
-    assert (found["later_used"]["entities"]["runs"], found["later_used"]["entities"]["peak_p50"]) == (3, 2)
+    assert {row.tool_turns for row in read_rows(tmp_path / "out", RunRow)} == {2}
+    assert (found.later_used["entities"].runs, found.later_used["entities"].peak_p50) == (3, 2)
 
 
 def test_the_largest_runs_are_ranked_inside_their_unit(tmp_path):
@@ -201,7 +202,7 @@ def test_the_largest_runs_are_ranked_inside_their_unit(tmp_path):
     files = [recording([([("a", n)], [])] * 3, run_id=f"r{n}") for n in range(100, 1300, 100)]
     calls = [RecordedTurn(calls=(Call("get_order_details", {"order_id": "#W1000001"}, "{}"),))] * 2
     found = corpus(tmp_path, [Recording("e", "t", "tau-bench", "x", tuple(calls), domain="entities"), *files])
-    assert [(row["run_id"], row["unit"]) for row in found["largest"]] == [
+    assert [(row.run_id, row.unit) for row in found.largest] == [
         *((f"r{n}", "tokens") for n in range(1200, 200, -100)),
         ("e", "entities"),
     ]
@@ -224,10 +225,10 @@ def test_a_run_that_cannot_be_measured_costs_itself(tmp_path):
     vast = recording([([("a", 1 << 60)], [])], run_id="vast", source="vast:1")
     odd = replace(recording([], run_id="odd", source="odd:1"), turns=(None,))
     found = corpus(tmp_path, [vast, odd, recording(BY_HAND)])
-    assert found["runs"] == 1
-    assert [one["source"] for one in found["skipped"]] == ["vast:1", "odd:1"]
-    assert "correct the counts" in found["skipped"][0]["reason"]
-    assert "could not be measured" in found["skipped"][1]["reason"]
+    assert found.runs == 1
+    assert [one.source for one in found.skipped] == ["vast:1", "odd:1"]
+    assert "correct the counts" in found.skipped[0].reason
+    assert "could not be measured" in found.skipped[1].reason
 
 
 def test_an_analysis_beside_its_logs_is_no_log(tmp_path):
@@ -235,7 +236,7 @@ def test_an_analysis_beside_its_logs_is_no_log(tmp_path):
     (tmp_path / "one.jsonl").write_text(log)
     for _ in range(2):
         found = analyze_corpus(read_corpus([tmp_path]), tmp_path / "out", OPTIONS, COUNT, strict=True)
-        assert (found["runs"], found["skipped"]) == (1, [])
+        assert (found.runs, found.skipped) == (1, ())
 
 
 def test_equal_corpora_give_equal_folders(tmp_path):

@@ -94,7 +94,7 @@ def audit(run: Trajectory) -> None:
     clipped_views(run, goal)
     clipping_group(hidden_lines(run, {"a.py": {1: "x", 2: ""}}))
     waits = intervals(run, goal)
-    cells("r", waits)
+    cells(waits)
     gaps(run, waits)
     anomalies(run)
     dropped = dropped_states(run, {cut: {"a.py": 3} for cut in break_cuts(run)}, COUNT)
@@ -111,7 +111,7 @@ def test_no_log_makes_an_audit_fail(run: Trajectory) -> None:
     assert {view.turn for view in clipped_views(run, {"a.py"})} <= turns
     assert {event.turn for event in anomalies(run)} <= turns
     waits = intervals(run, {"a.py"})
-    found = cells("r", waits)
+    found = cells(waits)
     assert sum(cell.exposure_tokens for cell in found) == sum(wait.distance_tokens for wait in waits)
     assert sum(cell.rereads for cell in found) == sum(wait.ending == "reread" for wait in waits)
 

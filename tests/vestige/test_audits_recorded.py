@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from eirkit.vestige.actions.touches import interpret
-from eirkit.vestige.audits.clipping import clipped_views, clipping_group, hidden_lines, old_lines
+from eirkit.vestige.audits.clipping import clipped_views, clipping_group, hidden_lines
 from eirkit.vestige.audits.occupancy import occupancy, read_windows
 from eirkit.vestige.corpus.reader import read_corpus
 from eirkit.vestige.demand.entities import entity_demand, entity_touches
-from eirkit.vestige.demand.gold_patches import open_gold_patches
+from eirkit.vestige.demand.gold_patches import old_lines, open_gold_patches
 from eirkit.vestige.demand.graph import build, goal_of, slice_to
 from eirkit.vestige.demand.live_states import demand
 from eirkit.vestige.inference.auc import failure_auc

@@ -14,7 +14,7 @@ import pytest
 from eirkit.errors import InputFileError
 from eirkit.limits import LOOK_SECONDS, check_time, time_limit
 from eirkit.vestige.corpus import analysis, reader
-from eirkit.vestige.corpus.analysis import Analysis, measured
+from eirkit.vestige.corpus.analysis import AnalyzedRun, measured
 from eirkit.vestige.corpus.reader import read_corpus
 from eirkit.vestige.sources.documents import LogDocument, Skipped
 from eirkit.vestige.tokens import estimating_counter
@@ -69,15 +69,15 @@ def shell_log(path: Path, calls: int) -> Path:
 def test_a_run_beyond_its_limit_is_named_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [log(tmp_path / "a.jsonl", 2), shell_log(tmp_path / "b.jsonl", 300), log(tmp_path / "c.jsonl", 2)]
 
-    def found() -> list[Analysis | Skipped]:
+    def found() -> list[AnalyzedRun | Skipped]:
         return list(measured(read_corpus(paths), OPTIONS, estimating_counter(), None))
 
     start = thread_time()
-    assert all(isinstance(one, Analysis) for one in found())
+    assert all(isinstance(one, AnalyzedRun) for one in found())
     monkeypatch.setattr(analysis, "RECORD_SECONDS", (thread_time() - start) / 3)
     first, slow, last = found()
-    assert isinstance(first, Analysis)
-    assert isinstance(last, Analysis)
+    assert isinstance(first, AnalyzedRun)
+    assert isinstance(last, AnalyzedRun)
     assert isinstance(slow, Skipped)
     assert "b.jsonl" in slow.source
     assert "of processor time; leave it out or shorten it" in slow.reason

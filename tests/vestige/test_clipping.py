@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.vestige.audits.clipping import HiddenLine, clipped_views, clipping_group, hidden_lines, old_lines
-from eirkit.vestige.demand.gold_patches import read_patch
+from eirkit.records.analysis import HiddenLine
+from eirkit.vestige.audits.clipping import clipped_views, clipping_group, hidden_lines
+from eirkit.vestige.demand.gold_patches import old_lines, read_patch
 from eirkit.vestige.trajectory import Call, FileRead, FileWrite, Lines, RecordedTurn, Trajectory, Turn
 from tests.vestige.runs import of_turns
 

@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs, to_builtins
 
 from eirkit.errors import InputFileError, UnknownNameError
+from eirkit.records.analysis import TABLES, PlannedTest
+from eirkit.vestige.audits.occupancy import read_windows
 from eirkit.vestige.cohorts.cohort import TESTS, analyse_cohorts, folder_names
 from eirkit.vestige.cohorts.covariates import read_base_lines
 from eirkit.vestige.cohorts.finding import (
@@ -26,8 +29,9 @@ from eirkit.vestige.cohorts.finding import (
 )
 from eirkit.vestige.cohorts.recovery import independent_interval, newcombe_interval, risk_difference
 from eirkit.vestige.cohorts.used_later import quantile_interval
-from eirkit.vestige.corpus.analysis import TABLES
+from eirkit.vestige.corpus.analysis import AnalysisOptions
 from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, plain_lines
+from eirkit.vestige.corpus.summary import CorpusTotals
 from eirkit.vestige.tables import TableWriter
 from tests.vestige.planted import analysed_corpus, analysed_lines, by_name
 
@@ -48,8 +52,8 @@ def run(name: str, task: str, resolved: bool | None, demand: int, model: str = "
 
 def document(folder, plan: AnalysisPlan = QUICK, **how):
     found = analyse_cohorts([folder], plan, **how)
-    json.dumps(found, allow_nan=False)
-    assert all(test["estimate"] is not None or test["note"] for test in found["tests"])
+    json.dumps(to_builtins(found), allow_nan=False)
+    assert all(test.estimate is not None or test.note for test in found.tests)
     return found
 
 
@@ -61,24 +65,24 @@ def test_a_cohort_by_hand(tmp_path):
         run("a", "t1", True, 100), run("b", "t2", False, 300), run("c", "t3", False, 0),
         run("d", "t4", True, 200), run("e", "t5", None, 400),
     ]  # fmt: skip
-    (row,) = document(analysed_lines(lines, tmp_path))["cohorts"]
-    assert (row["runs"], row["resolved"], row["failed"], row["unknown"], row["tasks"]) == (5, 2, 2, 1, 5)
-    assert row["goal_access"] == pytest.approx(4 / 5, abs=ROUNDING)
-    assert row["mean_peak_tokens"] == pytest.approx(1000 / 5, abs=ROUNDING)
-    assert row["mean_peak_covered_tokens"] == pytest.approx(1000 / 4, abs=ROUNDING)
+    (row,) = document(analysed_lines(lines, tmp_path)).cohorts
+    assert (row.runs, row.resolved, row.failed, row.unknown, row.tasks) == (5, 2, 2, 1, 5)
+    assert row.goal_access == pytest.approx(4 / 5, abs=ROUNDING)
+    assert row.mean_peak_tokens == pytest.approx(1000 / 5, abs=ROUNDING)
+    assert row.mean_peak_covered_tokens == pytest.approx(1000 / 4, abs=ROUNDING)
     # Failed 300 and 0 against resolved 100 and 200: 300 beats both, 0 beats none.
-    assert row["failure_auc"] == 0.5
-    assert row["covered_failure_auc"] == 1.0  # 300 against 100 and 200
-    assert row["auc_n"] == 4
+    assert row.failure_auc == 0.5
+    assert row.covered_failure_auc == 1.0  # 300 against 100 and 200
+    assert row.auc_n == 4
     # The area that is shown is that of covered runs, and so is the reason why it has no interval.
-    assert row["note"].startswith("of runs that touched a goal file: the score separates the two classes")
+    assert row.note.startswith("of runs that touched a goal file: the score separates the two classes")
 
 
 def test_a_cohort_whose_runs_all_need_the_same_says_so(tmp_path):
     lines = [run(f"r{i}", f"t{i}", i % 2 == 0, 100) for i in range(8)]
-    (row,) = document(analysed_lines(lines, tmp_path))["cohorts"]
-    assert (row["failure_auc"], row["auc_low"]) == (0.5, None)
-    assert row["note"] == "all scores are equal, so no error can be estimated"
+    (row,) = document(analysed_lines(lines, tmp_path)).cohorts
+    assert (row.failure_auc, row.auc_low) == (0.5, None)
+    assert row.note == "all scores are equal, so no error can be estimated"
 
 
 def test_a_difference_of_shares_by_hand():
@@ -148,7 +152,7 @@ def test_models_beyond_the_sixtieth_share_an_indicator_and_a_note_says_so():
 def test_a_test_with_too_many_models_notes_it(tmp_path):
     lines = [run(f"r{i}", f"t{i % 4}", i % 3 == 0, 100 + i, f"m{i % 66}") for i in range(132)]
     found = by_name(document(analysed_lines(lines, tmp_path), analyses=("gaps",)))
-    assert "the rarest 5 of 66 models share one indicator" in found["closed-gap"]["note"]
+    assert "the rarest 5 of 66 models share one indicator" in found["closed-gap"].note
 
 
 # Cohorts
@@ -162,30 +166,32 @@ def planted(tmp_path_factory):
 def test_equal_seeds_give_equal_documents_and_other_seeds_only_move_what_is_drawn(planted):
     first, again = document(planted, analyses=("demand", "gaps")), document(planted, analyses=("demand", "gaps"))
     assert first == again
-    other = document(planted, replace(QUICK, settings=replace(QUICK.settings, seed=9)), analyses=("demand", "gaps"))
-    moved = {a["name"] for a, b in zip(first["tests"], other["tests"], strict=True) if a != b}
+    other = document(
+        planted, replace(QUICK, settings=structs.replace(QUICK.settings, seed=9)), analyses=("demand", "gaps")
+    )
+    moved = {a.name for a, b in zip(first.tests, other.tests, strict=True) if a != b}
     assert moved == {"fair-clock-gap"}
 
 
 def test_every_test_has_a_name_that_a_plan_can_fix(planted):
     found = document(planted)
-    assert {test["name"] for test in found["tests"]} <= set(TESTS)
-    assert all(test["shows"] and test["does_not_show"] and test["scale"] for test in found["tests"])
+    assert {test.name for test in found.tests} <= set(TESTS)
+    assert all(test.shows and test.does_not_show and test.scale for test in found.tests)
 
 
 def test_runs_split_by_model_tell_each_other_how_hard_tasks_are(planted):
     found = document(planted, by="model", analyses=("demand",))
-    assert [(row["cohort"], row["runs"]) for row in found["cohorts"]] == [("planted/0", 120), ("planted/1", 80)]
+    assert [(row.cohort, row.runs) for row in found.cohorts] == [("planted/0", 120), ("planted/1", 80)]
     hard = by_name(found, "planted/0")["demand-failure-difficulty"]
-    assert (hard["n"], hard["excluded"]) == (120, [])
+    assert (hard.n, hard.excluded) == (120, ())
     pooled = by_name(document(planted, analyses=("demand",)))["demand-failure-difficulty"]
-    assert pooled["estimate"] is None
-    assert "--disjoint" in pooled["note"]
+    assert pooled.estimate is None
+    assert "--disjoint" in pooled.note
 
 
 def test_a_run_is_never_its_own_other_run(planted):
     found = by_name(document(planted, analyses=("demand",), disjoint=[planted]))
-    assert found["demand-failure-difficulty"]["estimate"] is None
+    assert found["demand-failure-difficulty"].estimate is None
 
 
 def attempts(number: int) -> list[bytes]:
@@ -196,16 +202,16 @@ def attempts(number: int) -> list[bytes]:
 def test_another_attempt_under_the_same_id_is_another_run(tmp_path):
     first, second = (analysed_lines(attempts(number), tmp_path / str(number)) for number in (0, 1))
     found = by_name(document(first, analyses=("demand",), disjoint=[second]))["demand-failure-difficulty"]
-    assert (found["n"], found["excluded"]) == (24, [])
-    assert found["estimate"] is not None
-    assert "analysed set itself" not in found["note"]
-    assert analyse_cohorts([first, second], QUICK, analyses=("demand",))["repeated_runs"] == 0
+    assert (found.n, found.excluded) == (24, ())
+    assert found.estimate is not None
+    assert "analysed set itself" not in found.note
+    assert analyse_cohorts([first, second], QUICK, analyses=("demand",)).repeated_runs == 0
 
 
 def test_an_attempt_that_differs_in_its_outcome_alone_is_another_run(tmp_path):
     first = analysed_lines([run("r", "t", True, 100), run("s", "u", False, 100)], tmp_path / "0")
     second = analysed_lines([run("r", "t", False, 100), run("s", "u", False, 100)], tmp_path / "1")
-    assert analyse_cohorts([first, second], QUICK, analyses=("later",))["repeated_runs"] == 1
+    assert analyse_cohorts([first, second], QUICK, analyses=("later",)).repeated_runs == 1
 
 
 def test_copies_given_as_other_runs_are_left_out_and_counted(tmp_path):
@@ -213,41 +219,41 @@ def test_copies_given_as_other_runs_are_left_out_and_counted(tmp_path):
     copy = analysed_lines(attempts(0), tmp_path / "copy", "renamed")
     both = by_name(document(first, analyses=("demand",), disjoint=[second, copy]))["demand-failure-difficulty"]
     alone = by_name(document(first, analyses=("demand",), disjoint=[second]))["demand-failure-difficulty"]
-    assert both["estimate"] == alone["estimate"]
+    assert both.estimate == alone.estimate
     said = "24 runs are left out of the difficulty estimate, being in the analysed set itself"
-    assert said in both["note"]
+    assert said in both.note
     only = by_name(document(first, analyses=("demand",), disjoint=[copy]))["demand-failure-difficulty"]
-    assert only["estimate"] is None
-    assert said in only["note"]
+    assert only.estimate is None
+    assert said in only.note
 
 
 def test_a_copy_is_known_again_whatever_goal_it_was_analysed_with(tmp_path):
     lines = attempts(0)
     other = [line.replace(b'"goal_files": ["g.py"]', b'"goal_files": ["elsewhere.py"]') for line in lines]
     folders = [analysed_lines(lines, tmp_path / "a"), analysed_lines(other, tmp_path / "b")]
-    assert analyse_cohorts(folders, QUICK, analyses=("later",))["repeated_runs"] == len(lines)
+    assert analyse_cohorts(folders, QUICK, analyses=("later",)).repeated_runs == len(lines)
 
 
 def test_folders_are_told_apart_by_name_or_path(planted, tmp_path):
     other = analysed_lines(same(True), tmp_path / "a", planted.name)
     found = analyse_cohorts([planted, other], QUICK, by="folder", analyses=("demand",))
-    assert [row["cohort"] for row in found["cohorts"]] == [str(planted), str(other)]
+    assert [row.cohort for row in found.cohorts] == [str(planted), str(other)]
     assert folder_names([planted, tmp_path / "b"]) == [planted.name, "b"]
 
 
 def test_runs_that_occur_twice_are_counted(planted):
-    assert analyse_cohorts([planted, planted], QUICK, analyses=("demand",))["repeated_runs"] == 200
+    assert analyse_cohorts([planted, planted], QUICK, analyses=("demand",)).repeated_runs == 200
 
 
 def test_resampling_runs_within_tasks_says_what_is_wrong_with_it(planted):
-    plan = replace(QUICK, settings=replace(QUICK.settings, resampled="runs"))
-    assert "bias" in by_name(document(planted, plan, analyses=("gaps",)))["fair-clock-gap"]["note"]
+    plan = replace(QUICK, settings=structs.replace(QUICK.settings, resampled="runs"))
+    assert "bias" in by_name(document(planted, plan, analyses=("gaps",)))["fair-clock-gap"].note
 
 
 def test_sparse_and_far_bins_are_reported(planted):
-    bins = by_name(document(planted, analyses=("rereads",)))["reread-failed-distance"]["details"]["bins"]
-    assert {one["midpoint_tokens"] for one in bins} >= {500, 1500, 3000, 6000}
-    assert all(one["entered"] == (one["rereads"] >= 5 and one["midpoint_tokens"] <= 24_000) for one in bins)
+    bins = by_name(document(planted, analyses=("rereads",)))["reread-failed-distance"].details.bins
+    assert {one.midpoint_tokens for one in bins} >= {500, 1500, 3000, 6000}
+    assert all(one.entered == (one.rereads >= 5 and one.midpoint_tokens <= 24_000) for one in bins)
 
 
 # Cohorts that have no statistics
@@ -272,23 +278,23 @@ HOPELESS = {
 @pytest.mark.parametrize("name", HOPELESS)
 def test_a_degenerate_cohort_is_described_and_never_nan(name, tmp_path):
     found = document(analysed_lines(HOPELESS[name], tmp_path))
-    (row,) = found["cohorts"]
-    assert row["runs"] == len(HOPELESS[name])
-    assert len(found["tests"]) >= 3
+    (row,) = found.cohorts
+    assert row.runs == len(HOPELESS[name])
+    assert len(found.tests) >= 3
     if name in ("all resolved", "all failed", "nobody says", "one run"):
-        assert row["failure_auc"] is None
-        assert "nothing to compare" in row["note"]
+        assert row.failure_auc is None
+        assert "nothing to compare" in row.note
     if name == "no goal access":
-        assert row["mean_peak_tokens"] == 0
-        assert "missing coverage" in row["note"]
+        assert row.mean_peak_tokens == 0
+        assert "missing coverage" in row.note
     if name == "separation":
-        assert by_name(found)["demand-failure"]["estimate"] is None
-        assert "separation" in by_name(found)["demand-failure"]["note"]
+        assert by_name(found)["demand-failure"].estimate is None
+        assert "separation" in by_name(found)["demand-failure"].note
 
 
 def test_an_analysis_without_runs_is_refused(tmp_path):
     with TableWriter(tmp_path / "empty", TABLES) as writer:
-        writer.finish({"eirkit": "0", "options": {}})
+        writer.finish(CorpusTotals().summary(AnalysisOptions(read_windows())))
     with pytest.raises(InputFileError, match="holds no runs"):
         analyse_cohorts([tmp_path / "empty"], QUICK)
 
@@ -323,12 +329,12 @@ def test_a_plan_is_read_printed_and_corrected(planted, tmp_path):
     assert plan.settings.resamples == 50
     found = document(planted, plan, analyses=("demand",))
     tests = by_name(found)
-    assert [test["name"] for test in found["tests"] if test["planned"]] == ["demand-failure", "demand-failure-tokens"]
-    smaller = min(tests["demand-failure"]["p"], tests["demand-failure-tokens"]["p"])
-    corrected = min(tests["demand-failure"]["p_holm"], tests["demand-failure-tokens"]["p_holm"])
+    assert [test.name for test in found.tests if test.planned] == ["demand-failure", "demand-failure-tokens"]
+    smaller = min(tests["demand-failure"].p, tests["demand-failure-tokens"].p)
+    corrected = min(tests["demand-failure"].p_holm, tests["demand-failure-tokens"].p_holm)
     assert corrected == pytest.approx(min(1, 2 * smaller), abs=ROUNDING)
-    assert tests["clipped-demand-failure"]["p_holm"] is None
-    assert found["plan"]["recorded"] == "2026-01-31"
+    assert tests["clipped-demand-failure"].p_holm is None
+    assert found.plan.recorded == "2026-01-31"
 
 
 def test_leaving_planned_tests_out_does_not_sharpen_the_rest(planted):
@@ -336,26 +342,23 @@ def test_leaving_planned_tests_out_does_not_sharpen_the_rest(planted):
     whole = by_name(document(planted, plan, analyses=("demand", "gaps")))
     part = document(planted, plan, analyses=("gaps",))
     tests = by_name(part)
-    assert part["plan"]["not_run"] == [
-        {"name": "demand-failure", "cohort": "all"},
-        {"name": "demand-failure-tokens", "cohort": "all"},
-    ]
+    assert part.plan.not_run == (PlannedTest("demand-failure", "all"), PlannedTest("demand-failure-tokens", "all"))
     # Four are planned: the smaller of the two p values counts four times, the other at least three times.
-    smaller, larger = sorted((tests[name] for name in ("fair-clock-gap", "closed-gap")), key=lambda test: test["p"])
-    assert smaller["p_holm"] == pytest.approx(min(1, 4 * smaller["p"]), abs=ROUNDING)
-    assert larger["p_holm"] == pytest.approx(min(1, max(4 * smaller["p"], 3 * larger["p"])), abs=ROUNDING)
-    assert all(tests[name]["p_holm"] >= whole[name]["p_holm"] for name in ("fair-clock-gap", "closed-gap"))
+    smaller, larger = sorted((tests[name] for name in ("fair-clock-gap", "closed-gap")), key=lambda test: test.p)
+    assert smaller.p_holm == pytest.approx(min(1, 4 * smaller.p), abs=ROUNDING)
+    assert larger.p_holm == pytest.approx(min(1, max(4 * smaller.p, 3 * larger.p)), abs=ROUNDING)
+    assert all(tests[name].p_holm >= whole[name].p_holm for name in ("fair-clock-gap", "closed-gap"))
 
 
 def test_a_planned_test_counts_in_every_cohort_and_once_where_no_run_allows_it(planted):
     plan = replace(QUICK, planned=("demand-failure", "task-entities-auc"))
     found = document(planted, plan, by="model", analyses=("demand",))
-    assert found["plan"]["not_run"] == [{"name": "task-entities-auc", "cohort": None}]
-    values = [test["p"] for test in found["tests"] if test["planned"]]
+    assert found.plan.not_run == (PlannedTest("task-entities-auc", None),)
+    values = [test.p for test in found.tests if test.planned]
     assert len(values) == 2
-    corrected = [test["p_holm"] for test in found["tests"] if test["planned"]]
+    corrected = [test.p_holm for test in found.tests if test.planned]
     assert min(corrected) == pytest.approx(min(1, 3 * min(values)), abs=ROUNDING)
-    assert len(document(planted, plan, by="model", analyses=("later",))["plan"]["not_run"]) == 3
+    assert len(document(planted, plan, by="model", analyses=("later",)).plan.not_run) == 3
 
 
 def test_a_plan_of_an_unknown_test_is_refused(tmp_path):

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec import structs
 
-from eirkit.vestige.audits.compaction import BreakCost, DroppedState, break_costs, break_cuts, dropped_states
+from eirkit.records.analysis import BreakCost, DroppedState
+from eirkit.vestige.audits.compaction import break_costs, break_cuts, dropped_states
 from eirkit.vestige.trajectory import (
     Break,
     FileRead,
@@ -131,7 +133,12 @@ def test_two_breaks_are_judged_apart() -> None:
 
 def test_breaks_without_a_turn_between_are_one_row_that_counts_them() -> None:
     last = turn(2, (), (), "compaction")
-    run = of_turns([turn(1), replace(last, recorded=replace(last.recorded, earlier_breaks=("clear", "compaction")))])
+    run = of_turns(
+        [
+            turn(1),
+            structs.replace(last, recorded=structs.replace(last.recorded, earlier_breaks=("clear", "compaction"))),
+        ]
+    )
     [cost] = break_costs(run, (), words)
     assert (cost.kind, cost.compactions, cost.clears) == ("compaction", 2, 1)
 

@@ -11,10 +11,11 @@ from click.testing import CliRunner
 from eirkit.cli.vestige.analyze import analyze
 from eirkit.cli.vestige.show import show
 from eirkit.engine.processes import Processes
+from eirkit.records.analysis import ToolCoverage, UnknownTool
 from eirkit.report.logs.analysed import read_analysed
 from eirkit.report.logs.page import headline_of
 from eirkit.report.logs.sentences import coverage_facts, coverage_section, coverage_warnings, is_silent
-from eirkit.vestige.actions.touches import ToolCoverage, coverage_of, interpret, is_understood
+from eirkit.vestige.actions.touches import coverage_of, interpret, is_understood
 from eirkit.vestige.audits.occupancy import read_windows
 from eirkit.vestige.corpus.analysis import AnalysisOptions
 from eirkit.vestige.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
@@ -206,9 +207,9 @@ def test_a_log_in_which_no_call_was_understood_is_not_a_run_that_needed_nothing(
     logs = logged(tmp_path / "logs", {"a": "frobnicate"})
     found = analyze_here(Corpus((logs,)), tmp_path / "out", AnalysisOptions(read_windows()), progress=lambda *_: None)
     assert is_silent(found)
-    (row,) = found["coverage"]
-    assert (row["format"], row["agent_version"], row["calls"], row["understood"]) == ("claude-code", "2.1.325", 1, 0)
-    assert row["unknown"] == [{"tool": "frobnicate", "calls": 1}]
+    (row,) = found.coverage
+    assert (row.format, row.agent_version, row.calls, row.understood) == ("claude-code", "2.1.325", 1, 0)
+    assert row.unknown == (UnknownTool("frobnicate", 1),)
     (warning,) = coverage_warnings(found)
     assert "0 of 1 calls in claude-code 2.1.325 were understood" in warning
     assert "frobnicate (1)" in warning
@@ -227,6 +228,6 @@ def test_parts_sum_up_to_the_same_coverage(tmp_path: Path) -> None:
     options = AnalysisOptions(read_windows())
     here = analyze_here(Corpus((logs,)), tmp_path / "here", options, progress=lambda *_: None)
     parts = analyze_in_parts(Corpus((logs,)), tmp_path / "parts", options, Processes(2))
-    assert here["coverage"] == parts["coverage"]
+    assert here.coverage == parts.coverage
     assert list(coverage_facts(here)) == [("calls understood", "2 of 3 in claude-code 2.1.325")]
     assert not is_silent(here)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eirkit.vestige.audits.instructions import InstructionFate, instruction_fates, instructions_in
+from eirkit.records.analysis import InstructionFate
+from eirkit.vestige.audits.instructions import instruction_fates, instructions_in
 from eirkit.vestige.trajectory import Call, FileWrite, KeptContext, RecordedTurn, Trajectory, Turn
 from tests.vestige.runs import of_turns
 

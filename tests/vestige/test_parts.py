@@ -71,7 +71,7 @@ def test_the_bytes_do_not_tell_who_did_the_work(tmp_path, workers):
     here = analyze_here(corpus, tmp_path / "here", OPTIONS, progress=silent)
     parts = analyze_in_parts(corpus, tmp_path / "parts", OPTIONS, Processes(workers))
     assert tables(tmp_path / "here") == tables(tmp_path / "parts")
-    assert {**here, "out": ""} == {**parts, "out": ""}
+    assert here == parts
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -102,7 +102,7 @@ def test_two_runs_of_one_name_keep_apart_across_parts(tmp_path):
     corpus = Corpus((folder,))
     analyze_here(corpus, tmp_path / "here", OPTIONS, progress=silent)
     found = analyze_in_parts(corpus, tmp_path / "parts", OPTIONS, Processes(2))
-    assert found["runs"] == 80
+    assert found.runs == 80
     assert tables(tmp_path / "here") == tables(tmp_path / "parts")
 
 
@@ -117,10 +117,10 @@ def test_a_record_that_hogs_costs_itself_and_is_named(tmp_path):
     path.write_text("\n".join(lines) + "\n")
     engine = Processes(2, PieceLimits(memory_bytes=600 << 20))
     found = analyze_in_parts(Corpus((folder,)), tmp_path / "out", OPTIONS, engine)
-    assert found["runs"] == 59
-    (skipped,) = found["skipped"]
-    assert skipped["source"].endswith("part-0.jsonl:31")
-    assert "600 MiB of memory" in skipped["reason"]
+    assert found.runs == 59
+    (skipped,) = found.skipped
+    assert skipped.source.endswith("part-0.jsonl:31")
+    assert "600 MiB of memory" in skipped.reason
 
 
 def complete_parts(out: Path) -> set[str]:
@@ -141,7 +141,7 @@ def test_only_what_has_changed_is_measured_again(tmp_path):
     assert (made(), tables(out)) == (before, bytes_before)
     with (logs / "part-2.jsonl").open("a") as stream:
         stream.write(plain_run(1_000) + "\n")
-    assert analyze_in_parts(Corpus((logs,)), out, OPTIONS, Processes(2))["runs"] == first["runs"] + 1
+    assert analyze_in_parts(Corpus((logs,)), out, OPTIONS, Processes(2)).runs == first.runs + 1
     # The last section of the file that grew is new, and what it was made of before is gone.
     assert len(before.items() & made().items()) == len(before) - 1
     analyze_in_parts(Corpus((logs,)), out, AnalysisOptions(read_windows(None), rule="paper"), Processes(2))
@@ -217,13 +217,13 @@ def test_the_tables_of_other_logs_are_not_replaced(tmp_path, in_parts):
         return analyze_here(corpus, out, OPTIONS, progress=silent)
 
     mine, other = write_corpus(tmp_path / "mine", runs=9), write_corpus(tmp_path / "other", runs=12)
-    assert analyse(mine)["runs"] == 9
+    assert analyse(mine).runs == 9
     before = tables(tmp_path / "out")
     with pytest.raises(UsageError, match=r"holds the analysis of other logs \(mine\); choose another --out, or remove"):
         analyse(other)
     assert tables(tmp_path / "out") == before
     (mine / "more.jsonl").write_text(plain_run(100) + "\n")
-    assert analyse(mine)["runs"] == 10, "a corpus that has grown is the same"
+    assert analyse(mine).runs == 10, "a corpus that has grown is the same"
 
 
 def test_an_analysis_among_logs_hides_none_of_them(tmp_path):
@@ -232,11 +232,11 @@ def test_an_analysis_among_logs_hides_none_of_them(tmp_path):
     for name in ("runs.parquet", "analysis.json"):
         (logs / name).write_bytes((tmp_path / "out" / name).read_bytes())
     found = analyze_here(Corpus((logs,)), tmp_path / "again", OPTIONS, progress=silent)
-    assert (found["runs"], found["skipped"]) == (9, [])
+    assert (found.runs, found.skipped) == (9, ())
     (logs / "analysis.json").write_text('{"author": "somebody else"}')
     found = analyze_here(Corpus((logs,)), tmp_path / "foreign", OPTIONS, progress=silent)
-    assert found["runs"] == 9
-    assert [one["source"] for one in found["skipped"]] == ["logs/analysis.json", "logs/runs.parquet"]
+    assert found.runs == 9
+    assert [one.source for one in found.skipped] == ["logs/analysis.json", "logs/runs.parquet"]
 
 
 def test_a_small_corpus_is_known_as_one(tmp_path):

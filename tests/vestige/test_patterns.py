@@ -34,7 +34,7 @@ MADE_LATER = {
     "eirkit.lacuna.models.chat_server": "words",
     "eirkit.lacuna.models.scrubber": "words",
     "eirkit.lacuna.conversation.outcomes": "words",
-    "eirkit.report.viewer.told": "words",
+    "eirkit.report.viewer.conversation": "words",
     "eirkit.lacuna.conversation.instructions": "words",
 }
 ROOT = Path(eirkit.__file__).parents[1]

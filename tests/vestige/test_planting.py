@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
+from eirkit.records.analysis import Gaps, RunRow
 from eirkit.vestige.cohorts.cohort import analyse_cohorts
 from eirkit.vestige.cohorts.covariates import read_base_lines
 from eirkit.vestige.cohorts.finding import AnalysisPlan, Settings
@@ -35,8 +36,8 @@ HALF_WIDTH = 1.96  # standard errors in half a 95% interval
 
 
 def is_near(test, truth: float) -> bool:
-    error = (log(test["high"]) - log(test["low"])) / (2 * HALF_WIDTH)
-    return abs(log(test["estimate"]) - log(truth)) < STANDARD_ERRORS * error
+    error = (log(test.high) - log(test.low)) / (2 * HALF_WIDTH)
+    return abs(log(test.estimate) - log(truth)) < STANDARD_ERRORS * error
 
 
 @given(st.integers(0, 2**32), st.integers(0, 40), st.integers(1, 9), st.integers(1, 3))
@@ -71,35 +72,35 @@ def test_a_corpus_without_tasks_is_refused():
 def test_every_run_has_its_planted_demand_length_and_outcome(tmp_path):
     corpus = replace(SMALL, coverage=0.7)
     (block,) = draw_blocks(corpus, 5)
-    rows = read_rows(analysed_corpus(corpus, tmp_path, 5), "runs")
-    assert [row["peak_demand_tokens"] for row in rows] == block.demand_tokens.tolist()
-    assert [row["goal_accessed"] for row in rows] == block.covered.tolist()
-    assert [row["trajectory_tokens"] for row in rows] == block.length_tokens.tolist()
-    assert [row["resolved"] for row in rows] == (~block.is_failed).tolist()
+    rows = read_rows(analysed_corpus(corpus, tmp_path, 5), RunRow)
+    assert [row.peak_demand_tokens for row in rows] == block.demand_tokens.tolist()
+    assert [row.goal_accessed for row in rows] == block.covered.tolist()
+    assert [row.trajectory_tokens for row in rows] == block.length_tokens.tolist()
+    assert [row.resolved for row in rows] == (~block.is_failed).tolist()
     assert 0 < block.covered.sum() < len(rows)
 
 
 def test_every_run_has_its_planted_gap(tmp_path):
     corpus = replace(SMALL, needed_reads="gap")
     (block,) = draw_blocks(corpus, 5)
-    rows = [row for row in read_rows(analysed_corpus(corpus, tmp_path, 5), "gaps") if row["needed"]]
+    rows = [row for row in read_rows(analysed_corpus(corpus, tmp_path, 5), Gaps) if row.needed]
     for clock in ("fair_clock_tokens", "closed_tokens", "end_censored_tokens"):
-        assert [row[clock] for row in rows] == block.gap_tokens.tolist()
+        assert [getattr(row, clock) for row in rows] == block.gap_tokens.tolist()
 
 
 def test_every_logged_run_has_its_planted_clipping_and_rework(tmp_path):
     (block,) = draw_blocks(SMALL, 5)
     logs = write_logs(SMALL, 5, tmp_path)
-    rows = read_rows(analysed(logs, tmp_path / "tables", tmp_path / "gold"), "runs")
-    found = {(row["task_id"], row["source"].split("/")[-3]): row for row in rows}
+    rows = read_rows(analysed(logs, tmp_path / "tables", tmp_path / "gold"), RunRow)
+    found = {(row.task_id, row.source.split("/")[-3]): row for row in rows}
     assert len(found) == SMALL.runs
     for place, number in enumerate(block.number.tolist()):
         row = found[f"small-{block.task[place]}", f"trial-{number // SMALL.tasks:03d}"]
         clipped, never = bool(block.is_clipped[place]), bool(block.is_never[place])
-        assert row["clipping_group"] == ("never" if never else "recovered" if clipped else "none")
-        assert (row["repeated_commands"] > 0) == block.is_rework[place]
-        assert row["resolved"] == (not block.is_failed[place])
-        assert (row["gold_files"], row["gold_additions"], row["gold_deletions"]) == (1, 1, 1)
+        assert row.clipping_group == ("never" if never else "recovered" if clipped else "none")
+        assert (row.repeated_commands > 0) == block.is_rework[place]
+        assert row.resolved == (not block.is_failed[place])
+        assert (row.gold_files, row.gold_additions, row.gold_deletions) == (1, 1, 1)
     lines = read_base_lines(tmp_path / "base-lines.json")
     assert lines["small-3"] == block.base_lines[3]
 
@@ -134,8 +135,8 @@ def test_planted_ratios_of_demand_and_rereads_are_found(tmp_path):
     assert is_near(tests["demand-failure"], 1.3)
     assert is_near(tests["demand-failure-tokens"], 1.3)
     assert is_near(tests["reread-failed-needed-distance"], 0.8)
-    assert tests["demand-failure"]["low"] > 1
-    assert tests["reread-failed-needed-distance"]["high"] < 1
+    assert tests["demand-failure"].low > 1
+    assert tests["reread-failed-needed-distance"].high < 1
 
 
 def test_a_planted_gap_is_found_and_the_placebo_is_not(tmp_path):
@@ -143,7 +144,7 @@ def test_a_planted_gap_is_found_and_the_placebo_is_not(tmp_path):
     tests = by_name(analyse_cohorts([analysed_corpus(corpus, tmp_path)], QUICK, analyses=("gaps",)))
     for name in ("fair-clock-gap", "end-censored-gap", "closed-gap", "placebo-needed-gap"):
         assert is_near(tests[name], 1.4)
-        assert tests[name]["low"] > 1
+        assert tests[name].low > 1
     assert is_near(tests["placebo-other-gap"], 1)
 
 
@@ -157,8 +158,8 @@ def test_planted_clipping_and_its_paths_are_found(tmp_path):
     tests = by_name(analyse_cohorts([tables], QUICK, base_lines=lines, analyses=("clipping", "mediation")))
     for name in ("clipping-mixed", "clipping-correlated-effects", "clipping-disjoint-difficulty"):
         assert is_near(tests[name], 0.4)
-    assert tests["clipping-raw-difference"]["high"] < 0
+    assert tests["clipping-raw-difference"].high < 0
     assert is_near(tests["size-never-recovered"], 1.8)
     assert is_near(tests["never-recovered-failure"], 1 / 0.4)
     assert is_near(tests["rework-failure"], 2.5)
-    assert tests["mediation-never-recovered"]["low"] > 0
+    assert tests["mediation-never-recovered"].low > 0

@@ -12,8 +12,9 @@ import pytest
 
 from eirkit.cli import run
 from eirkit.errors import InputFileError, UsageError
+from eirkit.records.analysis import TABLES
 from eirkit.vestige.audits.occupancy import read_windows
-from eirkit.vestige.corpus.analysis import TABLES, AnalysisOptions
+from eirkit.vestige.corpus.analysis import AnalysisOptions
 from eirkit.vestige.corpus.pipeline import Corpus, analyze_here
 from eirkit.vestige.corpus.query import query, query_apart
 from tests.processes import PATIENCE_SECONDS

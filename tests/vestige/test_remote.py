@@ -50,8 +50,8 @@ def test_a_store_gives_the_tables_of_the_same_files_on_disk(tmp_path, memory):
     memory.put(str(folder), "/bucket/", recursive=True)
     here = analyze_here(Corpus((folder,)), tmp_path / "here", OPTIONS, progress=silent)
     there = analyze_here(Corpus((Remote("memory://bucket/logs"),)), tmp_path / "there", OPTIONS, progress=silent)
-    assert here["runs"] == there["runs"] == 63
-    assert [one["source"] for one in there["skipped"]] == [one["source"] for one in here["skipped"]]
+    assert here.runs == there.runs == 63
+    assert [one.source for one in there.skipped] == [one.source for one in here.skipped]
     assert tables(tmp_path / "here") == tables(tmp_path / "there")
 
 
@@ -67,7 +67,7 @@ def test_workers_open_it_themselves(tmp_path, monkeypatch):
     )
     analyze_here(Corpus((folder,)), tmp_path / "here", OPTIONS, progress=silent)
     found = analyze_in_parts(Corpus((url,)), tmp_path / "parts", OPTIONS, Processes(2))
-    assert found["runs"] == 63
+    assert found.runs == 63
     assert tables(tmp_path / "here") == tables(tmp_path / "parts")
 
 

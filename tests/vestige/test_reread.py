@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.vestige.audits.reread import Gaps, RereadBin, RereadInterval, bin_of, cells, gaps, intervals
+from eirkit.records.analysis import Gaps, RereadBin, RereadInterval
+from eirkit.vestige.audits.reread import bin_of, cells, gaps, intervals
 from eirkit.vestige.trajectory import FileRead, FileWrite, Trajectory, Turn
 from tests.vestige.runs import of_turns, turn
 
@@ -46,14 +47,14 @@ def test_intervals_worked_out_by_hand() -> None:
 def test_cells_worked_out_by_hand() -> None:
     # Needed: waits of 2,200 (reread), 100 (reread), 0 and 300. The first crosses 0–1k and 1–2k and ends in 2–4k.
     # Other: 500 (reread) and 6,100: 1,000 + 1,000 + 2,000 + 2,100.
-    assert cells("r1", intervals(run_of(BY_HAND), {"g.py"})) == (
-        RereadBin("r1", False, 0, 0, 1_000, 500, 500 + 1_000, 1),
-        RereadBin("r1", False, 1, 1_000, 2_000, 1_500, 1_000, 0),
-        RereadBin("r1", False, 2, 2_000, 4_000, 3_000, 2_000, 0),
-        RereadBin("r1", False, 3, 4_000, 8_000, 6_000, 2_100, 0),
-        RereadBin("r1", True, 0, 0, 1_000, 500, 1_000 + 100 + 0 + 300, 1),
-        RereadBin("r1", True, 1, 1_000, 2_000, 1_500, 1_000, 0),
-        RereadBin("r1", True, 2, 2_000, 4_000, 3_000, 200, 1),
+    assert cells(intervals(run_of(BY_HAND), {"g.py"})) == (
+        RereadBin(False, 0, 0, 1_000, 500, 500 + 1_000, 1),
+        RereadBin(False, 1, 1_000, 2_000, 1_500, 1_000, 0),
+        RereadBin(False, 2, 2_000, 4_000, 3_000, 2_000, 0),
+        RereadBin(False, 3, 4_000, 8_000, 6_000, 2_100, 0),
+        RereadBin(True, 0, 0, 1_000, 500, 1_000 + 100 + 0 + 300, 1),
+        RereadBin(True, 1, 1_000, 2_000, 1_500, 1_000, 0),
+        RereadBin(True, 2, 2_000, 4_000, 3_000, 200, 1),
     )
 
 
@@ -97,7 +98,7 @@ def test_a_bin_holds_its_upper_end(distance: int, expected: int) -> None:
 
 def test_midpoints_are_those_of_the_paper() -> None:
     run = run_of([(1, ["g.py"], []), (64_000, [], [])])
-    found = [cell.midpoint_tokens for cell in cells("r1", intervals(run, {"g.py"}))]
+    found = [cell.midpoint_tokens for cell in cells(intervals(run, {"g.py"}))]
     assert found == [500, 1_500, 3_000, 6_000, 12_000, 24_000, 48_000]
 
 
@@ -158,8 +159,7 @@ def slow_gaps(plan: Plan, chosen: list[str]) -> tuple[int | None, int | None, in
 @given(plans, st.sets(paths))
 def test_cells_agree_with_counting_token_by_token(plan: Plan, needed: set[str]) -> None:
     fast = {
-        (cell.needed, cell.bin): (cell.exposure_tokens, cell.rereads)
-        for cell in cells("r1", intervals(run_of(plan), needed))
+        (cell.needed, cell.bin): (cell.exposure_tokens, cell.rereads) for cell in cells(intervals(run_of(plan), needed))
     }
     assert fast == slow_cells(plan, needed)
 
@@ -176,7 +176,7 @@ def test_gaps_agree_with_scanning(plan: Plan, needed: set[str]) -> None:
 @given(plans, st.sets(paths))
 def test_every_waited_token_lies_in_one_cell(plan: Plan, needed: set[str]) -> None:
     waits = intervals(run_of(plan), needed)
-    rows = cells("r1", waits)
+    rows = cells(waits)
     assert sum(cell.exposure_tokens for cell in rows) == sum(wait.distance_tokens for wait in waits)
     after_a_wait = [wait for wait in waits if wait.ending == "reread" and wait.distance_tokens]
     assert sum(cell.rereads for cell in rows) == len(after_a_wait)

@@ -65,7 +65,7 @@ def test_a_bucket_gives_the_tables_of_the_same_files(tmp_path, bucket):
     folder, there = filled(bucket, tmp_path), Corpus((Remote("s3://runs/logs"),))
     here = analyze_here(Corpus((folder,)), tmp_path / "here", OPTIONS, progress=silent)
     found = analyze_here(there, tmp_path / "there", OPTIONS, progress=silent)
-    assert here["runs"] == found["runs"] == 123
+    assert here.runs == found.runs == 123
     assert {**here, "out": ""} == {**found, "out": ""}
     assert tables(tmp_path / "here") == tables(tmp_path / "there")
     assert is_small(there, 1 << 30)
@@ -76,7 +76,7 @@ def test_workers_ask_for_their_sections_themselves(tmp_path, bucket, monkeypatch
     folder = filled(bucket, tmp_path)
     analyze_here(Corpus((folder,)), tmp_path / "here", OPTIONS, progress=silent)
     found = analyze_in_parts(Corpus((Remote("s3://runs/logs"),)), tmp_path / "parts", OPTIONS, Processes(2))
-    assert found["runs"] == 123
+    assert found.runs == 123
     assert tables(tmp_path / "here") == tables(tmp_path / "parts")
 
 

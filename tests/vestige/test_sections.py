@@ -64,7 +64,7 @@ def in_both_ways(tmp_path: Path, logs: Path) -> tuple[dict[str, object], dict[st
     here = analyze_here(Corpus((logs,)), tmp_path / "here", OPTIONS, progress=silent)
     parts = analyze_in_parts(Corpus((logs,)), tmp_path / "parts", OPTIONS, Processes(2))
     assert tables(tmp_path / "here") == tables(tmp_path / "parts")
-    return {**here, "out": ""}, {**parts, "out": ""}
+    return here, parts
 
 
 def sections(logs: Path) -> list[object]:
@@ -80,7 +80,7 @@ def test_row_groups_go_to_several_workers(tmp_path):
     assert len(sections(logs)) > 3
     here, parts = in_both_ways(tmp_path, logs)
     assert here == parts
-    assert here["runs"] == RUNS
+    assert here.runs == RUNS
 
 
 def test_members_of_an_archive_go_to_several_workers(tmp_path):
@@ -91,7 +91,7 @@ def test_members_of_an_archive_go_to_several_workers(tmp_path):
     assert len(sections(logs)) > 3
     here, parts = in_both_ways(tmp_path, logs)
     assert here == parts
-    assert (here["runs"], len(here["skipped"])) == (RUNS, 1)
+    assert (here.runs, len(here.skipped)) == (RUNS, 1)
 
 
 def test_samples_of_an_inspect_log_keep_their_header(tmp_path):
@@ -100,7 +100,7 @@ def test_samples_of_an_inspect_log_keep_their_header(tmp_path):
     assert all(isinstance(one, MemberRange) and one.prefix == "samples/" for one in sections(logs))
     here, parts = in_both_ways(tmp_path, logs)
     assert here == parts
-    assert here["runs"] == RUNS
+    assert here.runs == RUNS
 
 
 @pytest.mark.parametrize("damaged", [5, 130, 2_000])
@@ -115,7 +115,7 @@ def test_what_is_damaged_is_named_in_the_same_order_and_as_often(tmp_path, damag
     (logs / "d.json").write_text("{not json")
     assert sum(isinstance(one, LineRange) for one in sections(logs)) > 3
     here, parts = in_both_ways(tmp_path, logs)
-    assert here["skipped"] == parts["skipped"]
+    assert here.skipped == parts.skipped
     assert here == parts
 
 
@@ -142,9 +142,9 @@ def test_a_row_that_hogs_costs_itself_and_is_named(tmp_path):
     logs = row_file(tmp_path / "logs" / "runs.parquet", rows).parent
     engine = Processes(2, PieceLimits(memory_bytes=560 << 20))
     found = analyze_in_parts(Corpus((logs,)), tmp_path / "out", OPTIONS, engine)
-    assert found["runs"] == 59
-    (skipped,) = found["skipped"]
-    assert skipped["source"].endswith("runs.parquet:34")
+    assert found.runs == 59
+    (skipped,) = found.skipped
+    assert skipped.source.endswith("runs.parquet:34")
 
 
 def test_a_section_is_halved_down_to_one_thing(tmp_path):

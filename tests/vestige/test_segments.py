@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from eirkit.vestige.audits.occupancy import read_windows
 from eirkit.vestige.corpus.analysis import AnalysisOptions, analyze
@@ -21,7 +22,7 @@ OPTIONS = AnalysisOptions(read_windows())
 def step(number: int, reads: str = "", writes: tuple[FileWrite, ...] = (), **recorded: object) -> Turn:
     """A turn that reads files of 100 tokens, named by letters."""
     made = turn(number, [FileRead(path, tokens=100) for path in reads], list(writes))
-    return replace(made, recorded=RecordedTurn(**recorded))  # type: ignore[arg-type]
+    return structs.replace(made, recorded=RecordedTurn(**recorded))  # type: ignore[arg-type]
 
 
 def edit(path: str, removed: str | None = None, added: str | None = None) -> tuple[FileWrite, ...]:
@@ -33,7 +34,7 @@ def row(run: Trajectory, **options: object):
 
 
 def dead(run: Trajectory) -> dict[str, int]:
-    files = analyze(run, None, OPTIONS, estimating_counter()).tables["files"]
+    files = analyze(run, None, OPTIONS, estimating_counter()).columns()["files"]
     return dict(zip(files["path"], files["dead_tokens"], strict=True))
 
 
@@ -100,7 +101,7 @@ def test_what_was_thrown_away_again_is_no_goal(writes: list[tuple[FileWrite, ...
 def test_the_choice_of_own_edits_changes_the_papers_peak_alone() -> None:
     run = of_turns([step(1, "a"), step(2, "", edit("a")), step(3, "b"), step(4, "b"), step(5, "", edit("b"))])
     last, every = row(run, own_edits="last"), row(run, own_edits="all")
-    assert replace(last, peak_paper_tokens=None) == replace(every, peak_paper_tokens=None)
+    assert structs.replace(last, peak_paper_tokens=None) == structs.replace(every, peak_paper_tokens=None)
 
 
 def test_a_file_rewritten_whole_was_used_only_if_it_was_read() -> None:
@@ -144,14 +145,14 @@ def test_a_file_compacted_away_and_edited_blind_is_lost_though_another_was_edite
     # Turn 2 edits b before the compaction; a is edited after it without being read again.
     text = "\n".join(f"line number {n} of the file" for n in range(20))
     turns = [
-        replace(step(1), reads=(FileRead("a", content=text),)),
+        structs.replace(step(1), reads=(FileRead("a", content=text),)),
         step(2, "", edit("b")),
         step(3, "", edit("a", "line number 3 of the file", "another"), broken="compaction", carried="Working on a."),
     ]
-    breaks = analyze(of_turns(turns), None, OPTIONS, estimating_counter()).tables["breaks"]
+    breaks = analyze(of_turns(turns), None, OPTIONS, estimating_counter()).columns()["breaks"]
     tokens = estimating_counter()(text)
     assert (breaks["dropped_tokens"], breaks["overwritten_tokens"]) == ([tokens], [tokens])
-    paper = analyze(of_turns(turns), None, replace(OPTIONS, rule="paper"), estimating_counter()).tables["breaks"]
+    paper = analyze(of_turns(turns), None, replace(OPTIONS, rule="paper"), estimating_counter()).columns()["breaks"]
     assert paper["dropped_tokens"] == [0]  # where an edit uses nothing, as in the paper
 
 
@@ -160,13 +161,13 @@ def test_what_a_break_dropped_is_what_had_been_shown_before_it() -> None:
     lines = {n: f"line number {n} of the file" for n in range(1, 11)}
     part = {n: line for n, line in lines.items() if n <= 6}
     turns = [
-        replace(step(1), reads=(FileRead("a", lines=part),)),
+        structs.replace(step(1), reads=(FileRead("a", lines=part),)),
         step(2, broken="compaction", carried="Working on a."),
-        replace(step(3), reads=(FileRead("a", lines=lines),)),
+        structs.replace(step(3), reads=(FileRead("a", lines=lines),)),
         step(4, "", edit("a")),
     ]
     count = estimating_counter()
-    tables = analyze(of_turns(turns), None, OPTIONS, count).tables
+    tables = analyze(of_turns(turns), None, OPTIONS, count).columns()
     shown = count("\n".join(part.values()))
     assert (tables["breaks"]["live_tokens"], tables["breaks"]["dropped_tokens"]) == ([shown], [shown])
     assert tables["breaks"]["reread_dropped_tokens"] == [shown]
@@ -177,15 +178,15 @@ def test_a_look_at_some_lines_of_an_edited_file_does_not_make_it_small() -> None
     # The whole file was in the context; after an edit two of its lines were looked at again, then all was dropped.
     lines = {n: f"line number {n} of the file" for n in range(1, 101)}
     turns = [
-        replace(step(1), reads=(FileRead("a", lines=lines),)),
+        structs.replace(step(1), reads=(FileRead("a", lines=lines),)),
         step(2, "", edit("a", "line number 3 of the file", "line number three of the file")),
-        replace(step(3), reads=(FileRead("a", lines={n: lines[n] for n in (9, 10)}),)),
+        structs.replace(step(3), reads=(FileRead("a", lines={n: lines[n] for n in (9, 10)}),)),
         step(4, broken="compaction", carried="Working on a."),
-        replace(step(5), reads=(FileRead("a", lines=lines),)),
+        structs.replace(step(5), reads=(FileRead("a", lines=lines),)),
         step(6, "", edit("a")),
     ]
     count = estimating_counter()
-    breaks = analyze(of_turns(turns), None, OPTIONS, count).tables["breaks"]
+    breaks = analyze(of_turns(turns), None, OPTIONS, count).columns()["breaks"]
     whole = count("\n".join(lines.values()))
     assert whole * 0.98 <= breaks["dropped_tokens"][0] <= whole * 1.02
     assert breaks["reread_dropped_tokens"][0] >= whole * 0.95

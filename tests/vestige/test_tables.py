@@ -1,20 +1,31 @@
 """Tables on disk: types from the row's fields, equal bytes for equal rows, no trace of what was not finished."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import pytest
+from msgspec import Struct
 
 from eirkit.errors import InputFileError, UsageError
+from eirkit.records.analysis import TABLES, AnalysisClaim, RunRow
 from eirkit.vestige import tables
-from eirkit.vestige.corpus.analysis import TABLES
-from eirkit.vestige.tables import TableWriter, column_names, columns_of, read_analysis, read_rows, run_ids
+from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.corpus.analysis import AnalysisOptions
+from eirkit.vestige.corpus.summary import CorpusTotals
+from eirkit.vestige.tables import (
+    TableWriter,
+    column_names,
+    columns_of,
+    read_analysis,
+    read_rows,
+    read_table,
+    rows_of,
+    run_ids,
+)
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     run_id: str
     path: str
     kind: Literal["a", "b"] | None
@@ -32,20 +43,22 @@ def write(folder, runs, document=None):
     with TableWriter(folder, {"runs": Row, "empty": Row}) as writer:
         for run_id, rows in runs.items():
             writer.add(run_id, {"runs": columns_of(Row, rows)})
-        writer.finish(document or {})
+        writer.finish(document or AnalysisClaim(complete=True))
     return folder
+
+
+def rows_in(folder, name="runs"):
+    return rows_of(read_table(folder, name), Row, folder)
 
 
 def test_rows_come_back_with_their_run(tmp_path):
     folder = write(
         tmp_path / "a", {"r1": [row("x", kind=None, tokens=None), row("y", files=("p", "q"))], "r2": [row("z")]}
     )
-    assert [one["path"] for one in read_rows(folder, "runs")] == ["x", "y", "z"]
-    assert read_rows(folder, "runs", "r1")[1] == {
-        "run_id": "r1", "path": "y", "kind": "a", "tokens": 1, "share": 0.5, "kept": True, "files": ["p", "q"],
-    }  # fmt: skip
+    assert [one.path for one in rows_in(folder)] == ["x", "y", "z"]
+    assert rows_in(folder)[1] == row("y", run_id="r1", files=("p", "q"))
     assert run_ids(folder) == ["r1", "r1", "r2"]
-    assert read_rows(folder, "empty") == []
+    assert rows_in(folder, "empty") == []
 
 
 def test_equal_rows_give_equal_bytes_whatever_the_groups(tmp_path):
@@ -76,7 +89,7 @@ def test_a_claim_that_was_killed_does_not_stand_in_the_way(tmp_path):
 
 def test_half_a_surrogate_pair_does_not_stop_a_table(tmp_path):
     folder = write(tmp_path / "a", {"r\ud800": [row("x\udfff", files=("\ud801",))]})
-    assert read_rows(folder, "runs")[0]["path"] == "x?"
+    assert rows_in(folder)[0].path == "x?"
 
 
 def test_what_is_not_finished_leaves_nothing(tmp_path):
@@ -86,12 +99,12 @@ def test_what_is_not_finished_leaves_nothing(tmp_path):
 
 
 def test_what_is_not_finished_leaves_an_earlier_analysis_alone(tmp_path):
-    folder = write(tmp_path / "a", {"r1": [row("x")]}, {"runs": 1})
+    folder = write(tmp_path / "a", {"r1": [row("x")]}, CorpusTotals(runs=1).summary(AnalysisOptions(read_windows())))
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     with pytest.raises(KeyError), TableWriter(folder, {"runs": Row}) as writer:
         writer.add("r2", {"runs": columns_of(Row, [row("y")]), "unheard of": {}})
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    assert read_analysis(folder)["runs"] == 1
+    assert read_analysis(folder).runs == 1
 
 
 def test_an_analysis_replaces_an_earlier_one(tmp_path):
@@ -125,8 +138,8 @@ def test_reading_what_is_absent_unfinished_or_torn_is_one_line(tmp_path):
     content = (folder / "runs.parquet").read_bytes()
     (folder / "runs.parquet").write_bytes(content[: len(content) // 2])
     with pytest.raises(InputFileError, match="run `eirkit vestige analyze` again"):
-        read_rows(folder, "runs")
-    tables.write_document(folder / "analysis.json", tables.SCHEMA, {"complete": False})
+        read_rows(folder, RunRow)
+    tables.write_struct(folder / "analysis.json", tables.SCHEMA, AnalysisClaim())
     with pytest.raises(InputFileError, match="was not finished"):
         read_analysis(folder)
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from eirkit.vestige.demand.validation import DISTRACTOR, SCRATCH, KnownCase, known_cases, validate
 from eirkit.vestige.trajectory import FileWrite
@@ -29,7 +30,9 @@ def test_required_files_are_kept_and_the_distractor_is_not(case):
 def test_a_distractor_that_reaches_the_goal_is_noticed(case):
     # The scratch file's writer now makes the goal instead, so the distractor is needed and the case must not hold.
     turns = tuple(
-        replace(turn, writes=tuple(FileWrite("goal.py", tokens=1) if w.path == SCRATCH else w for w in turn.writes))
+        structs.replace(
+            turn, writes=tuple(FileWrite("goal.py", tokens=1) if w.path == SCRATCH else w for w in turn.writes)
+        )
         for turn in case.turns
     )
     verdict = validate(replace(case, turns=turns))

@@ -25,6 +25,8 @@ const series = (mark: Mark, more: Partial<Series> = {}): Series => ({
   high: [],
   value: [],
   dashed: false,
+  measure: "",
+  colour: "",
   ...more,
 });
 
@@ -36,6 +38,8 @@ const chart = (list: Series[], more: Partial<Chart> = {}): Chart => ({
   y: axis("share", { percent: true }),
   series: list,
   note: "",
+  stacked: false,
+  kind: "chart",
   ...more,
 });
 
@@ -63,7 +67,7 @@ describe("drawing", () => {
 
   it("draws the panels of a figure side by side", () => {
     const one = chart([series("line")]);
-    const drawn = drawItem({ id: "f", title: "f", panels: [one, one, one], note: "" }, 700);
+    const drawn = drawItem({ id: "f", title: "f", panels: [one, one, one], note: "", kind: "figure" }, 700);
     expect(drawn.querySelectorAll(".chart").length).toBe(3);
     expect(drawn.style.getPropertyValue("--chart-columns")).toBe("2");
   });

@@ -3,7 +3,7 @@ import { render } from "preact";
 import { beforeEach, describe, expect, it } from "vitest";
 import { measuresOf } from "../src/measures";
 import { actionPicture } from "../src/viewer/actions";
-import type { Action, Field, FieldKind, Page, Row, Step, VestigeRun } from "../src/viewer/api";
+import type { Field, FieldKind, ActionRow, BreakCost, Page, RunRow, RunView, Step } from "../src/documents";
 import { addressOf } from "../src/viewer/api";
 import { Breaks, breakFigures } from "../src/viewer/breaks";
 import { go, readAddress, rowsAsked } from "../src/viewer/address";
@@ -114,7 +114,7 @@ describe("compactions and clears", () => {
   ];
   const table = (some: typeof rows) => {
     const place = document.createElement("div");
-    render(<Breaks rows={some} />, place);
+    render(<Breaks rows={some as unknown as BreakCost[]} />, place);
     const cells = [...place.querySelectorAll("tr")].map((row) => [...row.children].map((cell) => cell.textContent));
     return { cells, text: place.textContent ?? "" };
   };
@@ -136,14 +136,14 @@ describe("compactions and clears", () => {
   });
 
   it("are summed for an analysis as its own page does", () => {
-    const sums = { compactions: 1, clears: 2, ...dropped, unmeasured: 1 };
+    const sums = { compactions: 1, clears: 2, manual_compactions: 0, automatic_compactions: 1, ...dropped, unmeasured: 1 };
     expect(breakFigures(sums).map(([, value]) => value)).toEqual(["1 / 2", "1 of 3: no file was used", "4,100 tokens", "2,940 tokens", "1,950 tokens", "40 tokens", "950 tokens", "120 tokens"]);
     expect(breakFigures({ ...sums, unmeasured: 3 }).length).toBe(2);
   });
 });
 
 describe("dead reads", () => {
-  const action = (turn: number, kind: Action["kind"], necessary: boolean, judged: boolean): Action => ({ turn, kind, path: `${turn}.py`, version: 1, tokens: 9, necessary, judged, sink: false, carried_to: null });
+  const action = (turn: number, kind: ActionRow["kind"], necessary: boolean, judged: boolean): ActionRow => ({ turn, kind, path: `${turn}.py`, version: 1, tokens: 9, repeat_tokens: 0, necessary, judged, sink: false, carried_to: null });
   // Three reads lead to the goal, two to nothing; of four it is not known, as the run was cut before its goal.
   const actions = [
     ...[1, 2, 3].map((turn) => action(turn, "read", true, true)),
@@ -151,12 +151,12 @@ describe("dead reads", () => {
     ...[6, 7, 8, 9].map((turn) => action(turn, "read", false, false)),
     action(10, "write", false, true),
   ];
-  const runOf = (row: Row) => ({ run: { unit: "tokens", reads: 9, dead_reads: 2, ...row }, goal: [], actions, clips: [], turns: actions.map(({ turn }) => ({ turn })) }) as unknown as VestigeRun;
-  const drawn = (run: VestigeRun) => {
+  const runOf = (row: Partial<RunRow>) => ({ run: { unit: "tokens", reads: 9, dead_reads: 2, goal_files: [], ...row }, goal: [], actions, clips: [], turns: actions.map(({ turn }) => ({ turn })) }) as unknown as RunView;
+  const drawn = (run: RunView) => {
     const groups = [...actionPicture(run, 1, 800, () => {}).querySelectorAll('g[aria-label="dot"]')];
     return groups.filter((group) => group.getAttribute("fill") === "var(--faint)").map((group) => group.querySelectorAll("path, circle").length);
   };
-  const told = (run: VestigeRun) => {
+  const told = (run: RunView) => {
     const place = document.createElement("div");
     render(<Headline run={run} />, place);
     return /dead reads\s*(\S+ of \d+)/.exec(place.textContent ?? "")?.[1];
@@ -214,8 +214,8 @@ describe("a copy without a server", () => {
     { run: "b", model: "y", h: 4, accuracy: null },
     { run: "c", model: "x", h: 4, accuracy: 0.9 },
   ];
-  const field = (key: string, kind: FieldKind): Field => ({ key, title: key, kind, meaning: "", facet: true, shown: true, part: "result" });
-  const page = { fields: [field("run", "text"), field("model", "text"), field("h", "number"), field("accuracy", "share")], rows, matched: 3, total: 3, offset: 0, facets: [], read_share: 1 };
+  const field = (key: string, kind: FieldKind): Field => ({ key, title: key, kind, meaning: "", facet: true, shown: true, part: "result", order: [] });
+  const page = { fields: [field("run", "text"), field("model", "text"), field("h", "number"), field("accuracy", "share")], rows, matched: 3, total: 3, offset: 0, facets: [] };
   const copy = { answers: { "api/run?at=x&run=a+b%2Fc%7E*": { kind: "lacuna" }, "api/step?at=x": { error: "gone" } }, runs: { x: page } };
   const runs = (query: string) => (answerOf(copy, `api/runs?at=x${query}`) as Page).rows.map((row) => row["run"]).join("");
 

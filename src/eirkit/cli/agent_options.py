@@ -10,17 +10,18 @@ from typing import Any, TypeVar
 
 import click
 
-from eirkit.cli.command import option, options
-from eirkit.cli.options import SEEDS_HELP, NameList, SeedList, WorkloadName, task_options_of_many, workload_argument
+from eirkit.cli.command import NameList, option, options
+from eirkit.cli.options import SEEDS_HELP, SeedList, WorkloadName, task_options_of_many, workload_argument
 from eirkit.errors import UsageError
 from eirkit.lacuna.agents.prompt import DIALECTS
 from eirkit.lacuna.agents.reference import AGENTS
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.model import ModelOptions, models
-from eirkit.lacuna.runs.cells import NATIVE, READER, STRICT
+from eirkit.lacuna.runs.cells import READER
 from eirkit.lacuna.runs.values import read_memory_options
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.workload import Telling, conversations, find_workload
+from eirkit.records.settings import NATIVE, STRICT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -7,25 +7,29 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import wraps
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
 from eirkit.errors import UsageError
 from eirkit.folders import replace_file
-from eirkit.records.lines import RecordWriter
 from eirkit.registry import records_read
 from eirkit.report.document import Document
 from eirkit.report.showing import FORMS, TEXT_WIDTH, Form, shown
 from eirkit.report.table import clean
 from eirkit.report.terminal import Line, document_lines
 from eirkit.streams import PrintsOnStderr
+
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # older versions of click cannot be subscripted
+
 
 # The order of groups in help; a group that is not listed comes before Output.
 GROUPS = ("Task", "Agent", "Memory", "Runs", "Evidence", "Spending", "Engine")
@@ -229,31 +233,31 @@ _OUTPUT = (
 )
 
 
+class NameList(ParamType):
+    """`fifo,lru`: comma-separated names.
+
+    Args:
+        example: what an error shows.
+    """
+
+    name = "names"
+
+    def __init__(self, example: str = "fifo,lru") -> None:
+        self._example = example
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        if isinstance(value, list):
+            return value
+        names = [part.strip() for part in str(value).split(",")]
+        if not all(names):
+            self.fail(f"{value!r} is not a list such as {self._example}", param, ctx)
+        return names
+
+
 def write_file(path: Path, text: str) -> None:
     """Write a result with a newline at its end; a reader sees the old file or the whole new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, f"{text}\n".encode("utf-8", "backslashreplace"))
-
-
-@contextmanager
-def new_records(out: Path, schema: str) -> Iterator[RecordWriter]:
-    """Yield the writer of a new file, which is there once the block has ended; after a failure nothing is."""
-    unfinished = out.with_name(f".{out.name}.{os.getpid()}.part")
-    _refuse_to_overwrite(out)
-    try:
-        with RecordWriter(unfinished, schema) as writer:
-            yield writer
-        _refuse_to_overwrite(out)
-        unfinished.rename(out)
-    except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror}; choose another file") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _refuse_to_overwrite(out: Path) -> None:
-    if out.exists() or out.is_symlink():
-        raise UsageError(f"{out} exists; choose a new file or remove it")
 
 
 def print_lines(lines: list[Line], stream: TextIO) -> None:

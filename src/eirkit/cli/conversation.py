@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from datetime import date
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
+import msgspec
+from msgspec import Struct
 
-from eirkit.cli.command import OUTPUT, Show, command, document_options, new_records, option
-from eirkit.cli.options import ParamType
+from eirkit.cli.command import OUTPUT, ParamType, Show, command, document_options, option
+from eirkit.cli.tasks import new_records
 from eirkit.errors import UsageError
 from eirkit.lacuna.conversation.floor import floor_bits, floor_bytes
 from eirkit.lacuna.conversation.language import Language, load_language
@@ -82,9 +84,9 @@ def words(
     if count is not None and out is not None:
         with new_records(out, SCHEMA) as writer:
             for world in generate_worlds(chosen, range(seed, seed + count)):
-                writer.append(_data(world, label_world(world, spoken), spoken))
+                writer.append(msgspec.to_builtins(_data(world, label_world(world, spoken), spoken)))
         said = f"{counted(count, 'world')} written to {out}."
-        data = {"out": str(out), "worlds": count, "seeds": [seed, seed + count - 1]}
+        data = WrittenWorlds(str(out), count, (seed, seed + count - 1))
         show(Document("lacuna-words", "Worlds in words", (said,), data, next=f"eirkit lacuna words --seed {seed}"))
         return
     world = generate_world(chosen, seed)
@@ -92,72 +94,123 @@ def words(
     show(_document(world, label_world(world, spoken), spoken, then))
 
 
-def _data(world: World, dialogue: LabelledDialogue, language: Language) -> dict[str, Any]:
+class WrittenWorlds(Struct, frozen=True):
+    """A file of worlds."""
+
+    out: str
+    worlds: int
+    seeds: tuple[int, int]  # first and last
+
+
+class SpokenTurn(Struct, frozen=True):
+    """One turn of a conversation."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+class SpokenSession(Struct, frozen=True):
+    """One conversation."""
+
+    day: str
+    messages: list[SpokenTurn]
+
+
+class AskedQuestion(Struct, frozen=True):
+    """A question in words, with its answer, the turns on which the answer rests, and what it asks."""
+
+    day: str
+    text: str
+    answer: str
+    ability: str
+    evidence: list[tuple[int, int]]  # session and turn
+    turns_since: int | None  # the last of these
+    form: str
+    attribute: str
+    subject: str
+    other: str | int | None
+
+
+class WorldDocument(Struct, frozen=True):
+    """A world told in conversations."""
+
+    seed: int
+    dials: Dials
+    language: str
+    sessions: list[SpokenSession]
+    asked_on: str
+    questions: list[AskedQuestion]
+    floor_bits: list[float]  # after each session
+    floor_bytes: list[int]
+
+
+def _data(world: World, dialogue: LabelledDialogue, language: Language) -> WorldDocument:
     told = dialogue.sessions
     place = {number: at for at, number in enumerate(n for n, one in enumerate(told) if one.messages)}
     before = [0, *accumulate(len(one.messages) for one in told)]
     asked = [
-        {
-            "day": _iso(one.day),
-            "text": one.text,
-            "answer": one.answer,
-            "ability": one.kind,
-            "evidence": [[place[session], turn] for session, turn in one.turns or ()],
-            "turns_since": min((before[one.after] - before[s] - t - 1 for s, t in one.turns or ()), default=None),
-            **question._asdict(),
-        }
+        AskedQuestion(
+            _iso(one.day),
+            one.text,
+            one.answer,
+            one.kind,
+            [(place[session], turn) for session, turn in one.turns or ()],
+            min((before[one.after] - before[s] - t - 1 for s, t in one.turns or ()), default=None),
+            *question,
+        )
         for one, (question, _, _) in zip(dialogue.questions, answers(world), strict=True)
     ]
     sessions = [
-        {"day": _iso(one.day), "messages": [message._asdict() for message in one.messages]}
+        SpokenSession(_iso(one.day), [SpokenTurn(*message) for message in one.messages])
         for one in told[:-1]
         if one.messages
     ]
     cuts = [0, *(cut for cut, one in enumerate(told[:-1], 1) if one.messages)]
-    floor = [floor_bits(world, cut) for cut in cuts]
-    return {
-        "seed": world.seed,
-        "dials": asdict(world.dials),
-        "language": language.name,
-        "sessions": sessions,
-        "asked_on": _iso(world.sessions[-1].day),
-        "questions": asked,
-        "floor_bits": floor,
-        "floor_bytes": [floor_bytes(world, cut) for cut in cuts],
-    }
+    return WorldDocument(
+        world.seed,
+        world.dials,
+        language.name,
+        sessions,
+        _iso(world.sessions[-1].day),
+        asked,
+        [floor_bits(world, cut) for cut in cuts],
+        [floor_bytes(world, cut) for cut in cuts],
+    )
 
 
 def _document(world: World, dialogue: LabelledDialogue, language: Language, then: str) -> Document:
     data = _data(world, dialogue, language)
-    last = data["floor_bits"][-1]
     answer = (
-        f"{counted(len(data['sessions']), 'session')} and {counted(len(data['questions']), 'question')}; after the "
-        f"last session {last:,.1f} bits ({counted(data['floor_bytes'][-1], 'byte')}) must survive to answer them all."
+        f"{counted(len(data.sessions), 'session')} and {counted(len(data.questions), 'question')}; after the last "
+        f"session {data.floor_bits[-1]:,.1f} bits ({counted(data.floor_bytes[-1], 'byte')}) must survive to answer "
+        "them all."
     )
-    rows = tuple({key: one[key] for key in ("day", "text", "answer", "ability")} for one in data["questions"])
+    rows = tuple(
+        {"day": one.day, "text": one.text, "answer": one.answer, "ability": one.ability} for one in data.questions
+    )
     columns = (
         *((Column("day", "asked on"),) if world.dials.probes else ()),
         Column("text", "question", role="text"),
         Column("answer", "answer", role="text"),
         Column("ability", "ability"),
     )
-    pairs = zip(data["floor_bits"], data["floor_bytes"], strict=True)
+    pairs = zip(data.floor_bits, data.floor_bytes, strict=True)
     floor = tuple({"session": cut, "bits": bits, "bytes": whole} for cut, (bits, whole) in enumerate(pairs) if cut)
     sizes = Column("session", "session"), Column("bits", "bits", 1), Column("bytes", "bytes")
     needed = Table("floor", "What must survive each session", sizes, floor)
     listings = tuple(
-        Listing(f"session-{number}", f"Session {number}, {session['day']}", "\n".join(_lines(session["messages"])))
-        for number, session in enumerate(data["sessions"], 1)
+        Listing(f"session-{number}", f"Session {number}, {session.day}", "\n".join(_lines(session.messages)))
+        for number, session in enumerate(data.sessions, 1)
     )
-    when = "" if world.dials.probes else f" asked on {data['asked_on']},"
+    when = "" if world.dials.probes else f" asked on {data.asked_on},"
     asked = Table("questions", f"Questions{when} with their answers", columns, rows)
     sections = (Section("", (), listings), Section("", (), (asked, needed)))
     return Document("lacuna-words", f"A world in words, seed {world.seed}", (answer,), data, sections, next=then)
 
 
-def _lines(messages: list[dict[str, str]]) -> Iterator[str]:
+def _lines(messages: list[SpokenTurn]) -> Iterator[str]:
     for message in messages:
-        yield from textwrap.wrap(f"{message['role']}: {message['text']}", TEXT_WIDTH - 2, subsequent_indent="  ")
+        yield from textwrap.wrap(f"{message.role}: {message.text}", TEXT_WIDTH - 2, subsequent_indent="  ")
 
 
 def _iso(day: int) -> str:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
+from msgspec import Struct
 
 import eirkit
 from eirkit import extensions
@@ -21,11 +21,11 @@ from eirkit.errors import EirkitError, UsageError, install_command
 from eirkit.lacuna.memories.environments import install as install_memory
 from eirkit.lacuna.memories.environments import reason_without_node_packages
 from eirkit.lacuna.memories.factory import kind_of, reason_absent
-from eirkit.lacuna.memories.memory import memories, requirements_of
+from eirkit.lacuna.memories.memory import Profile, Requirements, memories, requirements_of
 from eirkit.lacuna.models.factory import preflight
 from eirkit.lacuna.models.model import ModelOptions, models
 from eirkit.report.document import Document, Listing, Section
-from eirkit.report.table import Column, Table, counted
+from eirkit.report.table import Cell, Column, Table, counted
 from eirkit.vestige.trajectory import formats
 
 # An example name, for providers that do not accept arbitrary names.
@@ -52,19 +52,31 @@ class Availability:
     name: str
     usable: bool
     reason: str  # what is missing and how to install it; a description if nothing is
-    requirements: Mapping[str, Any] | None = None  # of a memory system, met or not
-    profiles: Mapping[str, Mapping[str, str]] | None = None  # of a memory system
+    requirements: Requirements | None = None  # of a memory system, met or not
+    profiles: Mapping[str, Profile] | None = None  # of a memory system
 
 
-def list_availability() -> dict[str, list[dict[str, Any]]]:
-    """Return the findings of each family, as `eirkit doctor --json` prints them."""
-    families: dict[str, list[Availability]] = {
-        "memories": [_try(_memory, name) for name in memories.names()],
-        "models": [_try(_model, name) for name in models.names()],
-        "formats": [_try(_format, name) for name in formats.names()],
-        "engines": _engines(),
-    }
-    return {family: [asdict(one) for one in found] for family, found in families.items()}
+class DoctorDocument(Struct, frozen=True):
+    """What is usable here, by family."""
+
+    python: str
+    eirkit: str
+    memories: list[Availability]
+    models: list[Availability]
+    formats: list[Availability]
+    engines: list[Availability]
+
+
+def list_availability() -> DoctorDocument:
+    """Return the findings of each family."""
+    return DoctorDocument(
+        platform.python_version(),
+        eirkit.__version__,
+        [_try(_memory, name) for name in memories.names()],
+        [_try(_model, name) for name in models.names()],
+        [_try(_format, name) for name in formats.names()],
+        _engines(),
+    )
 
 
 def _try(look: Callable[[str], Availability], name: str) -> Availability:
@@ -81,13 +93,12 @@ def _try(look: Callable[[str], Availability], name: str) -> Availability:
 def _memory(name: str) -> Availability:
     kind = kind_of(name)
     needed = requirements_of(kind)
-    declared = {field: value for field, value in asdict(needed).items() if value}
-    profiles = {profile: asdict(one) for profile, one in kind.profiles.items()} or None
+    profiles = dict(kind.profiles) or None
     if (why := reason_absent(name)) is not None:
-        return Availability(name, False, why, declared, profiles)
+        return Availability(name, False, why, needed, profiles)
     lacks = reason_without_node_packages(name, needed)  # with default settings
     more = f"; with default settings it needs an npm package: {lacks}" if lacks else ""
-    return Availability(name, True, _purpose(kind) + more, declared, profiles)
+    return Availability(name, True, _purpose(kind) + more, needed, profiles)
 
 
 def _model(name: str) -> Availability:
@@ -124,7 +135,6 @@ def _purpose(plugin: object) -> str:
     return " ".join((getattr(plugin, "__doc__", None) or "").split("\n\n")[0].split()).rstrip(".")
 
 
-FAMILIES = ("memories", "models", "formats", "engines")
 COLUMNS = (
     Column("name", "name", role="text"),
     Column("usable", "usable"),
@@ -146,33 +156,35 @@ def doctor(install: tuple[str, ...], show: Show) -> None:
         others = (extensions.load(reference) for reference in extensions.INSTALLED)
         plugin = next((family.get(name.strip()) for family in others if family.is_at_hand(name.strip())), None)
         install_memory(name.strip(), say, None if plugin is None else plugin.requirements)
-    show(_document({"python": platform.python_version(), "eirkit": eirkit.__version__, **list_availability()}))
+    show(_document(list_availability()))
 
 
-def _document(data: dict[str, Any]) -> Document:
-    tables = tuple(Table(family, family.capitalize(), COLUMNS, _grouped(data[family])) for family in FAMILIES)
-    tables = (*tables, _profiles(data["memories"]))
-    usable = {family: sum(one["usable"] for one in data[family]) for family in FAMILIES}
-    counts = ", ".join(f"{usable[family]} of {len(data[family])} {family}" for family in FAMILIES)
-    answer = f"eirkit {data['eirkit']} on Python {data['python']}: {counts} are usable."
-    missing = [one["name"] for one in data["memories"] if not one["usable"] and "--install" in one["reason"]]
+def _document(data: DoctorDocument) -> Document:
+    families = {"memories": data.memories, "models": data.models, "formats": data.formats, "engines": data.engines}
+    tables = tuple(Table(name, name.capitalize(), COLUMNS, _grouped(found)) for name, found in families.items())
+    tables = (*tables, _profiles(data.memories))
+    counts = ", ".join(
+        f"{sum(one.usable for one in found)} of {len(found)} {family}" for family, found in families.items()
+    )
+    answer = f"eirkit {data.eirkit} on Python {data.python}: {counts} are usable."
+    missing = [one.name for one in data.memories if not one.usable and "--install" in one.reason]
     then = f"eirkit doctor --install {','.join(missing)}" if missing else "eirkit demo"
     return Document("doctor", "What is usable here", (answer,), data, (Section("", (), tables),), next=then)
 
 
-def _grouped(found: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+def _grouped(found: Sequence[Availability]) -> tuple[dict[str, Cell], ...]:
     """Return one line for all names of which the same is said."""
     names: dict[tuple[bool, str], list[str]] = {}
     for one in found:
-        names.setdefault((one["usable"], one["reason"]), []).append(one["name"])
+        names.setdefault((one.usable, one.reason), []).append(one.name)
     return tuple({"name": ", ".join(those), "usable": usable, "reason": why} for (usable, why), those in names.items())
 
 
-def _profiles(memories: Sequence[Mapping[str, Any]]) -> Table:
+def _profiles(memories: Sequence[Availability]) -> Table:
     lines = tuple(
-        {"name": one["name"], "profile": profile, **said}
+        {"name": one.name, "profile": name, "on": profile.on, "off": profile.off}
         for one in memories
-        for profile, said in (one["profiles"] or {}).items()
+        for name, profile in (one.profiles or {}).items()
     )
     columns = (
         Column("name", "memory", role="name"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import log2
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Literal
 
 import click
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
 from eirkit.cli.command import Show, command, document_options, option
 from eirkit.cli.options import (
@@ -27,7 +30,7 @@ from eirkit.errors import UsageError
 from eirkit.lacuna.tasks.certification import certify as certify_demand
 from eirkit.lacuna.tasks.certification import count_demand
 from eirkit.lacuna.tasks.generation import from_graph, generate, graph_of, prepare
-from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
+from eirkit.lacuna.tasks.task import TaskInstance, TaskParameters, TaskSpec
 from eirkit.lacuna.tasks.workload import Workload, load_graph
 from eirkit.report.document import Axis, Chart, Document, Item, Section, Series, facts
 from eirkit.report.drawing import save
@@ -76,10 +79,25 @@ def curve(
         if retrievals
         else _demand(workload, task, cuts, certify)
     )
-    data = {**_data(task, demand, stated), "retrievals": retrievals}
-    if h is not None:
-        under = pressure(demand, h, log2(workload.alphabet(task.spec)))
-        data["pressure"] = {"h": h, "capacity_bits": under.capacity_bits, "peak": under.peak}
+    under = None if h is None else pressure(demand, h, log2(workload.alphabet(task.spec)))
+    exact, peak = demand.certified, demand.peak
+    data = CurveDocument(
+        **msgspec.structs.asdict(task.spec.as_document()),
+        q=task.spec.q,
+        fingerprint=task.fingerprint,
+        method=demand.method,
+        certified=exact and not stated,
+        stated=stated,
+        bits=demand.bits if exact else UNSET,
+        peak_bits=peak.lower_bits if exact else UNSET,
+        lower_bits=UNSET if exact else demand.lower_bits,
+        upper_bits=UNSET if exact else demand.upper_bits,
+        peak_lower_bits=UNSET if exact else peak.lower_bits,
+        peak_upper_bits=UNSET if exact else peak.upper_bits,
+        notes=(WARM_UP,) if task.spec.warm_up else (),
+        retrievals=retrievals,
+        pressure=UNSET if under is None or h is None else CapacityPressure(h, under.capacity_bits, under.peak),
+    )
     chart = _chart(demand, f"{spec.workload}, seed {spec.seed}")
     if plot is not None:
         save(chart, plot)
@@ -110,43 +128,44 @@ def _demand(
     return replace(demand, method=f"{demand.method}; {found}"), not found.sizes
 
 
-def _data(task: TaskInstance, demand: DemandCurve, stated: bool) -> dict[str, Any]:
-    spec = task.spec
-    head = {name: value for name, value in spec.as_json().items() if name != "queries"}
-    bits = (
-        {"bits": demand.bits, "peak_bits": demand.peak.lower_bits}
-        if demand.certified
-        else {
-            "lower_bits": demand.lower_bits,
-            "upper_bits": demand.upper_bits,
-            "peak_lower_bits": demand.peak.lower_bits,
-            "peak_upper_bits": demand.peak.upper_bits,
-        }
-    )
-    return {
-        **head,
-        "q": spec.q,
-        "fingerprint": task.fingerprint,
-        "method": demand.method,
-        "certified": demand.certified and not stated,
-        "stated": stated,
-        **bits,
-        "notes": [WARM_UP] if spec.warm_up else [],
-    }
+class CapacityPressure(Struct, frozen=True):
+    """How much must survive, against what h records hold."""
+
+    h: int
+    capacity_bits: float
+    peak: float  # bits / capacity_bits, at the largest
 
 
-def _document(spec: TaskSpec, demand: DemandCurve, data: dict[str, Any], chart: Chart) -> Document:
+class CurveDocument(TaskParameters, frozen=True, kw_only=True):
+    """The bits that must survive each step; where no exact value is certified, their bounds."""
+
+    q: int
+    fingerprint: str
+    method: str
+    certified: bool
+    stated: bool  # a formula from outside eirkit that was not compared with counts
+    bits: Sequence[float | None] | UnsetType = UNSET
+    peak_bits: float | UnsetType = UNSET
+    lower_bits: Sequence[float | None] | UnsetType = UNSET
+    upper_bits: Sequence[float | None] | UnsetType = UNSET
+    peak_lower_bits: float | UnsetType = UNSET
+    peak_upper_bits: float | UnsetType = UNSET
+    notes: tuple[str, ...] = ()
+    retrievals: int
+    pressure: CapacityPressure | UnsetType = UNSET
+
+
+def _document(spec: TaskSpec, demand: DemandCurve, data: CurveDocument, chart: Chart) -> Document:
     known = sum(count is not None for count in demand.counts)
     items: tuple[Item, ...] = (chart, _table(spec, demand)) if known > FEWEST_DRAWN else (_table(spec, demand),)
     answer = [_peak(demand, all_cuts=known == len(demand.counts))]
-    if "pressure" in data:
-        under = data["pressure"]
+    if under := data.pressure:
         answer.append(
-            f"{under['h']} records hold {under['capacity_bits']:.1f} bits, so the pressure is at most "
-            f"{under['peak']:.3f}; above 1 no agent is always right."
+            f"{under.h} records hold {under.capacity_bits:.1f} bits, so the pressure is at most {under.peak:.3f}; "
+            "above 1 no agent is always right."
         )
-    kind = ("stated, not certified" if data["stated"] else "exact") if demand.certified else "bounds, not exact"
-    words = (f"{data['method']}; {kind}", *data["notes"])
+    kind = ("stated, not certified" if data.stated else "exact") if demand.certified else "bounds, not exact"
+    words = (f"{data.method}; {kind}", *data.notes)
     title = f"Bits that must survive: {spec.workload}"
     then = f"eirkit lacuna simulate {task_words(spec)} --h {spec.m},{max(1, spec.m // 2)}"
     return Document("eir-curve", title, tuple(answer), data, (Section("", (), items), Section("", words)), next=then)
@@ -232,38 +251,59 @@ def count(contract: str, limit: int, groups: bool, capacity: float | None, retri
     `retrievable(history)` returns the results of which B may be fetched when the future is known.
     """
     counted = count_any(load_contract(contract), limit=limit, retrievals=retrievals)
-    data = {"contract": contract, **as_document(counted)}
-    if capacity is not None:
-        data["pressure"] = {"capacity_bits": capacity, "peak": counted.bits_lower / capacity}
-    if groups:
-        data["groups"] = [[str(member) for member in group] for group in counted.groups]
-    show(_count_document(contract, counted, data, groups))
+    data = CountDocument(
+        contract=contract,
+        form="process" if counted.futures is None else "finite",
+        classes=counted.classes,
+        bits=counted.bits,
+        bits_lower=counted.bits_lower,
+        exact=counted.exact,
+        retrievals=counted.retrievals,
+        representation_bits=counted.representation_bits,
+        histories=counted.histories,
+        futures=counted.futures,
+        horizon=counted.horizon,
+        evaluations=counted.evaluations,
+        method=counted.method,
+        pressure=UNSET if capacity is None else BitPressure(capacity, counted.bits_lower / capacity),
+        groups=[[str(member) for member in group] for group in counted.groups] if groups else UNSET,
+    )
+    show(_count_document(counted, data))
 
 
-def as_document(counted: ContractCount) -> dict[str, Any]:
-    """Return what `--json` prints about a count."""
-    return {
-        "form": "process" if counted.futures is None else "finite",
-        "classes": counted.classes,
-        "bits": counted.bits,
-        "bits_lower": counted.bits_lower,
-        "exact": counted.exact,
-        "retrievals": counted.retrievals,
-        "representation_bits": counted.representation_bits,
-        "histories": counted.histories,
-        "futures": counted.futures,
-        "horizon": counted.horizon,
-        "evaluations": counted.evaluations,
-        "method": counted.method,
-    }
+class BitPressure(Struct, frozen=True):
+    """The bits that must survive, against those that a memory holds."""
+
+    capacity_bits: float
+    peak: float
 
 
-def _count_document(contract: str, counted: ContractCount, data: dict[str, Any], groups: bool) -> Document:
+class CountDocument(Struct, frozen=True, kw_only=True):
+    """The classes of a contract; see `ContractCount`."""
+
+    contract: str
+    form: Literal["process", "finite"]
+    classes: int
+    bits: float
+    bits_lower: float
+    exact: bool
+    retrievals: int
+    representation_bits: int
+    histories: int
+    futures: int | None
+    horizon: int | None
+    evaluations: int
+    method: str
+    pressure: BitPressure | UnsetType = UNSET
+    groups: list[list[str]] | UnsetType = UNSET  # the members of each class
+
+
+def _count_document(counted: ContractCount, data: CountDocument) -> Document:
     pasts = "states" if counted.futures is None else "histories"
     answer = [_required(counted), *([_whole(counted.representation_bits)] if counted.exact else [])]
-    if under := data.get("pressure"):
-        said = "above 1 no agent is always right" if under["peak"] > 1 else "up to 1 an agent can always be right"
-        answer.append(f"The pressure on {under['capacity_bits']:g} bits is {under['peak']:.3f}; {said}.")
+    if under := data.pressure:
+        said = "above 1 no agent is always right" if under.peak > 1 else "up to 1 an agent can always be right"
+        answer.append(f"The pressure on {under.capacity_bits:g} bits is {under.peak:.3f}; {said}.")
     found: dict[str, Cell] = {
         pasts: counted.histories,
         "classes": f"{_least(counted)}: {pasts} of one class {_shared(counted)}, whatever comes next"
@@ -272,15 +312,20 @@ def _count_document(contract: str, counted: ContractCount, data: dict[str, Any],
         "method": f"{counted.method}; {counted.evaluations:,} evaluations",
     }
     items = [facts("count", "How it was counted", found)]
-    if groups:
+    if groups := data.groups:
         rows: list[dict[str, Cell]] = [
-            {"class": n, "member": str(m)} for n, group in enumerate(counted.groups, 1) for m in group
+            {"class": n, "member": member} for n, group in enumerate(groups, 1) for member in group
         ]
         columns = (Column("class", "class"), Column("member", pasts, role="text"))
         items.append(Table("groups", f"{pasts.capitalize()} by class", columns, tuple(rows)))
-    then = "eirkit eir curve stepwise-sum" if groups else f"eirkit eir count {quote(contract)} --groups"
+    then = "eirkit eir curve stepwise-sum" if groups else f"eirkit eir count {quote(data.contract)} --groups"
     return Document(
-        "eir-count", f"Bits required by {contract}", tuple(answer), data, (Section("", (), tuple(items)),), next=then
+        "eir-count",
+        f"Bits required by {data.contract}",
+        tuple(answer),
+        data,
+        (Section("", (), tuple(items)),),
+        next=then,
     )
 
 

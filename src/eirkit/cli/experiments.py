@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
+from msgspec import structs
 
 from eirkit.cli.agent_options import model_options, seeds_option, with_preset, workload_options
 from eirkit.cli.command import Show, command, document_options, option
@@ -19,16 +20,16 @@ from eirkit.lacuna.runs.audit import CHANNELS, Audit
 from eirkit.lacuna.runs.capability import (
     THRESHOLD,
     WINDOWS,
-    CapabilityCell,
     CapabilityExperiment,
     Control,
-    is_undecided,
 )
 from eirkit.lacuna.runs.leaks import audit as run_audit
-from eirkit.lacuna.runs.probe import FAN_INS, ProbeExperiment, ProbePlan, ProbeRow
+from eirkit.lacuna.runs.probe import ProbeExperiment
 from eirkit.lacuna.runs.runner import Results
 from eirkit.lacuna.tasks.policy import policies
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.evidence import CapabilityCell, CapabilityResult, ProbeResult, ProbeRow, ProbeSetup
+from eirkit.records.runs import CAUSES
 from eirkit.report.document import Document, Section
 from eirkit.report.table import Cell, Column, Table, counted
 
@@ -96,15 +97,15 @@ def capability(
         cells = question.measure(results)
         failed = any(cell.failures or cell.verdict == "failed" for cell in cells)
         code = 1 if failed else 0 if all(cell.passes for cell in cells) else UNDECIDED
-        return CommandResult(_document(cells, question.document(cells)), code)
+        return CommandResult(_document(cells, question.result(cells)), code)
 
     return runner.run(question.plan(), measure, show)
 
 
-def _document(cells: Sequence[CapabilityCell], data: Mapping[str, Any]) -> Document:
+def _document(cells: Sequence[CapabilityCell], data: CapabilityResult) -> Document:
     passed = [cell for cell in cells if cell.passes]
     said = f"{len(passed)} of {counted(len(cells), 'cell')} may support claims about lost information"
-    undecided = [cell for cell in cells if is_undecided(cell.standing())]
+    undecided = [cell for cell in cells if cell.standing().is_undecided]
     said += f"; {len(undecided)} undecided." if undecided else "."
     sections = [Section("", (), tuple(_tables(cells)))]
     if failures := losses(cell.failures for cell in cells):
@@ -119,19 +120,19 @@ def _document(cells: Sequence[CapabilityCell], data: Mapping[str, Any]) -> Docum
 
 def _tables(cells: Sequence[CapabilityCell]) -> Iterator[Table]:
     names = (Column("model", "model", role="name"), Column("workload", "workload", role="name"))
-    causes = [one for one in CAUSE_MEASURES if any(cell.errors[one.id] for cell in cells)]
+    causes = [cause for cause in CAUSES if any(cell.errors[cause] for cell in cells)]
     columns = (
         *names,
         Column.of(RUN_MEASURES["accuracy"]),
         Column("accuracy_sd", "± sd", priority=2),
-        *(Column.of(one, priority=1) for one in causes),
+        *(Column.of(CAUSE_MEASURES[cause], priority=1) for cause in causes),
         Column("calculator_accuracy", "with calculator", percent=True),
         Column("scored_text", RUN_MEASURES["scored"].label, figures=True, raw="scored"),
     )
     rows = [
         {
             **{name: getattr(cell, name) for name in ("model", "workload", "accuracy", "accuracy_sd", "scored")},
-            **{one.id: cell.errors[one.id] / cell.steps if cell.steps else None for one in causes},
+            **{cause: cell.errors[cause] / cell.steps if cell.steps else None for cause in causes},
             "calculator_accuracy": cell.calculator_accuracy,
             "scored_text": f"{cell.scored}/{cell.attempted}",
         }
@@ -140,8 +141,8 @@ def _tables(cells: Sequence[CapabilityCell]) -> Iterator[Table]:
     yield Table("cells", "Every needed answer is shown; recovery is off", columns, tuple(rows))
     for id, title, chosen in (
         ("eligible", "May support claims about lost information", [cell for cell in cells if cell.passes]),
-        ("excluded", "Excluded", [cell for cell in cells if not cell.passes and not is_undecided(cell.standing())]),
-        ("undecided", "Undecided", [cell for cell in cells if is_undecided(cell.standing())]),
+        ("excluded", "Excluded", [cell for cell in cells if not cell.passes and not cell.standing().is_undecided]),
+        ("undecided", "Undecided", [cell for cell in cells if cell.standing().is_undecided]),
     ):
         if chosen:
             why = Column("why", "why", role="text")
@@ -203,24 +204,24 @@ def probe(
 
     --m is 8 unless given.
     """
-    probes = ProbePlan(policy, h, tuple(fan_ins or _default_fan_ins(specs[0])), from_step)
+    probes = ProbeSetup(policy, h, tuple(fan_ins or _default_fan_ins(specs[0])), from_step)
     question = ProbeExperiment(specs, seeds, model_names, model_options, probes)
 
     def measure(results: Results) -> CommandResult:
         rows, found = question.measure(results)
         lost = any(row.probes < row.attempted for row in rows)
         then = f"eirkit lacuna rescue {quote(specs[0].workload)} --model {quote(model_names[0])}"
-        return CommandResult(_probe_document(rows, question.document(rows, found), then), 1 if lost else 0)
+        return CommandResult(_probe_document(rows, question.result(rows, found), then), 1 if lost else 0)
 
     return runner.run(question.plan(), measure, show)
 
 
 def _default_fan_ins(spec: TaskSpec) -> tuple[int, ...]:
     given = click.get_current_context().get_parameter_source("fan_in") is ParameterSource.COMMANDLINE
-    return (spec.fan_in,) if given else FAN_INS
+    return (spec.fan_in,) if given else ProbeSetup().fan_ins
 
 
-def _probe_document(rows: Sequence[ProbeRow], data: Mapping[str, Any], then: str) -> Document:
+def _probe_document(rows: Sequence[ProbeRow], data: ProbeResult, then: str) -> Document:
     columns = (
         Column("workload", "workload", role="name"),
         Column("model", "model", role="name"),
@@ -281,5 +282,6 @@ def _audit_document(found: Audit, plant: str | None) -> Document:
     leaks = "No leak was found" if not found.findings else f"{counted(found.findings, 'check')} found a leak"
     answer = f"{leaks} in {found.checks:,} checks of {counted(len(found.rows), 'channel')}."
     then = "eirkit lacuna audit --plant ordering" if plant is None else "eirkit lacuna audit"
-    data = {**found.as_json(), "plant": plant}
-    return Document("lacuna-audit", "Channel audit", (answer,), data, (section,), next=then)
+    return Document(
+        "lacuna-audit", "Channel audit", (answer,), structs.replace(found, plant=plant), (section,), next=then
+    )

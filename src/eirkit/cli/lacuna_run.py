@@ -9,12 +9,16 @@ from decimal import ROUND_CEILING, Decimal
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec import structs
 
 from eirkit.cli.command import Show, document_options, say
 from eirkit.cli.options import workload_command
 from eirkit.cli.run_options import axis_options, given_keys, suite_argument
 from eirkit.cli.runner_options import (
+    PartEstimate,
+    PlanEstimate,
     RunnerOptions,
     SweepProgress,
     control_option,
@@ -24,59 +28,73 @@ from eirkit.cli.runner_options import (
     totals,
 )
 from eirkit.errors import UsageError
-from eirkit.lacuna.findings.fates import NOT_ASKED, RETURNED
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
-from eirkit.lacuna.findings.validity import doubt_of, is_withheld, system_remarks
+from eirkit.lacuna.findings.summary import NOT_ASKED, silences
+from eirkit.lacuna.findings.validity import system_remarks
 from eirkit.lacuna.memories.plan import EXTRACTOR, memory_factory
-from eirkit.lacuna.models.ledger import RAISE
 from eirkit.lacuna.models.metered import PRICE_LONGER
 from eirkit.lacuna.models.prices import add_up
 from eirkit.lacuna.runs.budget import Budget, SpendingLimits
 from eirkit.lacuna.runs.capability import NO_CONTROL
-from eirkit.lacuna.runs.control import FOLDER as CONTROL
 from eirkit.lacuna.runs.control import control_plan
-from eirkit.lacuna.runs.estimate import cap_of_next_run, estimate_plan, read_recorded
+from eirkit.lacuna.runs.estimate import (
+    CellEstimate,
+    EstimateRow,
+    cap_of_next_run,
+    estimate_plan,
+    read_recorded,
+)
 from eirkit.lacuna.runs.manifest import read_manifest
 from eirkit.lacuna.runs.suite import Suite, load_suite, read_suite
-from eirkit.lacuna.runs.summary import RunSummary, in_words, silences
 from eirkit.lacuna.runs.sweep import recorded_suite, resume_sweep, start_sweep
-from eirkit.lacuna.runs.values import UNLIMITED
+from eirkit.measures import Measure
+from eirkit.records.events import Cause
+from eirkit.records.money import RAISE
+from eirkit.records.runs import CAUSES, RETURNED, Outcome
+from eirkit.records.settings import UNLIMITED
+from eirkit.records.sweeps import CellRow, MemoryRow, Summary
 from eirkit.report.document import Document, Listing, Section
 from eirkit.report.runs.words import answer_in_words, word_tables
 from eirkit.report.table import Column, Table, counted, share
 
-Row = Mapping[str, Any]
-
 COUNTED_BY = "who says what is held: the system itself, or eirkit from what it was given where the system cannot tell"
 
 Columns = dict[Column, list[Any]]
+T = TypeVar("T")
 
 
-def fate_columns(rows: Sequence[Row]) -> Columns:
-    """Return columns with the fates of needed records; fates that no record had are left out."""
-    systems = [row["memory_system"] for row in rows]
-    shown = [one for one in FATE_MEASURES if any(system["fates"][one.id] for system in systems)]
+def outcome_columns(systems: Sequence[MemoryRow]) -> Columns:
+    """Return columns with the outcomes of needed records; outcomes that no record had are left out."""
+    shown = [measure for measure in FATE_MEASURES if any(of(system.outcomes, measure) for system in systems)]
     return {
-        Column.of(MEMORY_MEASURES["needed"]): [sum(one["fates"].values()) for one in systems],
-        **{Column.of(one): [system["fate_shares"].get(one.id) for system in systems] for one in shown},
+        Column.of(MEMORY_MEASURES["needed"]): [sum(system.outcomes.values()) for system in systems],
+        **{Column.of(measure): [of(system.outcome_shares, measure) for system in systems] for measure in shown},
     }
 
 
-def cost_columns(rows: Sequence[Row]) -> Columns:
+def of(figures: Mapping[Outcome, T], measure: Measure) -> T | None:
+    """Return the figure of an outcome; None where there is none."""
+    return next((figure for outcome, figure in figures.items() if outcome == measure.id), None)
+
+
+def cost_columns(systems: Sequence[MemoryRow]) -> Columns:
     """Return time, size and the systems' own calls, if there were any, for the same rows."""
-    found = [row["memory_system"] for row in rows]
-    figures: dict[str, list[Any]] = {
-        "write_ms": [_milliseconds(one["write_seconds"]) for one in found],
-        "search_ms": [_milliseconds(one["search_seconds"]) for one in found],
-        "records": [one["records"] for one in found],
-        "bytes": [one["bytes"] for one in found],
-        "held_bits": [_bits(one["floor"], "held_bits") for one in found],
-        "needed_bits": [_bits(one["floor"], "needed_bits") for one in found],
+    seconds = {
+        "write_ms": [system.write_seconds for system in systems],
+        "search_ms": [system.search_seconds for system in systems],
     }
-    if any(one["model_calls"] for one in found):
-        figures["model_calls"] = [one["model_calls"] for one in found]
-        figures["memory_tokens"] = [one["input_tokens"] + one["output_tokens"] for one in found]
-    counted_by = [None if one["floor"] is None else one["floor"]["counted"] for one in found]
+    floors = [system.floor for system in systems]
+    figures: dict[str, list[Any]] = {
+        **{name: [None if taken is None else 1000 * taken for taken in column] for name, column in seconds.items()},
+        "records": [system.records for system in systems],
+        "bytes": [system.bytes for system in systems],
+        "held_bits": [None if floor is None else floor.held_bits for floor in floors],
+        "needed_bits": [None if floor is None else floor.needed_bits for floor in floors],
+    }
+    if any(system.model_calls for system in systems):
+        figures["model_calls"] = [system.model_calls for system in systems]
+        figures["memory_tokens"] = [system.input_tokens + system.output_tokens for system in systems]
+    counted_by = [None if floor is None else floor.counted for floor in floors]
     plain = {"write_ms", "search_ms", "records", "bytes"}  # whose labels say it all
     columns: Columns = {
         Column.of(MEMORY_MEASURES[key], **({"meaning": ""} if key in plain else {})): values
@@ -85,19 +103,19 @@ def cost_columns(rows: Sequence[Row]) -> Columns:
     return columns | {Column("counted", "counted by", priority=1, meaning=COUNTED_BY): counted_by}
 
 
-def memory_remarks(rows: Sequence[Row]) -> Iterator[str]:
+def memory_remarks(rows: Sequence[CellRow]) -> Iterator[str]:
     """Yield a remark on each system, and on rows that cannot be compared."""
     yield from _held(rows)
-    several = len({row["panel"] for row in rows}) > 1
+    several = len({row.panel for row in rows}) > 1
     for row in rows:
-        where = f"memory {row['memory']}, {row['workload']}, h = {row['h']}{', ' + row['panel'] if several else ''}"
-        yield from (f"{where}: {finding}" for finding in row["memory_system"]["diagnosis"])
-    if any(row["memory_system"]["model_calls"] and _is_scripted(row) for row in rows):
+        where = f"memory {row.memory}, {row.workload}, h = {row.h}{', ' + row.panel if several else ''}"
+        yield from (f"{where}: {finding}" for finding in system_of(row).diagnosis)
+    if any(system_of(row).model_calls and _is_scripted(row) for row in rows):
         yield (
             f"{EXTRACTOR} answered what the systems asked of a model: a script, not a model, and its tokens are an "
             "estimate; give them a model with --memory-set NAME.model=PROVIDER/MODEL"
         )
-    if any(row["panel"] == "native" and row["scored"] for row in rows):
+    if any(row.panel == "native" and row.scored for row in rows):
         remedy = "" if several else "; add --panel strict"
         yield (
             "native panel: each system keeps as much as it likes, so its rows do not compare with those held to h"
@@ -105,16 +123,16 @@ def memory_remarks(rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
-def _held(rows: Sequence[Row]) -> Iterator[str]:
+def _held(rows: Sequence[CellRow]) -> Iterator[str]:
     """Yield a line for each system and panel, over its scored rows without a diagnosed problem."""
-    good: dict[tuple[str, str], list[Row]] = {}
+    good: dict[tuple[str, str], list[CellRow]] = {}
     for row in rows:
-        if not row["memory_system"]["diagnosis"] and row["scored"]:
-            good.setdefault((row["memory"], row["panel"]), []).append(row)
+        if not system_of(row).diagnosis and row.scored:
+            good.setdefault((str(row.memory), row.panel), []).append(row)
     for (memory, panel), held in good.items():
-        brought, left = (sum(_sum(row, *fates) for row in held) for fates in (RETURNED, NOT_ASKED))
+        brought, left = (sum(_sum(row, *outcomes) for row in held) for outcomes in (RETURNED, NOT_ASKED))
         tasks = _tasks(held)
-        where, never = f"({panel} panel; {tasks})", " or ".join(FATE_MEASURES[fate].label for fate in NOT_ASKED)
+        where, never = f"({panel} panel; {tasks})", " or ".join(FATE_MEASURES[outcome].label for outcome in NOT_ASKED)
         if not brought and not left:
             yield f"{memory} was not tested {where}: no record was needed from it"
         elif not brought:
@@ -131,28 +149,26 @@ def _held(rows: Sequence[Row]) -> Iterator[str]:
             )
 
 
-def _tasks(rows: Sequence[Row]) -> str:
+def _tasks(rows: Sequence[CellRow]) -> str:
     """Return the workloads of rows and their capacities, in words."""
     by_h: dict[int, dict[str, None]] = {}
     for row in rows:
-        by_h.setdefault(row["h"], {})[row["workload"]] = None
+        by_h.setdefault(row.h, {})[row.workload] = None
     return "; ".join(f"{', '.join(workloads)} at h = {h}" for h, workloads in by_h.items())
 
 
-def _sum(row: Row, *fates: str) -> int:
-    return sum(row["memory_system"]["fates"][fate] for fate in fates)
+def _sum(row: CellRow, *outcomes: Outcome) -> int:
+    return sum(system_of(row).outcomes[outcome] for outcome in outcomes)
 
 
-def _is_scripted(row: Row) -> bool:
-    return memory_factory().model_of(row["memory"], row["memory_settings"]) == EXTRACTOR
+def system_of(row: CellRow) -> MemoryRow:
+    """Return what the memory of a row did; rows without one are not asked for it."""
+    assert row.memory_system is not None
+    return row.memory_system
 
 
-def _bits(floor: Mapping[str, Any] | None, which: str) -> float | None:
-    return None if floor is None else float(floor[which])
-
-
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else 1000 * seconds
+def _is_scripted(row: CellRow) -> bool:
+    return memory_factory().model_of(str(row.memory), row.memory_settings) == EXTRACTOR
 
 
 ALIGNED = RUN_MEASURES["first_error_at_first_miss"]
@@ -192,11 +208,10 @@ def run(
             SweepProgress("" if named else f"writing to {folder}") as progress,
             closing(runner.engine) if runner.engine else nullcontext(),
         ):
-            how = (runner.limits, progress, control, runner.engine)
             if runner.resume is None:
-                summary = start_sweep(wanted, folder, *how)
+                summary = start_sweep(wanted, folder, runner.limits, progress, control, runner.engine)
             else:
-                summary = resume_sweep(folder, wanted, *how)
+                summary = resume_sweep(folder, wanted, runner.limits, progress, control, runner.engine)
     except KeyboardInterrupt:
         say(f"eirkit: interrupted; continue with `eirkit lacuna run --resume {quote(str(folder))}`")
         return 130
@@ -209,7 +224,8 @@ def _wanted(suite: Path | None, resume: Path | None, given: Mapping[str, Any]) -
     if suite is not None:
         return load_suite(suite, given)
     if resume is not None:
-        return recorded_suite(resume, given)
+        recorded = recorded_suite(resume)
+        return read_suite(recorded.settings, given) if given else recorded
     if not {"workload", "model"} <= given.keys():
         raise UsageError("nothing to run; give a WORKLOAD and --model, a SUITE.toml, or --resume DIR")
     return read_suite(given)
@@ -223,30 +239,42 @@ def fresh_folder(parent: Path, name: str) -> Path:
     return parent / f"{name}-{number}"
 
 
+class SweepEstimate(PlanEstimate, frozen=True, kw_only=True):
+    """What a sweep would take, with its control."""
+
+    sweep: PartEstimate
+    control: PartEstimate
+
+
 def _estimate(suite: Suite, control: bool | None, runner: RunnerOptions) -> Document:
     budget, before = runner.kept_budget(), control_plan(suite, control)
     estimates = estimate_plan(suite, budget, runner.recorded())
-    controls = estimate_plan(before, budget, runner.recorded(CONTROL), every_seed=True)
-    sweep, own = (add_up([one.expected for one in some]) for some in (estimates, controls))
-    left, left_before = (sum(one.runs for one in some) for some in (estimates, controls))
-    rows = [one.as_json() for one in estimates]
-    data = {
-        "rows": rows,
-        **asdict(add_up([sweep, own])),
-        "runs": left,
-        "sweep": {**asdict(sweep), "runs": left},
-        "control": {**asdict(own), "runs": left_before},
-        **runner.basis(estimates),
-    }
-    answer = totals({**data, "runs": left + left_before})
-    shown = [{**row, "condition": _condition(row)} for row in rows]
-    return estimate_document("lacuna-run", shown, data, answer, tuple(_parts(data)) if left_before else ())
+    controls = estimate_plan(before, budget, runner.recorded(control=True), every_seed=True)
+    sweep, own = (_part(part) for part in (estimates, controls))
+    whole = add_up([estimate.expected for estimate in (*estimates, *controls)])
+    rows, basis = tuple(estimate.row() for estimate in estimates), runner.basis(estimates)
+    found = SweepEstimate(
+        rows=rows,
+        **asdict(whole),
+        runs=sweep.runs,
+        sweep=sweep,
+        control=own,
+        assumptions=basis.assumptions,
+        not_included=basis.not_included,
+        spent_usd=basis.spent_usd,
+    )
+    answer = totals(structs.replace(found, runs=sweep.runs + own.runs))
+    parts = (
+        totals(sweep, "the sweep, below: "),
+        totals(own, "before it, the control with nothing missing (--no-control leaves it out): "),
+    )
+    shown = [structs.replace(row, condition=_condition(row)) for row in rows]
+    return estimate_document("lacuna-run", shown, found, answer, basis, parts if own.runs else ())
 
 
-def _parts(data: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the estimates of the sweep and of its control separately."""
-    yield totals(data["sweep"], "the sweep, below: ")
-    yield totals(data["control"], "before it, the control with nothing missing (--no-control leaves it out): ")
+def _part(estimates: Sequence[CellEstimate]) -> PartEstimate:
+    whole = asdict(add_up([estimate.expected for estimate in estimates]))
+    return PartEstimate(**whole, runs=sum(estimate.runs for estimate in estimates))
 
 
 def _cap_of_next_run(folder: Path, suite: Suite, runner: RunnerOptions) -> str | None:
@@ -256,7 +284,7 @@ def _cap_of_next_run(folder: Path, suite: Suite, runner: RunnerOptions) -> str |
     before = control_plan(suite, read_manifest(folder).control)
     estimates = [
         *estimate_plan(suite, budget, recorded),
-        *estimate_plan(before, budget, read_recorded(folder, CONTROL), every_seed=True),
+        *estimate_plan(before, budget, read_recorded(folder, control=True), every_seed=True),
     ]
     cap = cap_of_next_run(estimates, recorded.journal)
     if cap is None:
@@ -264,7 +292,7 @@ def _cap_of_next_run(folder: Path, suite: Suite, runner: RunnerOptions) -> str |
     return f"{cap.quantize(Decimal(1).scaleb(min(-2, cap.adjusted() - 1)), ROUND_CEILING):f}"
 
 
-def _again(folder: Path, summary: RunSummary, cap: Callable[[], str | None]) -> str:
+def _again(folder: Path, summary: Summary, cap: Callable[[], str | None]) -> str:
     """Return the command that goes on with a sweep; one that its cap has stopped needs a higher one."""
     again = f"eirkit lacuna run --resume {quote(str(folder))}"
     if not any(RAISE in reason for reason in summary.stopped):
@@ -274,129 +302,136 @@ def _again(folder: Path, summary: RunSummary, cap: Callable[[], str | None]) -> 
     return f"{again} --dry-run" if higher is None else f"{again} --cap-usd {higher}"
 
 
-def _document(folder: Path, summary: RunSummary, cap: Callable[[], str | None]) -> Document:
+class SweepDocument(Summary, frozen=True, kw_only=True):
+    """The summary of a sweep, with its folder."""
+
+    out: str
+
+
+def _document(folder: Path, summary: Summary, cap: Callable[[], str | None]) -> Document:
     sections = [Section("", (), tuple(_tables(summary.rows)))] if summary.scored else []
     sections.append(Section("", tuple(_remarks(summary)), (Listing("records", "", f"records in {folder}"),)))
     again = not summary.complete and not _must_begin_anew(summary)
     where = quote(str(folder))
-    several = len({row["memory"] for row in summary.rows if row["scored"] and row["memory"] is not None}) > 1
+    several = len({row.memory for row in summary.rows if row.scored and row.memory is not None}) > 1
     then = _again(folder, summary, cap) if again else f"eirkit {'choose' if several else 'report'} {where}"
-    data = {"out": str(folder), **summary.as_json()}
+    data = SweepDocument(out=str(folder), **structs.asdict(summary))
     return Document("lacuna-run", f"Sweep in {folder}", (_answer(summary),), data, tuple(sections), next=then)
 
 
-def _answer(summary: RunSummary) -> str:
+def _answer(summary: Summary) -> str:
     if not summary.scored:
         return f"None of {counted(summary.planned, 'run')} is scored."
-    rows = sorted((row for row in summary.rows if row["accuracy"] is not None), key=lambda row: -row["accuracy"])
+    rows = sorted((row for row in summary.rows if row.accuracy is not None), key=lambda row: -(row.accuracy or 0.0))
     best, worst = rows[0], rows[-1]
-    if in_words(rows):
+    if any(row.conversation is not None for row in rows):
         return answer_in_words(rows)
     if len(rows) == 1:
-        said = f"{best['model']} answered {share(best['accuracy'])} of the steps correctly"
-        return f"{said} with {_condition(best)}, h = {best['h']}."
-    first, last = (f"{share(row['accuracy'])} ({_difference(row, rows)})" for row in (best, worst))
+        said = f"{best.model} answered {share(best.accuracy or 0.0)} of the steps correctly"
+        return f"{said} with {_condition(best)}, h = {best.h}."
+    first, last = (f"{share(row.accuracy or 0.0)} ({_difference(row, rows)})" for row in (best, worst))
     return f"Steps answered correctly: from {first} to {last}, over {len(rows)} cells."
 
 
-def _difference(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+def _difference(row: CellRow, rows: Sequence[CellRow]) -> str:
     """Return the settings that distinguish a row from the others."""
     everywhere = [_settings(one) for one in rows]
     varying = {n: value for n, value in _settings(row).items() if len({one[n] for one in everywhere}) > 1}
     said = (str(v) if n in _NAMES else f"{n} = {v}" for n, v in varying.items())
-    return ", ".join(said) or f"h = {row['h']}"
+    return ", ".join(said) or f"h = {row.h}"
 
 
-def _settings(row: Mapping[str, Any]) -> dict[str, object]:
+def _settings(row: CellRow) -> dict[str, str | int | None]:
     """Return the settings that identify a cell, by table heading."""
     return {
-        "workload": row["workload"],
-        "model": row["model"],
+        "workload": row.workload,
+        "model": row.model,
         "condition": _condition(row),
-        "panel": row["panel"] if row["memory"] else None,
-        "n": row["n"],
-        "m": row["m"],
-        "B_oracle": _budget(row["b_oracle"]),
-        "B": _budget(row["b"]),
-        "h": row["h"],
+        "panel": row.panel if row.memory else None,
+        "n": row.n,
+        "m": row.m,
+        "B_oracle": _budget(row.b_oracle),
+        "B": _budget(row.b),
+        "h": row.h,
     }
 
 
-def _must_begin_anew(summary: RunSummary) -> bool:
+def _must_begin_anew(summary: Summary) -> bool:
     """True where a memory in the user's own file failed every run: once corrected, it is not the one of this sweep."""
-    own = any(".py:" in str(row["memory"] or "") for row in summary.rows)
+    own = any(".py:" in str(row.memory or "") for row in summary.rows)
     return own and not summary.scored and any(failure.kind == "memory" for failure in summary.failures)
 
 
-def _tables(rows: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
-    if in_words(rows):
+def _tables(rows: Sequence[CellRow]) -> Iterator[Table]:
+    if any(row.conversation is not None for row in rows):
         yield from word_tables(rows)
         return
-    causes = [one for one in CAUSE_MEASURES if any(row["errors"][one.id] for row in rows)]
+    causes = [cause for cause in CAUSES if any(row.errors[cause] for row in rows)]
     columns: dict[Column, Sequence[object]] = {
-        Column("scored", "scored", figures=True): [f"{row['scored']}/{row['attempted']}" for row in rows],
+        Column("scored", "scored", figures=True): [f"{row.scored}/{row.attempted}" for row in rows],
         Column("accuracy", RUN_MEASURES["accuracy"].label, figures=True): [_with_spread(row) for row in rows],
-        **{Column.of(one, figures=True): [_cause(row, one.id) for row in rows] for one in causes},
+        **{Column.of(CAUSE_MEASURES[cause], figures=True): [_cause(row, cause) for row in rows] for cause in causes},
         Column.of(ALIGNED, figures=True, priority=1): [_claim(row, _aligned(row)) for row in rows],
     }
     yield _table("causes", "Accuracy, and why steps were wrong", rows, columns)
-    if stored := [row for row in rows if row["memory_system"] is not None]:
-        yield _table("fates", FATE_MEASURES.title, stored, fate_columns(stored), brief=True)
-        yield _table("costs", MEMORY_MEASURES.title, stored, cost_columns(stored), brief=True)
+    if stored := [row for row in rows if row.memory_system is not None]:
+        systems = [system_of(row) for row in stored]
+        yield _table("outcomes", FATE_MEASURES.title, stored, outcome_columns(systems), brief=True)
+        yield _table("costs", MEMORY_MEASURES.title, stored, cost_columns(systems), brief=True)
 
 
-def _cause(row: Mapping[str, Any], cause: str) -> object:
+def _cause(row: CellRow, cause: Cause) -> object:
     """Return the share of steps wrong for a cause; causes about lost information are withheld like other claims."""
-    figure = row["error_shares"][cause]
+    figure = row.error_shares[cause]
     return _claim(row, figure) if cause in OF_LOSS else figure
 
 
-def _claim(row: Mapping[str, Any], figure: object) -> object:
+def _claim(row: CellRow, figure: object) -> object:
     """Return a figure about lost information, unless the cell failed the control."""
-    return WITHHELD if is_withheld(row) else figure
+    return WITHHELD if row.is_withheld else figure
 
 
-def _aligned(row: Mapping[str, Any]) -> float | None:
+def _aligned(row: CellRow) -> float | None:
     """Return the share of runs whose first error is at their first miss; None where no step was wrong at all."""
-    return row["first_error_at_first_miss"] if any(row["errors"].values()) else None
+    return row.first_error_at_first_miss if any(row.errors.values()) else None
 
 
-def _with_spread(row: Mapping[str, Any]) -> str | None:
-    return None if row["accuracy"] is None else f"{row['accuracy']:.3f}±{row['accuracy_sd']:.3f}"
+def _with_spread(row: CellRow) -> str | None:
+    return None if row.accuracy is None else f"{row.accuracy:.3f}±{row.accuracy_sd:.3f}"
 
 
-def _remarks(summary: RunSummary) -> Iterator[str]:
-    for model, workload, reason in summary.excluded:
-        verdict, _, why = reason.partition(": ")
-        yield f"{verdict}: {model}, {workload}: {why}"
-    if any(row["control"] is None and row["scored"] for row in summary.rows):
-        which = "" if all(row["control"] is None for row in summary.rows) else " for some models"
+def _remarks(summary: Summary) -> Iterator[str]:
+    for excluded in summary.excluded:
+        verdict, _, why = excluded.reason.partition(": ")
+        yield f"{verdict}: {excluded.model}, {excluded.workload}: {why}"
+    if any(row.control is None and row.scored for row in summary.rows):
+        which = "" if all(row.control is None for row in summary.rows) else " for some models"
         yield f"{NO_CONTROL}{which}: causes are descriptive; add --control"
     for row in summary.rows:
-        if row["max_turn"]:
+        if row.max_turn:
             never = CAUSE_MEASURES["not_answered"].label
-            open_steps = f"{row['errors']['not_answered']:,} of {row['steps']:,} steps"
+            open_steps = f"{row.errors['not_answered']:,} of {row.steps:,} steps"
             yield (
-                f"{row['max_turn']} of {row['scored']} runs of {_condition(row)}, {row['workload']}, h = {row['h']} "
+                f"{row.max_turn} of {row.scored} runs of {_condition(row)}, {row.workload}, h = {row.h} "
                 f"ended at their limit of actions ({never}: {open_steps}); raise --actions"
             )
     yield from silences(summary.rows)
     for row in summary.rows:
-        if doubt := doubt_of(row):
-            yield f"{row['model']}, {_condition(row)}, h = {row['h']}: {doubt}"
-        if row["suspect"]:
-            yield f"suspect: {row['model']}, {_condition(row)}, h = {row['h']}: {row['suspect']}; check the adapter"
+        if doubt := row.validity.sentence:
+            yield f"{row.model}, {_condition(row)}, h = {row.h}: {doubt}"
+        if row.suspect:
+            yield f"suspect: {row.model}, {_condition(row)}, h = {row.h}: {row.suspect}; check the adapter"
     for failure in summary.failures:
         yield f"not scored: {failure.runs} of {failure.model}, {failure.workload} ({failure.kind}): {failure.message}"
-    recorded = [row for row in summary.rows if row["memory_system"] is not None and "words" not in row]
-    yield from (*memory_remarks(recorded), *system_remarks(summary.rows))
+    recorded = [row for row in summary.rows if row.memory_system is not None and row.conversation is None]
+    yield from (*memory_remarks(recorded), *system_remarks((row.memory, row.memory_system) for row in summary.rows))
     yield from (*spending_remarks(summary.spending), *(f"stopped: {line}" for line in summary.stopped))
 
 
 def _table(
     id: str,
     title: str,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[CellRow],
     columns: Mapping[Column, Sequence[object]],
     *,
     brief: bool = False,
@@ -411,7 +446,7 @@ def _table(
         Column(_KEYS.get(name, name), name, role="name", figures=name in _KEYS): [one[name] for one in settings]
         for name in settings[0]
     }
-    where[Column("pressure", "m/h", 2, priority=2)] = [row["pressure"] for row in rows]
+    where[Column("pressure", "m/h", 2, priority=2)] = [row.pressure for row in rows]
     always = ("condition",) if brief else ("h", "pressure")
     shared = {c: values[0] for c, values in where.items() if len(set(values)) == 1 and c.key not in always}
     told = ", ".join(f"{column.title} = {value}" for column, value in shared.items() if value not in (0, None))
@@ -421,10 +456,10 @@ def _table(
     return Table(id, f"{title} ({told})" if told and not brief else title, tuple(shown), cells)
 
 
-def _condition(row: Mapping[str, Any]) -> str:
-    if row["policy"] is None:
-        return str(row["memory"] or row["condition"])
-    return str(row["condition"]) if row["policy"] == "window" else f"{row['condition']} {row['policy']}"
+def _condition(row: CellRow | EstimateRow) -> str:
+    if row.policy is None:
+        return str(row.memory or row.condition)
+    return str(row.condition) if row.policy == "window" else f"{row.condition} {row.policy}"
 
 
 def _budget(value: int | str) -> int | str:

@@ -7,12 +7,12 @@ from decimal import Decimal
 from functools import wraps
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from eirkit.cli.command import GroupedCommand, option, options
+from eirkit.cli.command import GroupedCommand, ParamType, option, options
 from eirkit.errors import UsageError
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.workload import conversations, workloads
@@ -21,11 +21,6 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 LARGEST_SEED_RANGE = 10_000_000
 _DEFAULT = TaskSpec("")
-
-if TYPE_CHECKING:
-    ParamType = click.ParamType[Any]
-else:
-    ParamType = click.ParamType  # older versions of click cannot be subscripted
 
 
 class IntegerList(ParamType):
@@ -90,27 +85,6 @@ class Dollars(ParamType):
         if amount.is_nan() or amount < 0:
             self.fail(f"{value} is below 0; give 0 or more dollars", param, ctx)
         return amount
-
-
-class NameList(ParamType):
-    """`fifo,lru`: comma-separated names.
-
-    Args:
-        example: what an error shows.
-    """
-
-    name = "names"
-
-    def __init__(self, example: str = "fifo,lru") -> None:
-        self._example = example
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        if isinstance(value, list):
-            return value
-        names = [part.strip() for part in str(value).split(",")]
-        if not all(names):
-            self.fail(f"{value!r} is not a list such as {self._example}", param, ctx)
-        return names
 
 
 class WorkloadName(ParamType):

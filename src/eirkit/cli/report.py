@@ -1,47 +1,47 @@
-"""`eirkit report`, `compare` and `choose`: pages about one, two or more folders of results."""
+"""`eirkit report` and `choose`: pages about a folder of results, and rankings of what sweeps tried."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import click
+from msgspec import Struct
+from msgspec.structs import asdict
+from msgspec.structs import replace as replaced
 
-from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options, plugins_option
-from eirkit.cli.options import NameList
+from eirkit.cli.command import OUTPUT, NameList, Show, command, document_options, option, options, plugins_option
 from eirkit.errors import UsageError
-from eirkit.lacuna.conversation import ABILITIES
-from eirkit.lacuna.conversation.totals import INSTRUCTION
-from eirkit.report.comparison import (
-    Comparison,
-    SettingChange,
-    cell_table,
-    change_table,
-    comparison_page,
-    comparison_tables,
-    fates_sentence,
-    sides_of,
-    verdict_of,
-)
+from eirkit.lacuna.findings.conversation_measures import ABILITIES
+from eirkit.lacuna.findings.conversations import INSTRUCTION
 from eirkit.report.document import Document, Headline, Listing, Page, Section
 from eirkit.report.exports import FIGURES, TABLES, WIDTHS, FigureForm, FigureWidth, TableForm, write_page
-from eirkit.report.folders import compare as compare_folders
 from eirkit.report.folders import kind_of, page_for
-from eirkit.report.runs.candidates import FOLDER as FOLDER_AXIS
-from eirkit.report.runs.choice import BY, check_measure, choose_folders, rankable
-from eirkit.report.runs.next_runs import beside
+from eirkit.report.runs.choice import BY, ChoiceFigures, beside, check_measure, choose_folders, rankable
 from eirkit.report.runs.page import pivoted_page
 from eirkit.report.runs.pivot import read_pivot
-from eirkit.report.runs.possible import possible_in, section_of
+from eirkit.report.runs.possible import PossibleFigures, possible_in, section_of
 from eirkit.report.runs.ranking import answer_of, choice_section, cost_words, parts_table, ranking_table
 from eirkit.report.table import listed
 
 ACCURACY = "accuracy"  # what is ranked by unless something else is named
 FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+class WrittenPage(Struct, frozen=True, kw_only=True):
+    """A page as scripts receive it, and where it was written."""
+
+    out: str
+    files: tuple[str, ...]
+    title: str
+    headline: Headline
+    sections: tuple[Section, ...]
+    subtitle: str
+    answers: object
+    kind: str
 
 
 def page_option(text: str) -> Callable[[Any], Any]:
@@ -131,13 +131,23 @@ def report(
 
     `reproduce` writes its own page, index.html in its folder.
     """
-    _check_exports(folder, figures, figure_width, tables)
+    check_exports(folder, figures, figure_width, tables)
     if measures or across or panels or only:
         page = pivoted_page(folder, others, read_pivot(measures, across, panels, only), plugins=plugins)
     else:
         page = page_for(folder, others, tests=tests, plugins=plugins)
     written = write_page(page, out or folder / "report.html", figures, tables, figure_width)
-    data = {"out": str(written[0]), "files": [str(path) for path in written], **page.as_json()}
+    page = page.anchored()
+    data = WrittenPage(
+        out=str(written[0]),
+        files=tuple(map(str, written)),
+        title=page.title,
+        headline=page.headline,
+        sections=page.sections,
+        subtitle=page.subtitle,
+        answers=page.answers,
+        kind=page.kind,
+    )
     is_viewed = kind_of(folder) != "compaction-benchmark"
     show(
         document_of(
@@ -146,7 +156,7 @@ def report(
     )
 
 
-def document_of(page: Page, data: dict[str, Any], written: list[Path], *, next: str) -> Document:
+def document_of(page: Page, data: object, written: list[Path], *, next: str) -> Document:
     """Return a page as a document; a terminal shows its first screen and where it is."""
     head = page.headline
     shown = f"{head.number} {head.caption}"
@@ -218,12 +228,12 @@ def choose(
     is not shown share their ranks. The result says who is best for each workload, h, model or ability, who is cheapest,
     and which command runs the leaders alone on as many tasks as would tell them apart.
     """
-    _check_exports(out, figures, figure_width, tables)
+    check_exports(out, figures, figure_width, tables)
     how = (out, figures, figure_width, tables, plugins)
-    show(_ranked(folders, by, measure, _each(abilities), *how))
+    show(ranked(folders, by, measure, _each(abilities), *how))
 
 
-def _check_exports(out: Path | None, figures: str | None, width: str | None, tables: str | None) -> None:
+def check_exports(out: Path | None, figures: str | None, width: str | None, tables: str | None) -> None:
     if out is None and (figures or tables):
         raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
     if width and not figures:
@@ -235,7 +245,15 @@ def _each(given: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for names in given for name in names))
 
 
-def _ranked(
+class RankedFigures(ChoiceFigures, frozen=True, kw_only=True):
+    """What `choose` prints for scripts."""
+
+    possible: tuple[PossibleFigures, ...]
+    answer: tuple[str, ...]
+    out: str | None
+
+
+def ranked(
     folders: tuple[Path, ...],
     by: str | None,
     measure: str | None,
@@ -257,7 +275,7 @@ def _ranked(
         Headline("", "", answer),
         (section, *filter(None, [possible])),
         f"a ranking, paired by {found.units.task}",
-        found.as_json(),
+        found.figures(),
         "choice",
     )
     written = [] if out is None else write_page(page, out, figures, tables, figure_width)
@@ -271,87 +289,10 @@ def _ranked(
         *([replace(possible, items=possible.items[-1:] if judgeable else ())] if possible else []),
         *([where(written)] if written else []),
     ]
-    cells = [{"workload": one.spec.workload, **cell.as_json()} for one in judged for cell in one.cells]
-    more = {"possible": cells, "answer": list(answer), "out": str(written[0]) if written else None}
-    data = {**found.as_json(), "again": again, **more}
-    return Document("choose", title, answer, data, tuple(sections), next=then)
-
-
-_IN_MEMORY = ("policy", "condition", "panel")  # what the name of a memory condition is made of
-_HASH = re.compile(r"\b[0-9a-f]{64}\b")
-
-
-@command(example="eirkit compare out/run-1 out/run-2 --out comparison.html")
-@click.argument("folders", metavar="A B...", type=FOLDER, nargs=-1, required=True)
-@by_option
-@measure_option("With --by or more than two folders: ")
-@page_option("Also write the comparison as an HTML page.")
-@export_options("With --out: ")
-@plugins_option
-@document_options
-def compare(
-    folders: tuple[Path, ...],
-    by: str | None,
-    measure: str | None,
-    out: Path | None,
-    figures: FigureForm | None,
-    figure_width: FigureWidth | None,
-    tables: TableForm | None,
-    plugins: bool,
-    show: Show,
-) -> None:
-    """Compare two folders of results, paired by task: differences B − A with 95% intervals.
-
-    Of two `lacuna run` folders: accuracy, causes of errors, what became of results that a memory had to return, time
-    and cost. Of two `vestige analyze` folders: what the runs needed and how they ended. More than two sweeps, or --by,
-    are ranked as `eirkit choose` does.
-    """
-    _check_exports(out, figures, figure_width, tables)
-    if by is not None or len(folders) > 2:
-        show(_ranked(folders, by or FOLDER_AXIS, measure, (), out, figures, figure_width, tables, plugins))
-        return
-    if measure is not None:
-        raise UsageError("two folders are compared in all measures; leave out --measure, or add --by")
-    if len(folders) == 1:
-        raise UsageError("compare takes two folders; for one folder use `eirkit choose DIR` or add --by")
-    a, b = folders
-    found = compare_folders(a, b, plugins=plugins)
-    written = [] if out is None else write_page(comparison_page(found, a, b), out, figures, tables, figure_width)
-    data = {**found.as_json(), "verdict": verdict_of(found), "out": str(written[0]) if written else None}
-    show(_document(found, a, b, data, written))
-
-
-def _document(found: Comparison, a: Path, b: Path, data: dict[str, object], written: list[Path]) -> Document:
-    tables = [*comparison_tables(found), *(one.reworded(found.units.tell) for one in [cell_table(found)] if one)]
-    if changes := [_clipped(change) for change in found.changes if not _is_told(change, found)]:
-        tables.append(replace(change_table(changes), title="What else changed"))
-    sections = [Section("", tuple(_sides(found))), *(Section("", (), (table,)) for table in tables)]
-    if written:
-        sections.append(where(written))
-    answer = (verdict_of(found), *filter(None, [fates_sentence(found)]))
-    then = f"eirkit {'view' if written else 'compare'} {quote(str(a))}"
-    then += "" if written else f" {quote(str(b))} --out comparison.html"
-    return Document("compare", f"{found.b} against {found.a}", answer, data, tuple(sections), next=then)
-
-
-def _sides(found: Comparison) -> Iterator[str]:
-    for letter, folder, name in zip("AB", (found.a, found.b), sides_of(found), strict=True):
-        yield f"{letter}: {folder}{'' if name == folder else f' ({name})'}"
-    yield from (f"note: {warning}" for warning in found.warnings)
-    yield found.units.tell("from, to: the 95% interval of B − A; p: by sign flips of tasks, for each figure by itself")
-
-
-def _is_told(change: SettingChange, found: Comparison) -> bool:
-    """Return True for a setting that the names of the sides already contain."""
-    return any(
-        change.name.rpartition(".")[2] in (one.name, *(_IN_MEMORY if one.name == "memory" else ()))
-        and (change.a or "") in (one.a or "")
-        and (change.b or "") in (one.b or "")
-        for one in found.contrast
+    data = RankedFigures(
+        **asdict(replaced(found.figures(), again=again)),
+        possible=tuple(cell.figures(one.spec.workload) for one in judged for cell in one.cells),
+        answer=answer,
+        out=str(written[0]) if written else None,
     )
-
-
-def _clipped(change: SettingChange) -> SettingChange:
-    """Return a setting with hashes shortened to their beginnings."""
-    a, b = (None if one is None else _HASH.sub(lambda found: found[0][:12], one) for one in (change.a, change.b))
-    return replace(change, a=a, b=b)
+    return Document("choose", title, answer, data, tuple(sections), next=then)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import click
 
@@ -20,20 +19,20 @@ from eirkit.cli.runner_options import (
     runner_options,
 )
 from eirkit.errors import UsageError
-from eirkit.lacuna.agents.conditions import ACTION_LIMIT
 from eirkit.lacuna.findings.measures import ARM_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
 from eirkit.lacuna.memories.factory import profile_record
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.arms import RescueSetup
-from eirkit.lacuna.runs.capability import NO_CONTROL, THRESHOLD, CapabilityCell
-from eirkit.lacuna.runs.cells import Truth
+from eirkit.lacuna.runs.capability import NO_CONTROL, THRESHOLD
 from eirkit.lacuna.runs.recorded_rescues import RescueExperiment, may_claim
-from eirkit.lacuna.runs.rescue import Contrast, Rescue
+from eirkit.lacuna.runs.rescue import Rescue
 from eirkit.lacuna.runs.runner import Results
 from eirkit.lacuna.tasks.policy import policies
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.workload import units_of
+from eirkit.records.evidence import CapabilityCell, Contrast, RescueResult
+from eirkit.records.settings import ACTION_LIMIT, Truth
 from eirkit.report.document import Document, Section
 from eirkit.report.table import Cell, Column, Table, counted, points
 
@@ -107,7 +106,7 @@ def rescue(
     def measure(results: Results) -> CommandResult:
         found, controls = question.measure(results)
         lost = found.failures or any(cell.failures for cell in controls.values())
-        document = _document(setup, found, controls, question.document(found, controls))
+        document = _document(setup, found, controls, question.result(found, controls))
         return CommandResult(document, 1 if lost else 0)
 
     return runner.run(question.plan(), measure, show)
@@ -130,14 +129,14 @@ def _setup(
 
 
 def _document(
-    setup: RescueSetup, found: Rescue, controls: Mapping[str, CapabilityCell], data: Mapping[str, Any]
+    setup: RescueSetup, found: Rescue, controls: Mapping[str, CapabilityCell], data: RescueResult
 ) -> Document:
     allowed = may_claim(found, controls)
     answer = list(_effects(setup, found, found.repair_effects(allowed)))
     if not found.contrasts and not found.failures:
         answer = [_nothing(setup, found)]
     units = units_of([setup.spec.workload])
-    made = (_arm_table(setup, found), _fate_table(found), _contrast_table(found, allowed))
+    made = (_arm_table(setup, found), _outcome_table(found), _contrast_table(found, allowed))
     tables = [one.reworded(units.tell) for one in made]
     failures = Counter(failure.partition(": ")[2] for failure in found.failures)
     words = (
@@ -154,7 +153,7 @@ def _document(
 def _title(memory: MemoryPlan) -> str:
     """Return the name of a memory system, with its profile."""
     used = profile_record(memory)
-    return memory.name if used is None else f"{memory.name} ({used['name']})"
+    return memory.name if used is None else f"{memory.name} ({used.name})"
 
 
 TOLD_NOTE = (
@@ -232,16 +231,16 @@ def _nothing(setup: RescueSetup, found: Rescue) -> str:
     )
 
 
-def _fate_table(found: Rescue) -> Table:
+def _outcome_table(found: Rescue) -> Table:
     """Return what became of records needed from memory in the control arm."""
-    fates: dict[str, Mapping[str, int]] = {
-        row.model: {str(fate): count for fate, count in row.fates.items()}
+    outcomes: dict[str, Mapping[str, int]] = {
+        row.model: {str(outcome): count for outcome, count in row.outcomes.items()}
         for row in found.rows
-        if row.arm == "control" and row.fates is not None
+        if row.arm == "control" and row.outcomes is not None
     }
-    shown = [one for one in FATE_MEASURES if any(counts[one.id] for counts in fates.values())]
+    shown = [one for one in FATE_MEASURES if any(counts[one.id] for counts in outcomes.values())]
     rows: list[dict[str, Cell]] = []
-    for model, counts in fates.items():
+    for model, counts in outcomes.items():
         needed = sum(counts.values())
         shares = {one.id: counts[one.id] / needed if needed else None for one in shown}
         rows.append({"model": model, "needed": needed, **shares})
@@ -250,7 +249,7 @@ def _fate_table(found: Rescue) -> Table:
         Column.of(MEMORY_MEASURES["needed"]),
         *(Column.of(one, whole=f"{one.of}, all runs together") for one in shown),
     )
-    return Table("fates", f"Control arm: {FATE_MEASURES.title.lower()}", columns, tuple(rows))
+    return Table("outcomes", f"Control arm: {FATE_MEASURES.title.lower()}", columns, tuple(rows))
 
 
 def _contrast_table(found: Rescue, allowed: set[str]) -> Table:

@@ -18,14 +18,14 @@ from eirkit.cli.agent_options import (
     read_memory_settings,
     read_setting,
 )
-from eirkit.cli.command import Option, option, options
-from eirkit.cli.options import SEEDS_HELP, IntegerList, NameList, SeedList
+from eirkit.cli.command import NameList, Option, option, options
+from eirkit.cli.options import SEEDS_HELP, IntegerList, SeedList
 from eirkit.errors import UsageError
 from eirkit.lacuna.agents.conditions import TOLD_CONDITIONS
-from eirkit.lacuna.runs.cells import CONTROLLED
 from eirkit.lacuna.runs.sessions import CONDITIONS
 from eirkit.lacuna.runs.suite import AXES
 from eirkit.lacuna.tasks.policy import policies
+from eirkit.records.settings import CONTROLLED
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -14,24 +14,39 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import msgspec
+from msgspec import Struct, structs
 
 from eirkit.cli.command import OUTPUT, Show, option, options, repeated, say
 from eirkit.cli.execution import LiveLine, engine_options
 from eirkit.cli.options import Dollars
 from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, UsageError
+from eirkit.lacuna.findings.command_line import evidence_command
 from eirkit.lacuna.findings.measures import SPENDING_MEASURES
 from eirkit.lacuna.models.prices import add_up
 from eirkit.lacuna.runs.budget import Budget, SpendingLimits
 from eirkit.lacuna.runs.cells import CellPlan
-from eirkit.lacuna.runs.command_line import evidence_command
-from eirkit.lacuna.runs.estimate import CellEstimate, RecordedRuns, assumptions, by_model, estimate_plan, read_recorded
-from eirkit.lacuna.runs.journal import Journal, read_journal
-from eirkit.lacuna.runs.manifest import FILE, PLAN_SCHEMA
+from eirkit.lacuna.runs.estimate import (
+    CellEstimate,
+    EstimateRow,
+    ModelAssumption,
+    ModelEstimate,
+    RecordedRuns,
+    assumptions,
+    by_model,
+    estimate_plan,
+    read_recorded,
+)
+from eirkit.lacuna.runs.journal import read_journal
+from eirkit.lacuna.runs.manifest import read_manifest
 from eirkit.lacuna.runs.runner import Progress as Sweep
 from eirkit.lacuna.runs.runner import Results
 from eirkit.lacuna.runs.sweep import open_plan, write_result
-from eirkit.records.lines import read_document
+from eirkit.records.documents import MANIFEST
+from eirkit.records.evidence import SETTINGS, EvidenceResult
+from eirkit.records.money import Journal
+from eirkit.records.sweeps import Spending
 from eirkit.report.document import Document, Listing, Section
 from eirkit.report.table import Column, Table, counted
 
@@ -82,6 +97,35 @@ control_option = option(
 
 
 @dataclass(frozen=True, slots=True)
+class EstimateBasis:
+    """What an estimate assumes, and what was spent before."""
+
+    assumptions: tuple[ModelAssumption, ...] = ()
+    not_included: tuple[str | None, ...] = ()  # memories that ask a model, of which nothing is known yet
+    spent_usd: float | None = None
+
+
+class PartEstimate(Struct, frozen=True, kw_only=True):
+    """What a part of a sweep would take."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    most_usd: float | None
+    runs: int
+
+
+class PlanEstimate(PartEstimate, frozen=True, kw_only=True):
+    """What an experiment would take."""
+
+    rows: tuple[ModelEstimate, ...] | tuple[EstimateRow, ...]
+    assumptions: tuple[ModelAssumption, ...]
+    not_included: tuple[str | None, ...]
+    spent_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class CommandResult:
     """What a command found, and its exit code."""
 
@@ -103,16 +147,16 @@ class RunnerOptions:
         """Return the budget of the folder with the options given now; nothing is written."""
         return Budget(self.limits, self.resume if self.resume is not None and self.resume.is_dir() else None)
 
-    def recorded(self, runs: str = "") -> RecordedRuns | None:
-        """Return what is in the folder that is resumed, or in a folder inside."""
-        return None if self.resume is None else read_recorded(self.resume, runs)
+    def recorded(self, *, control: bool = False) -> RecordedRuns | None:
+        """Return what is in the folder that is resumed, or of its control."""
+        return None if self.resume is None else read_recorded(self.resume, control=control)
 
-    def basis(self, estimates: Sequence[CellEstimate]) -> dict[str, Any]:
+    def basis(self, estimates: Sequence[CellEstimate]) -> EstimateBasis:
         """Return what an estimate assumes, and what was spent before."""
         known = self.recorded()
         memories = dict.fromkeys(one.cell.access.memory for one in estimates if one.is_partial)
         spent = None if known is None else float(known.journal.spending.total_usd)
-        return {"assumptions": assumptions(estimates), "not_included": list(memories), "spent_usd": spent}
+        return EstimateBasis(tuple(assumptions(estimates)), tuple(memories), spent)
 
     def run(self, plan: CellPlan, measure: Callable[[Results], CommandResult], show: Show) -> int:
         """Run what is left of a plan, show what its runs say and return the exit code."""
@@ -131,7 +175,7 @@ class RunnerOptions:
         return found.code
 
     def _find(self, plan: CellPlan, folder: Path | None, measure: Callable[[Results], CommandResult]) -> CommandResult:
-        is_new = folder is not None and not (folder / FILE).exists()
+        is_new = folder is not None and not (folder / MANIFEST).exists()
         budget = Budget(self.limits, folder, is_new=is_new)
         with SweepProgress() as progress, closing(self.engine) if self.engine else nullcontext():
             with open_plan(plan, folder, budget, progress, self.engine) as runner:
@@ -155,10 +199,12 @@ def _with_spending(found: CommandResult, budget: Budget) -> CommandResult:
     journal = None if budget.folder is None else read_journal(budget.folder)
     if journal is None and budget.ledger.spent_usd:
         journal = Journal(budget.ledger.cap_usd, spending=budget.ledger.spending)
-    spending = None if journal is None else journal.as_json()
+    spending = None if journal is None else journal.sums()
     said = tuple(spending_remarks(spending))
     document, sections = found.document, (Section("", said),) if said else ()
-    document = replace(document, data={**document.data, "spending": spending}, sections=(*document.sections, *sections))
+    assert isinstance(document.data, EvidenceResult)
+    data = structs.replace(document.data, spending=spending)
+    document = replace(document, data=data, sections=(*document.sections, *sections))
     return replace(found, document=document)
 
 
@@ -168,14 +214,12 @@ def recorded_words(command: str, args: Sequence[str]) -> list[str]:
     folder = next((value for word, value in pairwise(split) if word == "--resume"), None)
     if folder is None:
         return []
-    path = Path(folder) / FILE
-    if not path.is_file():
-        raise InputFileError(f"{folder} holds no {FILE}, so nothing was recorded there; start anew with --out {folder}")
-    manifest = read_document(path, PLAN_SCHEMA)
-    if manifest["command"] != command:
-        remedy = f"continue with `eirkit lacuna {manifest['command']} --resume {folder}`"
+    manifest = read_manifest(Path(folder))
+    if manifest.command != command:
+        remedy = f"continue with `eirkit lacuna {manifest.command} --resume {folder}`"
         raise InputFileError(f"{folder} holds no {command}; {remedy}")
-    return shlex.split(evidence_command(manifest))[3:]
+    settings = msgspec.convert(manifest.settings, SETTINGS[command])
+    return shlex.split(evidence_command(settings))[3:]
 
 
 KEPT = "Folder for the records; repeat the command with the same folder to continue.  [default: none]"
@@ -239,32 +283,39 @@ def funds_options(command: Command) -> Command:
 
 
 def estimate_document(
-    command: str, rows: Sequence[Mapping[str, Any]], data: Mapping[str, Any], answer: str, words: Sequence[str] = ()
+    command: str,
+    rows: Sequence[EstimateRow | ModelEstimate],
+    data: object,
+    answer: str,
+    basis: EstimateBasis,
+    words: Sequence[str] = (),
 ) -> Document:
     """Return what a dry run found: totals first, then what each row would cost."""
+    cells = [msgspec.to_builtins(row) for row in rows]
+    varying = [name for name in ("workload", "model", "condition") if len({row.get(name) for row in cells}) > 1]
     columns = (
-        *(Column(name, name, role="name") for name in ("workload", "model", "condition") if _varies(rows, name)),
-        *(Column(name, name) for name in ("h", "seeds") if rows and name in rows[0]),
-        *((Column("repeats", "repeats"),) if any(row.get("repeats", 1) > 1 for row in rows) else ()),
+        *(
+            Column(name, name, role="name")
+            for name in ("workload", "model", "condition")
+            if name in {*varying, "model"}
+        ),
+        *(Column(name, name) for name in ("h", "seeds") if cells and name in cells[0]),
+        *((Column("repeats", "repeats"),) if any(row.get("repeats", 1) > 1 for row in cells) else ()),
         *(Column.of(SPENDING_MEASURES[name]) for name in ("calls", "input_tokens", "output_tokens")),
         Column("cost", SPENDING_MEASURES["cost_usd"].label, figures=True, raw="cost_usd"),
         Column("most", "at most", figures=True, raw="most_usd"),
     )
-    priced = [{**row, "cost": dollars(row["cost_usd"]), "most": dollars(row["most_usd"])} for row in rows]
+    priced = [{**row, "cost": dollars(row["cost_usd"]), "most": dollars(row["most_usd"])} for row in cells]
     table = Table("estimate", "Estimated by running a reference agent in place of the model", columns, tuple(priced))
-    sections = (Section("", (*words, *_assumed(data, command)), (table,)),)
+    sections = (Section("", (*words, *_assumed(basis, command)), (table,)),)
     return Document(command, "Estimate", (answer,), data, sections, next=repeated("--dry-run"))
 
 
-def _varies(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
-    return name == "model" or len({row.get(name) for row in rows}) > 1
-
-
-def totals(data: Mapping[str, Any], of: str = "") -> str:
+def totals(sums: PartEstimate, of: str = "") -> str:
     """Return the sums of an estimate in one line, with what they are the sums of before it."""
-    cost, most = dollars(data["cost_usd"]), dollars(data["most_usd"])
-    calls, tokens = data["calls"], data["input_tokens"] + data["output_tokens"]
-    return f"{of}{data['runs']:,} runs, {calls:,} calls, {tokens:,} tokens, {cost}, at most {most}"
+    cost, most = dollars(sums.cost_usd), dollars(sums.most_usd)
+    tokens = sums.input_tokens + sums.output_tokens
+    return f"{of}{sums.runs:,} runs, {sums.calls:,} calls, {tokens:,} tokens, {cost}, at most {most}"
 
 
 def dollars(amount: float | None) -> str:
@@ -273,53 +324,55 @@ def dollars(amount: float | None) -> str:
 
 def _estimate(plan: CellPlan, runner: RunnerOptions) -> Document:
     estimates = estimate_plan(plan, runner.kept_budget(), runner.recorded(), every_seed=True)
-    rows, runs = by_model(estimates), sum(one.runs for one in estimates)
-    data = {
-        "rows": rows,
-        **asdict(add_up([one.expected for one in estimates])),
-        "runs": runs,
-        **runner.basis(estimates),
-    }
-    return estimate_document(f"lacuna-{plan.kind}", rows, data, totals(data))
+    basis = runner.basis(estimates)
+    found = PlanEstimate(
+        rows=tuple(by_model(estimates)),
+        **asdict(add_up([estimate.expected for estimate in estimates])),
+        runs=sum(estimate.runs for estimate in estimates),
+        assumptions=basis.assumptions,
+        not_included=basis.not_included,
+        spent_usd=basis.spent_usd,
+    )
+    return estimate_document(f"lacuna-{plan.kind}", found.rows, found, totals(found), basis)
 
 
-def _assumed(data: Mapping[str, Any], command: str) -> Iterator[str]:
+def _assumed(basis: EstimateBasis, command: str) -> Iterator[str]:
     """Yield what an estimate assumes about output, or what it takes from calls that were paid for."""
     again = "--dry-run" if command == "reproduce" else "--resume DIR --dry-run"  # which has its folder in --out
-    for one in data["assumptions"]:
-        output = f"{one['output_tokens']:,.0f} output tokens a call"
-        if not one["calls"]:
+    for model in basis.assumptions:
+        output = f"{model.output_tokens:,.0f} output tokens a call"
+        if not model.calls:
             yield (
-                f"{one['model']}: assumes {output}, as a reference agent writes; a model that reasons or explains "
+                f"{model.model}: assumes {output}, as a reference agent writes; a model that reasons or explains "
                 f"writes more: buy a few runs (--cap-usd), then repeat with {again}"
             )
             continue
-        cached = f", {one['cached_share']:.0%} of the input cached" if one["cached_share"] else ""
+        cached = f", {model.cached_share:.0%} of the input cached" if model.cached_share else ""
         yield (
-            f"{one['model']}: by the {counted(one['calls'], 'call')} that were paid for: {output}, "
-            f"{1 / one['tokens_per_char']:.1f} characters a token{cached}, {one['calls_ratio']:.2f} calls where a "
+            f"{model.model}: by the {counted(model.calls, 'call')} that were paid for: {output}, "
+            f"{1 / model.tokens_per_char:.1f} characters a token{cached}, {model.calls_ratio:.2f} calls where a "
             "reference agent makes one"
         )
-    for memory in data["not_included"]:
+    for memory in basis.not_included:
         yield f"not included: what {memory} asks of its model, which is unknown until a run has finished"
-    if data["spent_usd"]:
-        yield f"spent so far: {dollars(data['spent_usd'])}; the estimate is of what is left"
+    if basis.spent_usd:
+        yield f"spent so far: {dollars(basis.spent_usd)}; the estimate is of what is left"
 
 
-def spending_remarks(spending: Mapping[str, Any] | None) -> Iterator[str]:
+def spending_remarks(spending: Spending | None) -> Iterator[str]:
     """Yield what was spent, and what of it is not known exactly."""
     if spending is None:
         return
-    cap = "" if spending["cap_usd"] is None else f" of ${spending['cap_usd']:,.4f}"
-    yield f"spent: ${spending['spent_usd']:,.4f}{cap}"
-    if spending["in_flight_usd"]:
-        yield f"in flight at a kill: up to ${spending['in_flight_usd']:,.4f}, counted as spent"
-    if spending["unconfirmed_usd"]:
-        most = f"${spending['unconfirmed_usd']:,.4f}"
+    cap = "" if spending.cap_usd is None else f" of ${spending.cap_usd:,.4f}"
+    yield f"spent: ${spending.spent_usd:,.4f}{cap}"
+    if spending.in_flight_usd:
+        yield f"in flight at a kill: up to ${spending.in_flight_usd:,.4f}, counted as spent"
+    if spending.unconfirmed_usd:
+        most = f"${spending.unconfirmed_usd:,.4f}"
         kept = "if the server kept to --max-tokens"
         yield f"calls without a usable reply or count of tokens: up to {most} {kept}, counted as spent"
-    if spending["over_usd"]:
-        calls, over = counted(spending["over_calls"], "call"), f"${spending['over_usd']:,.4f}"
+    if spending.over_usd:
+        calls, over = counted(spending.over_calls, "call"), f"${spending.over_usd:,.4f}"
         raised = "later calls of the model reserve more"
         yield f"billed above what was reserved for {calls}: {over}; {raised}; check --max-tokens and the prices"
 

@@ -9,15 +9,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from msgspec import Struct
+
 from eirkit.cli import run
 from eirkit.cli.agent_options import call_options, known_models, memory_set_option
-from eirkit.cli.command import Show, command, document_options, option, options, say
+from eirkit.cli.command import NameList, Show, command, document_options, option, options, say
 from eirkit.cli.execution import LiveLine
-from eirkit.cli.options import NameList
 from eirkit.cli.run_options import given_keys
-from eirkit.cli.runner_options import funds_options, totals
+from eirkit.cli.runner_options import PartEstimate, funds_options, totals
 from eirkit.errors import UnknownNameError, UsageError
 from eirkit.lacuna.runs.budget import SpendingLimits
+from eirkit.lacuna.runs.suite import Suite
 from eirkit.report.document import Document, Section
 from eirkit.report.table import Cell, Column, Table, counted
 from eirkit.testing.selftest import agents, memories, models, money
@@ -90,7 +92,8 @@ def selftest(
         if listing or only:
             raise UsageError("--list and --only are about planted behaviours; leave out --model and --memory")
         given = {"model": [[model]] if model else (), "memory": [memory] if memory else None, "no_texts": False}
-        return _try_own(given_keys({**called, **given}), funds, dry_run, show)
+        plans = plans_for(given_keys({**called, **given}))
+        return _try_own(" and ".join(filter(None, (model, memory))), plans, funds, dry_run, show)
     if any(called.values()) or dry_run:
         raise UsageError("options of models and memories need one; add --model NAME or --memory NAME")
     chosen = choose(only or ())
@@ -103,10 +106,9 @@ def selftest(
     return 1 if any(one.disagreements for one in results) else 0
 
 
-def _try_own(given: Mapping[str, Any], funds: SpendingLimits, dry_run: bool, show: Show) -> int:
+def _try_own(tried: str, plans: Mapping[str, Suite], funds: SpendingLimits, dry_run: bool, show: Show) -> int:
     """Try a user's own model or memory; print what it may cost first."""
-    plans = plans_for(given)
-    expected = asdict(expected_cost(plans, funds)) | {"runs": sum(map(len, plans.values()))}
+    expected = PartEstimate(**asdict(expected_cost(plans, funds)), runs=sum(map(len, plans.values())))
     said = totals(expected, "estimate: ")
     if dry_run:
         show(Document("selftest-estimate", "Estimate", (said,), expected))
@@ -114,11 +116,27 @@ def _try_own(given: Mapping[str, Any], funds: SpendingLimits, dry_run: bool, sho
     say(said)
     with TemporaryDirectory(prefix="eirkit-selftest-") as folder:
         found = try_endpoint(plans, Path(folder), funds)
-    show(_findings(given, found, expected))
+    show(_findings(tried, OwnDocument(found, expected)))
     return 1 if any(one.holds is False for one in found) else 0
 
 
-def _findings(given: Mapping[str, Any], found: Sequence[EndpointProperty], expected: Mapping[str, Any]) -> Document:
+class OwnDocument(Struct, frozen=True):
+    """What was seen of a user's own model or memory."""
+
+    findings: Sequence[EndpointProperty]
+    estimate: PartEstimate
+
+
+class SelftestDocument(Struct, frozen=True):
+    """What eirkit says about planted behaviours."""
+
+    behaviours: Sequence[Result]
+    steps: int
+    disagree: int  # behaviours
+
+
+def _findings(tried: str, data: OwnDocument) -> Document:
+    found = data.findings
     verdicts = {True: "yes", False: "no", None: ""}
     rows: list[dict[str, Cell]] = [
         {"name": one.name, "holds": verdicts[one.holds], "detail": one.detail} for one in found
@@ -128,7 +146,6 @@ def _findings(given: Mapping[str, Any], found: Sequence[EndpointProperty], expec
         Column("holds", "holds"),
         Column("detail", "what was seen", role="text"),
     )
-    tried = " and ".join([*given.get("model", ()), *given.get("memory", ())])
     wrong = [one.name for one in found if one.holds is False]
     answer = f"{tried}: nothing was found that would spoil a measurement."
     if wrong:
@@ -138,7 +155,6 @@ def _findings(given: Mapping[str, Any], found: Sequence[EndpointProperty], expec
     table = Table(
         "findings", "Two small sweeps, with everything in context and with almost nothing", columns, tuple(rows)
     )
-    data = {"findings": [asdict(one) for one in found], "estimate": dict(expected)}
     return Document("selftest-own", "Your own model and memory", (answer,), data, (Section("", (), (table,)),))
 
 
@@ -179,7 +195,7 @@ def _document(results: Sequence[Result]) -> Document:
         listed = tuple({"name": one.name, "first": one.disagreements[0]} for one in wrong)
         tables.append(Table("disagreements", "What is false", told, listed))
     then = f"eirkit selftest --only {wrong[0].name} --json" if wrong else "eirkit selftest --list"
-    data = {"behaviours": [asdict(one) for one in results], "steps": steps, "disagree": len(wrong)}
+    data = SelftestDocument(results, steps, len(wrong))
     return Document(
         "selftest",
         "What eirkit says about models, memories and agents with known faults",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import click
+from msgspec import UNSET, Struct, UnsetType
 from rich.console import Console
 from rich.progress import Progress
 
-from eirkit.cli.command import Show, document_options, option
+from eirkit.cli.command import NameList, Show, document_options, option
 from eirkit.cli.options import (
     SEEDS_HELP,
     IntegerList,
-    NameList,
     SeedList,
     WorkloadName,
     task_options_of_many,
@@ -23,11 +22,11 @@ from eirkit.cli.options import (
     workload_command,
 )
 from eirkit.errors import UsageError
-from eirkit.lacuna.findings.measures import RUN_MEASURES
+from eirkit.lacuna.findings.measures import RUN_MEASURES, SIMULATION_MEASURES
 from eirkit.lacuna.tasks.generation import prepare
 from eirkit.lacuna.tasks.policy import find_policy, policies
 from eirkit.lacuna.tasks.simulation.plain import Recovery
-from eirkit.lacuna.tasks.simulation.table import CEILING, FLOOR, SIMULATION_MEASURES, PolicyRow, first_failures, sweep
+from eirkit.lacuna.tasks.simulation.table import CEILING, FLOOR, PolicyRow, first_failures, sweep
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.workloads import DISTRIBUTIONS
 from eirkit.report.document import Document, Section
@@ -84,12 +83,32 @@ def simulate(
         queries: _sweep(replace(spec, queries=queries), seeds, names, capacities, recovery)
         for queries in _streams(spec)
     }
-    data: dict[str, Any] = {"rows": [row.as_json() for row in rows], "recovery": recovery}
-    if streams:
-        data["hit_rates"] = [_hit_rate(queries, row) for queries, listed in streams.items() for row in listed]
-    if first_failure:
-        data["first_failure_pressure"] = first_failures(spec, seeds, names, recovery=recovery)
-    show(_document(spec, rows, streams, data))
+    hit_rates = [
+        HitRate(queries, row.policy, row.h, row.hit_rate, row.miss_regret)
+        for queries, listed in streams.items()
+        for row in listed
+    ]
+    failures = first_failures(spec, seeds, names, recovery=recovery) if first_failure else UNSET
+    show(_document(spec, streams, SimulationDocument(rows, recovery, hit_rates or UNSET, failures)))
+
+
+class HitRate(Struct, frozen=True):
+    """How often a policy still holds what a query asks for."""
+
+    queries: str
+    policy: str
+    h: int
+    hit_rate: float
+    miss_regret: float
+
+
+class SimulationDocument(Struct, frozen=True):
+    """Miss rates of policies."""
+
+    rows: tuple[PolicyRow, ...]
+    recovery: Recovery
+    hit_rates: list[HitRate] | UnsetType = UNSET  # of workloads with queries
+    first_failure_pressure: Mapping[str, float | None] | UnsetType = UNSET  # by policy
 
 
 def _check(spec: TaskSpec, names: list[str]) -> None:
@@ -115,25 +134,14 @@ def _sweep(
         )
 
 
-def _hit_rate(queries: str, row: PolicyRow) -> dict[str, Any]:
-    return {
-        "queries": queries,
-        "policy": row.policy,
-        "h": row.h,
-        "hit_rate": row.hit_rate,
-        "miss_regret": row.miss_regret,
-    }
-
-
-def _document(
-    spec: TaskSpec, rows: Sequence[PolicyRow], streams: dict[str, tuple[PolicyRow, ...]], data: dict[str, Any]
-) -> Document:
+def _document(spec: TaskSpec, streams: dict[str, tuple[PolicyRow, ...]], data: SimulationDocument) -> Document:
+    rows = data.rows
     title = f"Miss rates of retention policies: {rows[0].workload}"
-    section = Section("", (), tuple(_tables(rows, streams, data)))
+    section = Section("", (), tuple(_tables(streams, data)))
     h = min(row.h for row in rows)
     then = f"eirkit lacuna run {task_words(spec)} --h {h} --model reference/calculator"
     return Document(
-        "lacuna-simulate", title, (_answer(rows), *_beyond(rows, data["recovery"])), data, (section,), next=then
+        "lacuna-simulate", title, (_answer(rows), *_beyond(rows, data.recovery)), data, (section,), next=then
     )
 
 
@@ -163,19 +171,17 @@ def _beyond(rows: Sequence[PolicyRow], recovery: str) -> Iterator[str]:
         yield f"Any such policy fetches {row.online_retrievals:.1f} or more records a task, on average."
 
 
-def _tables(
-    rows: Sequence[PolicyRow], streams: dict[str, tuple[PolicyRow, ...]], data: dict[str, Any]
-) -> Iterator[Table]:
-    first = rows[0]
+def _tables(streams: dict[str, tuple[PolicyRow, ...]], data: SimulationDocument) -> Iterator[Table]:
+    first = data.rows[0]
     label = RUN_MEASURES["miss_rate"].label
-    title = f"{first.workload}: {label}, {first.seeds} seeds, recovery {data['recovery']}"
-    yield _comparison("miss-rate", title, rows, "miss_rate")
+    title = f"{first.workload}: {label}, {first.seeds} seeds, recovery {data.recovery}"
+    yield _comparison("miss-rate", title, data.rows, "miss_rate")
     for queries, listed in streams.items():
         title = f"{first.workload}, {queries} queries: {SIMULATION_MEASURES['hit_rate'].label}"
         yield _comparison(f"hit-rate-{queries}", title, listed, "hit_rate")
-    if "first_failure_pressure" in data:
+    if data.first_failure_pressure is not UNSET:
         failures: list[dict[str, Cell]] = [
-            {"policy": _short(name), "pressure": found} for name, found in data["first_failure_pressure"].items()
+            {"policy": _short(name), "pressure": found} for name, found in data.first_failure_pressure.items()
         ]
         columns = (Column("policy", "policy", role="name"), Column("pressure", "m/h"))
         yield Table("first-failure", "First pressure with more than 5% misses", columns, tuple(failures))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
 from rich.console import Console
 from rich.progress import Progress
 
-from eirkit.cli.command import OUTPUT, Show, command, document_options, new_records, option
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option
 from eirkit.cli.options import (
     SEEDS_HELP,
     IntegerList,
@@ -30,6 +33,7 @@ from eirkit.lacuna.tasks.generation import from_graph, generate_batches, prepare
 from eirkit.lacuna.tasks.generation import generate as generate_task
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec, show_label
 from eirkit.lacuna.tasks.workload import load_graph
+from eirkit.records.lines import RecordWriter
 from eirkit.report.document import Document, Section
 from eirkit.report.table import Cell, Column, Table, counted
 
@@ -66,7 +70,15 @@ def generate(spec: TaskSpec, graph: Path | None, count: int | None, out: Path | 
     show(_document(task))
 
 
-def _write_many(spec: TaskSpec, count: int, out: Path) -> dict[str, Any]:
+class WrittenTasks(Struct, frozen=True):
+    """A file of tasks."""
+
+    out: str
+    tasks: int
+    seeds: tuple[int, int]  # first and last
+
+
+def _write_many(spec: TaskSpec, count: int, out: Path) -> WrittenTasks:
     seeds = range(spec.seed, spec.seed + count)
     spec.with_seed(seeds[-1])  # refuses a range that ends beyond the last seed, before any work
     lists = _lists(spec)
@@ -79,9 +91,9 @@ def _write_many(spec: TaskSpec, count: int, out: Path) -> dict[str, Any]:
         for batch in generate_batches(spec, seeds):
             for start in range(0, len(batch), CHUNK):
                 rows = range(start, min(start + CHUNK, len(batch)))
-                writer.append(*(batch.task(row).as_json(lists=lists) for row in rows))
+                writer.append(*(msgspec.to_builtins(batch.task(row).document(lists=lists)) for row in rows))
                 progress.advance(bar, len(rows))
-    return {"out": str(out), "tasks": count, "seeds": [seeds[0], seeds[-1]]}
+    return WrittenTasks(str(out), count, (seeds[0], seeds[-1]))
 
 
 def _lists(spec: TaskSpec) -> bool:
@@ -116,7 +128,7 @@ def _document(task: TaskInstance) -> Document:
     answer = f"A task of {counted(len(task.steps), 'step')}, {scored:,} of them scored."
     title = f"{spec.workload}, seed {spec.seed}"
     sections = (Section("", (), (Table("steps", title, columns, rows),)), Section("", (f"graph {task.fingerprint}",)))
-    data = task.as_json(lists=_lists(spec))
+    data = task.document(lists=_lists(spec))
     return Document("lacuna-generate", title, (answer,), data, sections, next=f"eirkit eir curve {task_words(spec)}")
 
 
@@ -156,52 +168,72 @@ def cones(
     """
     specs = [TaskSpec("stepwise-sum", fan_in=fan_in, **shape) for fan_in in fan_ins]
     surveys = [survey_cones(spec, seeds, from_step) for spec in specs]
-    data: dict[str, Any] = {"rows": [_row(survey) for survey in surveys]}
-    if with_pairs:
-        data["pairs"] = [asdict(pair) for pair in _pairs(surveys)]
-    if with_growth:
-        data["distribution"] = [{"fan_in": s.spec.fan_in, **_growth(s.distribution())} for s in surveys]
-        steps = range(1, shape["n"] + 1)
-        data["growth"] = [{"fan_in": s.spec.fan_in, "t": t, **_growth(s.growth(t))} for s in surveys for t in steps]
+    steps = range(1, shape["n"] + 1)
+    data = ConesDocument(
+        [_row(survey) for survey in surveys],
+        [*matched_pairs(surveys, "size"), *matched_pairs(surveys, "depth")] if with_pairs else UNSET,
+        [_growth(s, s.distribution()) for s in surveys] if with_growth else UNSET,
+        [_growth(s, s.growth(t), t) for s in surveys for t in steps] if with_growth else UNSET,
+    )
     section = Section("", (), tuple(_tables(data)))
     then = f"eirkit lacuna probe stepwise-sum --m {shape['m']} --model reference/recoverer"
     show(Document("lacuna-cones", "Cost of recovering a lost result", (_answer(data),), data, (section,), next=then))
 
 
-def _row(survey: ConeSurvey) -> dict[str, Any]:
+class ConeRow(Struct, frozen=True):
+    """Reads to recover one lost result, averaged over cones; the spread is over means of three graphs."""
+
+    fan_in: int
+    cones: int
+    atomic: int
+    memoized: float
+    naive: float
+    depth: float
+    speedup: float
+    memoized_spread: float | None
+    naive_spread: float | None
+    depth_spread: float | None
+
+
+class ConeSizes(Struct, frozen=True):
+    """Sizes of cones: of all, or of those of one step."""
+
+    fan_in: int
+    t: int | UnsetType
+    median: float
+    max: int
+    share_large: float = msgspec.field(name=f"share_above_{LARGE_CONE}")
+
+
+class ConesDocument(Struct, frozen=True):
+    """What recovering a lost result costs."""
+
+    rows: list[ConeRow]
+    pairs: list[ConePair] | UnsetType = UNSET
+    distribution: list[ConeSizes] | UnsetType = UNSET
+    growth: list[ConeSizes] | UnsetType = UNSET
+
+
+def _row(survey: ConeSurvey) -> ConeRow:
     size, naive, depth = survey.size, survey.naive, survey.depth
-    return {
-        "fan_in": survey.spec.fan_in,
-        "cones": survey.cones,
-        "atomic": 1,
-        "memoized": size.mean,
-        "naive": naive.mean,
-        "depth": depth.mean,
-        "speedup": survey.speedup,
-        "memoized_spread": size.spread,
-        "naive_spread": naive.spread,
-        "depth_spread": depth.spread,
-    }
+    means = (size.mean, naive.mean, depth.mean)
+    return ConeRow(survey.spec.fan_in, survey.cones, 1, *means, survey.speedup, size.spread, naive.spread, depth.spread)
 
 
-def _growth(growth: Growth) -> dict[str, Any]:
-    return {"median": growth.median, "max": growth.largest, f"share_above_{LARGE_CONE}": growth.share_large}
+def _growth(survey: ConeSurvey, growth: Growth, t: int | UnsetType = UNSET) -> ConeSizes:
+    return ConeSizes(survey.spec.fan_in, t, growth.median, growth.largest, growth.share_large)
 
 
-def _pairs(surveys: Sequence[ConeSurvey]) -> list[ConePair]:
-    return [*matched_pairs(surveys, "size"), *matched_pairs(surveys, "depth")]
-
-
-def _answer(data: dict[str, Any]) -> str:
-    last = data["rows"][-1]
-    kept, naive = _short(last["memoized"]), _short(last["naive"])
+def _answer(data: ConesDocument) -> str:
+    last = data.rows[-1]
+    kept, naive = _short(last.memoized), _short(last.naive)
     return (
-        f"At fan-in {last['fan_in']}, recomputing a lost result takes {kept} reads on average if intermediate results "
+        f"At fan-in {last.fan_in}, recomputing a lost result takes {kept} reads on average if intermediate results "
         f"are kept and {naive} if not; retrieving it takes 1."
     )
 
 
-def _tables(data: dict[str, Any]) -> Iterator[Table]:
+def _tables(data: ConesDocument) -> Iterator[Table]:
     columns = (
         Column("fan_in", "fan-in"),
         Column("cones", "cones"),
@@ -211,25 +243,32 @@ def _tables(data: dict[str, Any]) -> Iterator[Table]:
         Column("ratio", "ratio", figures=True),
         Column("depth", "depth", figures=True),
     )
-    yield Table("cones", "Reads to recover one lost result", columns, tuple(map(_shown, data["rows"])))
-    for matched, other in (("size", "depth"), ("depth", "size")) if "pairs" in data else ():
-        yield _pair_table(data["pairs"], matched, other)
-    for name, title in (("distribution", "Cone size over all steps"), ("growth", "Cone size by step")):
-        if name in data:
-            keys = {"fan_in": "fan-in", "t": "t", "median": "median", "max": "max"}
-            listed = [Column(key, keys.get(key, f"share above {LARGE_CONE}")) for key in data[name][0]]
-            yield Table(name, title, tuple(listed), tuple(data[name]))
+    yield Table("cones", "Reads to recover one lost result", columns, tuple(map(_shown, data.rows)))
+    if data.pairs is not UNSET:
+        yield _pair_table(data.pairs, "size", "depth")
+        yield _pair_table(data.pairs, "depth", "size")
+    sizes = (
+        Column("fan_in", "fan-in"),
+        Column("median", "median"),
+        Column("max", "max"),
+        Column(f"share_above_{LARGE_CONE}", f"share above {LARGE_CONE}"),
+    )
+    if data.distribution is not UNSET:
+        yield Table("distribution", "Cone size over all steps", sizes, tuple(msgspec.to_builtins(data.distribution)))
+    if data.growth is not UNSET:
+        steps = (sizes[0], Column("t", "t"), *sizes[1:])
+        yield Table("growth", "Cone size by step", steps, tuple(msgspec.to_builtins(data.growth)))
 
 
-def _pair_table(pairs: list[dict[str, Any]], matched: str, other: str) -> Table:
-    chosen = [pair for pair in pairs if pair["matched"] == matched]
-    widest = sorted(chosen, key=lambda pair: pair["low"][other] - pair["high"][other])[:_WIDEST]
+def _pair_table(pairs: Sequence[ConePair], matched: str, other: str) -> Table:
+    chosen = [pair for pair in pairs if pair.matched == matched]
+    widest = sorted(chosen, key=lambda pair: getattr(pair.low, other) - getattr(pair.high, other))[:_WIDEST]
     keys = {other: other, "fan_in": "fan-in", "seed": "seed", "t": "t"}
     ends = {"low": "a", "high": "b"}
     rows: list[dict[str, Cell]] = [
         {
-            matched: pair["low"][matched],
-            **{f"{key}_{letter}": pair[end][key] for end, letter in ends.items() for key in keys},
+            matched: getattr(pair.low, matched),
+            **{f"{key}_{letter}": getattr(getattr(pair, end), key) for end, letter in ends.items() for key in keys},
         }
         for pair in widest
     ]
@@ -245,7 +284,35 @@ def _short(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f}" if value < 1e5 else f"{Decimal(value):.1e}"
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Cell]:
+def _shown(row: ConeRow) -> dict[str, Cell]:
     """Return the row for reading: each mean with its spread."""
-    means = {name: f"{_short(row[name])} ± {_short(row[f'{name}_spread'])}" for name in ("memoized", "naive", "depth")}
-    return {**{key: row[key] for key in ("fan_in", "cones", "atomic")}, **means, "ratio": _short(row["speedup"])}
+    return {
+        "fan_in": row.fan_in,
+        "cones": row.cones,
+        "atomic": row.atomic,
+        "memoized": f"{_short(row.memoized)} ± {_short(row.memoized_spread)}",
+        "naive": f"{_short(row.naive)} ± {_short(row.naive_spread)}",
+        "depth": f"{_short(row.depth)} ± {_short(row.depth_spread)}",
+        "ratio": _short(row.speedup),
+    }
+
+
+@contextmanager
+def new_records(out: Path, schema: str) -> Iterator[RecordWriter]:
+    """Yield the writer of a new file, which is there once the block has ended; after a failure nothing is."""
+    unfinished = out.with_name(f".{out.name}.{os.getpid()}.part")
+    _refuse_to_overwrite(out)
+    try:
+        with RecordWriter(unfinished, schema) as writer:
+            yield writer
+        _refuse_to_overwrite(out)
+        unfinished.rename(out)
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror}; choose another file") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _refuse_to_overwrite(out: Path) -> None:
+    if out.exists() or out.is_symlink():
+        raise UsageError(f"{out} exists; choose a new file or remove it")

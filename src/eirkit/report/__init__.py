@@ -11,5 +11,5 @@ COMPARERS = {
     "lacuna-run": "eirkit.report.runs.comparison",
     "vestige-analysis": "eirkit.report.logs.analysed",
 }
-# Modules that render a document in a form of their own; imported when a document is printed in it.
-RENDERERS = {"html": "eirkit.report.html"}
+# Modules that render a document or a part of it in a form of their own; imported when it is asked for.
+RENDERERS = {"figures": "eirkit.report.drawing", "html": "eirkit.report.html", "latex": "eirkit.report.latex"}

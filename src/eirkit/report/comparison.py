@@ -11,8 +11,11 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Protocol
 
+from msgspec import UNSET, Struct, UnsetType
+
+from eirkit.errors import InputFileError
 from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, mean_difference
 from eirkit.lacuna.findings.measures import (
     CAUSE_MEASURES,
@@ -24,8 +27,10 @@ from eirkit.lacuna.findings.measures import (
 from eirkit.lacuna.findings.statistics import ROUNDING, sign_flip
 from eirkit.lacuna.tasks.workload import Units
 from eirkit.measures import Glossary, Measure, MeasureGroup
+from eirkit.registry import Registry
 from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series
-from eirkit.report.table import Column, Table, counted, number, points, share
+from eirkit.report.folders import kind_of, maker_of, records_of
+from eirkit.report.table import Cell, Column, Table, counted, number, points, share
 from eirkit.vestige.measures import LOG_MEASURES
 
 COMPARED = Glossary((RUN_MEASURES, CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, SPENDING_MEASURES, LOG_MEASURES))
@@ -69,15 +74,13 @@ class Difference:
     high: float | None
     p: float | None  # sign flips of the clusters' mean differences
     method: str  # how the interval was computed
+    label: str  # of the measure
 
     @property
     def is_shown(self) -> bool:
         """True if the interval excludes zero and the sign-flip test agrees."""
         apart = self.low is not None and self.high is not None and not self.low <= 0 <= self.high
         return apart and self.p is not None and self.p <= SIGNIFICANT
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "label": measure_of(self.measure).label}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +104,48 @@ class Comparison:
     parts: tuple[Difference, ...]
     changes: tuple[SettingChange, ...]
     warnings: tuple[str, ...]
-    sides: tuple[Mapping[str, Any], ...] = ()  # figures of each side that are not paired
+    sides: tuple[Mapping[str, Cell], ...] = ()  # figures of each side that are not paired
     contrast: tuple[SettingChange, ...] = ()  # settings in which the whole folders differ
     units: Units = field(default_factory=Units)  # what tasks and steps are called
     side_columns: tuple[Column, ...] = ()  # what a page shows of each side
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            **{name: getattr(self, name) for name in ("kind", "a", "b", "unit")},
-            "overall": [one.as_json() for one in self.overall],
-            "rows": [one.as_json() for one in self.parts],
-            "changes": [asdict(one) for one in self.changes],
-            "warnings": list(self.warnings),
-            "sides": [dict(side) for side in self.sides],
-            "contrast": [asdict(one) for one in self.contrast],
-        }
+    def document(self, *, out: str | UnsetType | None = UNSET) -> ComparisonDocument:
+        """Return the comparison as scripts read it.
+
+        Args:
+            out: the page that was written, or None, if the document is that of `eirkit compare`.
+        """
+        return ComparisonDocument(
+            kind=self.kind,
+            a=self.a,
+            b=self.b,
+            unit=self.unit,
+            overall=self.overall,
+            rows=self.parts,
+            changes=self.changes,
+            warnings=self.warnings,
+            sides=self.sides,
+            contrast=self.contrast,
+            verdict=UNSET if out is UNSET else verdict_of(self),
+            out=out,
+        )
+
+
+class ComparisonDocument(Struct, frozen=True, kw_only=True):
+    """A comparison as scripts read it; see `Comparison`."""
+
+    kind: str
+    a: str
+    b: str
+    unit: str
+    overall: tuple[Difference, ...]
+    rows: tuple[Difference, ...]
+    changes: tuple[SettingChange, ...]
+    warnings: tuple[str, ...]
+    sides: tuple[Mapping[str, Cell], ...]
+    contrast: tuple[SettingChange, ...]
+    verdict: str | UnsetType = UNSET
+    out: str | UnsetType | None = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +175,7 @@ def difference_of(where: str, measure: str, pairs: Sequence[MeasuredPair]) -> Di
         high=high,
         p=sign_flip(means).p if len(means) > 1 else None,
         method=method,
+        label=measure_of(measure).label if measure in COMPARED else measure,
     )
 
 
@@ -265,7 +296,7 @@ def comparison_page(found: Comparison, a: Path, b: Path) -> Page:
     """Return the page of a comparison."""
     sections = tuple(section for section in _sections(found, a, b) if section is not None)
     title = f"{found.b} against {found.a}"
-    return Page(title, headline_of(found), sections, "a comparison, paired", found.as_json(), "comparison")
+    return Page(title, headline_of(found), sections, "a comparison, paired", found.document(), "comparison")
 
 
 def headline_of(found: Comparison) -> Headline:
@@ -325,13 +356,13 @@ def difference_table(name: str, title: str, rows: Sequence[Difference], *, by_ce
     return Table(name, title, columns, tuple(_row(row, bare=points) for row in rows), _meanings(rows))
 
 
-def _row(one: Difference, *, bare: bool) -> dict[str, Any]:
+def _row(one: Difference, *, bare: bool) -> dict[str, Cell]:
     """Return the row of a difference, with formatted figures beside the raw ones."""
     ends = {"low": one.low, "high": one.high}
     texts = {f"{end}_text": None if v is None else shown_difference(one, v, bare=True) for end, v in ends.items()}
     sides = {"a_text": shown(one, one.a, exact=True), "b_text": shown(one, one.b, exact=True)}
     return {
-        **one.as_json(),
+        **asdict(one),
         "label": measure_of(one.measure).heading,
         **sides,
         **texts,
@@ -383,3 +414,51 @@ def _sides(found: Comparison) -> Section | None:
     if not found.sides:
         return None
     return Section("Each side by itself", (), (Table("sides", "Cohorts", found.side_columns, found.sides),))
+
+
+class Comparer(Protocol):
+    """A function that compares two folders of one kind."""
+
+    def __call__(self, a: Path, b: Path, *, plugins: bool) -> Comparison: ...
+
+
+comparers: Registry[Comparer] = Registry(
+    "comparison", group="eirkit.comparisons", package="eirkit.report", table="COMPARERS"
+)
+
+
+def compare_folders(a: Path, b: Path, *, plugins: bool = False) -> Comparison:
+    """Return the comparison of two folders of the same kind.
+
+    Raises:
+        InputFileError: the folders are of different kinds, or of a kind that cannot be compared.
+    """
+    kinds = kind_of(a), kind_of(b)
+    if kinds[0] != kinds[1] or kinds[0] not in comparers:
+        made = [f"{folder} is of `{maker_of(folder)}`" for folder in dict.fromkeys((a, b))]
+        raise InputFileError(f"{' and '.join(made)}; compare two of `lacuna run` or two of `vestige analyze`")
+    with records_of(a, b, plugins=plugins):
+        return comparers.get(kinds[0])(a, b, plugins=plugins)
+
+
+def changes_between(a: object, b: object) -> tuple[SettingChange, ...]:
+    """Return every setting in which two documents of plain values differ, in the order of the first."""
+    first, second = dict(_flat(a)), dict(_flat(b))
+    names = [*first, *(name for name in second if name not in first)]
+    return tuple(
+        SettingChange(name, first.get(name), second.get(name)) for name in names if first.get(name) != second.get(name)
+    )
+
+
+def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the leaves of a document under names like `suite.grid.0.h`; a list of plain values is one leaf."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _flat(part, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, (list, tuple)) and any(isinstance(part, (Mapping, list)) for part in value):
+        for position, part in enumerate(value):
+            yield from _flat(part, f"{name}.{position}")
+    elif isinstance(value, (list, tuple)):
+        yield name, ", ".join(map(str, value))
+    elif value is not None:
+        yield name, str(value)

@@ -8,18 +8,25 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self
+
+import msgspec
 
 from eirkit.measures import Measure
 from eirkit.report.table import Cell, Column, Table, csv_cell
 
-Value = float | str | None
+Value = float | int | str | None
 Scale = Literal["linear", "log", "category"]
 Mark = Literal["line", "step", "points", "bars", "cells", "rule"]
 MOST_COINCIDENT = 4  # pairs of lines that a note names
 LEAST_COINCIDENT = 0.2  # of the pieces of a line: if less of it is covered, it can be seen without being drawn wider
 _KEYS = ("series", "x", "y", "low", "high", "value")
+
+
+def plain_data(data: object) -> Any:
+    """Return structs and all that they contain as plain dicts, lists, texts and numbers; those of NumPy included."""
+    return msgspec.to_builtins(data, str_keys=True, enc_hook=float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +35,8 @@ class Axis:
 
     title: str
     scale: Scale = "linear"
-    low: float | None = None
-    high: float | None = None
+    low: float | int | None = None
+    high: float | int | None = None
     percent: bool = False  # shares, shown as 40% rather than 0.4
 
     @classmethod
@@ -81,12 +88,10 @@ class Chart:
     series: tuple[Series, ...]
     note: str = ""
     stacked: bool = False  # bars of one place stand on each other, not side by side
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+    kind: Literal["chart"] = "chart"
 
     @property
-    def behind(self) -> list[int]:
+    def overlaps(self) -> list[int]:
         """For each series, how many later ones run along much of it; it is drawn wider, so that all can be seen."""
         return [len(others) for others in self._along()]
 
@@ -159,9 +164,7 @@ class Figure:
     title: str
     panels: tuple[Chart, ...]
     note: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+    kind: Literal["figure"] = "figure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +174,7 @@ class Listing:
     id: str
     title: str
     text: str
+    kind: Literal["listing"] = "listing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +205,6 @@ class Section:
     def anchor(self) -> str:
         return self.id or anchor(self.title)
 
-    def as_json(self) -> dict[str, Any]:
-        items = [{"kind": type(item).__name__.lower(), **item_json(item)} for item in self.items]
-        return {"id": self.anchor, "title": self.title, "words": list(self.words), "items": items}
-
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -214,7 +214,7 @@ class Page:
     headline: Headline
     sections: tuple[Section, ...]
     subtitle: str = ""  # what was read: a folder's name, never a whole path
-    answers: Mapping[str, Any] = field(default_factory=dict)  # the page's figures under names, for scripts
+    answers: object = None  # the page's figures, for scripts: anything that msgspec encodes
     kind: str = "report"  # lacuna-run, vestige-analysis, comparison, study, demo …
 
     def items(self) -> Iterator[Item]:
@@ -227,21 +227,9 @@ class Page:
     def charts(self) -> list[Chart | Figure]:
         return [item for item in self.items() if isinstance(item, (Chart, Figure))]
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the whole page as JSON data."""
-        headline = {
-            "number": self.headline.number,
-            "caption": self.headline.caption,
-            "sentences": list(self.headline.sentences),
-        }
-        return {
-            "kind": self.kind,
-            "title": self.title,
-            "subtitle": self.subtitle,
-            "headline": headline,
-            "answers": dict(self.answers),
-            "sections": [section.as_json() for section in self.sections],
-        }
+    def anchored(self) -> Page:
+        """Return the page with the anchor of every section as its id, as its JSON has them."""
+        return replace(self, sections=tuple(replace(section, id=section.anchor) for section in self.sections))
 
 
 def anchor(title: str) -> str:
@@ -250,16 +238,22 @@ def anchor(title: str) -> str:
     return "-".join(kept.split()) or "section"
 
 
-def item_json(item: Item) -> dict[str, Any]:
-    """Return a table, chart, figure or listing as JSON data."""
-    return {"id": item.id, "title": item.title, "text": item.text} if isinstance(item, Listing) else item.as_json()
+@dataclass(frozen=True, slots=True)
+class DrawnChart(Chart):
+    """A chart for the script that draws it, with what follows from its series."""
+
+    behind: tuple[int, ...] = ()  # see `Chart.overlaps`
+
+    @classmethod
+    def of(cls, chart: Chart) -> Self:
+        return cls(**{one.name: getattr(chart, one.name) for one in fields(chart)}, behind=tuple(chart.overlaps))
 
 
-def drawn_json(item: Chart | Figure) -> dict[str, Any]:
-    """Return a chart or figure for the script that draws it, with what follows from its series."""
+def drawn(item: Chart | Figure) -> Chart | Figure:
+    """Return a chart or figure for the script that draws it."""
     if isinstance(item, Figure):
-        return {**item.as_json(), "panels": [drawn_json(panel) for panel in item.panels]}
-    return {**item.as_json(), "behind": item.behind}
+        return replace(item, panels=tuple(map(DrawnChart.of, item.panels)))
+    return DrawnChart.of(item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +263,7 @@ class Document:
     kind: str  # the command, as words joined by hyphens: eir-curve
     title: str
     answer: tuple[str, ...]  # one or two sentences, the result first
-    data: Mapping[str, Any]  # what --json prints
+    data: object  # what --json prints: a struct, or anything else that msgspec encodes
     sections: tuple[Section, ...] = ()
     details: tuple[Section, ...] = ()  # too long for a terminal; in every other form they follow the sections
     next: str = ""  # a command to type next
@@ -303,7 +297,8 @@ class Document:
         found = [item for item in self.items() if isinstance(item, Table)]
         if found:
             return found
-        plain = {key: value for key, value in self.data.items() if isinstance(value, (str, int, float, bool))}
+        data = plain_data(self.data)
+        plain = {key: value for key, value in data.items() if isinstance(value, (str, int, float, bool))}
         return [facts(self.kind, self.title, plain)]
 
 

@@ -188,7 +188,7 @@ def _numbers(values: Sequence[Value]) -> list[float]:
 
 def _draw_line(place: Any, chart: Chart, series: Series, index: int, stacks: dict[Value, float]) -> None:
     x, y = _along(chart, series, index), _numbers(series.y)
-    step, wider = "post" if series.mark == "step" else None, chart.behind[index]
+    step, wider = "post" if series.mark == "step" else None, chart.overlaps[index]
     if series.low:
         place.fill_between(
             x, _numbers(series.low), _numbers(series.high), step=step, alpha=0.18, color=colour_of(series, index), lw=0

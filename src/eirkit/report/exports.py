@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
 from eirkit.folders import replace_file
+from eirkit.report import RENDERERS
 from eirkit.report.colours import coloured
 from eirkit.report.document import Chart, Figure, Page
-from eirkit.report.drawing import save
 from eirkit.report.html import render
-from eirkit.report.latex import latex_float
 from eirkit.report.table import Table
 
 FigureForm = Literal["svg", "png", "pdf", "csv"]
@@ -20,7 +20,7 @@ WIDTHS: dict[FigureWidth, float] = {"column": 3.3, "page": 6.8}  # inches, of us
 TableForm = Literal["latex", "markdown", "csv"]
 FIGURES: tuple[FigureForm, ...] = ("svg", "png", "pdf", "csv")
 _TABLES: dict[TableForm, tuple[str, Callable[[Table], str]]] = {
-    "latex": (".tex", lambda table: latex_float(table) + "\n"),
+    "latex": (".tex", lambda table: str(import_module(RENDERERS["latex"]).latex_float(table)) + "\n"),
     "markdown": (".md", lambda table: f"**{table.title}**\n\n{table.markdown()}\n"),
     "csv": (".csv", Table.csv),
 }
@@ -38,7 +38,9 @@ def write_figures(page: Page, folder: Path, form: FigureForm, width: FigureWidth
         if isinstance(item, Table):
             continue
         if form != "csv":
-            written.append(save(item, folder / f"{name}.{form}", None if width is None else WIDTHS[width]))
+            path = folder / f"{name}.{form}"
+            import_module(RENDERERS["figures"]).save(item, path, None if width is None else WIDTHS[width])
+            written.append(path)
             continue
         folder.mkdir(parents=True, exist_ok=True)
         charts = [(f"{name}-{one.id}", one) for one in item.panels] if isinstance(item, Figure) else [(name, item)]

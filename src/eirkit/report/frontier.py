@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from shlex import quote
-from typing import Any
+from typing import Literal, Self
 
-from eirkit.eir.lossy import Frontier, FrontierPoint, StateInterval, capacities
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from eirkit.eir.lossy import Encoder, Frontier, FrontierPoint, StateInterval, capacities
 from eirkit.lacuna.tasks.frontier import TaskFrontier, TaskPoint
-from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec, without_seed
+from eirkit.lacuna.tasks.task import TaskInstance, TaskParameters, TaskSpec
 from eirkit.report.document import Axis, Chart, Document, Section, Series, facts
 from eirkit.report.table import Cell, Column, Table, counted
 
@@ -23,29 +26,145 @@ def frontier_document(
     """Return the document about a contract, and its chart; `groups` adds the codes of the encoder of that capacity."""
     points = [found.point(states) for states in capacities(found.atoms)]
     allowed, runs = found.states_for(error), found.states_for_run(error)
-    data = {"contract": contract, **_data(found, points, error, allowed, runs)}
+    encoder = found.encoder(_states(capacity)) if groups and capacity is not None else None
+    data = ContractFrontier(
+        contract=contract,
+        form="process" if found.count.futures is None else "finite",
+        histories=len(found.table.histories),
+        questions=len(found.table.asked),
+        classes=found.count.classes,
+        bits=found.count.bits,
+        bits_lower=math.log2(found.count.at_least),
+        retrievals=found.count.retrievals,
+        error=error,
+        response=StateBounds.of(allowed),
+        run=RunStates(**msgspec.structs.asdict(StateBounds.of(runs)), states=runs.upper, bits=math.log2(runs.upper)),
+        exact=all(point.exact for point in points),
+        method=EXACT if found.solved else BOUNDED,
+        rows=tuple(map(MemorySize.of, points)),
+        capacity=UNSET
+        if capacity is None
+        else msgspec.structs.replace(MemorySize.of(found.point(_states(capacity))), bits=capacity),
+        encoder=UNSET if encoder is None else _encoder(found, encoder),
+    )
     chart = _chart(contract, points)
     items: list[Chart | Table] = [*([chart] if len(points) > 2 else []), _table(points)]
-    if capacity is not None:
-        data["capacity"] = {**_point(found.point(_states(capacity))), "bits": capacity}
-    if groups and capacity is not None:
-        encoder = found.encoder(_states(capacity))
-        members = [(code, str(x)) for code, x in zip(encoder.codes, found.table.histories, strict=True)]
-        data["encoder"] = {
-            "codes": [{"code": code, "history": name} for code, name in members],
-            "answers": [
-                {str(u): str(encoder.decode(code, u)) for u in found.table.asked} for code in range(encoder.states)
-            ]
-            if encoder.retrievals is None
-            else None,  # they depend on what is fetched
-        }
-        items.append(_groups(sorted(members, key=lambda pair: pair[0])))
+    if data.encoder is not UNSET:
+        items.append(_groups(sorted(data.encoder.codes, key=lambda coded: coded.code)))
     how = facts("method", "How it was computed", _method(found, points))
     name = quote(contract)
     then = f"eirkit eir count {name} --groups" if capacity else f"eirkit eir frontier {name} --capacity 1 --groups"
     title = f"How right a memory can be: {contract}"
     sections = (Section("", (), (*items, how)),)
     return Document("eir-frontier", title, _answer(data), data, sections, next=then), chart
+
+
+class MemorySize(Struct, frozen=True):
+    """What memories of one size reach; see `FrontierPoint`."""
+
+    states: int
+    bits: float
+    lower: float
+    upper: float
+    exact: bool
+    run: float
+    run_upper: float
+
+    @classmethod
+    def of(cls, point: FrontierPoint) -> Self:
+        return cls(point.states, point.bits, point.lower, point.upper, point.exact, point.run, point.run_upper)
+
+
+class StateBounds(Struct, frozen=True):
+    """Bounds on the least memory with at most a given error."""
+
+    states_lower: int
+    states_upper: int
+    bits_lower: float
+    bits_upper: float
+
+    @classmethod
+    def of(cls, found: StateInterval) -> Self:
+        return cls(found.lower, found.upper, math.log2(found.lower), math.log2(found.upper))
+
+
+class RunStates(StateBounds, frozen=True):
+    """The same for whole runs, with the memory that is known to be enough."""
+
+    states: int
+    bits: float
+
+
+class CodedHistory(Struct, frozen=True):
+    """A history and the code under which an encoder stores it."""
+
+    code: int
+    history: str
+
+
+class EncoderDocument(Struct, frozen=True):
+    """An encoder in words."""
+
+    codes: list[CodedHistory]
+    answers: list[dict[str, str]] | None  # by code, of each question; None: they depend on what is fetched
+
+
+class ContractFrontier(Struct, frozen=True, kw_only=True):
+    """What memories of a contract reach."""
+
+    contract: str
+    form: Literal["process", "finite"]
+    histories: int
+    questions: int
+    classes: int
+    bits: float
+    bits_lower: float
+    retrievals: int
+    error: float
+    response: StateBounds
+    run: RunStates
+    exact: bool
+    method: str
+    rows: tuple[MemorySize, ...]
+    capacity: MemorySize | UnsetType = UNSET
+    encoder: EncoderDocument | UnsetType = UNSET
+
+
+def _encoder(found: Frontier, encoder: Encoder) -> EncoderDocument:
+    asked, states = found.table.asked, range(encoder.states)
+    return EncoderDocument(
+        [CodedHistory(code, str(x)) for code, x in zip(encoder.codes, found.table.histories, strict=True)],
+        [{str(u): str(encoder.decode(code, u)) for u in asked} for code in states]
+        if encoder.retrievals is None
+        else None,
+    )
+
+
+class TaskMemory(Struct, frozen=True):
+    """What a memory of one size reaches in a task; see `TaskPoint`."""
+
+    bits: float
+    upper: float
+    exists: float
+    kept: float
+    records: int | UnsetType = UNSET  # that it holds
+
+
+class TaskFrontierDocument(TaskParameters, frozen=True, kw_only=True):
+    """What memories reach in a task."""
+
+    q: int
+    fingerprint: str
+    asking_steps: int
+    free_steps: int
+    record_bits: float
+    enough_bits: float
+    error: float
+    bits_lower: float
+    bits_upper: float
+    method: str
+    rows: list[TaskMemory]
+    capacity: TaskMemory | UnsetType = UNSET
 
 
 def task_frontier_document(
@@ -55,25 +174,24 @@ def task_frontier_document(
     spec = task.spec
     grid = [found.point(h * found.record_bits) for h in range(found.records + 1)]
     low, high = found.bits_for(error)
-    data: dict[str, Any] = {
-        **without_seed(spec),
-        "seed": spec.seed,
-        "q": spec.q,
-        "fingerprint": task.fingerprint,
-        "asking_steps": found.asking,
-        "free_steps": found.free,
-        "record_bits": found.record_bits,
-        "enough_bits": found.enough_bits,
-        "error": error,
-        "bits_lower": low,
-        "bits_upper": high,
-        "method": found.method,
-        "rows": [{"records": h, **asdict(point)} for h, point in enumerate(grid)],
-    }
+    point = None if capacity is None else found.point(capacity)
+    data = TaskFrontierDocument(
+        **msgspec.structs.asdict(spec.as_document()),
+        q=spec.q,
+        fingerprint=task.fingerprint,
+        asking_steps=found.asking,
+        free_steps=found.free,
+        record_bits=found.record_bits,
+        enough_bits=found.enough_bits,
+        error=error,
+        bits_lower=low,
+        bits_upper=high,
+        method=found.method,
+        rows=[TaskMemory(**asdict(point), records=h) for h, point in enumerate(grid)],
+        capacity=UNSET if point is None else TaskMemory(**asdict(point)),
+    )
     answer = []
-    if capacity is not None:
-        point = found.point(capacity)
-        data["capacity"] = asdict(point)
+    if capacity is not None and point is not None:
         reached = "one that knew them beforehand reaches" if spec.preset else "keeping what fits reaches"
         answer.append(
             f"With {_bits(capacity)} no memory is right at more than {point.upper:.3f} of the {found.asking} "
@@ -141,67 +259,21 @@ def _states(bits: float) -> int:
     return int(2 ** min(bits, 60.0) * (1 + 1e-12))
 
 
-def _data(
-    found: Frontier, points: list[FrontierPoint], error: float, allowed: StateInterval, runs: StateInterval
-) -> dict[str, Any]:
-    return {
-        "form": "process" if found.count.futures is None else "finite",
-        "histories": len(found.table.histories),
-        "questions": len(found.table.asked),
-        "classes": found.count.classes,
-        "bits": found.count.bits,
-        "bits_lower": math.log2(found.count.at_least),
-        "retrievals": found.count.retrievals,
-        "error": error,
-        "response": _states_for(allowed),
-        "run": {"states": runs.upper, "bits": math.log2(runs.upper), **_states_for(runs)},
-        "exact": all(point.exact for point in points),
-        "method": EXACT if found.solved else BOUNDED,
-        "rows": [_point(point) for point in points],
-    }
-
-
-def _states_for(found: StateInterval) -> dict[str, Any]:
-    return {
-        "states_lower": found.lower,
-        "states_upper": found.upper,
-        "bits_lower": math.log2(found.lower),
-        "bits_upper": math.log2(found.upper),
-    }
-
-
-def _point(point: FrontierPoint) -> dict[str, Any]:
-    return {
-        "states": point.states,
-        "bits": point.bits,
-        "lower": point.lower,
-        "upper": point.upper,
-        "exact": point.exact,
-        "run": point.run,
-        "run_upper": point.run_upper,
-    }
-
-
-def _answer(data: dict[str, Any]) -> tuple[str, ...]:
-    said = []
-    if "capacity" in data:
-        at = data["capacity"]
-        share = _between(at["lower"], at["upper"])
-        said.append(
-            f"With {_bits(at['bits'])}{_fetching(data)} the best memory is right in {share} of the responses, "
-            f"and throughout in {_between(at['run'], at['run_upper'])} of the runs."
+def _answer(data: ContractFrontier) -> tuple[str, ...]:
+    sentences = []
+    if at := data.capacity:
+        fetching = f" and {counted(data.retrievals, 'retrieval')}" if data.retrievals else ""
+        sentences.append(
+            f"With {_bits(at.bits)}{fetching} the best memory is right in {_between(at.lower, at.upper)} of the "
+            f"responses, and throughout in {_between(at.run, at.run_upper)} of the runs."
         )
-    response, run = data["response"], data["run"]
-    said.append(
-        f"At most {data['error']:g} wrong responses take {_between(response['bits_lower'], response['bits_upper'])} "
-        f"bits; at most {data['error']:g} wrong runs take {_between(run['bits_lower'], run['bits_upper'])}. "
-        f"No error takes {_between(data['bits_lower'], data['bits'])}."
+    response, run = data.response, data.run
+    sentences.append(
+        f"At most {data.error:g} wrong responses take {_between(response.bits_lower, response.bits_upper)} "
+        f"bits; at most {data.error:g} wrong runs take {_between(run.bits_lower, run.bits_upper)}. "
+        f"No error takes {_between(data.bits_lower, data.bits)}."
     )
-    return tuple(said)
-
-
-def _fetching(data: dict[str, Any]) -> str:
-    return f" and {counted(data['retrievals'], 'retrieval')}" if data["retrievals"] else ""
+    return tuple(sentences)
 
 
 def _between(low: float, high: float) -> str:
@@ -231,13 +303,13 @@ def _table(points: list[FrontierPoint]) -> Table:
         else (Column("run", "runs at least"), Column("run_upper", "at most"))
     )
     columns = (Column("bits", "bits"), Column("states", "states"), *shares, *runs)
-    rows: list[dict[str, Cell]] = [_point(point) for point in points]
+    rows: list[dict[str, Cell]] = [msgspec.structs.asdict(MemorySize.of(point)) for point in points]
     note = "" if exact else "Right responses: an encoder reaches the first number, no memory exceeds the second."
     return Table("frontier-rows", "Best memory of each size", columns, tuple(rows), note)
 
 
-def _groups(members: list[tuple[int, str]]) -> Table:
-    rows: list[dict[str, Cell]] = [{"code": code + 1, "history": name} for code, name in members]
+def _groups(members: list[CodedHistory]) -> Table:
+    rows: list[dict[str, Cell]] = [{"code": coded.code + 1, "history": coded.history} for coded in members]
     columns = (Column("code", "code"), Column("history", "history", role="text"))
     return Table("codes", "Histories by code", columns, tuple(rows))
 

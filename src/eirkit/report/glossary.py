@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from eirkit.lacuna.findings.conversation_measures import (
     LABELLED_EVIDENCE,
     SERVER_COMPACTION,
@@ -19,9 +17,9 @@ from eirkit.lacuna.findings.measures import (
     MEMORY_MEASURES,
     PROBE_MEASURES,
     RUN_MEASURES,
+    SIMULATION_MEASURES,
     SPENDING_MEASURES,
 )
-from eirkit.lacuna.tasks.simulation.table import SIMULATION_MEASURES
 from eirkit.measures import POOLED, UNITS, Glossary, Measure, MeasureGroup
 from eirkit.report.table import markdown_text
 from eirkit.vestige.measures import (
@@ -74,9 +72,9 @@ This page is generated from the declarations in the source: change them there, t
 _HEAD = "| label | identifier | meaning | unit | pooled | better |\n| --- | --- | --- | --- | --- | --- |"
 
 
-def glossary_json() -> dict[str, list[dict[str, Any]]]:
-    """Return the measures of every group as JSON for the front end."""
-    return {group.id: group.as_json() for group in GLOSSARY.groups}
+def glossary_measures() -> dict[str, tuple[Measure, ...]]:
+    """Return the measures of every group, for the front end."""
+    return {group.id: group.measures for group in GLOSSARY.groups}
 
 
 def glossary_page() -> str:

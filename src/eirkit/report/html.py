@@ -20,7 +20,7 @@ from urllib.parse import quote
 from eirkit import __version__
 from eirkit.measures import POOLED, UNITS, Measure, find_measure
 from eirkit.report.colours import coloured
-from eirkit.report.document import Chart, Figure, Headline, Item, Listing, Page, Section, drawn_json
+from eirkit.report.document import Chart, Figure, Headline, Item, Listing, Page, Section, drawn, plain_data
 from eirkit.report.table import Cell, Table, clean
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -45,9 +45,9 @@ def prose(text: str) -> str:
     return _CODE.sub(lambda found: f"<code>{found.group(1)}</code>", inert(text))
 
 
-def inert_json(document: Mapping[str, Any]) -> str:
+def inert_json(document: object) -> str:
     """Return a document as JSON that is safe inside a script element."""
-    return json.dumps(_cleaned(document), separators=(",", ":"), allow_nan=False).translate(_IN_SCRIPT)
+    return json.dumps(_cleaned(plain_data(document)), separators=(",", ":"), allow_nan=False).translate(_IN_SCRIPT)
 
 
 def data_link(name: str, title: str, text: str) -> str:
@@ -260,7 +260,7 @@ def _drawing(item: Chart | Figure, name: str) -> str:
         f'<div class="drawing"></div>{_legend_terms(charts)}{notes}'
         f"<details data-print><summary>The data behind this picture</summary>{tables}"
         f'<p class="data-link">{links}</p></details>'
-        f'<script type="application/json">{inert_json(drawn_json(item))}</script></figure>\n'
+        f'<script type="application/json">{inert_json(drawn(item))}</script></figure>\n'
     )
 
 

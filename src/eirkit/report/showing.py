@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any, Literal
+from typing import Literal
 
 from eirkit.report import RENDERERS
-from eirkit.report.document import Chart, Document, Figure, Item, Listing
+from eirkit.report.document import Chart, Document, Figure, Item, Listing, plain_data
 from eirkit.report.table import Table, clean, markdown_text, one_line
 from eirkit.report.terminal import document_lines
 
@@ -29,14 +29,14 @@ def shown(document: Document, form: Form, *, width: int = TEXT_WIDTH) -> str:
     """Return a document in the given format, without a trailing newline."""
     if form == "text":
         return "\n".join(line.text for line in document_lines(document, width))
-    if form in RENDERERS:
+    if form == "html":
         return str(import_module(RENDERERS[form]).render(document.page())).rstrip("\n")
     return _FORMS[form](document)
 
 
-def json_text(data: Mapping[str, Any]) -> str:
-    """Return data as one line of JSON, with control characters and lone surrogates escaped."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+def json_text(data: object) -> str:
+    """Return data that msgspec encodes as one line of JSON, with control characters and lone surrogates escaped."""
+    text = json.dumps(plain_data(data), ensure_ascii=False, allow_nan=False)
     return _ESCAPED_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -7,7 +7,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 from urllib.parse import urlencode
 
@@ -129,6 +129,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Mapping[str, Cell], ...]
     note: str = ""
+    kind: Literal["table"] = "table"
 
     def reworded(self, tell: Callable[[str], str]) -> Table:
         """Return the table with other words in its title, headings and notes; keys and cells stay."""
@@ -158,9 +159,6 @@ class Table:
         texts = [f"{column.title}: {column.meaning}{others.get(column, '')}" for column in told]
         shares = "shares" if len(wholes) == 1 else "other shares"
         return "; ".join([*texts, *([f"{shares}: of {usual}"] if usual else [])])
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "rows": [dict(row) for row in self.rows]}
 
     def csv(self) -> str:
         """Return the rows as CSV with full precision, with keys as the header."""

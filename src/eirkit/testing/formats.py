@@ -15,7 +15,7 @@ from eirkit.errors import EirkitError, InputFileError, UsageError, describe
 from eirkit.registry import attribute, call
 from eirkit.testing.conformance import Conformance, try_all
 from eirkit.vestige.sources.documents import Skipped, open_document
-from eirkit.vestige.trajectory import Call, Format, RecordedTurn, Recording, formats
+from eirkit.vestige.trajectory import Call, LogFormat, RecordedTurn, Recording, formats
 
 EVERY = 1_024  # bytes; a shorter sample is truncated at every byte, a longer one at this many positions
 POINTS = 128
@@ -35,7 +35,7 @@ ODD_FILES = (
 
 
 def check_format(
-    format: type[Format] | str, samples: Sequence[Path], *, folder: Path | None = None, others: Sequence[Path] = ()
+    format: type[LogFormat] | str, samples: Sequence[Path], *, folder: Path | None = None, others: Sequence[Path] = ()
 ) -> Conformance:
     """Run the conformance suite on a format and return what held.
 
@@ -57,7 +57,7 @@ def check_format(
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    kind: type[Format]
+    kind: type[LogFormat]
     samples: tuple[Path, ...]
     folder: Path | None
     others: tuple[Path, ...]
@@ -88,7 +88,7 @@ class _Subject:
                 yield [Path(shutil.copy(sample, made)) for sample in self.samples]
 
 
-def _recognised(reader: Format, path: Path) -> int:
+def _recognised(reader: LogFormat, path: Path) -> int:
     """Return how sure a reader is of a file; no format is asked about one that has no readable beginning."""
     document = open_document(path)
     try:

@@ -14,8 +14,8 @@ from eirkit.errors import ModelError, PluginError, UsageError, describe
 from eirkit.lacuna.agents.prompt import render
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import (
-    Message,
     Model,
     ModelFactory,
     ModelOptions,
@@ -23,14 +23,13 @@ from eirkit.lacuna.models.model import (
     Request,
     ask_model,
     close_model,
-    read_reply_record,
-    reply_record,
+    read_reply,
+    reply_text,
 )
 from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.view import Visible, publish
-from eirkit.records.lines import encode
 from eirkit.registry import call
 from eirkit.testing.conformance import Conformance, try_all
 
@@ -105,7 +104,7 @@ def _replies(subject: _Subject) -> None:
     assert isinstance(reply, Reply), f"it replied with a {type(reply).__name__}; return a Reply"
     assert isinstance(reply.text, str), f"the text of its reply is a {type(reply.text).__name__}"
     assert isinstance(reply.calls, tuple), "the calls of its reply are no tuple"
-    again = read_reply_record(json.loads(encode("conformance/1", reply_record(reply))))
+    again = read_reply(reply_text(reply))
     assert again == reply, "its reply is another one when it is read back from a record"
 
 

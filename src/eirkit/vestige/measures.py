@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from eirkit.measures import Measure, MeasureGroup
+
+SHELL_TOOL_TURNS = 3  # fewest tool turns of a shell run that counts in what is used later
+UNDERSTOOD_SHARE = 0.9  # of calls; below it, a warning is shown
+LEAST_TOKENS = 500  # less is not worth acting on
+LEAST_USD = Decimal(1)  # likewise, where the price is known
+LEAST_REPEATS = 2  # times that a file was shown again
 
 LOG_MEASURES = MeasureGroup(
     "recorded_runs",

@@ -9,16 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from types import NoneType, TracebackType
-from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+from msgspec import Struct, ValidationError, convert, to_builtins
 
 from eirkit.errors import InputFileError, MissingExtraError, UsageError
 from eirkit.folders import is_unfinished
-from eirkit.records.lines import read_document, sync_folder, write_document
+from eirkit.records.analysis import TABLES, AnalysisClaim, AnalysisSummary, LogSources
+from eirkit.records.documents import read_struct, sync_folder, write_struct
 
 try:
     import fcntl
@@ -26,6 +28,7 @@ except ImportError:  # pragma: no cover - Windows has no flock; run one analysis
     fcntl = None  # type: ignore[assignment]
 
 Columns: TypeAlias = Mapping[str, Sequence[object]]
+T = TypeVar("T", bound=Struct)
 
 FILE, SCHEMA = "analysis.json", "analysis/1"
 RUN = "run_id"  # the first column of every table
@@ -44,12 +47,12 @@ def arrow() -> Any:
 
 
 @cache
-def column_names(row: type) -> tuple[str, ...]:
-    """Return the columns of a table of such records, without the run's id."""
-    return tuple(field.name for field in fields(row) if field.name != RUN)
+def column_names(row: type[Struct]) -> tuple[str, ...]:
+    """Return the columns of a table of such rows, without the run's id."""
+    return tuple(name for name in row.__struct_fields__ if name != RUN)
 
 
-def columns_of(row: type, records: Sequence[object]) -> Columns:
+def columns_of(row: type[T], records: Sequence[T]) -> Columns:
     """Return records of one type as columns."""
     names = column_names(row)
     if not records:
@@ -68,7 +71,7 @@ class TableWriter:
         logs: the source of the tables; a folder with tables of other logs is refused.
     """
 
-    def __init__(self, folder: Path, rows: Mapping[str, type], logs: LogSources | None = None) -> None:
+    def __init__(self, folder: Path, rows: Mapping[str, type[Struct]], logs: LogSources | None = None) -> None:
         self.folder, self.rows, self.logs = folder, rows, logs
         self._arrow = arrow()
         self._schemas = {name: _schema(self._arrow, row) for name, row in rows.items()}
@@ -113,19 +116,23 @@ class TableWriter:
             self._waiting[name].append(table)
             self._write_groups(name, whole=False)
 
-    def finish(self, document: Mapping[str, Any]) -> None:
+    def finish(self, document: Struct) -> None:
         """Close every table, give it its final name, and write `analysis.json`."""
         for name, writer in self._open.items():
             self._flush(name)
             self._write_groups(name, whole=True)
             writer.close()
         if not self._is_new:
-            write_document(self.folder / FILE, SCHEMA, {"complete": False, **_about(self.logs)})
+            write_struct(self.folder / FILE, SCHEMA, AnalysisClaim(logs=self.logs))
         for name in self._open:
             self._unfinished(name).replace(self.folder / f"{name}.parquet")
         self._open = {}
         sync_folder(self.folder)
-        write_document(self.folder / FILE, SCHEMA, {"complete": True, **_about(self.logs), **document})
+        try:
+            write_struct(self.folder / FILE, SCHEMA, document)
+        except UnicodeEncodeError:
+            clean = convert(_encodable(to_builtins(document)), type(document))
+            write_struct(self.folder / FILE, SCHEMA, clean)
 
     def _abandon(self) -> None:
         for writer in self._open.values():
@@ -203,20 +210,12 @@ def held(folder: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, slots=True)
-class LogSources:
-    """What identifies the corpus of an analysis."""
-
-    names: tuple[str, ...]  # names of the given paths
-    digest: str  # digest of their locations
-
-
 def claim(folder: Path, logs: LogSources | None = None) -> bool:
     """Claim a folder for an analysis, or refuse one with other content; return whether it was not an analysis yet."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; give a folder with --out")
     if (folder / FILE).is_file():
-        _refuse_others(folder, read_document(folder / FILE, SCHEMA).get("logs"), logs)
+        _refuse_others(folder, read_struct(folder / FILE, SCHEMA, AnalysisClaim).logs, logs)
         return False
     # An interrupted claim leaves only its unfinished document.
     if folder.is_dir() and not all(
@@ -224,19 +223,16 @@ def claim(folder: Path, logs: LogSources | None = None) -> bool:
     ):
         raise UsageError(f"{folder} holds files that are not an analysis; give a new or empty folder with --out")
     folder.mkdir(parents=True, exist_ok=True)
-    write_document(folder / FILE, SCHEMA, {"complete": False, **_about(logs)})
+    write_struct(folder / FILE, SCHEMA, AnalysisClaim(logs=logs))
     return True
 
 
-def _about(logs: LogSources | None) -> dict[str, Any]:
-    return {} if logs is None else {"logs": asdict(logs)}
-
-
-def _refuse_others(folder: Path, held: Any, logs: LogSources | None) -> None:
-    if logs is None or not isinstance(held, dict) or held.get("digest") == logs.digest:
-        return
-    names = ", ".join(map(str, held.get("names", ())))
-    raise UsageError(f"{folder} holds the analysis of other logs ({names}); choose another --out, or remove it first")
+def _refuse_others(folder: Path, held: LogSources | None, logs: LogSources | None) -> None:
+    if logs is not None and held is not None and held.digest != logs.digest:
+        names = ", ".join(held.names)
+        raise UsageError(
+            f"{folder} holds the analysis of other logs ({names}); choose another --out, or remove it first"
+        )
 
 
 def is_analysis(folder: Path) -> bool:
@@ -248,23 +244,36 @@ def is_analysis(folder: Path) -> bool:
         return False
 
 
-def read_analysis(folder: Path) -> dict[str, Any]:
-    """Return what `analysis.json` says about a complete analysis."""
+def read_analysis(folder: Path) -> AnalysisSummary:
+    """Return the summary of a complete analysis."""
     if not (folder / FILE).is_file():
         raise InputFileError(
             f"{folder} holds no analysis; create one with `eirkit vestige analyze PATH --out {folder}`"
         )
-    document = read_document(folder / FILE, SCHEMA)
-    if not document.get("complete"):
+    if not read_struct(folder / FILE, SCHEMA, AnalysisClaim).complete:
         raise InputFileError(f"the analysis in {folder} was not finished; run `eirkit vestige analyze` again")
-    return document
+    return read_struct(folder / FILE, SCHEMA, AnalysisSummary)
 
 
-def read_rows(folder: Path, name: str, run_id: str | None = None) -> list[dict[str, Any]]:
-    """Return the rows of a table, all or those of one run, in the order written."""
+def table_of(row: type[Struct]) -> str:
+    """Return the name of the table of such rows."""
+    return next(name for name, kind in TABLES.items() if kind is row)
+
+
+def read_rows(folder: Path, row: type[T], run_id: str | None = None) -> list[T]:
+    """Return the rows of the table of such rows, all or those of one run, in the order written."""
     chosen = None if run_id is None else [(RUN, "=", run_id)]
-    rows: list[dict[str, Any]] = _read(folder, name, filters=chosen).to_pylist()
-    return rows
+    return rows_of(_read(folder, table_of(row), filters=chosen), row, folder)
+
+
+def rows_of(table: Any, row: type[T], folder: Path) -> list[T]:
+    """Return the rows of a pyarrow table; the folder is for the message if they are something else."""
+    try:
+        return convert(table.to_pylist(), list[row])  # type: ignore[valid-type]
+    except ValidationError as error:
+        raise InputFileError(
+            f"cannot read the tables in {folder}: {error}; run `eirkit vestige analyze` again"
+        ) from error
 
 
 def run_ids(folder: Path) -> list[str]:
@@ -294,10 +303,12 @@ def _no_rows(schema: Any) -> dict[str, list[object]]:
 def _encodable(value: object) -> object:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(part) for key, part in value.items()}
     return [_encodable(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
-def _schema(pyarrow: Any, row: type) -> Any:
+def _schema(pyarrow: Any, row: type[Struct]) -> Any:
     hints = get_type_hints(row)
     own = [(name, _column_type(pyarrow, hints[name])) for name in column_names(row)]
     return pyarrow.schema([(RUN, pyarrow.string()), *own])

@@ -10,16 +10,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from eirkit.records.facts import fact
+from msgspec import Struct
+
+from eirkit.records.analysis import Break as Break  # what authors of formats need
+from eirkit.records.analysis import Domain as Domain
+from eirkit.records.analysis import Trigger as Trigger
 from eirkit.registry import Registry
 from eirkit.vestige.sources.documents import LogDocument, Skipped
 from eirkit.vestige.sources.members import Folder
 
-Break = Literal["compaction", "clear"]
-Trigger = Literal[
-    "manual", "auto", "unknown"
-]  # who started a compaction: the user, or the agent when the context was full
-Domain = Literal["files", "entities"]
 WriteKind = Literal["whole", "edit", "delete"]
 Evidence = Literal[
     "prompt",  # the next request as it was sent
@@ -30,8 +29,7 @@ Evidence = Literal[
 ]
 
 
-@fact
-class LoggedUsage:
+class LoggedUsage(Struct, frozen=True, gc=False):
     """Tokens of the model's responses in a turn, as logged; repeated records are counted once."""
 
     input_tokens: int = 0
@@ -52,8 +50,7 @@ class LoggedUsage:
         )
 
 
-@fact
-class Call:
+class Call(Struct, frozen=True, gc=False):
     """One tool call and its result; a shell command is a call of `bash` with the argument `command`."""
 
     tool: str
@@ -65,16 +62,14 @@ class Call:
     working_folder: str | None = None  # the folder in which the call started, if the log says so
 
 
-@fact
-class Lines:
+class Lines(Struct, frozen=True, gc=False):
     """A range of lines of a file, both ends included, from 1."""
 
     first: int
     last: int
 
 
-@fact
-class FileRead:
+class FileRead(Struct, frozen=True, gc=False):
     """A file whose content an action showed to the agent."""
 
     path: str
@@ -87,8 +82,7 @@ class FileRead:
     rewritten: bool = False  # the turn had written the file before, so that this is the new version
 
 
-@fact
-class FileWrite:
+class FileWrite(Struct, frozen=True, gc=False):
     """A file that an action changed, created or removed."""
 
     path: str
@@ -100,16 +94,14 @@ class FileWrite:
     restored: bool = False  # it put the committed content back
 
 
-@fact
-class Touches:
+class Touches(Struct, frozen=True, gc=False):
     """What one call or one turn read and wrote; reads come before writes."""
 
     reads: tuple[FileRead, ...] = ()
     writes: tuple[FileWrite, ...] = ()
 
 
-@fact
-class KeptContext:
+class KeptContext(Struct, frozen=True, gc=False):
     """What a log says of the context right after a break, beyond the summary in `RecordedTurn.carried`.
 
     `texts` and `turns` were in the context word for word. `is_complete` says that nothing else of the past was: what is
@@ -126,8 +118,7 @@ class KeptContext:
     tokens_after: int | None = None
 
 
-@fact
-class RecordedTurn:
+class RecordedTurn(Struct, frozen=True, gc=False):
     """One reply of the agent and the results of its calls."""
 
     calls: tuple[Call, ...] = ()
@@ -179,8 +170,7 @@ class Recording:
     details: Mapping[str, Any] = field(default_factory=dict)  # data specific to the format, such as the task's text
 
 
-@fact
-class Turn:
+class Turn(Struct, frozen=True, gc=False):
     """One turn as used by the graph."""
 
     number: int  # from 1
@@ -205,7 +195,7 @@ SHAPE, MARKED, NAMED = 1, 2, 3
 it has keys that only this format writes; 3, it names the agent or the schema. 0 is another format, and True is 1."""
 
 
-class Format(Protocol):
+class LogFormat(Protocol):
     """One kind of log."""
 
     def recognises(self, document: LogDocument) -> int:
@@ -218,7 +208,7 @@ class Format(Protocol):
 
 
 @runtime_checkable
-class FolderFormat(Format, Protocol):
+class FolderFormat(LogFormat, Protocol):
     """A format whose runs consist of several files in a folder: one document is the run, the others belong to it."""
 
     def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
@@ -230,4 +220,4 @@ class FolderFormat(Format, Protocol):
         ...
 
 
-formats: Registry[type[Format]] = Registry("format", group="eirkit.formats", package="eirkit.vestige.formats")
+formats: Registry[type[LogFormat]] = Registry("format", group="eirkit.formats", package="eirkit.vestige.formats")

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import lru_cache
-from typing import Any
 
-from eirkit.records.facts import fact
+from msgspec import Struct
+
+from eirkit.vestige.lines import is_distinctive, normalized_line
 from eirkit.vestige.trajectory import Call, FileRead, Lines, Turn
 
 # A word of every marker, by a part of it that is looked for first.
@@ -39,14 +40,12 @@ _MARKS = re.compile(
     r"|(?P<truncated_view>IMPORTANT: The file content has been truncated\.\nStatus: Showing (?:lines \d|partial))"
     r"|(?P<stated>(?m:^)(?:Output|The output|Result|Command output) (?:was |is )?(?:too long|truncated)[^\n]{0,200}))",
 )
-DISTINCTIVE_CHARACTERS = 8  # shorter lines, such as `else:`, occur in too many files to identify one
 _NUMBER = re.compile(r"\A\s*+\d{1,7}+(?:[\t:|→]| {1,2})\s?")  # a line number as file viewers print it
 _LONGER_BEFORE = re.compile(r"[\w.+]|\w-")  # before a name in a text: it is the end of a longer name
 _LONGER_AFTER = re.compile(r"[\w+]|[.-]\w")  # after it: the start of a longer name; a full stop ends a sentence
 
 
-@fact
-class ClipMark:
+class ClipMark(Struct, frozen=True, gc=False):
     """One truncation marker in a text."""
 
     kind: str
@@ -114,8 +113,7 @@ _NUMBERED = re.compile(r"(?m)^ {0,12}L?(\d{1,9})(?:\t|→| ?\| ?|: ?)(.*)$")
 _MAPPED = re.compile(r"(?m)^ {0,5}(\d{1,9}) (?!\.\.\. eliding lines )(.*)$")
 
 
-@fact
-class View:
+class View(Struct, frozen=True, gc=False):
     """What a viewer showed."""
 
     text: str  # without headings and notices
@@ -125,8 +123,7 @@ class View:
     clipped: bool
 
 
-@fact
-class _Heading:
+class _Heading(Struct, frozen=True, gc=False):
     """The range that a heading reports, and the file's number of lines; zeros if it does not say."""
 
     first: int
@@ -138,7 +135,7 @@ class _Heading:
 def view_of(call: Call) -> View:
     """Return what a call that shows one file showed of it."""
     heading, marks = _heading(call.output), cuts(call)
-    asked = asked_lines(call.arguments, from_zero=heading is not None)
+    asked = asked_lines(call, from_zero=heading is not None)
     text = call.output[heading.end :] if heading else _TITLE.sub("", call.output)
     text = text.partition("<system-reminder>")[0]
     outlined = "... eliding lines " in text
@@ -154,22 +151,22 @@ def cuts(call: Call) -> tuple[ClipMark, ...]:
     marks = clip_marks(call.output)
     if not marks or marks[0].kind != "truncated_view" or (heading := _heading(call.output)) is None:
         return marks
-    asked = asked_lines(call.arguments, from_zero=True)
+    asked = asked_lines(call, from_zero=True)
     whole = asked is not None and (heading.first, heading.last) == (asked.first, min(asked.last, heading.total))
     return marks[1:] if whole else marks
 
 
-def asked_lines(arguments: Mapping[str, Any], *, from_zero: bool = False) -> Lines | None:
+def asked_lines(call: Call, *, from_zero: bool = False) -> Lines | None:
     """Return the range of lines that a viewer's arguments request; `offset` may count from 0."""
-    given = arguments.get("view_range")
+    given = call.arguments.get("view_range")
     if isinstance(given, str):
         given = [int(number) for number in re.findall(r"-?\d{1,9}", given)]
     if isinstance(given, list) and len(given) == 2 and all(isinstance(number, int) for number in given):
         return Lines(max(1, given[0]), given[1] if given[1] > 0 else _TO_THE_END)
-    first = _first_number(arguments, ("start_line", "line_start"))
-    if first is None and (skipped := _first_number(arguments, ("offset",))) is not None:
+    first = _first_number(call, ("start_line", "line_start"))
+    if first is None and (skipped := _first_number(call, ("offset",))) is not None:
         first = skipped + from_zero
-    last, limit = _first_number(arguments, ("end_line", "line_end")), _first_number(arguments, ("limit", "head"))
+    last, limit = _first_number(call, ("end_line", "line_end")), _first_number(call, ("limit", "head"))
     if first is None and last is None and limit is None:
         return None
     start = max(1, first or 1)
@@ -203,8 +200,8 @@ def _heading(output: str) -> _Heading | None:
     return _Heading(first, last, total, found.end())
 
 
-def _first_number(arguments: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((_number(arguments[name]) for name in names if name in arguments), None)
+def _first_number(call: Call, names: tuple[str, ...]) -> int | None:
+    return next((_number(call.arguments[name]) for name in names if name in call.arguments), None)
 
 
 def _number(value: object) -> int | None:
@@ -293,13 +290,3 @@ def share_kept(seen: set[str], kept: set[str]) -> float:
     """Return the share of a text's distinctive lines that another text contains."""
     telling = set(filter(is_distinctive, seen))
     return len(telling & kept) / len(telling) if telling else 0.0
-
-
-def is_distinctive(line: str) -> bool:
-    """Return whether a line is long enough to identify the text that it comes from."""
-    return len(line) >= DISTINCTIVE_CHARACTERS
-
-
-def normalized_line(line: str) -> str:
-    """Return a line with its white space normalized, for comparison."""
-    return " ".join(line.split())

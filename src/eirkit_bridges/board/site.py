@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
 from eirkit.errors import UsageError
 from eirkit.folders import replace_file
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.lacuna.findings.measures import FATE_MEASURES, MEMORY_MEASURES
-from eirkit.lacuna.findings.statistics import Interval
 from eirkit.lacuna.memories.memory import SEARCH_LIMIT
 from eirkit.lacuna.memories.plan import RUN_MODEL
 from eirkit.lacuna.tasks.workload import Units
 from eirkit.measures import Measure, MeasureGroup
+from eirkit.records.evidence import Interval
+from eirkit.records.sweeps import CellRow
 from eirkit.report.comparison import measure_of
 from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series, facts
 from eirkit.report.html import render
 from eirkit.report.table import Cell, Column, Table, counted, points, share
 from eirkit_bridges.board.checking import Checked
 from eirkit_bridges.board.standings import Entry, Track, lost_of
+from eirkit_bridges.board.submission import VERSIONS
 
 INDEX, DATA, ENTRIES = "index.html", "board.json", "entries"
 MOST_BARS = 40  # of one chart
@@ -81,12 +84,12 @@ def summary(tracks: Sequence[Track], checked: Sequence[Checked]) -> Iterator[str
         yield f"Not shown to be surpassed on {track.title}: {most} at {share(track.entries[0].accuracy.estimate)}."
 
 
-def _conditions(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _conditions(rows: Sequence[CellRow]) -> Iterator[str]:
     """Yield how many passages searches asked for, and that scripts took the place of models where they did."""
-    systems = [row["memory_system"] or {} for row in rows]
-    asked = {(system.get("profile") or {}).get("passages", SEARCH_LIMIT) for system in systems}
-    models = {str(row["model"]) for row in rows}
-    models |= {str(row["memory_settings"]["model"]) for row in rows if "model" in (row["memory_settings"] or {})}
+    profiles = [None if row.memory_system is None else row.memory_system.profile for row in rows]
+    asked = {SEARCH_LIMIT if profile is None else profile.passages for profile in profiles}
+    models = {row.model for row in rows}
+    models |= {str(row.memory_settings["model"]) for row in rows if "model" in row.memory_settings}
     if rows and asked == {SEARCH_LIMIT}:
         yield f"Every search asked for {SEARCH_LIMIT} passages, whatever the default of the system is."
     if rows and all(name == RUN_MODEL or name.startswith(_SCRIPTS) for name in models):
@@ -100,12 +103,12 @@ def _rerun(checked: Sequence[Checked]) -> int:
 
 def _made_anew(entry: Entry) -> int:
     """Return how many runs of this entry were run again."""
-    return sum(entry.submission.anew.runs[row["cell"]] for row in entry.rows)
+    return sum(entry.submission.anew.runs[row.cell] for row in entry.rows)
 
 
 def _told_anew(entry: Entry) -> int | str:
     """Return how many runs of this entry were run again, or why none was."""
-    why = {entry.submission.anew.why_not.get(row["cell"]) for row in entry.rows}
+    why = {entry.submission.anew.why_not.get(row.cell) for row in entry.rows}
     return _made_anew(entry) or f"none: {' and '.join(sorted(filter(None, why))) or 'none of its runs was drawn'}"
 
 
@@ -129,7 +132,7 @@ def _how(checked: Sequence[Checked]) -> Iterator[str]:
         "Replies of hosted models and what a memory system says of itself cannot be derived; `--rerun N` makes runs of "
         "scripts anew."
     )
-    versions = sorted({str(one.document["eirkit"]) for one in checked if one.holds})
+    versions = sorted({made.document.eirkit for made in checked if made.holds and made.document is not None})
     yield f"Versions of eirkit: {', '.join(versions) or 'none'}."
 
 
@@ -187,7 +190,7 @@ def track_table(track: Track) -> Table:
         Column("sham", "above sham", figures=True, priority=2),
         Column("lost", "lost", percent=True, meaning="records needed from memory that did not come back", priority=1),
         Column(
-            "why", "main failure", meaning="the most frequent fate of a needed record, or of a question", priority=2
+            "why", "main failure", meaning="the most frequent outcome of a needed record, or of a question", priority=2
         ),
         Column("bits", "bits held, needed", figures=True, priority=3),
         *(_column(measure_of(name)) for name in _SHOWN),
@@ -221,7 +224,7 @@ def _gain(found: Interval) -> str:
 
 
 def entry_page(track: Track, place: int) -> Page:
-    """Return the page of one entry: its place, its rows, fates, settings and what was checked."""
+    """Return the page of one entry: its place, its rows, outcomes, settings and what was checked."""
     entry, ranking = track.entries[place], track.ranking
     standing = ranking.standings[place]
     shown = "is shown to add something" if entry.over_null.low > 0 else "is not shown to add anything"
@@ -240,7 +243,7 @@ def entry_page(track: Track, place: int) -> Page:
     sections = (
         Section("Ranking", (), (back,)),
         Section("Rows", (), (_rows_table(entry),)),
-        *([Section(_group_of(entry).title, (), (_fates_table(entry),))] if entry.fates else []),
+        *([Section(_group_of(entry).title, (), (_outcomes_table(entry),))] if entry.outcomes else []),
         Section("What was checked", (), (_facts(entry), *_versions(checked))),
     )
     return Page(
@@ -261,38 +264,40 @@ def _rows_table(entry: Entry) -> Table:
         Column("needed", MEMORY_MEASURES["needed_bits"].label, digits=0),
         Column("held", MEMORY_MEASURES["held_bits"].label, digits=0),
     )
-    rows = []
+    lines = []
     for row in entry.rows:
-        floor = (row["memory_system"] or {}).get("floor") or {}
-        rows.append({**row, "needed": floor.get("needed_bits"), "held": floor.get("held_bits")})
-    lines = tuple({column.key: row[column.key] for column in columns} for row in rows)
-    return Table("rows", "Accuracy by setting", columns, lines).reworded(entry.units.tell)
+        floor = None if row.memory_system is None else row.memory_system.floor
+        bits = (
+            {"needed": None, "held": None} if floor is None else {"needed": floor.needed_bits, "held": floor.held_bits}
+        )
+        lines.append({column.key: bits.get(column.key, getattr(row, column.key, None)) for column in columns})
+    return Table("rows", "Accuracy by setting", columns, tuple(lines)).reworded(entry.units.tell)
 
 
 def _group_of(entry: Entry) -> MeasureGroup:
-    """Return the fates that the tasks of an entry can have."""
-    return WORD_FATES if any("words" in row for row in entry.rows) else FATE_MEASURES
+    """Return the outcomes that the tasks of an entry can have."""
+    return WORD_FATES if any(row.conversation for row in entry.rows) else FATE_MEASURES
 
 
-def _fates_table(entry: Entry) -> Table:
+def _outcomes_table(entry: Entry) -> Table:
     group = _group_of(entry)
     columns = (
-        Column("fate", "fate", role="text"),
+        Column("outcome", "outcome", role="text"),
         Column("share", "share", percent=True),
         Column("meaning", "meaning", role="text"),
     )
     rows: list[dict[str, Cell]] = [
-        {"fate": group[name].label, "share": found, "meaning": group[name].meaning}
-        for name, found in entry.fates.items()
+        {"outcome": group[name].label, "share": found, "meaning": group[name].meaning}
+        for name, found in entry.outcomes.items()
     ]
     (whole,) = {one.of for one in group}
-    return Table("fates", f"{group.title}, as shares of {whole}", columns, tuple(rows))
+    return Table("outcomes", f"{group.title}, as shares of {whole}", columns, tuple(rows))
 
 
 def _why(entry: Entry) -> str | None:
     """Return the most frequent way in which a record or an answer failed, with its share."""
     group = _group_of(entry)
-    failed = {name: found for name, found in entry.fates.items() if group[name].better == "less"}
+    failed = {name: found for name, found in entry.outcomes.items() if group[name].better == "less"}
     if not failed:
         return None
     most = max(failed, key=failed.__getitem__)
@@ -300,7 +305,8 @@ def _why(entry: Entry) -> str | None:
 
 
 def _facts(entry: Entry) -> Table:
-    checked = entry.submission
+    checked, document = entry.submission, entry.submission.document
+    assert document is not None  # it holds
     told: list[tuple[str, Cell]] = [
         ("submission", checked.name),
         ("model", entry.candidate.model),
@@ -308,18 +314,19 @@ def _facts(entry: Entry) -> Table:
         ("settings of the memory", entry.candidate.settings or "default"),
         (f"accuracy of null on the same {entry.units.task}s", share(fmean(entry.null))),
         (f"accuracy of sham on the same {entry.units.task}s", share(fmean(entry.sham))),
-        ("seeds", str(checked.document["seeds"])),
+        ("seeds", str(document.seeds)),
         ("runs played again from their replies", checked.runs),
         ("its runs made anew with model and memory", _told_anew(entry)),
-        *((f"SHA-256 of {name}", str(one["sha256"])) for name, one in checked.document["files"].items()),
+        *((f"SHA-256 of {name}", file.sha256) for name, file in document.files.items()),
     ]
     return facts("checked", "The submission", told)
 
 
 def _versions(checked: Checked) -> Iterator[Listing]:
-    names = ("eirkit", "python", "platform", "dependencies")
-    text = json.dumps({name: checked.document[name] for name in names}, indent=1, ensure_ascii=False)
-    yield Listing("versions", "Versions", text)
+    text = msgspec.json.format(
+        msgspec.json.encode({name: getattr(checked.document, name) for name in VERSIONS}), indent=1
+    )
+    yield Listing("versions", "Versions", text.decode())
 
 
 def refused_table(refused: Sequence[Checked]) -> Table:
@@ -329,48 +336,114 @@ def refused_table(refused: Sequence[Checked]) -> Table:
     return Table("refused", "Submissions that do not hold", columns, rows)
 
 
+class Range(Struct, frozen=True):
+    """A mean with its 95% interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class EntryResult(Struct, frozen=True, kw_only=True):
+    """One entry of the board as data."""
+
+    id: str
+    submission: str
+    model: str
+    memory: str
+    settings: str
+    first: int  # ranks that are not excluded
+    last: int
+    accuracy: Range
+    over_null: Range
+    over_sham: Range
+    outcomes: dict[str, float]
+    figures: dict[str, float | None]
+    runs: int
+    made_anew: int
+
+
+class TrackResult(Struct, frozen=True, kw_only=True):
+    """Entries that were given the same tasks, from best to worst."""
+
+    id: str
+    title: str
+    tasks: int
+    cases: int
+    level: float
+    entries: tuple[EntryResult, ...]
+
+
+class Rerun(Struct, frozen=True):
+    """How many runs were made anew, and which seeds chose them."""
+
+    runs: int
+    references: int
+    seeds: tuple[int, ...]
+
+
+class Refused(Struct, frozen=True):
+    """A submission that does not hold, and why."""
+
+    folder: str
+    problems: tuple[str, ...]
+
+
+class BoardResult(Struct, frozen=True, kw_only=True):
+    """The board as data; `out` is where its page was written."""
+
+    tracks: tuple[TrackResult, ...]
+    rerun: Rerun
+    refused: tuple[Refused, ...]
+    out: str | UnsetType = UNSET
+
+
 def _data(tracks: Sequence[Track], checked: Sequence[Checked]) -> str:
-    document = board_json(tracks, checked)
-    return json.dumps({"schema": "board/1", **document}, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    whole = msgspec.json.encode(board_result(tracks, checked))
+    return msgspec.json.format(b'{"schema":"board/1",' + whole[1:], indent=1).decode() + "\n"
 
 
-def board_json(tracks: Sequence[Track], checked: Sequence[Checked]) -> dict[str, Any]:
+def board_result(tracks: Sequence[Track], checked: Sequence[Checked]) -> BoardResult:
     """Return the board as data."""
-    return {
-        "tracks": [
-            {
-                "id": track.id,
-                "title": track.title,
-                "tasks": track.ranking.tasks,
-                "cases": track.ranking.cases,
-                "level": track.ranking.level,
-                "entries": [_entry_json(entry, track, place) for place, entry in enumerate(track.entries)],
-            }
+    return BoardResult(
+        tracks=tuple(
+            TrackResult(
+                id=track.id,
+                title=track.title,
+                tasks=track.ranking.tasks,
+                cases=track.ranking.cases,
+                level=track.ranking.level,
+                entries=tuple(_entry_result(entry, track, place) for place, entry in enumerate(track.entries)),
+            )
             for track in tracks
-        ],
-        "rerun": {
-            "runs": _rerun(checked),
-            "references": sum(one.anew.references for one in checked),
-            "seeds": sorted({one.rerun_seed for one in checked if one.anew}),
-        },
-        "refused": [{"folder": one.folder.name, "problems": list(one.problems)} for one in checked if not one.holds],
-    }
+        ),
+        rerun=Rerun(
+            _rerun(checked),
+            sum(made.anew.references for made in checked),
+            tuple(sorted({made.rerun_seed for made in checked if made.anew})),
+        ),
+        refused=tuple(Refused(made.folder.name, made.problems) for made in checked if not made.holds),
+    )
 
 
-def _entry_json(entry: Entry, track: Track, place: int) -> dict[str, Any]:
+def _entry_result(entry: Entry, track: Track, place: int) -> EntryResult:
     standing = track.ranking.standings[place]
-    intervals = {"accuracy": entry.accuracy, "over_null": entry.over_null, "over_sham": entry.over_sham}
-    return {
-        "id": entry.id,
-        "submission": entry.submission.name,
-        "model": entry.candidate.model,
-        "memory": entry.candidate.memory,
-        "settings": entry.candidate.settings,
-        "first": standing.first,
-        "last": standing.last,
-        **{name: {"mean": one.estimate, "low": one.low, "high": one.high} for name, one in intervals.items()},
-        "fates": dict(entry.fates),
-        "figures": dict(entry.figures),
-        "runs": entry.submission.runs,
-        "made_anew": _made_anew(entry),
-    }
+    accuracy, null, sham = (
+        Range(found.estimate, found.low, found.high) for found in (entry.accuracy, entry.over_null, entry.over_sham)
+    )
+    return EntryResult(
+        id=entry.id,
+        submission=entry.submission.name,
+        model=entry.candidate.model,
+        memory=entry.candidate.memory,
+        settings=entry.candidate.settings,
+        first=standing.first,
+        last=standing.last,
+        accuracy=accuracy,
+        over_null=null,
+        over_sham=sham,
+        outcomes=dict(entry.outcomes),
+        figures=dict(entry.figures),
+        runs=entry.submission.runs,
+        made_anew=_made_anew(entry),
+    )

@@ -6,23 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from statistics import fmean
-from typing import Any
+
+import msgspec
 
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
-from eirkit.lacuna.findings.fates import FATES, LOST, pool_fates
 from eirkit.lacuna.findings.intervals import mean_difference, mean_share
 from eirkit.lacuna.findings.ranking import Ranking, rank
-from eirkit.lacuna.findings.statistics import Interval
-from eirkit.lacuna.models.model import canonical
+from eirkit.lacuna.findings.summary import LOST, pool_outcomes
 from eirkit.lacuna.tasks.workload import Units, units_of
+from eirkit.records.evidence import Interval
+from eirkit.records.runs import OUTCOMES
+from eirkit.records.sweeps import CellRow
 from eirkit.report.runs.choice import details_of
-from eirkit.report.runs.comparison import AXES
-from eirkit.report.runs.folder import RunFacts, SweepFolder
+from eirkit.report.runs.folder import AXES, ScoredRun
 from eirkit.report.table import counted
 from eirkit_bridges.board.checking import Checked
 from eirkit_bridges.board.submission import NULL, REFERENCES, SHAM, Candidate, candidate_of
 
-Row = Mapping[str, Any]
+Place = tuple[tuple[str, int | str], ...]  # names and values of settings
 _SHARED_AXES = tuple(name for name in AXES if name not in ("memory", "model"))
 
 
@@ -31,7 +32,7 @@ class JudgedCase:
     """One task in one setting, with the mean accuracy of its runs."""
 
     task: str
-    place: tuple[tuple[str, Any], ...]
+    place: Place
     accuracy: float
     steps: int
 
@@ -43,7 +44,7 @@ class Entry:
     id: str  # also the name of its page
     submission: Checked
     candidate: Candidate
-    rows: tuple[Row, ...]  # of its cells
+    rows: tuple[CellRow, ...]  # of its cells
     cases: tuple[JudgedCase, ...]  # in an order that entries with the same tasks share
     null: tuple[float, ...]  # accuracy of the references in the same cases
     sham: tuple[float, ...]
@@ -51,7 +52,7 @@ class Entry:
     over_null: Interval
     over_sham: Interval
     figures: Mapping[str, float | None]  # time, size, money, and bits held and needed
-    fates: Mapping[str, float]  # shares of the records needed from memory; in words, of the questions: why they failed
+    outcomes: Mapping[str, float]  # shares of the records needed from memory; of conversations, of the questions
 
     @property
     def name(self) -> str:
@@ -60,13 +61,13 @@ class Entry:
     @property
     def units(self) -> Units:
         """What its tasks and steps are called."""
-        return units_of({str(row["workload"]) for row in self.rows})
+        return units_of({row.workload for row in self.rows})
 
     @property
     def track(self) -> str:
         """What was asked: entries are compared only if it is the same."""
-        given = [[case.task, *map(list, case.place)] for case in self.cases]
-        return sha256(canonical({"cases": given})).hexdigest()[:12]
+        given = [(case.task, case.place) for case in self.cases]
+        return sha256(msgspec.json.encode(given)).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,42 +87,41 @@ class Track:
 def entries_of(checked: Checked) -> list[Entry]:
     """Return the entries of a submission that holds."""
     runs = {id(part): part.by_cell() for part in checked.parts}
-    grouped: dict[Candidate, list[tuple[SweepFolder, Row]]] = {}
-    references: dict[tuple[Any, ...], Row] = {}
-    facts: dict[str, list[RunFacts]] = {}
+    grouped: dict[Candidate, list[CellRow]] = {}
+    references: dict[tuple[str, str, str, Place], CellRow] = {}
+    scored: dict[str, list[ScoredRun]] = {}
     for part in checked.parts:
         for row in part.rows:
-            facts[row["cell"]] = runs[id(part)].get(row["cell"], [])
-            if row["memory"] in REFERENCES:
-                references[(row["memory"], row["model"], row["panel"], _place(row))] = row
+            scored[row.cell] = runs[id(part)].get(row.cell, [])
+            if row.memory in REFERENCES:
+                references[(row.memory, row.model, row.panel, _place(row))] = row
             elif (candidate := candidate_of(row)) is not None:
-                grouped.setdefault(candidate, []).append((part, row))
+                grouped.setdefault(candidate, []).append(row)
     found = []
-    for candidate, placed in grouped.items():
-        rows = [row for _, row in placed]
-        own = _cases(rows, facts)
+    for candidate, rows in grouped.items():
+        own = _cases(rows, scored)
         others = {
-            name: _cases([references[(name, row["model"], row["panel"], _place(row))] for row in rows], facts)
+            name: _cases([references[(name, row.model, row.panel, _place(row))] for row in rows], scored)
             for name in REFERENCES
         }
-        found.append(_entry(checked, candidate, rows, own, others, [run for row in rows for run in facts[row["cell"]]]))
+        found.append(_entry(checked, candidate, rows, own, others, [run for row in rows for run in scored[row.cell]]))
     return found
 
 
 def _entry(
     checked: Checked,
     candidate: Candidate,
-    rows: Sequence[Row],
+    rows: Sequence[CellRow],
     own: Sequence[JudgedCase],
     others: Mapping[str, Sequence[JudgedCase]],
-    runs: Sequence[RunFacts],
+    runs: Sequence[ScoredRun],
 ) -> Entry:
     tasks, values = [case.task for case in own], [case.accuracy for case in own]
     null, sham = (tuple(case.accuracy for case in others[name]) for name in (NULL, SHAM))
     gains = [[a - b for a, b in zip(values, other, strict=True)] for other in (null, sham)]
-    named = {"files": checked.document["files"], "name": checked.name, "label": candidate.label}
-    digest = sha256(canonical(named)).hexdigest()[:12]
-    fates = pool_fates(run.memory["fates"] for run in runs if run.memory is not None)
+    files = None if checked.document is None else checked.document.files
+    digest = sha256(msgspec.json.encode((files, checked.name, candidate.label), order="sorted")).hexdigest()[:12]
+    pooled = pool_outcomes(run.memory.outcomes for run in runs if run.memory is not None)
     return Entry(
         digest,
         checked,
@@ -134,27 +134,27 @@ def _entry(
         mean_difference(gains[0], tasks),
         mean_difference(gains[1], tasks),
         details_of(runs),
-        _word_fates(rows) or {fate: share for fate in FATES if (share := fates.shares.get(fate))},
+        _answer_outcomes(rows) or {outcome: share for outcome in OUTCOMES if (share := pooled.shares.get(outcome))},
     )
 
 
-def _word_fates(rows: Sequence[Row]) -> dict[str, float]:
-    """Return why answers in words were wrong, as shares of the questions; empty for other tasks."""
-    told = [row["words"] for row in rows if "words" in row]
-    asked = sum(one["abilities"][0]["asked"] for one in told)
-    counts = {fate.id: sum(one["fates"].get(fate.id, 0) for one in told) for fate in WORD_FATES}
-    return {fate: count / asked for fate, count in counts.items() if count}
+def _answer_outcomes(rows: Sequence[CellRow]) -> dict[str, float]:
+    """Return why answers about conversations were wrong, as shares of the questions; empty for other tasks."""
+    answers = [row.conversation for row in rows if row.conversation is not None]
+    asked = sum(answer.asked for answer in answers)
+    counts = {measure.id: sum(answer.outcomes.get(measure.id, 0) for answer in answers) for measure in WORD_FATES}
+    return {outcome: count / asked for outcome, count in counts.items() if count}
 
 
-def _place(row: Row) -> tuple[tuple[str, Any], ...]:
+def _place(row: CellRow) -> Place:
     return tuple((name, AXES[name](row)) for name in _SHARED_AXES)
 
 
-def _cases(rows: Sequence[Row], facts: Mapping[str, Sequence[RunFacts]]) -> list[JudgedCase]:
+def _cases(rows: Sequence[CellRow], scored: Mapping[str, Sequence[ScoredRun]]) -> list[JudgedCase]:
     """Return the cases of some rows, sorted so that equal tasks have equal places; repeats of a task are pooled."""
-    found: dict[tuple[str, tuple[tuple[str, Any], ...]], list[RunFacts]] = {}
+    found: dict[tuple[str, Place], list[ScoredRun]] = {}
     for row in rows:
-        for run in facts[row["cell"]]:
+        for run in scored[row.cell]:
             found.setdefault((f"{run.fingerprint}/{run.seed}", _place(row)), []).append(run)
     return [
         JudgedCase(task, place, fmean(run.score.accuracy for run in runs), sum(run.score.steps for run in runs))
@@ -165,16 +165,16 @@ def _cases(rows: Sequence[Row], facts: Mapping[str, Sequence[RunFacts]]) -> list
 def tracks_of(entries: Sequence[Entry]) -> list[Track]:
     """Return the entries by what they were asked, ranked; the track with the most entries first."""
     grouped: dict[str, list[Entry]] = {}
-    for entry in sorted(entries, key=lambda one: (one.name, one.id)):
+    for entry in sorted(entries, key=lambda entry: (entry.name, entry.id)):
         grouped.setdefault(entry.track, []).append(entry)
     tracks = []
     for name, members in grouped.items():
-        values = {one.id: [case.accuracy for case in one.cases] for one in members}
+        values = {member.id: [case.accuracy for case in member.cases] for member in members}
         ranking = rank(values, [case.task for case in members[0].cases])
-        by_id = {one.id: one for one in members}
+        by_id = {member.id: member for member in members}
         ordered = tuple(by_id[standing.name] for standing in ranking.standings)
         tracks.append(Track(name, _title(members[0]), ordered, ranking))
-    return sorted(tracks, key=lambda one: (-len(one.entries), one.id))
+    return sorted(tracks, key=lambda track: (-len(track.entries), track.id))
 
 
 def _title(entry: Entry) -> str:
@@ -191,4 +191,4 @@ def _title(entry: Entry) -> str:
 
 def lost_of(entry: Entry) -> float | None:
     """Return the share of needed records that the memory lost; None if none was needed."""
-    return sum(entry.fates.get(fate, 0.0) for fate in LOST) if set(entry.fates) & set(FATES) else None
+    return sum(entry.outcomes.get(outcome, 0.0) for outcome in LOST) if set(entry.outcomes) & set(OUTCOMES) else None

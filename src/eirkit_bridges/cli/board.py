@@ -10,18 +10,19 @@ from pathlib import Path
 from shlex import quote
 
 import click
+from msgspec.structs import replace
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, plugins_option
 from eirkit.cli.execution import MIB, SECONDS, engine_options
 from eirkit.cli.report import FOLDER
 from eirkit.engine.interface import Engine, LostPiece, PieceLimits, make_engine
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.runs.manifest import FILE
+from eirkit.records.documents import MANIFEST
 from eirkit.report.document import Document, Section
 from eirkit.report.folders import damage_named
 from eirkit.report.table import Column, Table, counted
 from eirkit_bridges.board.checking import Checked, CheckRequest, check, without_copies
-from eirkit_bridges.board.site import board_json, refused_table, summary, track_table, write_site
+from eirkit_bridges.board.site import board_result, refused_table, summary, track_table, write_site
 from eirkit_bridges.board.standings import entries_of, tracks_of
 from eirkit_bridges.board.submission import DOCUMENT, make_submission
 
@@ -58,12 +59,12 @@ def submit(folder: Path, out: Path, name: str | None, plugins: bool, show: Show)
         Column("accuracy", "accuracy", percent=True),
         Column("scored", "runs"),
     )
-    rows = tuple({one.key: row[one.key] for one in columns} for row in document["scores"])
+    rows = tuple({column.key: getattr(score, column.key) for column in columns} for score in document.scores)
     answer = (f"{out} holds: {counted(found.runs, 'run')} follow from their replies, and all scores from the runs.",)
-    data = {"out": str(out), "runs": found.runs, "scores": document["scores"], "seeds": document["seeds"]}
+    data = {"out": str(out), "runs": found.runs, "scores": document.scores, "seeds": document.seeds}
     table = Table("scores", "Scores that are claimed", columns, rows)
     then = f"eirkit board {quote(str(out))} --out site"
-    show(Document("submit", f"Submission {document['name']}", answer, data, (Section("", (), (table,)),), next=then))
+    show(Document("submit", f"Submission {document.name}", answer, data, (Section("", (), (table,)),), next=then))
 
 
 @command(example="eirkit board submissions/* --out site")
@@ -111,7 +112,7 @@ def board(
     sections = [Section("", (), (track_table(track),)) for track in tracks[:MOST_TRACKS]]
     sections += [Section("", (), (refused_table(refused),))] if refused else []
     sections.append(Section("", (f"page: {written[0]}", f"{len(written) - 1} further files in {out}")))
-    data = {**board_json(tracks, checked), "out": str(written[0])}
+    data = replace(board_result(tracks, checked), out=str(written[0]))
     answer = tuple(summary(tracks, checked))
     show(Document("board", "Board of memory systems", answer, data, tuple(sections), next="eirkit submit --help"))
     return 1 if refused else 0
@@ -124,7 +125,7 @@ def _submissions(folders: Sequence[Path]) -> list[Path]:
         if not folder.is_dir():
             raise UsageError(f"{folder} is not a folder; give folders that `eirkit submit` wrote")
         inside = [folder] if (folder / DOCUMENT).is_file() else [one.parent for one in folder.glob(f"*/{DOCUMENT}")]
-        if not inside and (folder / FILE).is_file():
+        if not inside and (folder / MANIFEST).is_file():
             made = f"eirkit submit {quote(str(folder))} --out submission"
             raise UsageError(f"{folder} is a run and no submission; make one first with `{made}`")
         if not inside:

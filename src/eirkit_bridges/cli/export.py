@@ -1,4 +1,4 @@
-"""`eirkit export harbor`, `inspect` and `otel`: converts tasks and runs for other tools."""
+"""`eirkit export jsonl`, `harbor`, `inspect` and `otel`: converts tasks and runs for other tools."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from eirkit.cli.run_options import axis_options, describe_external, given_keys, 
 from eirkit.cli.runner_options import PATH
 from eirkit.errors import UsageError
 from eirkit.folders import files_for_owner_only
-from eirkit.lacuna.runs.cells import CONTROLLED
 from eirkit.lacuna.runs.manifest import SECOND, start_time
 from eirkit.lacuna.runs.suite import Suite
+from eirkit.records.export import write_export
+from eirkit.records.settings import CONTROLLED
 from eirkit.report.document import Document, Section
 from eirkit.report.folders import damage_named
 from eirkit.report.table import Cell, Column, Table, counted
@@ -31,6 +32,25 @@ from eirkit_bridges.otel_export import Collector, Sink, TraceFile, export_traces
 SEED_BITS = 63
 MODES = ("managed", "controlled")
 LISTED = 20  # tasks; --json has all
+
+
+@command("jsonl", example="eirkit export jsonl out/run-1 --out out/lines")
+@click.argument("folder", metavar="DIR", type=PATH)
+@option("--out", type=PATH, required=True, metavar="DIR", group=OUTPUT, help="A new or empty folder.")
+@document_options
+def export_jsonl(folder: Path, out: Path, show: Show) -> None:
+    """Write the runs of an `eirkit lacuna run` folder as lines of JSON: runs, events, failures and paid calls.
+
+    The same folder always gives the same bytes. Archives, submissions and buckets hold such lines.
+    """
+    with damage_named(folder), files_for_owner_only():
+        runs = write_export(folder, out)
+    files = sorted(path.name for path in out.iterdir())
+    section = Section("", (f"files: {', '.join(files)}",))
+    data = {"out": str(out), "runs": runs, "files": files}
+    said = f"{counted(runs, 'run')} in {out}."
+    then = f"eirkit vestige analyze {quote(str(out))} --out out/analysis"
+    show(Document("export-jsonl", "Export as lines", (said,), data, (section,), next=then))
 
 
 @workload_command(example="eirkit export harbor store-recall --m 8 --h 4 --seeds 0:2 --out out/harbor")

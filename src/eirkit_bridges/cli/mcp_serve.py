@@ -11,6 +11,8 @@ from shlex import quote
 from typing import Any
 
 import click
+import msgspec
+from msgspec import structs
 
 from eirkit.cli.command import OUTPUT, Show, document_options, option, say
 from eirkit.cli.lacuna_run import fresh_folder
@@ -19,10 +21,11 @@ from eirkit.cli.run_options import axis_options, describe_external, given_keys, 
 from eirkit.cli.runner_options import PATH
 from eirkit.errors import UsageError
 from eirkit.folders import own_folder
-from eirkit.lacuna.runs.attempt import Failure
-from eirkit.lacuna.runs.cells import CONTROLLED
-from eirkit.lacuna.runs.store import FinishedRun
-from eirkit.lacuna.runs.summary import RunSummary
+from eirkit.lacuna.findings.summary import read_summary
+from eirkit.records.database import FinishedRun
+from eirkit.records.runs import Failure
+from eirkit.records.settings import CONTROLLED
+from eirkit.records.sweeps import Summary
 from eirkit.report.document import Document, Section
 from eirkit.report.table import Column, Table
 from eirkit_bridges.external_runs import (
@@ -33,7 +36,6 @@ from eirkit_bridges.external_runs import (
     plan_external_runs,
     refuse_controlled,
     resume_external_runs,
-    summary_of,
 )
 from eirkit_bridges.mcp_server import HttpAccess, require_mcp, serve_many_clients, serve_one_client
 
@@ -118,7 +120,7 @@ def serve(
             asyncio.run(serve_one_client(runs))
         else:
             asyncio.run(serve_many_clients(runs, access, 60 * idle_minutes, _say("serving at ")))
-    summary = summary_of(runs.suite, folder)
+    summary = read_summary(folder)
     if http:
         show(_document(folder, summary))
     return 0
@@ -151,17 +153,16 @@ def _say(before: str) -> Callable[[str], None]:
 
 def _report(outcome: FinishedRun | Failure) -> None:
     if isinstance(outcome, Failure):
-        say(f"a run failed: {outcome.record['message']}")
-        return
-    score = outcome.record["score"]
-    say(f"a run {outcome.record['ending']}: {score['correct']} of {score['steps']} steps right")
+        say(f"a run failed: {outcome.message}")
+    elif (score := outcome.record.score) is not None:
+        say(f"a run {outcome.record.ending}: {score.correct} of {score.steps} steps right")
 
 
-def _document(folder: Path, summary: RunSummary) -> Document:
-    rows = tuple({**row, "scored_text": f"{row['scored']}/{row['attempted']}"} for row in summary.rows)
-    scored, attempted = (sum(row[name] for row in summary.rows) for name in ("scored", "attempted"))
+def _document(folder: Path, summary: Summary) -> Document:
+    rows = tuple({**structs.asdict(row), "scored_text": f"{row.scored}/{row.attempted}"} for row in summary.rows)
+    scored, attempted = sum(row.scored for row in summary.rows), sum(row.attempted for row in summary.rows)
     section = Section("", (), (Table("sessions", f"Sessions recorded in {folder}", COLUMNS, rows),))
     said = f"{scored:,} of {attempted:,} sessions were scored."
-    data = {"out": str(folder), **summary.as_json()}
+    data = {"out": str(folder), **msgspec.to_builtins(summary)}
     then = f"eirkit report {quote(str(folder))}"
     return Document("mcp-serve", "Sessions over MCP", (said,), data, (section,), next=then)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import click
+from msgspec import Struct, structs, to_builtins
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, say
 from eirkit.cli.runner_options import funds_options
@@ -19,11 +20,10 @@ from eirkit.cli.vestige.analyze import LOCATION, CorpusProgress
 from eirkit.errors import InputFileError, UsageError
 from eirkit.lacuna.models.prices import estimate
 from eirkit.lacuna.runs.budget import Budget, SpendingLimits
-from eirkit.records.lines import write_document
+from eirkit.records.database import SweepWriter
 from eirkit.report.document import Document, Section
 from eirkit.report.table import Column, Table, counted, listed
 from eirkit.vestige.sources.remote import Location
-from eirkit_coding.compaction import MANIFEST, MANIFEST_SCHEMA
 from eirkit_coding.compaction.cuts import CutPlan
 from eirkit_coding.compactors.benchmark import (
     BenchmarkTally,
@@ -35,6 +35,7 @@ from eirkit_coding.compactors.benchmark import (
 from eirkit_coding.compactors.compactor import compactors
 from eirkit_coding.compactors.comparison import compare_compactors
 from eirkit_coding.compactors.page import compaction_document
+from eirkit_coding.compactors.records import BenchmarkResults
 from eirkit_coding.compactors.trial import CompactorChoice, asks_by_itself, open_seat
 
 DEFAULT_NAMES = "keep-last,head-and-tail,clear-tool-results"
@@ -108,17 +109,17 @@ def compact(
         return
     manifest = claim_folder(out, benchmark.manifest())
     budgeted = Budget(replace(funds, cache=funds.cache or out / REPLIES), out)
-    budgeted.open()
-    with CorpusProgress(paths) as progress, closing(budgeted):
+    with SweepWriter(out) as database, CorpusProgress(paths) as progress, closing(budgeted):
+        budgeted.open(database)
         seated = replace(benchmark, seating=partial(open_seat, make=budgeted.make))
         tally = run_benchmark(seated, out, progress=progress)
     if tally.stopped:
         say(tally.stopped)
     if not tally.runs and not tally.stopped:
         raise InputFileError(_nothing(tally))
-    document = compaction_document(_results(benchmark, tally, out), next_command=f"eirkit report {quote(str(out))}")
-    write_document(out / MANIFEST, MANIFEST_SCHEMA, {**manifest, "results": dict(document.data)})
-    show(document)
+    results = _results(benchmark, tally, out)
+    structs.replace(manifest, results=results).write(out)
+    show(compaction_document(results, next_command=f"eirkit report {quote(str(out))}"))
 
 
 def chosen(names: str, settings: Iterable[str]) -> tuple[CompactorChoice, ...]:
@@ -129,11 +130,11 @@ def chosen(names: str, settings: Iterable[str]) -> tuple[CompactorChoice, ...]:
     """
     listed = list(dict.fromkeys([*ALWAYS, *(name.strip() for name in names.split(",") if name.strip())]))
     given: dict[str, dict[str, Any]] = {}
-    for one in settings:
-        left, equals, value = one.partition("=")
+    for setting in settings:
+        left, equals, value = setting.partition("=")
         name, _, key = left.rpartition(".")
         if not equals or name not in listed:
-            raise UsageError(f"--compactor-set {one} names no compactor that is tried; write NAME.KEY=VALUE")
+            raise UsageError(f"--compactor-set {setting} names no compactor that is tried; write NAME.KEY=VALUE")
         given.setdefault(name, {})[key.replace("-", "_")] = _value(value)
     return tuple(CompactorChoice(name, given.get(name, {})) for name in listed)
 
@@ -160,29 +161,48 @@ def budgets_of(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _results(benchmark: CompactionBenchmark, tally: BenchmarkTally, out: Path) -> Mapping[str, Any]:
-    labels = [choice.label for choice in benchmark.compactors]
-    return {
-        "out": str(out),
-        "at": str(benchmark.plan),
-        "budgets": list(benchmark.budgets),
-        "compactors": labels,
-        "uncut": tally.uncut,
-        "skipped": [{"source": one.source, "reason": one.reason} for one in tally.skipped],
-        "stopped": tally.stopped,
-        **compare_compactors(out, labels, benchmark.budgets),
-    }
+def _results(benchmark: CompactionBenchmark, tally: BenchmarkTally, out: Path) -> BenchmarkResults:
+    labels = tuple(choice.label for choice in benchmark.compactors)
+    return BenchmarkResults(
+        out=str(out),
+        at=str(benchmark.plan),
+        budgets=benchmark.budgets,
+        compactors=labels,
+        uncut=tally.uncut,
+        skipped=tally.skipped,
+        stopped=tally.stopped,
+        **structs.asdict(compare_compactors(out, labels, benchmark.budgets)),
+    )
+
+
+class CompactorEstimate(Struct, frozen=True):
+    """What one compactor would ask its model."""
+
+    compactor: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    most_usd: float | None
+
+
+class BenchmarkEstimate(Struct, frozen=True):
+    """What `eirkit vestige compact --dry-run` prints as JSON."""
+
+    rows: tuple[CompactorEstimate, ...]
+    calls: int
+    not_known: tuple[str, ...]  # compactors whose own code decides what a model is asked
 
 
 def _estimated(benchmark: CompactionBenchmark, funds: SpendingLimits) -> Document:
     """Return the estimate of what the models of a benchmark will be asked; nothing is asked or written."""
-    money, rows = Budget(funds), []
+    money, rows = Budget(funds), list[CompactorEstimate]()
     for asked in planned_requests(benchmark):
         price = money.price_of(*asked.model)
         found = estimate(asked.calls, asked.prompt_chars, asked.reply_chars, asked.most_tokens, price)
-        rows.append({"compactor": asked.label, **asdict(found)})
-    calls = sum(row["calls"] for row in rows)
-    unknown = [one.label for one in benchmark.compactors if asks_by_itself(one)]
+        rows.append(CompactorEstimate(asked.label, **to_builtins(found)))
+    calls = sum(row.calls for row in rows)
+    unknown = tuple(choice.label for choice in benchmark.compactors if asks_by_itself(choice))
     answer = f"{counted(calls, 'model call')} would be made; none was." if rows else "No compactor calls a model."
     if unknown:
         known = answer if rows else "No model was called."
@@ -191,8 +211,8 @@ def _estimated(benchmark: CompactionBenchmark, funds: SpendingLimits) -> Documen
         Column("compactor", "compactor", role="name"),
         *(Column(key, key.replace("_", " "), 4) for key in _SHOWN),
     )
-    tables = (Table("estimate", "Estimate", columns, tuple(rows)),) if rows else ()
-    data = {"rows": rows, "calls": calls, "not_known": unknown}
+    tables = (Table("estimate", "Estimate", columns, to_builtins(tuple(rows))),) if rows else ()
+    data = to_builtins(BenchmarkEstimate(tuple(rows), calls, unknown))
     return Document("vestige-compact", "Estimate", (answer,), data, (Section("", (), tables),))
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TextIO
 
 import click
+from msgspec import Struct, to_builtins
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, say
 from eirkit.report.document import Document, Section
 from eirkit.report.showing import json_text
-from eirkit.report.table import Cell, Column, Table
+from eirkit.report.table import Column, Table
 from eirkit_coding.guard import hook as hooks
 from eirkit_coding.guard.guard import LIKELY, Loss
 from eirkit_coding.guard.installing import AGENTS, Installation, Installer
@@ -77,7 +78,7 @@ def uninstall(agent: str, show: Show) -> None:
 def status(agent: str | None, show: Show) -> None:
     """Say where the guard is installed, whether it was changed, and what it recently failed to do."""
     found = [_installer().status(name) for name in ([agent] if agent else AGENTS)]
-    there = [one.agent.title for one in found if one.is_installed]
+    there = [state.agent.title for state in found if state.is_installed]
     words = f"The guard is installed in {' and '.join(there)}." if there else "The guard is not installed."
     show(_document("status", found, (words, *_trial_words())))
 
@@ -91,16 +92,32 @@ def _trial_words() -> Iterator[str]:
         )
 
 
+class AgentState(Struct, frozen=True):
+    """Whether the guard is installed in one agent."""
+
+    agent: str
+    installed: bool
+    changed: bool
+    place: str
+
+
+class GuardState(Struct, frozen=True):
+    """What the commands that install and remove the guard print as JSON."""
+
+    agents: tuple[AgentState, ...]
+    trial_seed: int | None
+    folder: str
+    complaints: tuple[str, ...]
+
+
 def _document(verb: str, found: Sequence[Installation], words: tuple[str, ...]) -> Document:
     folder = hooks.guard_folder()
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "agent": one.agent.name,
-            "installed": one.is_installed,
-            "changed": one.is_changed,
-            "place": str(one.place),
-        }
-        for one in found
+    plan = trial_plan(folder)
+    state = GuardState(
+        tuple(AgentState(own.agent.name, own.is_installed, own.is_changed, str(own.place)) for own in found),
+        None if plan is None else plan.seed,
+        str(folder),
+        tuple(_complaints(folder / "guard.log")) if verb == "status" else (),
     )
     columns = (
         Column("agent", "agent"),
@@ -108,13 +125,11 @@ def _document(verb: str, found: Sequence[Installation], words: tuple[str, ...]) 
         Column("changed", "changed since", meaning="by somebody else"),
         Column("place", "where", role="name"),
     )
-    complaints = _complaints(folder / "guard.log") if verb == "status" else []
-    plan = trial_plan(folder)
-    data = {"agents": list(rows), "trial_seed": plan and plan.seed, "folder": str(folder), "complaints": complaints}
-    sections = [Section("", (), (Table("agents", "", columns, rows),))] if verb == "status" else []
-    sections += [Section("What the guard recently failed to do", tuple(complaints))] if complaints else []
+    agents = Table("agents", "", columns, to_builtins(state.agents))
+    sections = [Section("", (), (agents,))] if verb == "status" else []
+    sections += [Section("What the guard recently failed to do", state.complaints)] if state.complaints else []
     following = "eirkit guard results" if plan is not None and verb == "status" else ""
-    return Document(f"guard-{verb}", "The guard", words, data, tuple(sections), next=following)
+    return Document(f"guard-{verb}", "The guard", words, to_builtins(state), tuple(sections), next=following)
 
 
 def _complaints(path: Path) -> list[str]:
@@ -180,12 +195,12 @@ def _telling(as_json: bool, file: TextIO | None) -> Telling:
     def tell(losses: Sequence[Loss]) -> None:
         with lock:
             for loss in losses:
-                line = json.dumps(loss.as_json(), ensure_ascii=False)
+                document = to_builtins(loss)
                 if file is not None:
-                    file.write(line + "\n")
+                    file.write(json.dumps(document, ensure_ascii=False) + "\n")
                     file.flush()
                 if loss.likely and as_json:
-                    click.echo(json_text(loss.as_json()))
+                    click.echo(json_text(document))
                 elif loss.likely:
                     say(f"warning: {loss}")
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import click
+from msgspec import Struct, to_builtins
 
 from eirkit.cli.command import Show, command, document_options, option
 from eirkit.errors import UsageError
@@ -22,14 +21,13 @@ from eirkit_coding.guard.hook import guard_folder
 from eirkit_coding.guard.outcomes import MOST_TURNS, CompactionOutcome, Measured, measure
 from eirkit_coding.guard.trial import ARMS, PLANNED, Arm, DrawnCompaction, read_draws
 
-_FIELDS = ("reread_tokens", "tokens_to_edit", "turns_to_edit", "failed_edits", "broken_rules")
 _MEASURES = (
     TRIAL_MEASURES["reread_after_tokens"],
     TRIAL_MEASURES["to_edit_tokens"],
     TRIAL_MEASURES["to_edit_turns"],
     LOG_MEASURES["edit_failures"],
     TRIAL_MEASURES["broken_rules"],
-)  # in the order of the fields
+)
 _AGAINST: tuple[Arm, ...] = ("nothing", "sham")
 _SIGNIFICANT = 0.05
 _KINDS = {"none": "no effect", "constant": "the same everywhere", "varying": "varying"}
@@ -90,121 +88,193 @@ class _Trial:
     def is_over(self) -> bool:
         return len(self.draws) == self.planned and not self.measured.open
 
-    def units(self) -> list[TrialUnit]:
-        return [TrialUnit(draw.block, draw.arm, _values(one)) for draw, one in self.measured.outcomes.items()]
-
     def effects(self) -> list[tuple[Measure, Effect]]:
-        units = self.units()
+        units = [TrialUnit(draw.block, draw.arm, _values(own)) for draw, own in self.measured.outcomes.items()]
         seed = self.draws[0].seed & ((1 << 64) - 1)
         return [
-            (measure, one)
+            (measure, effect)
             for other in _AGAINST
-            for measure, one in zip(_MEASURES, effects(units, "restore", other, seed=seed), strict=False)
+            for measure, effect in zip(_MEASURES, effects(units, "restore", other, seed=seed), strict=False)
         ]
 
 
 def _values(outcome: CompactionOutcome) -> tuple[float, ...]:
-    return tuple(float(getattr(outcome, name)) for name in _FIELDS)
+    """Return the values of an outcome in the order of the measures."""
+    return (
+        float(outcome.reread_tokens),
+        float(outcome.tokens_to_edit),
+        float(outcome.turns_to_edit),
+        float(outcome.failed_edits),
+        float(outcome.broken_rules),
+    )
+
+
+class ArmRow(Struct, frozen=True):
+    """One arm of the trial, with the means of its compactions; None without any."""
+
+    arm: Arm
+    drawn: int
+    measured: int
+    edited: float | None  # share after which a file was edited
+    reread_after_tokens: float | None
+    to_edit_tokens: float | None
+    to_edit_turns: float | None
+    edit_failures: float | None
+    broken_rules: float | None
+
+
+class EffectRow(Struct, frozen=True, kw_only=True):
+    """One measure of one arm against another."""
+
+    measure: str
+    label: str
+    arm: str
+    against: str
+    compactions: int
+    mean: float | None
+    mean_against: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    p_holm: float | None  # corrected for all comparisons
+    sought: float | None  # the change worth finding
+    power: float | None
+    detectable: float | None
+    wanted: int | None
+    still_wanted: int | None
+
+
+class LostCompaction(Struct, frozen=True):
+    """A compaction that cannot be measured."""
+
+    session: str
+    reason: str
+
+
+class TrialResults(Struct, frozen=True, kw_only=True):
+    """What `eirkit guard results` prints as JSON."""
+
+    seed: int
+    planned: int
+    drawn: int
+    measured: int
+    open: int
+    lost: tuple[LostCompaction, ...]
+    is_over: bool
+    effect: float
+    arms: tuple[ArmRow, ...]
+    effects: tuple[EffectRow, ...]
+
+
+class Calibration(Struct, frozen=True):
+    """What `eirkit guard results --simulate` prints as JSON."""
+
+    trials: int
+    compactions: int
+    seed: int
+    calibration: tuple[SimulatedCoverage, ...]
 
 
 def _results_document(trial: _Trial, effect: float) -> Document:
     found = trial.effects()
-    corrected = holm([one.p for _, one in found])
-    rows = [_row(measure, one, p, effect, trial) for (measure, one), p in zip(found, corrected, strict=True)]
-    arms = [_arm(arm, trial) for arm in ARMS]
+    corrected = holm([own.p for _, own in found])
     lost = trial.measured.lost
-    data = {
-        "seed": trial.draws[0].seed,
-        "planned": trial.planned,
-        "drawn": len(trial.draws),
-        "measured": len(trial.measured.outcomes),
-        "open": len(trial.measured.open),
-        "lost": [{"session": draw.session, "reason": reason} for draw, reason in lost],
-        "is_over": trial.is_over,
-        "effect": effect,
-        "arms": arms,
-        "effects": rows,
-    }
+    results = TrialResults(
+        seed=trial.draws[0].seed,
+        planned=trial.planned,
+        drawn=len(trial.draws),
+        measured=len(trial.measured.outcomes),
+        open=len(trial.measured.open),
+        lost=tuple(LostCompaction(draw.session, reason) for draw, reason in lost),
+        is_over=trial.is_over,
+        effect=effect,
+        arms=tuple(_arm(arm, trial) for arm in ARMS),
+        effects=tuple(_row(measure, own, p, effect, trial) for (measure, own), p in zip(found, corrected, strict=True)),
+    )
     sections = [
-        _arms_section(arms),
-        *(_effect_section(other, rows) for other in _AGAINST),
-        _power_section(rows, effect),
+        _arms_section(results.arms),
+        *(_effect_section(other, results.effects) for other in _AGAINST),
+        _power_section(results.effects, effect),
     ]
     if lost:
         words = f"{counted(len(lost), 'compaction')} cannot be measured; the first one because {lost[0][1]}."
         sections.append(Section("Not measured", (words,)))
-    following = "" if trial.is_over else "eirkit guard status"
     return Document(
-        "guard-results", "The trial of the guard", tuple(_answer(trial, rows)), data, tuple(sections), next=following
+        "guard-results",
+        "The trial of the guard",
+        tuple(_answer(results)),
+        to_builtins(results),
+        tuple(sections),
+        next="" if trial.is_over else "eirkit guard status",
     )
 
 
-def _row(measure: Measure, one: Effect, p: float | None, effect: float, trial: _Trial) -> dict[str, Any]:
-    told = len(trial.measured.outcomes)
-    sought = effect * one.other_mean if one.other_mean else None
-    wanted = None if sought is None else one.wanted(sought, told)
-    return {
-        "measure": measure.id,
-        "label": measure.label,
-        "arm": one.arm,
-        "against": one.other,
-        "compactions": one.compactions,
-        "mean": one.mean,
-        "mean_against": one.other_mean,
-        "difference": one.estimate,
-        "low": one.low,
-        "high": one.high,
-        "p": one.p,
-        "p_holm": p,
-        "sought": sought,
-        "power": None if sought is None else one.power(sought),
-        "detectable": one.detectable(),
-        "wanted": wanted,
-        "still_wanted": None if wanted is None else max(0, wanted - told),
-    }
+def _row(measure: Measure, found: Effect, p: float | None, effect: float, trial: _Trial) -> EffectRow:
+    measured = len(trial.measured.outcomes)
+    sought = effect * found.other_mean if found.other_mean else None
+    wanted = None if sought is None else found.wanted(sought, measured)
+    return EffectRow(
+        measure=measure.id,
+        label=measure.label,
+        arm=found.arm,
+        against=found.other,
+        compactions=found.compactions,
+        mean=found.mean,
+        mean_against=found.other_mean,
+        difference=found.estimate,
+        low=found.low,
+        high=found.high,
+        p=found.p,
+        p_holm=p,
+        sought=sought,
+        power=None if sought is None else found.power(sought),
+        detectable=found.detectable(),
+        wanted=wanted,
+        still_wanted=None if wanted is None else max(0, wanted - measured),
+    )
 
 
-def _arm(arm: Arm, trial: _Trial) -> dict[str, Any]:
-    own = [one for draw, one in trial.measured.outcomes.items() if draw.arm == arm]
-    drawn = Counter(draw.arm for draw in trial.draws)
-    means = {
-        measure.id: sum(getattr(one, name) for one in own) / len(own) if own else None
-        for measure, name in zip(_MEASURES, _FIELDS, strict=True)
-    }
-    edited = sum(one.is_edited for one in own) / len(own) if own else None
-    return {"arm": arm, "drawn": drawn[arm], "measured": len(own), "edited": edited, **means}
+def _arm(arm: Arm, trial: _Trial) -> ArmRow:
+    own = [outcome for draw, outcome in trial.measured.outcomes.items() if draw.arm == arm]
+    drawn = sum(draw.arm == arm for draw in trial.draws)
+    if not own:
+        return ArmRow(arm, drawn, 0, None, None, None, None, None, None)
+    means = (sum(values) / len(own) for values in zip(*map(_values, own), strict=True))
+    return ArmRow(arm, drawn, len(own), sum(outcome.is_edited for outcome in own) / len(own), *means)
 
 
-def _answer(trial: _Trial, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    told = len(trial.measured.outcomes)
-    if not trial.is_over:
-        waiting = f", {counted(len(trial.measured.open), 'session')} not over yet" if trial.measured.open else ""
+def _answer(results: TrialResults) -> Iterator[str]:
+    if not results.is_over:
+        waiting = f", {counted(results.open, 'session')} not over yet" if results.open else ""
         yield (
-            f"No answer yet: {told:,} of {trial.planned:,} planned compactions are measured{waiting}. "
+            f"No answer yet: {results.measured:,} of {results.planned:,} planned compactions are measured{waiting}. "
             "The figures below may change."
         )
         return
-    clear = [row for row in rows if row["p_holm"] is not None and row["p_holm"] <= _SIGNIFICANT]
-    for row in clear:
-        verb = "lowers" if row["difference"] < 0 else "raises"
+    clear = False
+    for row in results.effects:
+        if row.difference is None or row.p_holm is None or row.p_holm > _SIGNIFICANT:
+            continue
+        clear = True
+        verb = "lowers" if row.difference < 0 else "raises"
         yield (
-            f"Restoring {verb} {row['label']} by {number(abs(row['difference']), 1)} per compaction "
-            f"against {row['against']} (95% {_interval(row)}; p {_p(row['p_holm'])}, "
-            f"corrected for {len(rows)} comparisons)."
+            f"Restoring {verb} {row.label} by {number(abs(row.difference), 1)} per compaction "
+            f"against {row.against} (95% {_interval(row)}; p {_p(row.p_holm)}, "
+            f"corrected for {len(results.effects)} comparisons)."
         )
     if not clear:
         yield (
-            f"No effect is shown by {counted(told, 'compaction')}: each difference between the arms could be chance. "
-            "The intervals say which effects remain possible."
+            f"No effect is shown by {counted(results.measured, 'compaction')}: each difference between the arms could "
+            "be chance. The intervals say which effects remain possible."
         )
 
 
-def _interval(row: dict[str, Any]) -> str:
-    if row["difference"] is None:
+def _interval(row: EffectRow) -> str:
+    if row.difference is None:
         return "–"
-    low, high = row["low"], row["high"]
-    digits = 0 if max(abs(low or 0), abs(high or 0), abs(row["difference"])) >= 100 else 2
-    ends = ("no bound" if end is None else f"{end:+,.{digits}f}".replace("-", "−") for end in (low, high))
+    digits = 0 if max(abs(row.low or 0), abs(row.high or 0), abs(row.difference)) >= 100 else 2
+    ends = ("no bound" if end is None else f"{end:+,.{digits}f}".replace("-", "−") for end in (row.low, row.high))
     return " to ".join(ends)
 
 
@@ -212,27 +282,26 @@ def _p(value: float) -> str:
     return f"{value:.3f}" if value >= 0.001 else "< 0.001"
 
 
-def _arms_section(arms: Sequence[dict[str, Any]]) -> Section:
+def _arms_section(arms: Sequence[ArmRow]) -> Section:
     columns = (
         Column("arm", "arm"),
         Column("drawn", "drawn"),
         Column("measured", "measured"),
         *(_mean_column(measure) for measure in _MEASURES),
     )
-    rows: tuple[dict[str, Cell], ...] = tuple(dict(one) for one in arms)
-    edited = ", ".join(f"{one['arm']} {share(one['edited'])}" for one in arms)
+    edited = ", ".join(f"{row.arm} {share(row.edited)}" for row in arms)
     note = (
         f"Means per compaction, over the turns up to the next break, at most {MOST_TURNS}. "
         f"Compactions after which a file was edited: {edited}."
     )
-    return Section("Means", (), (Table("arms", "", columns, rows, note),))
+    return Section("Means", (), (Table("arms", "", columns, to_builtins(arms), note),))
 
 
 def _mean_column(measure: Measure) -> Column:
     return Column.of(measure, digits=0 if measure.unit == "tokens" else 2)
 
 
-def _effect_section(other: Arm, rows: Sequence[dict[str, Any]]) -> Section:
+def _effect_section(other: Arm, rows: Sequence[EffectRow]) -> Section:
     columns = (
         Column("label", "restore against " + other),
         Column("difference", "difference", digits=2, signed=True),
@@ -240,20 +309,14 @@ def _effect_section(other: Arm, rows: Sequence[dict[str, Any]]) -> Section:
         Column("p", "p", least=0.001),
         Column("p_holm", "p, Holm", least=0.001),
     )
-    shown: tuple[dict[str, Cell], ...] = tuple(
-        {key: row.get(key) for key in ("label", "difference", "p", "p_holm")} | {"interval": _interval(row)}
-        for row in rows
-        if row["against"] == other
-    )
-    note = (
-        "–: too few compactions, or nearly all have the same value."
-        if any(r["difference"] is None for r in shown)
-        else ""
-    )
+    own = [row for row in rows if row.against == other]
+    is_any_unknown = any(row.difference is None for row in own)
+    note = "–: too few compactions, or nearly all have the same value." if is_any_unknown else ""
+    shown = tuple({**to_builtins(row), "interval": _interval(row)} for row in own)
     return Section(f"Restore against {other}", (), (Table(f"against-{other}", "", columns, shown, note),))
 
 
-def _power_section(rows: Sequence[dict[str, Any]], effect: float) -> Section:
+def _power_section(rows: Sequence[EffectRow], effect: float) -> Section:
     columns = (
         Column("label", "restore against nothing"),
         Column("sought", f"{effect:.0%} of the mean", digits=2),
@@ -261,10 +324,7 @@ def _power_section(rows: Sequence[dict[str, Any]], effect: float) -> Section:
         Column("detectable", f"seen with {POWER:.0%}", digits=2),
         Column("still_wanted", "compactions still needed"),
     )
-    keys = ("label", "sought", "power", "detectable", "still_wanted")
-    shown: tuple[dict[str, Cell], ...] = tuple(
-        {key: row[key] for key in keys} for row in rows if row["against"] == "nothing"
-    )
+    shown = tuple(to_builtins(row) for row in rows if row.against == "nothing")
     note = (
         f"Power: how likely the measured compactions are to show a change of {effect:.0%}. The next column: the "
         f"smallest change that they show with a power of {POWER:.0%}. The last: how many more are needed to show a "
@@ -275,14 +335,16 @@ def _power_section(rows: Sequence[dict[str, Any]], effect: float) -> Section:
 
 def _simulation_document(trials: int, compactions: int, seed: int) -> Document:
     found = list(calibrate(tuple(measure.label for measure in _MEASURES), trials, compactions, seed))
-    shares = [one.covered / one.trials for one in found if one.trials]
-    wrong = [one.decided / one.trials for one in found if one.kind == "none" and one.trials]
+    shares = [coverage.covered / coverage.trials for coverage in found if coverage.trials]
+    wrong = [coverage.decided / coverage.trials for coverage in found if coverage.kind == "none" and coverage.trials]
+    if not shares or not wrong:
+        raise UsageError(f"{compactions} compactions are too few to estimate an effect; give more with --compactions")
     words = (
         f"Over {trials:,} simulated trials of {compactions:,} compactions of each kind, the 95% intervals contain "
         f"the true effect in {min(shares):.1%} to {max(shares):.1%}, by measure and kind.",
         f"Without an effect, p is at most {_SIGNIFICANT} in {min(wrong):.1%} to {max(wrong):.1%}.",
     )
-    data = {"trials": trials, "compactions": compactions, "seed": seed, "calibration": [asdict(one) for one in found]}
+    data = to_builtins(Calibration(trials, compactions, seed, tuple(found)))
     sections = (_simulated("independent", found), _simulated("dependent", found))
     return Document("guard-simulation", "Simulated trials of the guard", words, data, sections)
 
@@ -298,18 +360,18 @@ def _simulated(word: str, found: Sequence[SimulatedCoverage]) -> Section:
     )
     rows: tuple[dict[str, Cell], ...] = tuple(
         {
-            "effect": _KINDS[one.kind],
-            "measure": one.measure,
-            "trials": one.trials,
-            "covered": one.covered / one.trials if one.trials else None,
-            "decided": one.decided / one.trials if one.trials else None,
-            "expected": one.expected / one.trials if one.trials else None,
+            "effect": _KINDS[coverage.kind],
+            "measure": coverage.measure,
+            "trials": coverage.trials,
+            "covered": coverage.covered / coverage.trials if coverage.trials else None,
+            "decided": coverage.decided / coverage.trials if coverage.trials else None,
+            "expected": coverage.expected / coverage.trials if coverage.trials else None,
         }
-        for one in found
-        if one.is_dependent == (word == "dependent")
+        for coverage in found
+        if coverage.is_dependent == (word == "dependent")
     )
-    told = {
+    explained = {
         "independent": "Compactions of a session have nothing in common.",
         "dependent": "A session shares its pace, and an arm also changes what happens after the next compaction.",
     }
-    return Section(f"{word.capitalize()} compactions", (told[word],), (Table(word, "", columns, rows),))
+    return Section(f"{word.capitalize()} compactions", (explained[word],), (Table(word, "", columns, rows),))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import structs
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options, repeated, say, write_file
 from eirkit.errors import UsageError
@@ -21,10 +22,12 @@ from eirkit.lacuna.models.prices import load_prices
 from eirkit.report.html import render
 from eirkit.report.table import counted
 from eirkit.vestige.audits.occupancy import read_windows
+from eirkit.vestige.sources.documents import Skipped
 from eirkit_coding.week.facts import LogPlace
 from eirkit_coding.week.log_files import agent_homes, collect, logs_at
 from eirkit_coding.week.page import price_dates, pricing, week_document
-from eirkit_coding.week.totals import Stretch, WeekQuestion, sum_up
+from eirkit_coding.week.results import AgentLogs, PriceDates, Week
+from eirkit_coding.week.totals import Stretch, WeekQuestion, sum_up, unknown_by_log
 
 STORE = "week.sqlite"  # below eirkit's own folder
 _DAYS = re.compile(r"(\d{1,4})d")
@@ -65,8 +68,8 @@ def week(show: Show, **asked: Any) -> None:
 def vestige_week(paths: tuple[Path, ...], show: Show, **asked: Any) -> None:
     """Sum up a week of the logs at PATH: sessions of Claude Code, Codex, Gemini CLI or opencode."""
     found = list(logs_at(paths))
-    others = sorted({one for one in found if isinstance(one, str)})
-    _answer([one for one in found if isinstance(one, LogPlace)], paths, others, show, **asked)
+    others = sorted({name for name in found if isinstance(name, str)})
+    _answer([place for place in found if isinstance(place, LogPlace)], paths, others, show, **asked)
 
 
 def _answer(
@@ -85,40 +88,37 @@ def _answer(
     stretch, known = stretch_of(since, until, time.time), load_prices(prices)
     asked = WeekQuestion(stretch, pricing(known), read_windows(windows), project)
     found = collect(places, stretch.before().since, own_folder() / STORE)
-    sums = sum_up(found.logs, asked)
-    unknown = sums.pop("unknown")
-    newest = max((one.at for log in found.logs for one in log.responses), default=found.newest)
-    agents = {one.agent: sum(other.agent == one.agent for other in found.logs) for one in found.logs}
-    data = {
-        "since": stretch.since,
-        "until": stretch.until,
-        "project": project or None,
-        "sources": [{"agent": agent, "logs": logs} for agent, logs in sorted(agents.items())],
-        "looked_in": [str(folder) for folder in folders],
-        "newest": newest,  # of the responses that were read, or when the last log was written to
-        "other_formats": list(others),
-        "logs": len(found.logs),
-        "new_logs": found.new_logs,
-        "new_bytes": found.new_bytes,
-        **sums,
-        "prices": {"as_of": price_dates(known, [row["model"] for row in sums["models"]])},
-        "skipped": [
-            *({"source": one.source, "reason": one.reason} for log in found.logs for one in log.skipped),
-            *({"source": source, "reason": _without_numbers(many)} for source, many in unknown.items()),
-        ],
-    }
+    summary = sum_up(found.logs, asked)
+    agents = Counter(log.agent for log in found.logs)
+    result = Week(
+        since=stretch.since,
+        until=stretch.until,
+        project=project or None,
+        sources=tuple(AgentLogs(agent, logs) for agent, logs in sorted(agents.items())),
+        looked_in=tuple(str(folder) for folder in folders),
+        newest=max((response.at for log in found.logs for response in log.responses), default=found.newest),
+        other_formats=tuple(others),
+        logs=len(found.logs),
+        new_logs=found.new_logs,
+        new_bytes=found.new_bytes,
+        prices=PriceDates(tuple(price_dates(known, [row.model for row in summary.models]))),
+        skipped=(
+            *(skipped for log in found.logs for skipped in log.skipped),
+            *(
+                Skipped(source, f"{counted(many, 'response')} without valid numbers of tokens, which are unknown")
+                for source, many in unknown_by_log(found.logs, asked).items()
+            ),
+        ),
+        **structs.asdict(summary),
+    )
     roots = Counter(place.root for place in places).most_common(1)  # the folder with most of the logs
     then = " ".join(["eirkit vestige analyze", *(_typed(root) for root, _ in roots), "--out analysis"])
-    replaced = ("--project", project) if sums["other_projects"] else ("--since", since or "")
-    document = week_document(data, stretch.zone, repeated(*replaced, "--json"), then)
+    replaced = ("--project", project) if summary.other_projects else ("--since", since or "")
+    document = week_document(result, stretch.zone, repeated(*replaced, "--json"), then)
     if page is not None:
         write_file(page, render(document.page()).rstrip("\n"))
         say(f"written to {page}")
     show(document)
-
-
-def _without_numbers(many: int) -> str:
-    return f"{counted(many, 'response')} without valid numbers of tokens, which are unknown"
 
 
 def _typed(folder: Path) -> str:

@@ -1,10 +1,9 @@
-"""The context of an agent as messages, rebuilt from a recorded run, and its lines with tokens and a key.
-
-The opening (system prompt and task) of a run that a scaffold started is its first message, with the role `system`. A
-session begins with what the user asked. After a compaction the context is what the log says replaced it.
+"""The context of an agent as messages, and its lines with tokens and a key.
 
 Equal lines have equal keys, however a tool printed them. Tokens are counted line by line, so that they add up: what a
 selection of lines costs is the sum of its lines.
+
+Compactors import this in environments of their own, so it needs nothing beyond the standard library.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
-from eirkit.records.facts import fact
+from eirkit.vestige.lines import normalized_line
 from eirkit.vestige.tokens import Counter
-from eirkit.vestige.trajectory import FileRead, RecordedTurn, Trajectory
-from eirkit.vestige.viewer_output import DISTINCTIVE_CHARACTERS, normalized_line
 
 ContextRole = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[ContextRole, ...] = get_args(ContextRole)
@@ -28,7 +25,7 @@ _PRINTED_BEFORE = re.compile(r"\d{1,7}+(?:[:|→-] ?| )|[^\s:]{1,200}+:\d{1,7}+[
 _MOST_MARKS = 4  # before one line, such as that of a diff of a numbered listing
 
 
-@fact
+@dataclass(frozen=True, slots=True)
 class ContextCall:
     """A tool call of the agent."""
 
@@ -48,16 +45,6 @@ class ContextMessage:
     tool: str = ""  # of a tool's result: the tool
     turn: int = field(default=0, compare=False)  # the turn that it comes from; 0 if it is of no turn
 
-    def as_json(self) -> dict[str, Any]:
-        calls = [{"id": one.id, "tool": one.tool, "arguments": dict(one.arguments)} for one in self.calls]
-        return {"role": self.role, "text": self.text, "calls": calls, "call_id": self.call_id, "tool": self.tool}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> ContextMessage:
-        """Return a message from its JSON; KeyError, TypeError or ValueError if it is none."""
-        calls = tuple(ContextCall(str(one["id"]), str(one["tool"]), dict(one["arguments"])) for one in value["calls"])
-        return cls(value["role"], value["text"], calls, value["call_id"], value["tool"])
-
 
 def texts_of(message: ContextMessage) -> Iterator[str]:
     """Yield the texts that a message puts into the context; a call that its text contains is not counted twice."""
@@ -71,73 +58,9 @@ def texts_of(message: ContextMessage) -> Iterator[str]:
                 yield text
 
 
-def context_before(trajectory: Trajectory, cut: int) -> tuple[ContextMessage, ...]:
-    """Return what was in the context just before a turn, as far as the log shows it."""
-    recording, turns = trajectory.recording, trajectory.turns
-    is_session = bool(turns) and bool(turns[0].recorded.asked)
-    opening = () if is_session or not recording.prompt else (ContextMessage("system", recording.prompt),)
-    broken = [turn.number for turn in turns[: cut - 1] if turn.recorded.broken is not None]
-    start = broken[-1] if broken else 1
-    found = list(opening)
-    if broken:
-        found += after_break(trajectory, start)
-    for turn in turns[start - 1 : cut - 1]:
-        asked = recording.prompt if is_session and turn.number == 1 else turn.recorded.asked
-        found += turn_messages(turn.recorded, turn.number, asked)
-    return tuple(found)
-
-
-def turn_messages(recorded: RecordedTurn, number: int, asked: str) -> Iterator[ContextMessage]:
-    """Yield the messages of one turn: what the user asked before it, the reply, and the results of its calls."""
-    if asked:
-        yield ContextMessage("user", asked, turn=number)
-    answered = [(f"call_{number}_{place}", *one) for place, one in enumerate(_answered(recorded), 1)]
-    calls = tuple(ContextCall(id, tool, arguments) for id, tool, arguments, _ in answered)
-    if recorded.text or calls:
-        yield ContextMessage("assistant", recorded.text, calls, turn=number)
-    for id, tool, _, output in answered:
-        yield ContextMessage("tool", output, call_id=id, tool=tool, turn=number)
-
-
-def _answered(recorded: RecordedTurn) -> Iterator[tuple[str, Mapping[str, Any], str]]:
-    """Yield the calls of a turn with their results; touches that a log states without calls count as calls."""
-    for call in recorded.calls:
-        yield call.tool, call.arguments, call.output
-    if recorded.touches is None or recorded.calls:
-        return
-    for read in recorded.touches.reads:
-        yield "read", {"path": read.path}, shown_text(read)
-    for write in recorded.touches.writes:
-        content = write.content if write.content is not None else write.added
-        yield "write", {"path": write.path} if content is None else {"path": write.path, "content": content}, ""
-
-
-def shown_text(read: FileRead) -> str:
-    """Return what a read showed of a file."""
-    if read.content is not None:
-        return read.content
-    return "\n".join(f"{number}\t{line}" for number, line in sorted((read.lines or {}).items()))
-
-
-def after_break(trajectory: Trajectory, cut: int) -> Iterator[ContextMessage]:
-    """Yield what the log says replaced the context at a break: the summary, and what was kept or put back."""
-    turns = trajectory.turns
-    recorded = turns[cut - 1].recorded
-    if recorded.carried:
-        yield ContextMessage("user", recorded.carried, turn=cut)
-    if recorded.kept is None:
-        return
-    for text in (*recorded.kept.texts, *map(shown_text, recorded.kept.files)):
-        if text:
-            yield ContextMessage("user", text, turn=cut)
-    for number in recorded.kept.turns:
-        if 0 < number < cut:
-            yield from turn_messages(turns[number - 1].recorded, number, turns[number - 1].recorded.asked)
-
-
 def split_opening(messages: Sequence[ContextMessage]) -> tuple[tuple[ContextMessage, ...], tuple[ContextMessage, ...]]:
     """Return the opening of a context, and the messages after it."""
-    place = next((place for place, one in enumerate(messages) if one.role != "system"), len(messages))
+    place = next((place for place, message in enumerate(messages) if message.role != "system"), len(messages))
     return tuple(messages[:place]), tuple(messages[place:])
 
 
@@ -147,18 +70,18 @@ def fault_of(messages: Sequence[Any]) -> str:
     Every result of a tool must follow the message with its call, and every call must have its result.
     """
     waiting: set[str] = set()
-    for place, one in enumerate(messages, 1):
-        if not isinstance(one, ContextMessage):
-            return f"item {place} is a {type(one).__name__}, not a ContextMessage; return ContextMessage objects"
-        if one.role not in ROLES or not isinstance(one.text, str):
+    for place, message in enumerate(messages, 1):
+        if not isinstance(message, ContextMessage):
+            return f"item {place} is a {type(message).__name__}, not a ContextMessage; return ContextMessage objects"
+        if message.role not in ROLES or not isinstance(message.text, str):
             return f"message {place} has no valid role and text; use {', '.join(ROLES)} and a string"
-        if one.role == "tool":
-            if one.call_id not in waiting:
+        if message.role == "tool":
+            if message.call_id not in waiting:
                 return f"message {place} is a result whose call is not before it; keep a call and its result together"
-            waiting.remove(one.call_id)
+            waiting.remove(message.call_id)
         elif waiting:
             return f"message {place} comes before the result of a call; keep a call and its result together"
-        waiting |= {call.id for call in one.calls}
+        waiting |= {call.id for call in message.calls}
     return "the last call has no result; keep a call and its result together" if waiting else ""
 
 
@@ -179,11 +102,6 @@ def key_of(line: str) -> str:
             break
         key = key[mark.end() :].lstrip()
     return key
-
-
-def identifies(key: str) -> bool:
-    """Return whether a line is long enough to identify the text that it comes from."""
-    return len(key) >= DISTINCTIVE_CHARACTERS
 
 
 class LineCounter:

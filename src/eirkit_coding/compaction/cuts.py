@@ -22,22 +22,22 @@ from eirkit.limits import check_time
 from eirkit.vestige.audits.instructions import MOST, Instruction, instructions_in, survivals_in
 from eirkit.vestige.demand.graph import Goal
 from eirkit.vestige.demand.live_states import MeasuredRun, live_at
+from eirkit.vestige.lines import is_distinctive
 from eirkit.vestige.trajectory import Trajectory, Turn
 from eirkit.vestige.viewer_output import names_file, note_lines, shown_lines
+from eirkit_coding.compaction import CompactionStatus
 from eirkit_coding.compaction.context import (
     MESSAGE_TOKENS,
     ContextMessage,
     KnownLine,
     LineCounter,
-    after_break,
-    context_before,
     fault_of,
-    identifies,
     key_of,
     known_lines,
     split_opening,
     texts_of,
 )
+from eirkit_coding.compaction.recorded import after_break, context_before
 from eirkit_coding.compaction.selection import RandomKeeping, best_selection
 
 CutRule = Literal["real", "every", "tokens"]
@@ -48,7 +48,6 @@ _MOST_NAMES = 200  # learnt from outputs
 # What a program prints and a later command repeats: names with a mark in them, such as test_a.py::test_b or --flag_x.
 _NAME = re.compile(r"[\w./:@-]{6,200}")
 _MARK = re.compile(r"[\w][_./:@-][\w]|::|\d")
-CompactionStatus = Literal["ok", "over budget", "invalid", "raised", "too late", "not asked"]
 LONGEST_TOKEN = 128  # characters of the longest token of the vocabulary, a run of spaces
 
 
@@ -209,7 +208,7 @@ def _needed(
         keys = set(map(key_of, seen.get(path, ())))
         read |= keys & set(map(key_of, shown.get(path, ())))
         for key in keys:
-            if key in lines and key not in always and identifies(key):
+            if key in lines and key not in always and is_distinctive(key):
                 found.setdefault(key, []).append(path)
     ordered = sorted(found, key=lambda key: (lines[key].text, key))
     return {
@@ -221,12 +220,12 @@ def _needed(
 
 
 def _instructions(messages: Sequence[ContextMessage]) -> Iterator[Instruction]:
-    told: dict[str, Instruction] = {}
+    instructions: dict[str, Instruction] = {}
     for message in messages:
-        if message.role == "user" and len(told) < MOST:
-            for one in instructions_in(message.text, message.turn):
-                told.setdefault(one.text, one)
-    yield from list(told.values())[:MOST]
+        if message.role == "user" and len(instructions) < MOST:
+            for instruction in instructions_in(message.text, message.turn):
+                instructions.setdefault(instruction.text, instruction)
+    yield from list(instructions.values())[:MOST]
 
 
 def _touched(turn: Turn) -> Iterator[str]:
@@ -241,9 +240,10 @@ def _paths_named(later: Sequence[Turn], messages: Sequence[ContextMessage]) -> t
 
 def _names_learnt(later: Sequence[Turn], messages: Sequence[ContextMessage]) -> tuple[str, ...]:
     """Return names that only outputs told the agent before the cut and that calls after it use."""
-    printed = set(chain.from_iterable(names_in(one.text) for one in messages if one.role == "tool"))
-    said = set(chain.from_iterable(names_in(text) for one in messages if one.role != "tool" for text in texts_of(one)))
-    printed -= said
+    results = (message for message in messages if message.role == "tool")
+    others = (message for message in messages if message.role != "tool")
+    printed = set(chain.from_iterable(names_in(result.text) for result in results))
+    printed.difference_update(*(names_in(text) for message in others for text in texts_of(message)))
     found: dict[str, None] = {}
     for turn in later:
         for call in turn.recorded.calls:
@@ -318,8 +318,8 @@ def judge(cut: ContextCut, budget: int, returned: Sequence[ContextMessage], coun
     if fault := fault_of(returned):
         return failed("invalid", fault)
     opening, _ = split_opening(cut.messages)
-    rest = [one for one in returned if not (one.role == "system" and one in opening)]
-    size = sum(len(text) for one in rest for text in texts_of(one))
+    rest = [message for message in returned if not (message.role == "system" and message in opening)]
+    size = sum(len(text) for message in rest for text in texts_of(message))
     if size > LONGEST_TOKEN * (budget + 1):
         return failed("over budget", f"{size:,} characters are more than {budget:,} tokens; return less")
     state, present = kept_state(cut, rest, counter)
@@ -345,18 +345,18 @@ def kept_state(
     lines = [cut.needed[key] for key in keys & cut.needed.keys()]
     read = sum(line.tokens for line in lines if line.kind == "read")
     total = sum(line.tokens for line in lines)
-    return KeptState(used, total, read, total - read, *_told(cut, messages)), frozenset(keys & cut.lines.keys())
-
-
-def _told(cut: ContextCut, messages: Sequence[ContextMessage]) -> tuple[int, int, int, int]:
-    """Return how many instructions, in which form, and how many paths and names the messages still tell."""
     texts = list(chain.from_iterable(map(texts_of, messages)))
     text = "\n".join(texts)
     survivals = survivals_in(text, cut.instructions) if cut.instructions else []
     names: Collection[str] = set(chain.from_iterable(map(names_in, texts))) if cut.names else ()
-    return (
-        survivals.count("verbatim"),
-        survivals.count("substance"),
-        sum(names_file(text, path) for path in cut.paths),
-        sum(name in names for name in cut.names),
+    state = KeptState(
+        used_tokens=used,
+        kept_tokens=total,
+        read_tokens=read,
+        written_tokens=total - read,
+        verbatim=survivals.count("verbatim"),
+        substance=survivals.count("substance"),
+        paths=sum(names_file(text, path) for path in cut.paths),
+        names=sum(name in names for name in cut.names),
     )
+    return state, frozenset(keys & cut.lines.keys())

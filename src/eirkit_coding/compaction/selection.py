@@ -117,7 +117,7 @@ class RandomKeeping:
 
         Give each place a uniform time: when the first copy comes at time u, every other line came with probability u.
         """
-        others, squares = self.total - sum(copies), self.squares - sum(one * one for one in copies)
+        others, squares = self.total - sum(copies), self.squares - sum(copy * copy for copy in copies)
         if room < 0 or room >= others:
             return float(room >= 0)
         middle = (room + 0.5) / others

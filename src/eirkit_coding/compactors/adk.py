@@ -30,7 +30,7 @@ class AdkCompaction(VendorSummary):
 
     # Which events are summarised is decided in functions that are not public, so the version is fixed.
     requirements: ClassVar[Requirements] = Requirements(
-        packages=("google.adk",), installs=(("google-adk==2.13.0", "splintr-rs>=0.22,<0.23", "msgspec>=0.19,<1"),)
+        packages=("google.adk",), installs=(("google-adk==2.13.0", "splintr-rs>=0.22,<0.23"),)
     )
 
     def __init__(self, *, model: str = "", base_url: str = "", event_retention_size: int = 10) -> None:
@@ -62,7 +62,7 @@ def _endpoint_model(address: str) -> Any:
 
     class EndpointModel(BaseLlm):  # type: ignore[misc]
         async def generate_content_async(self, llm_request: Any, stream: bool = False) -> AsyncIterator[Any]:
-            prompt = "\n".join(part.text or "" for one in llm_request.contents for part in one.parts)
+            prompt = "\n".join(part.text or "" for content in llm_request.contents for part in content.parts)
             text = await asyncio.to_thread(_asked, address, prompt)
             yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]))
 
@@ -96,10 +96,11 @@ def _theirs(messages: Sequence[ContextMessage]) -> Iterator[Any]:
         yield event(AGENT if is_agent else "user", "model" if is_agent else "user", parts, place)
         if results:
             answers = [
-                types.FunctionResponse(id=one.call_id, name=one.tool, response={"result": one.text}) for one in results
+                types.FunctionResponse(id=result.call_id, name=result.tool, response={"result": result.text})
+                for result in results
             ]
             place += 1
-            yield event(AGENT, "user", [types.Part(function_response=one) for one in answers], place)
+            yield event(AGENT, "user", [types.Part(function_response=answer) for answer in answers], place)
 
 
 def _ours(contents: Sequence[Any]) -> Iterator[ContextMessage]:
@@ -108,8 +109,8 @@ def _ours(contents: Sequence[Any]) -> Iterator[ContextMessage]:
         made = [part.function_call for part in content.parts if part.function_call]
         answers = [part.function_response for part in content.parts if part.function_response]
         for answer in answers:
-            said = str((answer.response or {}).get("result", answer.response))
-            yield ContextMessage("tool", said, call_id=answer.id or "", tool=answer.name or "")
+            output = str((answer.response or {}).get("result", answer.response))
+            yield ContextMessage("tool", output, call_id=answer.id or "", tool=answer.name or "")
         if text or made:
             calls = tuple(ContextCall(call.id or "", call.name, dict(call.args or {})) for call in made)
             yield ContextMessage("assistant" if content.role == "model" else "user", text, calls)

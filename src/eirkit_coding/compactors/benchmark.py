@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
-from typing import Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from eirkit.errors import EirkitError, MissingExtraError, SpendCapReached, UsageError
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.limits import RECORD_SECONDS, limited, time_limit
-from eirkit.records.lines import RecordWriter, read_document, write_document
+from eirkit.records.lines import RecordWriter
 from eirkit.vestige.actions.touches import interpret
 from eirkit.vestige.corpus.reader import read_corpus
 from eirkit.vestige.demand.gold_patches import GoldPatches, Patch, open_gold_patches
@@ -21,25 +26,28 @@ from eirkit.vestige.sources.documents import Skipped
 from eirkit.vestige.sources.remote import Location
 from eirkit.vestige.tokens import CHARACTERS_A_TOKEN, CachedCounter, Counter, exact_counter
 from eirkit.vestige.trajectory import Recording, Trajectory
-from eirkit_coding.compaction import COMPACTIONS, COMPACTIONS_SCHEMA, MANIFEST, MANIFEST_SCHEMA
-from eirkit_coding.compaction.context import LineCounter
-from eirkit_coding.compaction.cuts import ContextCut, CutPlan, cuts_of
+from eirkit_coding.compaction import COMPACTIONS, COMPACTIONS_SCHEMA, MANIFEST
+from eirkit_coding.compaction.context import MESSAGE_TOKENS, LineCounter
+from eirkit_coding.compaction.cuts import ContextCut, CutPlan, best_kept, cuts_of
 from eirkit_coding.compactors.compactor import TokenBudget, compactors, find_compactor, make_compactor
 from eirkit_coding.compactors.records import (
-    MOST_LINES,
     TIMES,
     TIMES_SCHEMA,
-    Bounds,
+    BenchmarkManifest,
     CompactionRow,
+    CutFacts,
     RunRecord,
-    digest_of,
-    facts_of,
-    lines_of,
+    RunSeconds,
+    StoredLine,
+    packed,
+    read_manifest,
     read_runs,
-    row_of,
 )
 from eirkit_coding.compactors.summary import ModelCompactor
-from eirkit_coding.compactors.trial import CompactorChoice, CompactorSeat, open_seat, try_compactor
+from eirkit_coding.compactors.trial import CompactorChoice, CompactorSeat, TriedCompaction, open_seat, try_compactor
+
+LINE_CHARACTERS = 160  # of a needed line that are stored
+MOST_LINES = 20_000  # needed lines that are stored of one run, those of its first cuts; all of them are measured
 
 CompactProgress = Callable[[str, int, int], None]  # source, runs, skipped
 Seating = Callable[[CompactorChoice], CompactorSeat]
@@ -60,18 +68,18 @@ class CompactionBenchmark:
     def __post_init__(self) -> None:
         """Refuse compactors that could not be told apart."""
         named: dict[str, str] = {}
-        for one in self.compactors:
-            if one.label in named:
-                both = f"{named[one.label]} and {one.name}"
-                raise UsageError(f"{both} would both be shown as {one.label}; rename one of the files")
-            named[one.label] = one.name
+        for choice in self.compactors:
+            if choice.label in named:
+                both = f"{named[choice.label]} and {choice.name}"
+                raise UsageError(f"{both} would both be shown as {choice.label}; rename one of the files")
+            named[choice.label] = choice.name
 
     def pairs(self) -> list[tuple[CompactorChoice, int]]:
         return [(choice, budget) for budget in self.budgets for choice in self.compactors]
 
-    def manifest(self) -> dict[str, Any]:
-        code = {one.label: one.code for one in self.compactors if one.code is not None}
-        return {"at": str(self.plan), "gold": None if self.gold is None else self.gold.name, "code": code}
+    def manifest(self) -> BenchmarkManifest:
+        code = {choice.label: choice.code for choice in self.compactors if choice.code is not None}
+        return BenchmarkManifest(str(self.plan), None if self.gold is None else self.gold.name, code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +121,8 @@ def run_benchmark(
                     runs += 1
                     uncut += not found.has_cuts
                     if found.record is not None:
-                        writer.append(found.record.as_json())
-                        times.append({"run_id": item.run_id, "seconds": found.seconds})
+                        writer.append(to_builtins(found.record))
+                        times.append(to_builtins(RunSeconds(item.run_id, found.seconds)))
                 item = found if isinstance(found, Skipped) else item
             if isinstance(item, Skipped):
                 skipped.append(item)
@@ -123,27 +131,25 @@ def run_benchmark(
     return BenchmarkTally(runs, uncut, tuple(skipped))
 
 
-def claim_folder(out: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def claim_folder(out: Path, manifest: BenchmarkManifest) -> BenchmarkManifest:
     """Make the folder, or check that it holds a benchmark of the same cuts and files; return its description."""
-    path = out / MANIFEST
-    if path.is_file():
-        before = read_document(path, MANIFEST_SCHEMA)
-        for name in ("at", "gold"):
-            if before.get(name) != manifest[name]:
-                raise UsageError(f"{out} was cut with {name} {before.get(name)}; give it again, or another --out")
-        code = dict(before.get("code", {}))
-        for label, digest in manifest["code"].items():
-            if code.setdefault(label, digest) != digest:
+    if (out / MANIFEST).is_file():
+        before = read_manifest(out)
+        for name, own, other in (("at", before.at, manifest.at), ("gold", before.gold, manifest.gold)):
+            if own != other:
+                raise UsageError(f"{out} was cut with {name} {own}; give it again, or another --out")
+        for label, digest in manifest.code.items():
+            if before.code.get(label, digest) != digest:
                 raise UsageError(f"{out} has results of another {label}; give another --out")
-        described = {**manifest, "code": code}
-        if code != before.get("code", {}):
-            write_document(path, MANIFEST_SCHEMA, {**before, **described})
+        described = replace(before, code={**before.code, **manifest.code})
+        if described != before:
+            described.write(out)
         return described
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is not empty and no benchmark; give another --out")
     out.mkdir(parents=True, exist_ok=True)
-    write_document(path, MANIFEST_SCHEMA, manifest)
-    return dict(manifest)
+    manifest.write(out)
+    return manifest
 
 
 _Known = dict[str, tuple[str, set[tuple[str, int]]]]  # by run: its digest, and the compactors and budgets tried
@@ -161,7 +167,7 @@ def _known(out: Path) -> _Known:
 class _RunTrial:
     has_cuts: bool
     record: RunRecord | None  # None: all of it was known
-    seconds: Mapping[str, float]
+    seconds: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,22 +202,67 @@ def _tried_or_skipped(
 
 def _tried(bench: _Bench, recording: Recording, patch: Patch | None, known: _Known) -> _RunTrial:
     benchmark = bench.benchmark
-    digest = digest_of(recording, benchmark.plan, repr(patch))
+    digest = _digest(recording, benchmark.plan, repr(patch))
     before, done = known.get(recording.run_id, ("", set()))
-    open_pairs = [one for one in benchmark.pairs() if before != digest or (one[0].label, one[1]) not in done]
+    open_pairs = [
+        (choice, budget)
+        for choice, budget in benchmark.pairs()
+        if before != digest or (choice.label, budget) not in done
+    ]
     if not open_pairs:
         return _RunTrial(True, None, {})
-    facts, lines, rows, seconds, stored = [], [], list[CompactionRow](), dict[str, float](), 0
+    cuts, rows, seconds, left = list[CutFacts](), list[CompactionRow](), dict[str, float](), MOST_LINES
     for cut, counter in _cuts(bench, recording, patch):
-        facts.append(facts_of(cut))
-        found = lines_of(cut)[: MOST_LINES - stored]
-        stored += len(found)
-        lines.append(tuple(found))
+        cuts.append(_facts(cut, left))
+        left -= len(cuts[-1].needed)
         rows += _rows(bench, cut, counter, open_pairs, seconds)
-    tried = tuple((choice.label, budget) for choice, budget in open_pairs)
-    named = recording.run_id, recording.source, recording.format
-    record = RunRecord(*named, digest, tried, tuple(facts), tuple(lines), tuple(rows))
-    return _RunTrial(bool(facts), record, {name: round(took, 6) for name, took in seconds.items()})
+    record = RunRecord(
+        run_id=recording.run_id,
+        source=recording.source,
+        format=recording.format,
+        digest=digest,
+        tried=tuple((choice.label, budget) for choice, budget in open_pairs),
+        cuts=tuple(cuts),
+        rows=tuple(rows),
+    )
+    return _RunTrial(bool(cuts), record, {name: round(took, 6) for name, took in seconds.items()})
+
+
+def _facts(cut: ContextCut, most: int) -> CutFacts:
+    """Return what is recorded of a cut, with its first needed lines."""
+    kinds = {
+        kind: sum(line.tokens for line in cut.needed.values() if line.kind == kind) for kind in ("read", "written")
+    }
+    files = {path for line in cut.needed.values() for path in line.paths}
+    return CutFacts(
+        turn=cut.turn,
+        context_tokens=cut.context_tokens,
+        lines=len(cut.lines),
+        needed_lines=len(cut.needed),
+        needed_tokens=cut.needed_tokens,
+        read_tokens=kinds["read"],
+        written_tokens=kinds["written"],
+        needed_files=len(files),
+        unread_files=cut.unread_files,
+        instructions=len(cut.instructions),
+        paths=len(cut.paths),
+        names=len(cut.names),
+        marks=packed(key in cut.needed for key in cut.lines),
+        needed=tuple(
+            StoredLine(line.text[:LINE_CHARACTERS], line.paths, line.tokens)
+            for line in islice(cut.needed.values(), most)
+        ),
+    )
+
+
+def _digest(recording: Recording, plan: CutPlan, gold: str) -> str:
+    """Return a digest of all that the cuts of a run depend on."""
+    found = blake2b(
+        repr((version("eirkit"), str(plan), gold, recording.prompt)).encode("utf-8", "replace"), digest_size=16
+    )
+    for turn in recording.turns:
+        found.update(repr(turn).encode("utf-8", "replace"))
+    return found.hexdigest()
 
 
 def _cuts(bench: _Bench, recording: Recording, patch: Patch | None) -> Iterator[tuple[ContextCut, LineCounter]]:
@@ -250,7 +301,49 @@ def _rows(
             bounds[budget] = Bounds.at(cut, budget)
         tried = try_compactor(choice, bench.seat(choice), cut, budget, counter)
         seconds[choice.label] = seconds.get(choice.label, 0.0) + tried.seconds
-        yield row_of(cut, tried, bounds[budget])
+        yield _row(cut, tried, bounds[budget])
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What can be kept at a cut within a budget."""
+
+    best_tokens: int  # by anybody
+    random_tokens: float  # by random lines, on average
+
+    @classmethod
+    def at(cls, cut: ContextCut, budget: int) -> Bounds:
+        """Return the bounds of a cut."""
+        return cls(best_kept(cut, budget), cut.random_keeping.expected(max(0, budget - MESSAGE_TOKENS)))
+
+
+def _row(cut: ContextCut, tried: TriedCompaction, bounds: Bounds) -> CompactionRow:
+    """Return the row of one compaction."""
+    outcome, state, usage = tried.outcome, tried.outcome.state, tried.usage
+    return CompactionRow(
+        turn=cut.turn,
+        compactor=tried.choice.label,
+        budget=tried.budget,
+        status=outcome.status,
+        reason=outcome.reason[:500],
+        used_tokens=state.used_tokens,
+        kept_tokens=state.kept_tokens,
+        best_tokens=bounds.best_tokens,
+        random_tokens=round(bounds.random_tokens, 6),
+        sham_tokens=round(outcome.sham_tokens, 6),
+        read_tokens=state.read_tokens,
+        written_tokens=state.written_tokens,
+        verbatim=state.verbatim,
+        substance=state.substance,
+        paths=state.paths,
+        names=state.names,
+        calls=usage.calls,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=usage.cost_usd,
+        kept=packed(key in outcome.present for key in cut.needed),
+        present=packed(key in outcome.present for key in cut.lines),
+    )
 
 
 @dataclass(slots=True)
@@ -268,7 +361,7 @@ class PlannedRequests:
 def planned_requests(benchmark: CompactionBenchmark, count: Counter | None = None) -> list[PlannedRequests]:
     """Return what compactors would ask their models; nothing is asked."""
     asking = dict(_asking(benchmark))
-    found = {label: PlannedRequests(label, one.models) for label, one in asking.items()}
+    found = {label: PlannedRequests(label, compactor.models) for label, compactor in asking.items()}
     gold = None if benchmark.gold is None else open_gold_patches(benchmark.gold)
     with ExitStack() as stack:
         bench = _Bench(benchmark, {}, stack, count or exact_counter())
@@ -276,24 +369,24 @@ def planned_requests(benchmark: CompactionBenchmark, count: Counter | None = Non
             if isinstance(item, Skipped) or item.domain != "files":
                 continue
             for cut, counter in _cuts(bench, item, None if gold is None else gold.get(item.task_id)):
-                for budget in (one for one in benchmark.budgets if one < cut.context_tokens):
+                for budget in (budget for budget in benchmark.budgets if budget < cut.context_tokens):
                     for label, plan in found.items():
                         _add_request(plan, asking[label], cut, TokenBudget(budget, counter))
     return list(found.values())
 
 
 def _asking(benchmark: CompactionBenchmark) -> Iterator[tuple[str, ModelCompactor]]:
-    for one in benchmark.compactors:
-        if not compactors.is_foreign(one.name) and issubclass(find_compactor(one.name), ModelCompactor):
-            made = make_compactor(find_compactor(one.name), one.settings)
+    for choice in benchmark.compactors:
+        if not compactors.is_foreign(choice.name) and issubclass(find_compactor(choice.name), ModelCompactor):
+            made = make_compactor(find_compactor(choice.name), choice.settings)
             assert isinstance(made, ModelCompactor)
-            yield one.label, made
+            yield choice.label, made
 
 
 def _add_request(plan: PlannedRequests, compactor: ModelCompactor, cut: ContextCut, budget: TokenBudget) -> None:
     request = compactor.request(cut.messages, budget)
     if request is not None:
         plan.calls += 1
-        plan.prompt_chars += sum(len(one.content) for one in request.messages)
+        plan.prompt_chars += sum(len(message.content) for message in request.messages)
         plan.reply_chars += CHARACTERS_A_TOKEN * (request.max_tokens or 0)
         plan.most_tokens = max(plan.most_tokens, request.max_tokens or 0)

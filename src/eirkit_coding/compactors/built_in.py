@@ -106,16 +106,20 @@ class ClearToolResults(Compactor):
         if before < self.trigger:
             return messages
         spared = {name.strip() for name in self.exclude_tools.split(",")}
-        uses = [one.call_id for one in split_opening(messages)[1] if one.role == "tool" and one.tool not in spared]
+        uses = [
+            message.call_id
+            for message in split_opening(messages)[1]
+            if message.role == "tool" and message.tool not in spared
+        ]
         cleared = frozenset(uses[: max(0, len(uses) - self.keep)])
-        found = [self._cleared(one, cleared) for one in messages]
+        found = [self._cleared(message, cleared) for message in messages]
         return found if before - budget.count(found) >= self.clear_at_least else messages
 
     def _cleared(self, message: ContextMessage, cleared: frozenset[str]) -> ContextMessage:
         if message.call_id in cleared:
             return replace(message, text=self.placeholder)
         if self.clear_tool_inputs and any(call.id in cleared for call in message.calls):
-            calls = (ContextCall(one.id, one.tool, {}) if one.id in cleared else one for one in message.calls)
+            calls = (ContextCall(call.id, call.tool, {}) if call.id in cleared else call for call in message.calls)
             return replace(message, calls=tuple(calls))
         return message
 

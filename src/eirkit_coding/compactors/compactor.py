@@ -126,8 +126,8 @@ def settings_of(kind: type[Compactor]) -> dict[str, Any]:
     """Return the settings of a compactor and their defaults, None for a setting without one."""
     if issubclass(kind, Informed):
         return {}
-    given = (one for one in signature(kind).parameters.values() if one.kind == Parameter.KEYWORD_ONLY)
-    return {one.name: None if one.default is Parameter.empty else one.default for one in given}
+    given = (parameter for parameter in signature(kind).parameters.values() if parameter.kind == Parameter.KEYWORD_ONLY)
+    return {parameter.name: None if parameter.default is Parameter.empty else parameter.default for parameter in given}
 
 
 def answered_groups(messages: Sequence[ContextMessage]) -> list[tuple[ContextMessage, ...]]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 
 from eirkit.testing.conformance import Conformance, try_all
+from eirkit.vestige.lines import is_distinctive
 from eirkit.vestige.tokens import estimating_counter
 from eirkit_coding.compaction.context import (
     ContextCall,
     ContextMessage,
     LineCounter,
-    identifies,
     known_lines,
     split_opening,
 )
@@ -51,7 +52,7 @@ def _contexts() -> Iterator[_Context]:
         counter = LineCounter(estimating_counter())
         rest = split_opening(messages)[1]
         lines = known_lines(rest, counter)
-        chosen = [line for line in lines.values() if identifies(line.key) and draw.random() < 0.3]
+        chosen = [line for line in lines.values() if is_distinctive(line.key) and draw.random() < 0.3]
         needed = {line.key: NeededLine(line.key, line.tokens, line.text, ("a.py",), "read") for line in chosen}
         total = sum(map(counter.message_tokens, rest))
         cut = ContextCut(f"context {number}", 1, messages, lines, needed, total, 0, (), (), (), {})
@@ -130,9 +131,9 @@ def _repeats(compactor: type[Compactor] | Compactor) -> None:
 def _leaves(compactor: type[Compactor] | Compactor) -> None:
     """It does not change the messages that it is given."""
     for context in _contexts():
-        before = [one.as_json() for one in context.cut.messages]
+        before = deepcopy(context.cut.messages)
         _asked(compactor, context)
-        assert before == [one.as_json() for one in context.cut.messages], "it changed what it was given; copy it"
+        assert before == context.cut.messages, "it changed what it was given; copy it"
 
 
 REQUIREMENTS = (_says, _returns, _fits, _bounded, _repeats, _leaves)

@@ -16,16 +16,16 @@ class _InspectStrategy(Compactor):
     """A strategy of Inspect that asks no model; it knows no budget."""
 
     requirements: ClassVar[Requirements] = Requirements(
-        packages=("inspect_ai",), installs=(("inspect-ai==0.3.285", "splintr-rs>=0.22,<0.23", "msgspec>=0.19,<1"),)
+        packages=("inspect_ai",), installs=(("inspect-ai==0.3.285", "splintr-rs>=0.22,<0.23"),)
     )
 
     def compact(self, messages: Sequence[ContextMessage], budget: TokenBudget) -> Sequence[ContextMessage]:
         from inspect_ai.model import get_model
 
         # Strategies ask the model only whether it keeps reasoning; Inspect's mock model is never sent anything.
-        asked = self.strategy().compact(get_model("mockllm/model"), [_theirs(one) for one in messages], [])
+        asked = self.strategy().compact(get_model("mockllm/model"), [_theirs(message) for message in messages], [])
         found, more = asyncio.run(asked)
-        return [_ours(one) for one in (*found, *([more] if more is not None else []))]
+        return [_ours(message) for message in (*found, *([more] if more is not None else []))]
 
     @abstractmethod
     def strategy(self) -> Any:
@@ -74,13 +74,13 @@ def _theirs(message: ContextMessage) -> Any:
     if message.role == "tool":
         return ChatMessageTool(content=message.text, tool_call_id=message.call_id, function=message.tool)
     if message.role == "assistant":
-        calls = [ToolCall(id=one.id, function=one.tool, arguments=dict(one.arguments)) for one in message.calls]
+        calls = [ToolCall(id=call.id, function=call.tool, arguments=dict(call.arguments)) for call in message.calls]
         return ChatMessageAssistant(content=message.text, tool_calls=calls or None)
     return (ChatMessageSystem if message.role == "system" else ChatMessageUser)(content=message.text)
 
 
 def _ours(message: Any) -> ContextMessage:
     made = getattr(message, "tool_calls", None) or ()
-    calls = tuple(ContextCall(one.id, one.function, one.arguments) for one in made)
+    calls = tuple(ContextCall(call.id, call.function, call.arguments) for call in made)
     answered, tool = getattr(message, "tool_call_id", None) or "", getattr(message, "function", None) or ""
     return ContextMessage(message.role, message.text, calls, answered, tool)

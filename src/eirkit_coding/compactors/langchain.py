@@ -25,7 +25,7 @@ class LangChainClearToolUses(Compactor):
     """
 
     requirements: ClassVar[Requirements] = Requirements(
-        packages=("langchain",), installs=(("langchain>=1.4,<2", "splintr-rs>=0.22,<0.23", "msgspec>=0.19,<1"),)
+        packages=("langchain",), installs=(("langchain>=1.4,<2", "splintr-rs>=0.22,<0.23"),)
     )
 
     def __init__(
@@ -43,9 +43,9 @@ class LangChainClearToolUses(Compactor):
             clear_at_least=self.clear_at_least,
             clear_tool_inputs=self.clear_tool_inputs,
         )
-        theirs = [_theirs(one) for one in messages]
+        theirs = [_theirs(message) for message in messages]
         edit.apply(theirs, count_tokens=lambda some: budget.count(map(_ours, some)))
-        return [_ours(one) for one in theirs]
+        return [_ours(message) for message in theirs]
 
 
 @compactors.add("langchain-summary")
@@ -63,7 +63,7 @@ class LangChainSummary(VendorSummary):
 
     requirements: ClassVar[Requirements] = Requirements(
         packages=("langchain", "langchain_openai"),
-        installs=(("langchain>=1.4,<2", "langchain-openai>=1,<2", "splintr-rs>=0.22,<0.23", "msgspec>=0.19,<1"),),
+        installs=(("langchain>=1.4,<2", "langchain-openai>=1,<2", "splintr-rs>=0.22,<0.23"),),
     )
 
     def __init__(self, *, model: str = "", base_url: str = "", keep: int = 20, trim: int = 4000) -> None:
@@ -82,11 +82,11 @@ class LangChainSummary(VendorSummary):
         )
         opening, rest = split_opening(messages)
         # In an agent of LangChain the task is a message of the user, at which its choice of what to show may begin.
-        task = [replace(one, role="user") for one in opening]
-        found = middleware.before_model({"messages": [_theirs(one) for one in (*task, *rest)]}, Runtime())
+        task = [replace(message, role="user") for message in opening]
+        found = middleware.before_model({"messages": [_theirs(message) for message in (*task, *rest)]}, Runtime())
         if found is None:
             return messages
-        return [*opening, *(_ours(one) for one in found["messages"] if one.type != "remove")]
+        return [*opening, *(_ours(message) for message in found["messages"] if message.type != "remove")]
 
 
 def _theirs(message: ContextMessage) -> Any:
@@ -95,7 +95,7 @@ def _theirs(message: ContextMessage) -> Any:
     if message.role == "tool":
         return ToolMessage(content=message.text, tool_call_id=message.call_id, name=message.tool)
     if message.role == "assistant":
-        calls = [{"id": one.id, "name": one.tool, "args": dict(one.arguments)} for one in message.calls]
+        calls = [{"id": call.id, "name": call.tool, "args": dict(call.arguments)} for call in message.calls]
         return AIMessage(content=message.text, tool_calls=calls)
     return (SystemMessage if message.role == "system" else HumanMessage)(content=message.text)
 
@@ -104,6 +104,6 @@ _ROLES: Mapping[str, Any] = {"system": "system", "human": "user", "ai": "assista
 
 
 def _ours(message: Any) -> ContextMessage:
-    calls = tuple(ContextCall(one["id"], one["name"], one["args"]) for one in getattr(message, "tool_calls", ()))
+    calls = tuple(ContextCall(call["id"], call["name"], call["args"]) for call in getattr(message, "tool_calls", ()))
     answered, tool = getattr(message, "tool_call_id", ""), (message.name or "") if message.type == "tool" else ""
     return ContextMessage(_ROLES[message.type], str(message.content), calls, answered, tool)

@@ -28,7 +28,7 @@ class OpenHandsCondenser(VendorSummary):
 
     requirements: ClassVar[Requirements] = Requirements(
         packages=("openhands.sdk",),
-        installs=(("openhands-sdk>=1.58,<2", "splintr-rs>=0.22,<0.23", "msgspec>=0.19,<1"),),
+        installs=(("openhands-sdk>=1.58,<2", "splintr-rs>=0.22,<0.23"),),
         python=">=3.12",
     )
 
@@ -67,21 +67,21 @@ def _theirs(messages: Sequence[ContextMessage]) -> Iterator[Any]:
         """What any tool returned."""
 
     actions: dict[str, str] = {}
-    for place, one in enumerate(messages):
-        said = [TextContent(text=one.text)] if one.text else []
-        if one.role == "tool":
-            about = {"tool_name": one.tool, "tool_call_id": one.call_id, "action_id": actions[one.call_id]}
-            yield ObservationEvent(id=f"{place}:", observation=ToolOutput(content=said), **about)
-        elif not one.calls:
-            source = "agent" if one.role == "assistant" else "user"
-            yield MessageEvent(id=f"{place}:", source=source, llm_message=Message(role=one.role, content=said))
-        for number, call in enumerate(one.calls):
+    for place, message in enumerate(messages):
+        content = [TextContent(text=message.text)] if message.text else []
+        if message.role == "tool":
+            about = {"tool_name": message.tool, "tool_call_id": message.call_id, "action_id": actions[message.call_id]}
+            yield ObservationEvent(id=f"{place}:", observation=ToolOutput(content=content), **about)
+        elif not message.calls:
+            source = "agent" if message.role == "assistant" else "user"
+            yield MessageEvent(id=f"{place}:", source=source, llm_message=Message(role=message.role, content=content))
+        for number, call in enumerate(message.calls):
             actions[call.id] = f"{place}:{number}"
             arguments = json.dumps(dict(call.arguments))
             made = MessageToolCall(id=call.id, name=call.tool, arguments=arguments, origin="completion")
             yield ActionEvent(
                 id=actions[call.id],
-                thought=said if number == 0 else [],
+                thought=content if number == 0 else [],
                 action=None,
                 tool_name=call.tool,
                 tool_call_id=call.id,

@@ -1,4 +1,4 @@
-"""The records of a compaction benchmark: what was needed at each cut of a run, and what each compactor kept of it.
+"""The folder of a compaction benchmark as types: what was needed at each cut, what each compactor kept, the results.
 
 One record a run and set of compactors, appended as soon as the run is done: an interrupted benchmark continues, and
 records of the same run for other compactors or budgets are joined on reading.
@@ -6,30 +6,35 @@ records of the same run for other compactors or budgets are joined on reading.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from hashlib import blake2b
-from importlib.metadata import version
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import replace
+
+from eirkit.errors import InputFileError
+from eirkit.lacuna.findings.ranking import Standing
+from eirkit.records.documents import read_struct, write_struct
 from eirkit.records.lines import read_records
-from eirkit.vestige.trajectory import Recording
-from eirkit_coding.compaction import COMPACTIONS, COMPACTIONS_SCHEMA
-from eirkit_coding.compaction.context import MESSAGE_TOKENS
-from eirkit_coding.compaction.cuts import ContextCut, CutPlan, best_kept
-from eirkit_coding.compactors.trial import TriedCompaction
+from eirkit.vestige.sources.documents import Skipped
+from eirkit_coding.compaction import COMPACTIONS, COMPACTIONS_SCHEMA, MANIFEST, MANIFEST_SCHEMA, CompactionStatus
 
-LINE_CHARACTERS = 160  # of a needed line that are stored
-MOST_LINES = 20_000  # needed lines that are stored of one run, those of its first cuts; all of them are measured
 TIMES, TIMES_SCHEMA = "seconds.jsonl", "compaction-seconds/1"  # apart, since nothing else differs between two runs
+_Kind = TypeVar("_Kind")
 
 
-@dataclass(frozen=True, slots=True)
-class CutFacts:
+class StoredLine(Struct, frozen=True):
+    """A needed line as it is stored."""
+
+    text: str  # its beginning
+    paths: tuple[str, ...]  # live files that contain it
+    tokens: int
+
+
+class CutFacts(Struct, frozen=True, kw_only=True):
     """What was needed at one cut, whoever compacted it."""
 
-    run_id: str
     turn: int  # the cut lies just before it
     context_tokens: int  # without the opening
     lines: int  # distinct lines in the context
@@ -43,17 +48,16 @@ class CutFacts:
     paths: int
     names: int
     marks: str  # by line of the context, as `CompactionRow.kept`: whether it was needed
+    needed: tuple[StoredLine, ...]  # in order; of a very long run, only the first are stored
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionRow:
+class CompactionRow(Struct, frozen=True, kw_only=True):
     """What one compactor made of one cut within one budget."""
 
-    run_id: str
     turn: int
     compactor: str
     budget: int
-    status: str
+    status: CompactionStatus
     reason: str
     used_tokens: int
     kept_tokens: int
@@ -74,82 +78,198 @@ class CompactionRow:
     present: str  # the same by line of the context, needed or not
 
 
-def facts_of(cut: ContextCut) -> CutFacts:
-    """Return what is recorded of a cut."""
-    kinds = {
-        kind: sum(line.tokens for line in cut.needed.values() if line.kind == kind) for kind in ("read", "written")
-    }
-    files = {path for line in cut.needed.values() for path in line.paths}
-    return CutFacts(
-        run_id=cut.run_id,
-        turn=cut.turn,
-        context_tokens=cut.context_tokens,
-        lines=len(cut.lines),
-        needed_lines=len(cut.needed),
-        needed_tokens=cut.needed_tokens,
-        read_tokens=kinds["read"],
-        written_tokens=kinds["written"],
-        needed_files=len(files),
-        unread_files=cut.unread_files,
-        instructions=len(cut.instructions),
-        paths=len(cut.paths),
-        names=len(cut.names),
-        marks=_bits(key in cut.needed for key in cut.lines),
-    )
+class RunRecord(Struct, frozen=True):
+    """One run of a benchmark."""
+
+    run_id: str
+    source: str
+    format: str  # of the log
+    digest: str  # of the run and of where it is cut
+    tried: tuple[tuple[str, int], ...]  # compactors and budgets; a cut whose context is within a budget has no row
+    cuts: tuple[CutFacts, ...]
+    rows: tuple[CompactionRow, ...]
 
 
-def lines_of(cut: ContextCut) -> list[dict[str, Any]]:
-    """Return the needed lines of a cut as they are recorded, in order."""
-    return [
-        {"text": line.text[:LINE_CHARACTERS], "paths": list(line.paths), "tokens": line.tokens}
-        for line in cut.needed.values()
-    ]
+class RunSeconds(Struct, frozen=True):
+    """How long the compactions of one run took, by compactor."""
+
+    run_id: str
+    seconds: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What can be kept at a cut within a budget."""
+class Failures(Struct, frozen=True):
+    """The failures of one kind of one compactor."""
 
-    best_tokens: int  # by anybody
-    random_tokens: float  # by random lines, on average
-
-    @classmethod
-    def at(cls, cut: ContextCut, budget: int) -> Bounds:
-        """Return the bounds of a cut."""
-        return cls(best_kept(cut, budget), cut.random_keeping.expected(max(0, budget - MESSAGE_TOKENS)))
+    cuts: int
+    first: str  # the reason of the first
 
 
-def row_of(cut: ContextCut, tried: TriedCompaction, bounds: Bounds) -> CompactionRow:
-    """Return the row of one compaction."""
-    outcome, state, usage = tried.outcome, tried.outcome.state, tried.usage
-    return CompactionRow(
-        run_id=cut.run_id,
-        turn=cut.turn,
-        compactor=tried.choice.label,
-        budget=tried.budget,
-        status=outcome.status,
-        reason=outcome.reason[:500],
-        used_tokens=state.used_tokens,
-        kept_tokens=state.kept_tokens,
-        best_tokens=bounds.best_tokens,
-        random_tokens=round(bounds.random_tokens, 6),
-        sham_tokens=round(outcome.sham_tokens, 6),
-        read_tokens=state.read_tokens,
-        written_tokens=state.written_tokens,
-        verbatim=state.verbatim,
-        substance=state.substance,
-        paths=state.paths,
-        names=state.names,
-        calls=usage.calls,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cost_usd=usage.cost_usd,
-        kept=_bits(key in outcome.present for key in cut.needed),
-        present=_bits(key in outcome.present for key in cut.lines),
-    )
+class CompactorRow(Struct, frozen=True, kw_only=True):
+    """One compactor within one budget, over all cuts; shares are of the needed tokens, with simultaneous intervals."""
+
+    compactor: str
+    budget: int
+    tried: int
+    cuts: int
+    runs: int
+    failed: int
+    failures: dict[CompactionStatus, Failures]
+    used_tokens: float | None  # mean over cuts
+    kept_share: float | None
+    kept_low: float | None
+    kept_high: float | None
+    regret_share: float | None
+    regret_low: float | None
+    regret_high: float | None
+    gain_share: float | None
+    gain_low: float | None
+    gain_high: float | None
+    beyond_random_share: float | None
+    beyond_random_low: float | None
+    beyond_random_high: float | None
+    worst_regret: float | None
+    least_regret: float | None
+    read_kept: float | None
+    written_kept: float | None
+    rules_verbatim: float | None
+    rules_kept: float | None
+    paths_kept: float | None
+    names_kept: float | None
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    seconds: float | None
 
 
-def _bits(marks: Iterable[bool]) -> str:
+class CompactorContrast(Struct, frozen=True):
+    """How much more one compactor keeps than another."""
+
+    better: str
+    worse: str
+    difference: float
+    low: float | None
+    high: float | None
+    equal: bool
+    wanted: int | None
+    constant: bool
+    shown: bool
+
+
+class CompactorRanking(Struct, frozen=True):
+    """The candidates of one budget by what they keep."""
+
+    cases: int
+    tasks: int
+    level: float
+    leaders: tuple[str, ...]
+    standings: tuple[Standing, ...]
+    contrasts: tuple[CompactorContrast, ...]
+
+
+class ExampleLine(StoredLine, frozen=True):
+    """A needed line, and who kept it."""
+
+    kept: dict[str, bool]  # by compactor
+
+
+class ExampleCut(Struct, frozen=True):
+    """The cut on which the compactors differ most."""
+
+    run_id: str
+    turn: int
+    budget: int
+    lines: tuple[ExampleLine, ...]
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """The compactors of a benchmark over all its cuts."""
+
+    runs: int
+    cuts: int
+    needing_cuts: int  # at which the context showed a line that was needed
+    level: float  # that all intervals hold together
+    rows: tuple[CompactorRow, ...]
+    rankings: dict[str, CompactorRanking | None]  # by budget; None: there are no two candidates at the same cuts
+    example: ExampleCut | None
+
+
+class BenchmarkResults(Comparison, frozen=True, kw_only=True):
+    """What `eirkit vestige compact` prints as JSON and stores in its folder."""
+
+    out: str
+    at: str
+    budgets: tuple[int, ...]
+    compactors: tuple[str, ...]
+    uncut: int  # runs without a cut
+    skipped: tuple[Skipped, ...]
+    stopped: str  # why it stopped early
+
+
+class BenchmarkManifest(Struct, frozen=True, omit_defaults=True):
+    """How runs were cut, and the digests of the files of compactors."""
+
+    at: str
+    gold: str | None
+    code: dict[str, str]
+    results: BenchmarkResults | None = None  # None: it is not complete
+
+    def write(self, folder: Path) -> None:
+        write_struct(folder / MANIFEST, MANIFEST_SCHEMA, self)
+
+
+def read_manifest(folder: Path) -> BenchmarkManifest:
+    """Return the manifest of a benchmark's folder."""
+    return read_struct(folder / MANIFEST, MANIFEST_SCHEMA, BenchmarkManifest)
+
+
+def read_runs(folder: Path) -> Iterator[RunRecord]:
+    """Yield the records of a benchmark in order."""
+    return _read(folder / COMPACTIONS, COMPACTIONS_SCHEMA, RunRecord)
+
+
+def read_seconds(folder: Path) -> Iterator[RunSeconds]:
+    """Yield how long the compactions of each run took."""
+    return _read(folder / TIMES, TIMES_SCHEMA, RunSeconds)
+
+
+def _read(path: Path, schema: str, kind: type[_Kind]) -> Iterator[_Kind]:
+    if path.is_file():
+        for value in read_records(path, schema):
+            yield _typed(value, kind, path)
+
+
+def _typed(value: object, kind: type[_Kind], path: Path) -> _Kind:
+    try:
+        return convert(value, kind)
+    except ValidationError as error:
+        raise InputFileError(f"{path}: {error}; restore the file") from error
+
+
+def joined(folder: Path) -> Iterator[RunRecord]:
+    """Yield one record for each run: the newest state of its log, with the rows of all records of that state.
+
+    Only of runs that were extended, only rows wait for their others: texts of lines are in memory of one run at a time.
+    """
+    newest: dict[str, tuple[str, int]] = {}  # by run: its last digest, and how many records have it
+    for record in read_runs(folder):
+        digest, several = newest.get(record.run_id, ("", 0))
+        newest[record.run_id] = record.digest, several + 1 if digest == record.digest else 1
+    waiting: dict[str, list[tuple[tuple[CompactionRow, ...], tuple[tuple[str, int], ...]]]] = {}
+    for record in read_runs(folder):
+        digest, several = newest[record.run_id]
+        if record.digest != digest:
+            continue
+        found = [*waiting.pop(record.run_id, ()), (record.rows, record.tried)]
+        if len(found) < several:
+            waiting[record.run_id] = found
+            continue
+        rows = {(row.turn, row.compactor, row.budget): row for own, _ in found for row in own}
+        tried = tuple(dict.fromkeys(pair for _, own in found for pair in own))
+        yield replace(record, tried=tried, rows=tuple(rows.values()))
+
+
+def packed(marks: Iterable[bool]) -> str:
     """Return marks in hexadecimal, the first as the lowest bit."""
     digits = "".join("01"[mark] for mark in marks)[::-1]
     return f"{int(digits or '0', 2):x}"
@@ -159,55 +279,3 @@ def marked(bits: str, places: int) -> list[bool]:
     """Return the marks of the first places, from their hexadecimal form."""
     wanted = int(bits or "0", 16) & ((1 << places) - 1)
     return [digit == "1" for digit in f"{wanted:0{places}b}"[::-1][:places]]
-
-
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """One run of a benchmark."""
-
-    run_id: str
-    source: str
-    format: str  # of the log
-    digest: str  # of the run and of where it is cut
-    tried: tuple[tuple[str, int], ...]  # compactors and budgets; a cut whose context is within a budget has no row
-    cuts: tuple[CutFacts, ...]
-    lines: tuple[tuple[Mapping[str, Any], ...], ...]  # by cut: the needed lines
-    rows: tuple[CompactionRow, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        cuts = [{**asdict(cut), "needed": list(lines)} for cut, lines in zip(self.cuts, self.lines, strict=True)]
-        rows = [asdict(row) for row in self.rows]
-        for one in (*cuts, *rows):
-            del one["run_id"]
-        named = {"run_id": self.run_id, "source": self.source, "format": self.format, "digest": self.digest}
-        return {**named, "tried": [list(one) for one in self.tried], "cuts": cuts, "rows": rows}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> RunRecord:
-        run = value["run_id"]
-        cuts, lines = [], []
-        for one in value["cuts"]:
-            facts = dict(one)
-            lines.append(tuple(facts.pop("needed")))
-            cuts.append(CutFacts(run_id=run, **facts))
-        rows = tuple(CompactionRow(run_id=run, **row) for row in value["rows"])
-        tried = tuple((str(label), int(budget)) for label, budget in value["tried"])
-        return cls(run, value["source"], value["format"], value["digest"], tried, tuple(cuts), tuple(lines), rows)
-
-
-def digest_of(recording: Recording, plan: CutPlan, gold: str) -> str:
-    """Return a digest of all that the cuts of a run depend on."""
-    found = blake2b(
-        repr((version("eirkit"), str(plan), gold, recording.prompt)).encode("utf-8", "replace"), digest_size=16
-    )
-    for turn in recording.turns:
-        found.update(repr(turn).encode("utf-8", "replace"))
-    return found.hexdigest()
-
-
-def read_runs(folder: Path) -> Iterator[RunRecord]:
-    """Yield the records of a benchmark in order."""
-    path = folder / COMPACTIONS
-    if path.is_file():
-        for value in read_records(path, COMPACTIONS_SCHEMA):
-            yield RunRecord.from_json(value)

@@ -9,7 +9,7 @@ from eirkit.lacuna.memories.memory import Requirements
 from eirkit_coding.compaction.context import ContextCall, ContextMessage, split_opening
 from eirkit_coding.compactors.compactor import Compactor, TokenBudget, VendorSummary, answered_groups, compactors
 
-_INSTALLS = (("strands-agents>=1.60,<2", "openai>=2,<4", "splintr-rs>=0.22,<0.23", "msgspec>=0.19,<1"),)
+_INSTALLS = (("strands-agents>=1.60,<2", "openai>=2,<4", "splintr-rs>=0.22,<0.23"),)
 
 
 @compactors.add("strands-sliding-window")
@@ -103,9 +103,9 @@ def _ours(messages: Sequence[Any]) -> Iterator[ContextMessage]:
         tools |= {use["toolUseId"]: use["name"] for use in uses}
         results = [part["toolResult"] for part in message["content"] if "toolResult" in part]
         for result in results:
-            said = "\n".join(part["text"] for part in result["content"] if "text" in part)
+            output = "\n".join(part["text"] for part in result["content"] if "text" in part)
             used = result["toolUseId"]
-            yield ContextMessage("tool", said, call_id=used, tool=tools.get(used, ""))
+            yield ContextMessage("tool", output, call_id=used, tool=tools.get(used, ""))
         if text or uses or not results:
             calls = tuple(ContextCall(use["toolUseId"], use["name"], use["input"]) for use in uses)
             yield ContextMessage("assistant" if message["role"] == "assistant" else "user", text, calls)

@@ -9,9 +9,10 @@ from itertools import chain
 from pathlib import Path
 
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.models.ledger import exact_sum
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.metered import make_metered
-from eirkit.lacuna.models.model import Message, Model, ModelOptions, Request, ask_model, close_model
+from eirkit.lacuna.models.model import Model, ModelOptions, Request, ask_model, close_model
+from eirkit.records.money import exact_sum
 from eirkit_coding.compaction.context import MESSAGE_TOKENS, ContextMessage, split_opening, texts_of
 from eirkit_coding.compactors.compactor import Compactor, CompactorUsage, TokenBudget, compactors, without_opening
 
@@ -60,7 +61,7 @@ class Summary(ModelCompactor):
         if not model:
             raise UsageError("the compactor summary asks a model; give --compactor-set summary.model=PROVIDER/NAME")
         self.model, self.prompt, self.keep_share, self.base_url = model, prompt, keep_share, base_url
-        self._told = _prompt_of(prompt)
+        self._prompt = _prompt_of(prompt)
         self._runner: asyncio.Runner | None = None
         self._model: Model | None = None
         self._usage = CompactorUsage()
@@ -94,9 +95,9 @@ class Summary(ModelCompactor):
         room = budget.tokens - budget.count(newest) - MESSAGE_TOKENS
         if not older or room < 1:
             return None
-        told = self._told.replace("{tokens}", f"{room}")
-        session = "\n\n".join(f"[{one.role}]\n" + "\n".join(texts_of(one)) for one in older)
-        return Request((Message("user", f"{told}\n\n<session>\n{session}\n</session>"),), max_tokens=room)
+        prompt = self._prompt.replace("{tokens}", f"{room}")
+        session = "\n\n".join(f"[{message.role}]\n" + "\n".join(texts_of(message)) for message in older)
+        return Request((Message("user", f"{prompt}\n\n<session>\n{session}\n</session>"),), max_tokens=room)
 
     def usage(self) -> CompactorUsage:
         return self._usage

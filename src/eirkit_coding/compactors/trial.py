@@ -7,15 +7,16 @@ own, which sees no keys and is ended if it hangs.
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
+
+from msgspec import ValidationError, convert, to_builtins
 
 from eirkit.errors import (
     ContractError,
@@ -38,7 +39,6 @@ from eirkit.registry import call, locate
 from eirkit_coding.compaction.context import ContextMessage, LineCounter
 from eirkit_coding.compaction.cuts import CompactorOutcome, ContextCut, failed, judge
 from eirkit_coding.compactors.compactor import (
-    Compactor,
     CompactorUsage,
     Informed,
     TokenBudget,
@@ -47,7 +47,7 @@ from eirkit_coding.compactors.compactor import (
     find_compactor,
     make_compactor,
 )
-from eirkit_coding.compactors.host import checked
+from eirkit_coding.compactors.host import HostAnswer, checked
 from eirkit_coding.compactors.summary import MakeModel, ModelCompactor
 
 LIMIT_SECONDS = 60.0  # for one compaction
@@ -111,13 +111,12 @@ class HereSeat:
 
     def __init__(
         self,
-        kind: type[Compactor],
-        settings: Mapping[str, Any],
+        choice: CompactorChoice,
         seconds: float = LIMIT_SECONDS,
         make: MakeModel = make_metered,
     ) -> None:
-        self.kind, self.seconds, self.effort = kind, seconds, CompactionEffort()
-        self._made = None if issubclass(kind, Informed) else make_compactor(kind, settings)
+        self.kind, self.seconds, self.effort = find_compactor(choice.name), seconds, CompactionEffort()
+        self._made = None if issubclass(self.kind, Informed) else make_compactor(self.kind, choice.settings)
         if isinstance(self._made, ModelCompactor):
             self._made.connect(make)
 
@@ -166,41 +165,33 @@ class ProcessSeat:
             raise StoreError(f"was not asked after {MOST_DEATHS} compactions in a row that ended its process")
         if self._endpoint is not None:
             self._endpoint.clear()
-        found: Mapping[str, Any] | None = None
-        wrong: ContractError | None = None
+        answer: HostAnswer | None = None
         try:
-            found = self._runner.run(self._answer(cut, budget))
+            answer = self._runner.run(self._answer(cut, budget))
         except (TimeoutError, StoreError):
             self._deaths += 1
             self._runner.run(self._end())
             raise
         finally:
-            seconds = perf_counter() - self._began if found is None else found["seconds"]
-            try:
-                used = self._used(found)
-            except ContractError as error:  # what the compactor itself did wrong is told first
-                used, wrong = CompactorUsage(cost_usd=None), error
-            self.effort = CompactionEffort(seconds, used)
+            seconds = perf_counter() - self._began if answer is None else answer.seconds
+            self.effort = CompactionEffort(seconds, self._used(answer))
             if self._endpoint is not None and isinstance(self._endpoint.failure, SpendCapReached):
                 raise self._endpoint.failure
         self._deaths = 0
-        if "raised" in found:
-            raise PluginError("compactor", self.choice.label, "compact", *found["raised"])
-        if "fault" in found:
-            raise ContractError(found["fault"])
-        if wrong is not None:
-            raise wrong
-        return [ContextMessage.from_json(one) for one in found["messages"]]
+        if answer.raised is not None:
+            raise PluginError("compactor", self.choice.label, "compact", answer.raised.reason, answer.raised.place)
+        if answer.fault:
+            raise ContractError(answer.fault)
+        return answer.messages
 
-    def _used(self, found: Mapping[str, Any] | None) -> CompactorUsage:
+    def _used(self, answer: HostAnswer | None) -> CompactorUsage:
         """Return what the last compaction used; what a process did not say before it ended is not known."""
         if self._endpoint is not None:
             meter = self._endpoint.meter
             return CompactorUsage(meter.calls, meter.input_tokens, meter.output_tokens, meter.cost_usd)
-        if found is None:
+        if answer is None or answer.usage is None:
             return CompactorUsage(cost_usd=None)
-        stated = read_usage(found["usage"])
-        spent, self._stated = spent_since(self._stated, stated), stated
+        spent, self._stated = spent_since(self._stated, answer.usage), answer.usage
         return spent
 
     def start(self) -> None:
@@ -213,15 +204,19 @@ class ProcessSeat:
             self._runner.run(self._endpoint.stop())
         self._runner.close()
 
-    async def _answer(self, cut: ContextCut, budget: TokenBudget) -> Any:
+    async def _answer(self, cut: ContextCut, budget: TokenBudget) -> HostAnswer:
         self._began = perf_counter()
         process = await self._started()
         self._began = perf_counter()
         try:
             async with asyncio.timeout(self.seconds):
-                return await process.ask("compact", [one.as_json() for one in cut.messages], budget.tokens)
+                answer = await process.ask("compact", to_builtins(cut.messages), budget.tokens)
         except TimeoutError:
             raise TimeoutError(f"took more than {self.seconds:g} s") from None
+        try:
+            return convert(answer, HostAnswer)
+        except ValidationError as error:
+            raise StoreError(f"its process answered wrongly: {error}") from error
 
     async def _started(self) -> KeptProcess:
         if self._process is None:
@@ -230,14 +225,11 @@ class ProcessSeat:
             seen = (variables_without_secrets if is_own else inherited_variables)(os.environ)
             self._process = KeptProcess(name, self.python, seen, "compactor", HOST)
             async with asyncio.timeout(START_SECONDS):
-                await self._process.ask("load", name, _place(name), await self._settings())
+                settings = dict(self.choice.settings)
+                if self._endpoint is not None:
+                    settings["base_url"] = self._address = self._address or await self._endpoint.start()
+                await self._process.ask("load", name, _place(name), settings)
         return self._process
-
-    async def _settings(self) -> dict[str, Any]:
-        if self._endpoint is None:
-            return dict(self.choice.settings)
-        self._address = self._address or await self._endpoint.start()
-        return {**self.choice.settings, "base_url": self._address}
 
     async def _end(self) -> None:
         if self._process is not None:
@@ -252,20 +244,6 @@ def _no_embedding(texts: Sequence[str]) -> Vectors:
 def _place(name: str) -> str | None:
     file = name.rpartition(":")[0]
     return str(locate(file).resolve()) if file.endswith(".py") else None
-
-
-def read_usage(stated: Mapping[str, Any]) -> CompactorUsage:
-    """Return what a compactor says it used.
-
-    Raises:
-        ContractError: these are no numbers that can be added.
-    """
-    names = [one.name for one in fields(CompactorUsage)]
-    *counts, cost = (stated.get(name) for name in names)
-    is_cost = cost is None or (isinstance(cost, int | float) and math.isfinite(cost) and cost >= 0)
-    if sorted(stated) != sorted(names) or not is_cost or any(type(one) is not int or one < 0 for one in counts):
-        raise ContractError("its usage() is not made of counts and dollars; return a CompactorUsage")
-    return CompactorUsage(**stated)
 
 
 def spent_since(before: CompactorUsage, after: CompactorUsage) -> CompactorUsage:
@@ -344,7 +322,7 @@ def open_seat(choice: CompactorChoice, seconds: float = LIMIT_SECONDS, make: Mak
     if not compactors.is_foreign(choice.name):
         kind = find_compactor(choice.name)
         if not kind.requirements.packages:
-            return HereSeat(kind, choice.settings, seconds, make)
+            return HereSeat(choice, seconds, make)
         if (why := reason_not_installed(choice.name, kind.requirements)) is not None:
             raise UsageError(f"compactor {choice.name!r}: {why}")
         python = python_of(choice.name) or python

@@ -7,24 +7,31 @@ the logs, which are read again if they were given with --logs; without them, onl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.records.lines import read_document
 from eirkit.report.table import Cell
 from eirkit.report.viewer.logs import LogFolders
-from eirkit.report.viewer.tables import CutQuery, Field, ListColumns, RowTable, telling
+from eirkit.report.viewer.tables import (
+    CutCompactor,
+    CutContext,
+    CutLine,
+    CutPart,
+    CutQuery,
+    Field,
+    ListColumns,
+    RowTable,
+    telling,
+)
 from eirkit.vestige.actions.touches import interpret
 from eirkit.vestige.measures import COMPACTOR_MEASURES
 from eirkit.vestige.tokens import estimating_counter
-from eirkit_coding.compaction import MANIFEST, MANIFEST_SCHEMA
-from eirkit_coding.compaction.context import ContextMessage, context_before, key_of, split_opening, texts_of
-from eirkit_coding.compactors.comparison import joined
+from eirkit_coding.compaction.context import ContextMessage, key_of, split_opening, texts_of
+from eirkit_coding.compaction.recorded import context_before
 from eirkit_coding.compactors.page import compaction_document
-from eirkit_coding.compactors.records import CompactionRow, CutFacts, RunRecord, marked
+from eirkit_coding.compactors.records import CompactionRow, CutFacts, RunRecord, joined, marked, read_manifest
 
 LONGEST_LINE = 400  # characters of a line that are shown
 FIELDS: tuple[Field, ...] = (
@@ -49,21 +56,21 @@ class CompactionTables:
     @property
     def answers(self) -> list[str]:
         """The sentences that the command began with; none while a benchmark is not complete."""
-        found = read_document(self.folder / MANIFEST, MANIFEST_SCHEMA).get("results")
-        return [] if found is None else list(compaction_document(found).answer)
+        results = read_manifest(self.folder).results
+        return [] if results is None else list(compaction_document(results).answer)
 
     @cached_property
     def table(self) -> RowTable:
         rows = [row for record in joined(self.folder) for row in _rows(record)]
-        columns = ListColumns({one.key: [row[one.key] for row in rows] for one in FIELDS}, len(rows))
-        return RowTable(telling(FIELDS, columns, [one.key for one in FIELDS]), columns, "compaction")
+        columns = ListColumns({field.key: [row[field.key] for row in rows] for field in FIELDS}, len(rows))
+        return RowTable(telling(FIELDS, columns, [field.key for field in FIELDS]), columns, "compaction")
 
-    def cut(self, run_id: str, query: CutQuery, logs: LogFolders) -> dict[str, Any]:
+    def cut(self, run_id: str, query: CutQuery, logs: LogFolders) -> CutContext:
         """Return one cut of a run with its lines and, for each compactor, which of them it kept."""
         record = next((record for record in joined(self.folder) if record.run_id == run_id), None)
         if record is None:
             raise InputFileError(f"the folder has no run {run_id!r}; reload the page")
-        return cut_document(record, query, logs)
+        return shown_cut(record, query, logs)
 
 
 def _rows(record: RunRecord) -> Iterator[dict[str, Cell]]:
@@ -71,7 +78,7 @@ def _rows(record: RunRecord) -> Iterator[dict[str, Cell]]:
     for row in record.rows:
         needed = facts[row.turn].needed_tokens
         yield {
-            "run_id": row.run_id,
+            "run_id": record.run_id,
             "turn": row.turn,
             "compactor": row.compactor,
             "budget": row.budget,
@@ -89,26 +96,11 @@ def _share(part: float, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """One line of a context, with a digit for each compactor: 1 where it was kept."""
-
-    text: str
-    needed: bool
-    kept: str
-
-    def is_chosen(self, which: str) -> bool:
-        return which == "all" or (self.needed and (which == "needed" or "0" in self.kept))
-
-    def as_json(self) -> dict[str, Any]:
-        cut = self.text if len(self.text) <= LONGEST_LINE else f"{self.text[:LONGEST_LINE]}…"
-        return {"text": cut, "needed": self.needed, "kept": self.kept}
+def _is_chosen(line: CutLine, which: str) -> bool:
+    return which == "all" or (line.needed and (which == "needed" or "0" in line.kept))
 
 
-_Part = tuple[str, Sequence[_Line]]  # what the lines are of: a message or a file
-
-
-def cut_document(record: RunRecord, asked: CutQuery, logs: LogFolders) -> dict[str, Any]:
+def shown_cut(record: RunRecord, asked: CutQuery, logs: LogFolders) -> CutContext:
     """Return one cut with its lines and, for each compactor, which of them it kept."""
     facts = next((cut for cut in record.cuts if cut.turn == asked.turn), record.cuts[0] if record.cuts else None)
     if facts is None:
@@ -121,43 +113,37 @@ def cut_document(record: RunRecord, asked: CutQuery, logs: LogFolders) -> dict[s
     try:
         parts = _whole_text(record, facts, rows, logs)
     except InputFileError as error:
-        parts, missing = _needed_lines(record, facts, rows), str(error)
-    chosen = [(title, line) for title, lines in parts for line in lines if line.is_chosen(asked.lines)]
-    return {
-        "run": record.run_id,
-        "source": record.source,
-        "turn": facts.turn,
-        "turns": [cut.turn for cut in record.cuts],
-        "budget": budget,
-        "budgets": budgets,
-        "context_tokens": facts.context_tokens,
-        "needed_tokens": facts.needed_tokens,
-        "needed_lines": facts.needed_lines,
-        "compactors": [_compactor(row, facts) for row in rows],
-        "missing": missing,
-        "matched": len(chosen),
-        "offset": asked.offset,
-        "parts": _grouped(chosen[asked.offset : asked.offset + asked.limit]),
-    }
+        parts, missing = _needed_lines(facts, rows), str(error)
+    chosen = [(part.title, line) for part in parts for line in part.lines if _is_chosen(line, asked.lines)]
+    page = chosen[asked.offset : asked.offset + asked.limit]
+    return CutContext(
+        run=record.run_id,
+        source=record.source,
+        turn=facts.turn,
+        turns=tuple(cut.turn for cut in record.cuts),
+        budget=budget,
+        budgets=tuple(budgets),
+        context_tokens=facts.context_tokens,
+        needed_tokens=facts.needed_tokens,
+        needed_lines=facts.needed_lines,
+        compactors=tuple(
+            CutCompactor(
+                row.compactor, row.status, row.reason, row.used_tokens, _share(row.kept_tokens, facts.needed_tokens)
+            )
+            for row in rows
+        ),
+        missing=missing,
+        matched=len(chosen),
+        offset=asked.offset,
+        parts=tuple(
+            CutPart(title, tuple(line for _, line in lines))
+            for title, lines in groupby(page, key=lambda titled: titled[0])
+        ),
+    )
 
 
-def _compactor(row: CompactionRow, facts: CutFacts) -> dict[str, Any]:
-    return {
-        "name": row.compactor,
-        "status": row.status,
-        "reason": row.reason,
-        "used_tokens": row.used_tokens,
-        "kept_share": _share(row.kept_tokens, facts.needed_tokens),
-    }
-
-
-def _grouped(lines: Sequence[tuple[str, _Line]]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for title, line in lines:
-        if not found or found[-1]["title"] != title:
-            found.append({"title": title, "lines": []})
-        found[-1]["lines"].append(line.as_json())
-    return found
+def _line(text: str, needed: bool, kept: str) -> CutLine:
+    return CutLine(text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…", needed, kept)
 
 
 def _digits(rows: Sequence[CompactionRow], form: str, places: int) -> list[str]:
@@ -166,23 +152,22 @@ def _digits(rows: Sequence[CompactionRow], form: str, places: int) -> list[str]:
     return ["".join("01"[own[place]] for own in marks) for place in range(places)]
 
 
-def _needed_lines(record: RunRecord, facts: CutFacts, rows: Sequence[CompactionRow]) -> list[_Part]:
+def _needed_lines(facts: CutFacts, rows: Sequence[CompactionRow]) -> list[CutPart]:
     """Return the needed lines as the folder has them, by file."""
-    lines = record.lines[record.cuts.index(facts)]
-    kept = _digits(rows, "kept", min(facts.needed_lines, len(lines)))
-    files: dict[str, list[_Line]] = {}
-    for line, digits in zip(lines, kept, strict=False):  # of a very long run, only the first are stored
-        files.setdefault(str(next(iter(line["paths"]), "")), []).append(_Line(str(line["text"]), True, digits))
-    return list(files.items())
+    kept = _digits(rows, "kept", len(facts.needed))
+    files: dict[str, list[CutLine]] = {}
+    for line, digits in zip(facts.needed, kept, strict=True):
+        files.setdefault(next(iter(line.paths), ""), []).append(_line(line.text, True, digits))
+    return [CutPart(path, tuple(lines)) for path, lines in files.items()]
 
 
-def _whole_text(record: RunRecord, facts: CutFacts, rows: Sequence[CompactionRow], logs: LogFolders) -> list[_Part]:
+def _whole_text(record: RunRecord, facts: CutFacts, rows: Sequence[CompactionRow], logs: LogFolders) -> list[CutPart]:
     """Return the context line by line, as the log has it.
 
     Raises:
         InputFileError: the log was not given or has changed.
     """
-    recording = logs.recording({"source": record.source, "run_id": record.run_id, "format": record.format})
+    recording = logs.recording(record)
     messages = split_opening(context_before(interpret(recording, estimating_counter()), facts.turn))[1]
     keys = list(dict.fromkeys(key_of(line) for message in messages for line in _lines_of(message)))
     if len(keys) != facts.lines:
@@ -190,7 +175,10 @@ def _whole_text(record: RunRecord, facts: CutFacts, rows: Sequence[CompactionRow
     needed = dict(zip(keys, marked(facts.marks, facts.lines), strict=True))
     kept = dict(zip(keys, _digits(rows, "present", facts.lines), strict=True))
     return [
-        (_title(message), [_Line(line, needed[key_of(line)], kept[key_of(line)]) for line in _lines_of(message)])
+        CutPart(
+            _title(message),
+            tuple(_line(line, needed[key_of(line)], kept[key_of(line)]) for line in _lines_of(message)),
+        )
         for message in messages
     ]
 

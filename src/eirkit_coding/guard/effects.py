@@ -116,10 +116,10 @@ def effects(units: Sequence[TrialUnit], arm: Arm, other: Arm, *, seed: int, subs
     found = []
     for place in range(count):
         row = (estimates[place], _bound(low[place]), _bound(high[place]), p[place], errors[place])
-        told = [None if one is None else float(one) for one in row]
+        numbers = [None if value is None else float(value) for value in row]
         if _varying(values[:, place]) < FEWEST:
-            told = [None] * len(told)
-        found.append(Effect(arm, other, len(chosen), float(means[place]), float(others[place]), *told))
+            numbers = [None] * len(numbers)
+        found.append(Effect(arm, other, len(chosen), float(means[place]), float(others[place]), *numbers))
     return found
 
 

@@ -13,33 +13,31 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Literal
+
+from msgspec import Struct, ValidationError, convert, to_builtins
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.folders import files_for_owner_only, own_folder, replace_file
 from eirkit.limits import time_limit
 from eirkit.vestige.actions.touches import interpret
-from eirkit.vestige.formats.messages import text_of
-from eirkit.vestige.formats.run_builder import mapping_of, string_of
 from eirkit.vestige.sources.documents import ReadLimits, Skipped, StoredDocument
-from eirkit.vestige.sources.json_parser import PARSER_NESTING, parse_line
 from eirkit.vestige.tokens import estimating_counter
 from eirkit.vestige.trajectory import Recording, formats
-from eirkit_coding.guard.other_transcripts import last_snapshot, new_messages, new_rows
-from eirkit_coding.guard.trial import Arm, draw_arm
-from eirkit_coding.guard.working_set import RestoredText, WorkingSet, other_files, restored_text, sham_text
+from eirkit_coding.guard.other_transcripts import last_snapshot, new_messages, new_rows, prompt_in
+from eirkit_coding.guard.trial import Arm, Compaction, draw_arm, json_line
+from eirkit_coding.guard.working_set import WorkingSet, other_files, restored_text, sham_text
 
 FORMATS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "opencode": "opencode"}
 SECONDS = 20  # after which a call gives up; agents wait at most twice as long
 READ_SECONDS = 10.0  # of processor time for what is new in a transcript; then only its prompts are read
 MOST_BYTES = 32 << 20  # of a transcript that are interpreted; of what lies before, only prompts are read
-LAYOUT = 2
 MOST_KEPT = 200  # sessions, and texts that did not fit; the oldest are removed
 _HEAD_BYTES = 4096  # by which a transcript is recognised
 _PROMPT_BYTES = 1 << 14  # of a line that is read for its prompt alone
@@ -62,20 +60,9 @@ class SessionMemory:
     working: WorkingSet = field(default_factory=WorkingSet)
     compactions: int = 0
     arm: Arm = "restore"
-    said: str = ""  # after the last compaction
+    restored: str = ""  # the text after the last compaction
     snapshot: str = ""  # of Gemini CLI: the id of the last summary that was answered
-
-    def as_json(self) -> dict[str, Any]:
-        kept = {name: getattr(self, name) for name in self.__slots__ if name != "working"}
-        return {"layout": LAYOUT, **kept, "working": self.working.as_json()}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> SessionMemory:
-        """Return what `as_json` described; raises KeyError or TypeError for anything else."""
-        if value["layout"] != LAYOUT:
-            raise KeyError("layout")
-        kept = {name: value[name] for name in cls.__slots__ if name != "working"}
-        return cls(**kept, working=WorkingSet.from_json(value["working"]))
+    layout: Literal[3] = 3  # of the file; another number makes it obsolete
 
 
 class Sessions:
@@ -90,14 +77,14 @@ class Sessions:
     def load(self, agent: str, session: str) -> SessionMemory:
         """Return a session's memory; an empty one if there is none or it is damaged."""
         try:
-            return SessionMemory.from_json(json.loads(self.path(agent, session).read_text("utf-8")))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return convert(json.loads(self.path(agent, session).read_bytes()), SessionMemory)
+        except (OSError, ValueError, RecursionError, ValidationError):
             return SessionMemory()
 
     def save(self, agent: str, session: str, memory: SessionMemory) -> None:
         path = self.path(agent, session)
         is_new = not path.exists()
-        write_own(path, json.dumps(memory.as_json()))
+        write_own(path, json_line(memory))
         if is_new:
             keep_newest(self.folder)
 
@@ -110,11 +97,11 @@ def keep_newest(folder: Path, most: int = MOST_KEPT) -> None:
             path.unlink(missing_ok=True)
 
 
-def write_own(path: Path, text: str) -> None:
+def write_own(path: Path, content: bytes) -> None:
     """Write a file that only its owner can read; a reader sees the old one or the whole new one."""
     with files_for_owner_only():
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, text.encode("utf-8", "replace"))
+        replace_file(path, content)
 
 
 def catch_up(memory: SessionMemory, agent: str, transcript: Path, session: str = "", folder: str = "") -> str:
@@ -174,20 +161,10 @@ def _hear_only(working: WorkingSet, stream: IO[bytes], stop: int) -> int:
             while (rest := stream.readline(_EVENT_BYTES)) and not rest.endswith(b"\n"):
                 pass
         elif b'"tool_result"' not in line and b'"user' in line:
-            value = parse_line(line, PARSER_NESTING)
-            if not isinstance(value, Exception):
-                working.hear(_prompt(mapping_of(value)))
+            working.hear(prompt_in(line))
         if stream.tell() >= stop:
             break
     return stream.tell()
-
-
-def _prompt(line: Mapping[str, Any]) -> str:
-    """Return what the user wrote, if a line of a transcript is a prompt."""
-    payload = mapping_of(line.get("payload"))
-    if line.get("type") == "user" and line.get("isMeta") is not True and line.get("isCompactSummary") is not True:
-        return text_of(mapping_of(line.get("message")).get("content") or line.get("content"))
-    return string_of(payload.get("message")) if payload.get("type") == "user_message" else ""
 
 
 def _read(agent: str, content: bytes) -> Iterator[Recording | Skipped]:
@@ -196,6 +173,15 @@ def _read(agent: str, content: bytes) -> Iterator[Recording | Skipped]:
     name = "transcript.json" if agent == "opencode" else "transcript.jsonl"
     document = StoredDocument(lambda: io.BytesIO(content), "transcript", name, None, limits)
     yield from formats.get(FORMATS[agent])().read(document)
+
+
+class _Payload(Struct, frozen=True):
+    """What is used of an event's JSON."""
+
+    session_id: str | None = None
+    transcript_path: str | None = None
+    cwd: str | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,18 +193,43 @@ class HookEvent:
     session: str
     transcript: Path | None
     folder: str  # in which the session works
-    payload: Mapping[str, Any]
+    source: str  # of the start of a session: what started it
 
     @classmethod
-    def read(cls, agent: str, name: str, payload: Mapping[str, Any]) -> HookEvent:
+    def read(cls, agent: str, name: str, payload: object) -> HookEvent:
+        """Return the event that an agent described in JSON.
+
+        Raises:
+            ValidationError: it is not described in the form that agents document.
+        """
         if agent not in FORMATS:
             raise UsageError(f"there is no guard for {agent!r}; give {', '.join(FORMATS)}")
-        path = string_of(payload.get("transcript_path"))
-        session = string_of(payload.get("session_id")) or path
-        return cls(agent, name, session, Path(path) if path else None, string_of(payload.get("cwd")), payload)
+        found = convert(payload, _Payload)
+        path = found.transcript_path or ""
+        return cls(
+            agent=agent,
+            name=name,
+            session=found.session_id or path,
+            transcript=Path(path) if path else None,
+            folder=found.cwd or "",
+            source=found.source or "",
+        )
 
 
-def respond(event: HookEvent, folder: Path, now: float) -> dict[str, Any] | None:
+class HookOutput(Struct, frozen=True, rename="camel"):
+    """What an event's answer adds to the context."""
+
+    hook_event_name: str
+    additional_context: str
+
+
+class HookAnswer(Struct, frozen=True, rename="camel"):
+    """The answer to an event, in the schema that all agents share."""
+
+    hook_specific_output: HookOutput
+
+
+def respond(event: HookEvent, folder: Path, now: float) -> HookAnswer | None:
     """Return the answer to an event, None for silence.
 
     Raises: whatever goes wrong; `main` turns it into a line of the log.
@@ -231,25 +242,25 @@ def respond(event: HookEvent, folder: Path, now: float) -> dict[str, Any] | None
         sessions.save(event.agent, event.session, memory)
         return None
     if event.name == "Resume":
-        return _answer("SessionStart", memory.said)
+        return _answer("SessionStart", memory.restored)
     if not _follows_compaction(memory, event):
         return None
     with suppress(OSError, OutOfTimeError):  # what was stored before the compaction is still known
         _read_transcript(memory, event, folder, now)
-    memory.said = _restore(memory, event, folder, now)
+    memory.restored = _restore(memory, event, folder, now)
     with suppress(OSError):  # on a full disk the answer is still good
         sessions.save(event.agent, event.session, memory)
-    return _answer(event.name, memory.said)
+    return _answer(event.name, memory.restored)
 
 
-def _answer(name: str, said: str) -> dict[str, Any] | None:
-    return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": said}} if said else None
+def _answer(name: str, text: str) -> HookAnswer | None:
+    return HookAnswer(HookOutput(name, text)) if text else None
 
 
 def _follows_compaction(memory: SessionMemory, event: HookEvent) -> bool:
     """Return whether this is the first event after a compaction; Gemini CLI has none of its own for that."""
     if event.name == "SessionStart":
-        return event.payload.get("source") == "compact"
+        return event.source == "compact"
     if event.name not in ("BeforeAgent", "AfterTool") or event.transcript is None:
         return False
     with event.transcript.open("rb") as stream:
@@ -277,7 +288,16 @@ def _restore(memory: SessionMemory, event: HookEvent, folder: Path, now: float) 
     found = restored_text(memory.working, event.folder, str(rest))
     if found is None:
         return ""
-    memory.arm = draw_arm(folder, event.folder, _about(memory, event, found, now))
+    compaction = Compaction(
+        at=now,
+        agent=event.agent,
+        session=event.session,
+        transcript=str(event.transcript or ""),
+        number=memory.compactions,
+        bytes=len(found.text.encode()),
+        files=found.files,
+    )
+    memory.arm = draw_arm(folder, event.folder, compaction)
     if memory.arm == "nothing":
         return ""
     if memory.arm == "sham":
@@ -285,23 +305,11 @@ def _restore(memory: SessionMemory, event: HookEvent, folder: Path, now: float) 
         return sham_text(len(found.text.encode()), unused)
     if found.is_cut:
         try:
-            write_own(rest, found.whole + "\n")
+            write_own(rest, f"{found.whole}\n".encode("utf-8", "replace"))
             keep_newest(rest.parent)
         except OSError:  # without the file the text must not name it
             found = restored_text(memory.working, event.folder, "not stored: the disk is full or read-only") or found
     return found.text
-
-
-def _about(memory: SessionMemory, event: HookEvent, found: RestoredText, now: float) -> dict[str, Any]:
-    return {
-        "at": now,
-        "agent": event.agent,
-        "session": event.session,
-        "compaction": memory.compactions,
-        "transcript": str(event.transcript or ""),
-        "bytes": len(found.text.encode()),
-        "files": list(found.files),
-    }
 
 
 def main(arguments: list[str]) -> int:
@@ -312,10 +320,10 @@ def main(arguments: list[str]) -> int:
         _limit_time()
         agent, name = arguments[:2]
         payload = json.loads(sys.stdin.buffer.read(_EVENT_BYTES))
-        answer = respond(HookEvent.read(agent, name, mapping_of(payload)), folder, time.time())
+        answer = respond(HookEvent.read(agent, name, payload), folder, time.time())
         _end_limit()
         if answer is not None:
-            sys.stdout.write(json.dumps(answer))
+            sys.stdout.write(json.dumps(to_builtins(answer)))
             sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - an agent must never notice that its guard failed
         _end_limit()

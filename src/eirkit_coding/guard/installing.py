@@ -18,11 +18,14 @@ from importlib.metadata import distribution, version
 from importlib.resources import files
 from pathlib import Path
 from shlex import join
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType, ValidationError, convert, to_builtins
 
 from eirkit.errors import InfrastructureError, InputFileError
 from eirkit.folders import replace_file
 from eirkit_coding.guard.hook import write_own
+from eirkit_coding.guard.trial import json_line
 
 NAME = "eirkit-guard"
 _TIMEOUT_SECONDS = 30
@@ -47,12 +50,29 @@ def _command(agent: str, event: str) -> str:
     return join([sys.executable, "-P", "-m", "eirkit_coding.guard.hook", agent, event])
 
 
-def _hooks(agent: str) -> dict[str, Any]:
-    def hook(event: str, matcher: str) -> list[dict[str, Any]]:
-        call = {"type": "command", "command": _command(agent, event), "timeout": _TIMEOUT_SECONDS}
-        return [{"matcher": matcher, "hooks": [call]}]
+class HookCommand(Struct, frozen=True, kw_only=True):
+    """One command of a hook, as agents' settings have it."""
 
-    return {"PreCompact": hook("PreCompact", "*"), "SessionStart": hook("SessionStart", "compact")}
+    type: Literal["command"] = "command"
+    name: str | UnsetType = UNSET
+    command: str
+    timeout: int  # in seconds; Gemini CLI takes milliseconds
+
+
+class HookGroup(Struct, frozen=True, kw_only=True):
+    """The commands for an event."""
+
+    matcher: str | UnsetType = UNSET
+    hooks: tuple[HookCommand, ...]
+
+
+def _hooks(agent: str) -> dict[str, tuple[HookGroup, ...]]:
+    return {
+        event: (
+            HookGroup(matcher=matcher, hooks=(HookCommand(command=_command(agent, event), timeout=_TIMEOUT_SECONDS),)),
+        )
+        for event, matcher in (("PreCompact", "*"), ("SessionStart", "compact"))
+    }
 
 
 def _readme(name: str, title: str) -> bytes:
@@ -66,7 +86,7 @@ def _licence() -> bytes:
 
 
 def _json(value: object) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(to_builtins(value), indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def _claude(_place: Path) -> dict[str, bytes]:
@@ -91,13 +111,17 @@ def _gemini(_place: Path) -> dict[str, bytes]:
     """Return an extension; Gemini CLI has no event after a compaction, so every event that can say something looks."""
     manifest = {"name": NAME, "version": version("eirkit"), "description": "Restores what a compaction drops."}
 
-    def hook(event: str) -> list[dict[str, Any]]:
-        call = {"type": "command", "name": NAME, "command": _command("gemini", event)}
-        return [{"hooks": [{**call, "timeout": _TIMEOUT_SECONDS * 1000}]}]
-
+    hooks = {
+        event: [
+            HookGroup(
+                hooks=(HookCommand(name=NAME, command=_command("gemini", event), timeout=_TIMEOUT_SECONDS * 1000),)
+            )
+        ]
+        for event in ("BeforeAgent", "AfterTool")
+    }
     return {
         "gemini-extension.json": _json(manifest),
-        "hooks/hooks.json": _json({"hooks": {event: hook(event) for event in ("BeforeAgent", "AfterTool")}}),
+        "hooks/hooks.json": _json({"hooks": hooks}),
         "README.md": _readme("gemini", "Gemini CLI"),
         "LICENSE": _licence(),
     }
@@ -111,16 +135,15 @@ def _opencode(_place: Path) -> dict[str, bytes]:
 
 def _codex(place: Path) -> dict[str, bytes]:
     """Return the file of hooks with ours after the user's."""
-    found: dict[str, Any] = {}
-    if place.is_file():
-        try:
-            found = json.loads(place.read_text("utf-8"))
-            hooks = found.setdefault("hooks", {})
-            for event, own in _hooks("codex").items():
-                hooks[event] = [*hooks.get(event, []), *own]
-        except (ValueError, AttributeError, TypeError) as error:
-            raise InputFileError(f"{place} is not a file of hooks ({error}); repair it first") from error
-    return {"": _json(found or {"hooks": _hooks("codex")})}
+    if not place.is_file():
+        return {"": _json({"hooks": _hooks("codex")})}
+    try:
+        settings = convert(json.loads(place.read_text("utf-8")), dict[str, Any])
+        hooks = convert(settings.get("hooks", {}), dict[str, list[Any]])
+    except (ValueError, ValidationError) as error:
+        raise InputFileError(f"{place} is not a file of hooks ({error}); repair it first") from error
+    both = {event: [*hooks.get(event, []), *own] for event, own in _hooks("codex").items()}
+    return {"": _json({**settings, "hooks": {**hooks, **both}})}
 
 
 AGENTS: Mapping[str, GuardedAgent] = {
@@ -162,6 +185,16 @@ AGENTS: Mapping[str, GuardedAgent] = {
 }
 
 
+class InstallRecord(Struct, frozen=True):
+    """What was written into an agent's settings, and what was there before."""
+
+    place: str
+    before: str | None  # the content of the file, in base 64
+    made: tuple[str, ...]  # folders, the innermost first
+    files: tuple[str, ...]  # by path below the place
+    written: str  # digest of what was written
+
+
 @dataclass(frozen=True, slots=True)
 class Installation:
     """The state of the guard in one agent."""
@@ -184,7 +217,7 @@ class Installer:
         place, record = agent.place(self.home, self.environment), self._record(name)
         if record is None or not place.exists():
             return Installation(agent, place, is_installed=False, is_changed=False)
-        return Installation(agent, place, is_installed=True, is_changed=_digest(_found(place)) != record["written"])
+        return Installation(agent, place, is_installed=True, is_changed=_digest(_found(place)) != record.written)
 
     def install(self, name: str) -> Installation:
         """Install the guard; again, it is written as it should be now, and the user's own part stays."""
@@ -196,10 +229,10 @@ class Installer:
             raise InputFileError(f"{place} exists and is not the guard's; move it away first")
         before = b64encode(place.read_bytes()).decode() if place.is_file() else None
         content = agent.content(place)
-        made = [str(parent) for parent in place.parents if not parent.exists()]
-        record = {"place": str(place), "before": before, "made": made, "files": sorted(content)}
+        made = tuple(str(parent) for parent in place.parents if not parent.exists())
+        record = InstallRecord(str(place), before, made, tuple(sorted(content)), _digest(content))
         try:  # the record first: whatever happens later, what was there before is known
-            write_own(self._record_file(name), json.dumps({**record, "written": _digest(content)}))
+            write_own(self._record_file(name), json_line(record))
             for inside, data in content.items():
                 _replace(place / inside if inside else place, data)
         except OSError as error:
@@ -212,48 +245,43 @@ class Installer:
         """Remove the guard; what was there before comes back byte for byte, unless the user has changed it since."""
         record = self._record(name)
         if record is not None:
-            place = Path(record["place"])
-            if record["files"] != [""]:
-                _remove_own(place, record["files"])
+            place = Path(record.place)
+            if record.files != ("",):
+                _remove_own(place, record.files)
             elif place.is_file():
                 self._give_back(name, place, record)
-            for folder in record["made"]:
+            for folder in record.made:
                 if Path(folder).is_dir() and not any(Path(folder).iterdir()):
                     Path(folder).rmdir()
             self._record_file(name).unlink(missing_ok=True)
         return self.status(name)
 
-    def _give_back(self, name: str, place: Path, record: Mapping[str, Any]) -> None:
-        before = None if record["before"] is None else b64decode(record["before"])
+    def _give_back(self, name: str, place: Path, record: InstallRecord) -> None:
+        before = None if record.before is None else b64decode(record.before)
         if place.read_bytes() == before:  # an installation that was cut short
             return
-        if _digest(_found(place)) == record["written"]:
+        if _digest(_found(place)) == record.written:
             if before is None:
                 place.unlink()
             else:
                 _replace(place, before)
             return
         try:  # changed since: take out ours alone
-            found = json.loads(place.read_text("utf-8"))
-            for event, groups in list(found["hooks"].items()):
-                left = [group for group in groups if f"eirkit_coding.guard.hook {name}" not in json.dumps(group)]
-                found["hooks"] = (
-                    {**found["hooks"], event: left}
-                    if left
-                    else {key: value for key, value in found["hooks"].items() if key != event}
-                )
-            _replace(place, _json(found))
-        except (ValueError, KeyError, AttributeError, TypeError) as error:
+            settings = convert(json.loads(place.read_text("utf-8")), dict[str, Any])
+            hooks = convert(settings.get("hooks"), dict[str, list[Any]])
+            ours = f"eirkit_coding.guard.hook {name}"
+            left = {event: [own for own in groups if ours not in json.dumps(own)] for event, groups in hooks.items()}
+            _replace(place, _json({**settings, "hooks": {event: groups for event, groups in left.items() if groups}}))
+        except (ValueError, ValidationError) as error:
             raise InputFileError(f"{place} was changed and is no file of hooks; remove the guard by hand") from error
 
     def _record_file(self, name: str) -> Path:
         return self.folder / "installed" / f"{name}.json"
 
-    def _record(self, name: str) -> dict[str, Any] | None:
+    def _record(self, name: str) -> InstallRecord | None:
         try:
-            found = json.loads(self._record_file(name).read_text("utf-8"))
-            return {key: found[key] for key in ("place", "before", "made", "files", "written")}
-        except (OSError, ValueError, KeyError, TypeError):
+            return convert(json.loads(self._record_file(name).read_bytes()), InstallRecord)
+        except (OSError, ValueError, ValidationError):
             return None
 
 

@@ -1,4 +1,4 @@
-"""The transcripts of Gemini CLI, which tell messages again, and of opencode, which are rows of a database."""
+"""Lines of transcripts: prompts, the messages of Gemini CLI, which come again, and the rows of opencode's database."""
 
 from __future__ import annotations
 
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 _SNAPSHOT = b"<state_snapshot"  # the summary with which Gemini CLI replaces a context
 _MOST_MESSAGES = 20_000  # of opencode that are read at once
+
+
+def prompt_in(line: bytes) -> str:
+    """Return what the user wrote, if a line of a transcript is a prompt."""
+    value = parse_line(line, PARSER_NESTING)
+    entry = mapping_of(None if isinstance(value, Exception) else value)
+    if entry.get("type") == "user" and entry.get("isMeta") is not True and entry.get("isCompactSummary") is not True:
+        return text_of(mapping_of(entry.get("message")).get("content") or entry.get("content"))
+    payload = mapping_of(entry.get("payload"))
+    return string_of(payload.get("message")) if payload.get("type") == "user_message" else ""
 
 
 def last_snapshot(content: bytes) -> str:
@@ -79,12 +89,12 @@ def _messages(database: sqlite3.Connection, session: str, after: int) -> tuple[l
     query = "SELECT rowid, id, data FROM message WHERE session_id = ? AND rowid > ? ORDER BY rowid LIMIT ?"
     messages = []
     for row, id, data in database.execute(query, (session, after, _MOST_MESSAGES)):
-        told = _object(data)
-        if told.get("role") == "assistant" and not mapping_of(told.get("time")).get("completed"):
+        info = _object(data)
+        if info.get("role") == "assistant" and not mapping_of(info.get("time")).get("completed"):
             break
         parts = database.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (id,))
         own = [_object(part) | {"id": name, "messageID": id} for name, part in parts]
-        messages.append({"info": told | {"id": id, "sessionID": session}, "parts": own})
+        messages.append({"info": info | {"id": id, "sessionID": session}, "parts": own})
         after = row
     return messages, after
 

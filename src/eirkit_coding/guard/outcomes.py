@@ -7,11 +7,14 @@ agent then. Once these turns are over, their figures are kept, because agents de
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import asdict
 
 from eirkit.errors import EirkitError
 from eirkit.limits import RECORD_SECONDS, time_limit
@@ -23,7 +26,7 @@ from eirkit.vestige.sources.documents import open_document
 from eirkit.vestige.tokens import estimating_counter
 from eirkit.vestige.trajectory import Recording, Trajectory, Turn, formats
 from eirkit_coding.guard.hook import FORMATS, write_own
-from eirkit_coding.guard.trial import DrawnCompaction
+from eirkit_coding.guard.trial import DrawnCompaction, json_line
 
 MOST_TURNS = 50  # after a compaction that count
 QUIET_SECONDS = 12 * 3600.0  # after which a session is taken to have ended
@@ -31,8 +34,7 @@ KEPT = "outcomes.jsonl"
 _Key = tuple[int, str, str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionOutcome:
+class CompactionOutcome(Struct, frozen=True, kw_only=True):
     """What happened in the turns after one compaction."""
 
     reread_tokens: int
@@ -42,6 +44,12 @@ class CompactionOutcome:
     broken_rules: int
     turns: int  # that counted
     is_edited: bool  # whether one of them edited a file of the project
+
+
+class KeptOutcome(CompactionOutcome, frozen=True, kw_only=True):
+    """An outcome that is final, as it is stored."""
+
+    key: _Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +87,10 @@ def measure(draws: Sequence[DrawnCompaction], folder: Path, now: float) -> Measu
                 new[draw] = outcome
     if new:
         with suppress(OSError):  # what cannot be kept is measured again
-            lines = [{"key": _key(draw), **asdict(outcome)} for draw, outcome in new.items()]
-            _append(folder / KEPT, lines)
+            kept_outcomes = (KeptOutcome(key=_key(draw), **asdict(outcome)) for draw, outcome in new.items())
+            path = folder / KEPT
+            before = path.read_bytes() if path.is_file() else b""
+            write_own(path, b"".join([before, *map(json_line, kept_outcomes)]))
     return Measured({**found, **new}, tuple(open_), tuple(lost))
 
 
@@ -95,32 +105,26 @@ def _key(draw: DrawnCompaction) -> _Key:
 def _load(path: Path) -> dict[_Key, CompactionOutcome]:
     found: dict[_Key, CompactionOutcome] = {}
     try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, ValueError):
+        lines = path.read_bytes().splitlines()
+    except OSError:
         return found
     for line in lines:
-        with suppress(ValueError, KeyError, TypeError, AttributeError):  # a damaged line is measured again
+        with suppress(ValueError, ValidationError):  # a damaged line is measured again
             value = json.loads(line)
-            seed, agent, session, ordinal = value.pop("key")
-            found[seed, agent, session, ordinal] = CompactionOutcome(**value)
+            found[convert(value, KeptOutcome).key] = convert(value, CompactionOutcome)
     return found
-
-
-def _append(path: Path, lines: Iterable[Mapping[str, object]]) -> None:
-    before = path.read_text("utf-8") if path.is_file() else ""
-    write_own(path, before + "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def _run(agent: str, session: str, transcript: Path, project: str) -> Trajectory:
     """Return a session as its log has it now, without the runs of sub-agents."""
     document = open_document(transcript)
     with time_limit(RECORD_SECONDS, "the session"):
-        runs = [one for one in formats.get(FORMATS[agent])().read(document) if isinstance(one, Recording)]
-        own = [one for one in runs if "parent_run" not in one.details]
-        named = [one for one in own if one.run_id == session] or own
+        runs = [run for run in formats.get(FORMATS[agent])().read(document) if isinstance(run, Recording)]
+        own = [run for run in runs if "parent_run" not in run.details]
+        named = [run for run in own if run.run_id == session] or own
         if not named:
             raise ValueError("the log has no run; it may have been emptied")
-        longest = max(named, key=lambda one: len(one.turns))
+        longest = max(named, key=lambda run: len(run.turns))
         return interpret(longest if longest.root else replace(longest, root=project or None), estimating_counter())
 
 

@@ -22,6 +22,8 @@ from itertools import count
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from msgspec import Struct, ValidationError, convert
+
 from eirkit.errors import EirkitError, UsageError
 from eirkit.limits import time_limit
 from eirkit.vestige.formats.messages import text_of
@@ -45,6 +47,13 @@ _CHANGING = re.compile(r"(?m)^x-anthropic-billing-header:[^\n]*(?:\n|\Z)")
 Telling = Callable[[Sequence[Loss]], None]
 
 
+class ModelRequest(Struct, frozen=True):
+    """What is used of a request to a model; messages are in the shape of either kind of server."""
+
+    messages: list[Any] = []
+    system: Any = ""
+
+
 class _Conversation:
     """One conversation, and what protects it from two requests at once."""
 
@@ -52,6 +61,12 @@ class _Conversation:
         self.opening, self.monitor = opening, Monitor(likely)
         self.lock = threading.Lock()
         self.seen = -1  # number of the latest request that was analysed
+
+    def see(self, request: ModelRequest, number: int) -> tuple[Loss, ...]:
+        if number < self.seen:
+            return ()
+        self.seen = number
+        return self.monitor.see(request.messages, request.system or "")
 
 
 class Conversations:
@@ -66,48 +81,39 @@ class Conversations:
     def __len__(self) -> int:
         return len(self._known)
 
-    def see(self, body: Mapping[str, Any], number: int | None = None) -> tuple[Loss, ...]:
+    def see(self, request: ModelRequest, number: int | None = None) -> tuple[Loss, ...]:
         """Return what one request no longer shows; nothing for a request without messages.
 
         Args:
-            body: the request.
             number: its place among all requests; one that comes after its successor is left out.
         """
-        messages = body.get("messages")
-        if not isinstance(messages, list) or not messages:
+        if not request.messages:
             return ()
-        system = body.get("system") or ""
-        opening = _opening(messages, system)
+        opening = _opening(request)
         with self._lock:
             number = next(self._numbers) if number is None else number
-            alike = [(key, one) for key, one in reversed(self._known.items()) if one.opening == opening]
-        for key, one in alike:
-            with one.lock:
-                if one.monitor.continues_with(messages):
+            alike = [(key, known) for key, known in reversed(self._known.items()) if known.opening == opening]
+        for key, known in alike:
+            with known.lock:
+                if known.monitor.continues_with(request.messages):
                     with self._lock:
                         if key in self._known:
                             self._known.move_to_end(key)
-                    return self._seen(one, number, messages, system)
+                    return known.see(request, number)
         begun = _Conversation(opening, self._likely)
         with begun.lock:
             with self._lock:
                 self._known[next(self._numbers)] = begun
                 if len(self._known) > MOST_CONVERSATIONS:
                     self._known.popitem(last=False)
-            return self._seen(begun, number, messages, system)
-
-    @staticmethod
-    def _seen(one: _Conversation, number: int, messages: Sequence[object], system: object) -> tuple[Loss, ...]:
-        if number < one.seen:
-            return ()
-        one.seen = number
-        return one.monitor.see(messages, system)
+            return begun.see(request, number)
 
 
-def _opening(messages: Sequence[object], system: object) -> str:
+def _opening(request: ModelRequest) -> str:
     """Return the text that tells one agent from another: the scaffold's first message, less changing headers."""
-    told = [m for m in messages if isinstance(m, dict) and m.get("role") in ("system", "developer")]
-    text = "\n".join([text_of(system), *(text_of(message.get("content")) for message in told)])
+    messages = (message for message in request.messages if isinstance(message, dict))
+    scaffold = (message for message in messages if message.get("role") in ("system", "developer"))
+    text = "\n".join([text_of(request.system), *(text_of(message.get("content")) for message in scaffold)])
     text = _CHANGING.sub("", text)
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
@@ -148,10 +154,13 @@ class GuardProxy:
     def watch(self, body: bytes, number: int | None = None) -> tuple[Loss, ...]:
         """Report and return what a request lost; a body that cannot be analysed is forwarded all the same."""
         try:
-            document = json.loads(body)
+            request = convert(json.loads(body), ModelRequest)
             with time_limit(WATCH_SECONDS, "a request"):
-                losses = self.conversations.see(document, number) if isinstance(document, dict) else ()
-        except (ValueError, TypeError, AttributeError, LookupError, RecursionError, EirkitError) as error:
+                losses = self.conversations.see(request, number)
+        except (
+            *(ValueError, TypeError, AttributeError, LookupError, RecursionError),
+            *(EirkitError, ValidationError),
+        ) as error:
             # A request that cannot be analysed must still reach the server.
             logging.getLogger("eirkit").debug("could not analyse a request: %s", type(error).__name__)
             return ()
@@ -173,8 +182,8 @@ class GuardProxy:
         connection = kind(self.upstream.hostname or "", self.upstream.port, timeout=PATIENCE_SECONDS)
         kept = {name: value for name, value in headers.items() if name.lower() not in _OWN_CONNECTION | _BODY_FORM}
         if self.upstream.username is not None and not any(name.lower() == "authorization" for name in kept):
-            said = f"{unquote(self.upstream.username)}:{unquote(self.upstream.password or '')}"
-            kept["Authorization"] = f"Basic {b64encode(said.encode()).decode()}"
+            credentials = f"{unquote(self.upstream.username)}:{unquote(self.upstream.password or '')}"
+            kept["Authorization"] = f"Basic {b64encode(credentials.encode()).decode()}"
         with closing(connection):
             connection.request(method, self._path(path), body or None, kept)
             sent()

@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from itertools import permutations
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Literal
+
+from msgspec import Struct, ValidationError, convert, field, structs, to_builtins
 
 from eirkit.folders import files_for_owner_only
 
@@ -32,24 +34,30 @@ PLANNED = 120  # compactions after which there is an answer: forty of each arm
 _ORDERS = tuple(permutations(ARMS))
 
 
-@dataclass(frozen=True, slots=True)
-class TrialPlan:
+class TrialPlan(Struct, frozen=True):
     """A trial that is under way."""
 
     seed: int
     compactions: int  # after which there is an answer
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnCompaction:
-    """One compaction of a trial."""
+class Compaction(Struct, frozen=True, kw_only=True):
+    """A compaction after which something may be restored."""
 
-    seed: int
-    planned: int
     at: float
     agent: str
     session: str
     transcript: str
+    number: int = field(default=0, name="compaction")  # in its session, from 1
+    bytes: int = 0  # of the text that restores
+    files: tuple[str, ...] = ()  # that the text names
+
+
+class DrawnCompaction(Compaction, frozen=True, kw_only=True):
+    """One compaction of a trial."""
+
+    seed: int
+    planned: int
     project: str
     ordinal: int  # of the compaction in its session, from 0
     place: int  # among the compactions of the same ordinal in the project, from 0
@@ -69,7 +77,7 @@ def begin_trial(folder: Path, seed: int | None = None, compactions: int = PLANNE
     chosen = TrialPlan(secrets.randbits(64) if seed is None else seed, compactions)
     with files_for_owner_only():
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / PLAN).write_text(json.dumps({"seed": chosen.seed, "compactions": compactions}) + "\n")
+        (folder / PLAN).write_bytes(json_line(chosen))
     return chosen
 
 
@@ -81,9 +89,8 @@ def end_trial(folder: Path) -> None:
 def trial_plan(folder: Path) -> TrialPlan | None:
     """Return the trial that is under way; None without one."""
     try:
-        found = json.loads((folder / PLAN).read_text("utf-8"))
-        return TrialPlan(int(found["seed"]), int(found["compactions"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return convert(json.loads((folder / PLAN).read_bytes()), TrialPlan)
+    except (OSError, ValueError, ValidationError):
         return None
 
 
@@ -96,7 +103,7 @@ def arm_at(seed: int, project: str, ordinal: int, place: int) -> Arm:
     return _ORDERS[int.from_bytes(digest[:8], "big") % len(_ORDERS)][position]
 
 
-def draw_arm(folder: Path, project: str, about: Mapping[str, Any]) -> Arm:
+def draw_arm(folder: Path, project: str, compaction: Compaction) -> Arm:
     """Draw the arm of a compaction and log it; without a trial, what is needed is restored.
 
     A compaction whose arm cannot be logged is no part of the trial.
@@ -109,18 +116,30 @@ def draw_arm(folder: Path, project: str, about: Mapping[str, Any]) -> Arm:
             if fcntl is not None:
                 fcntl.flock(stream, fcntl.LOCK_EX)
             stream.seek(0)
-            before = [one for one in _drawn(stream) if one.seed == plan.seed]
-            ordinal = sum((one.agent, one.session) == (about["agent"], about["session"]) for one in before)
-            place = sum((one.project, one.ordinal) == (project, ordinal) for one in before)
-            arm = arm_at(plan.seed, project, ordinal, place)
-            line = {**about, "seed": plan.seed, "planned": plan.compactions, "project": project}
-            line |= {"ordinal": ordinal, "place": place, "arm": arm}
-            stream.write(json.dumps(line).encode() + b"\n")
+            before = [draw for draw in _drawn(stream) if draw.seed == plan.seed]
+            session = compaction.agent, compaction.session
+            ordinal = sum((draw.agent, draw.session) == session for draw in before)
+            place = sum((draw.project, draw.ordinal) == (project, ordinal) for draw in before)
+            drawn = DrawnCompaction(
+                seed=plan.seed,
+                planned=plan.compactions,
+                project=project,
+                ordinal=ordinal,
+                place=place,
+                arm=arm_at(plan.seed, project, ordinal, place),
+                **structs.asdict(compaction),
+            )
+            stream.write(json_line(drawn))
             stream.flush()
             os.fsync(stream.fileno())
-        return arm
+        return drawn.arm
     except OSError:
         return "restore"
+
+
+def json_line(stored: object) -> bytes:
+    """Return what is stored as one line of JSON; it is escaped, since names of files may contain what is no Unicode."""
+    return json.dumps(to_builtins(stored)).encode() + b"\n"
 
 
 def read_draws(folder: Path) -> list[DrawnCompaction]:
@@ -133,10 +152,6 @@ def read_draws(folder: Path) -> list[DrawnCompaction]:
 
 
 def _drawn(stream: IO[bytes]) -> Iterator[DrawnCompaction]:
-    names = DrawnCompaction.__slots__
     for line in stream:
-        try:
-            found = json.loads(line)
-            yield DrawnCompaction(**{name: found[name] for name in names})
-        except (ValueError, KeyError, TypeError):
-            continue  # a torn line
+        with suppress(ValueError, ValidationError):  # a torn line
+            yield convert(json.loads(line), DrawnCompaction)

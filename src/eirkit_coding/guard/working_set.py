@@ -6,10 +6,9 @@ likely to be needed, within a few hundred tokens. What does not fit is in a file
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from eirkit.report.table import clean
 from eirkit.vestige.audits.instructions import MOST, Instruction, instructions_in, todos_after
@@ -63,8 +62,8 @@ class WorkingFile:
         """Return which lines were shown, in words."""
         if self.is_whole or not self.ranges:
             return ""
-        told = (f"{first}–" if last >= _TO_END else f"{first}–{last}" for first, last in self.ranges)
-        return f"lines {', '.join(told)}"
+        ranges = (f"{first}–" if last >= _TO_END else f"{first}–{last}" for first, last in self.ranges)
+        return f"lines {', '.join(ranges)}"
 
 
 def joined(ranges: list[Range]) -> list[Range]:
@@ -96,15 +95,15 @@ class WorkingSet:
             self._touch(turn)
             known = [Instruction("todo", text, 0, id=id) for text, id in zip(self.todos, self.task_ids, strict=True)]
             after = todos_after(turn, known)
-            self.todos, self.task_ids = [one.text for one in after], [one.id for one in after]
+            self.todos, self.task_ids = [todo.text for todo in after], [todo.id for todo in after]
         while len(self.files) > MOST_FILES:
             del self.files[next(iter(self.files))]
 
     def hear(self, asked: str) -> None:
         """Add what the user rules in a prompt."""
-        for one in instructions_in(asked, self.turns) if asked else ():
+        for rule in instructions_in(asked, self.turns) if asked else ():
             if len(self.rules) < MOST:
-                self.rules.setdefault(one.text, self.turns)
+                self.rules.setdefault(rule.text, self.turns)
 
     def _touch(self, turn: Turn) -> None:
         count = estimating_counter()
@@ -128,19 +127,7 @@ class WorkingSet:
     def ranked(self) -> list[tuple[float, WorkingFile]]:
         """Return all files with the chance that each is needed again, the likeliest first."""
         found = [(self.chance(file), file) for file in self.files.values()]
-        return sorted(found, key=lambda one: (-one[0], -one[1].last_turn, one[1].path))
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> WorkingSet:
-        """Return the set that `as_json` described; raises TypeError or KeyError for anything else."""
-        files = {
-            path: WorkingFile(**{**file, "ranges": [(int(first), int(last)) for first, last in file["ranges"]]})
-            for path, file in value["files"].items()
-        }
-        return cls(value["turns"], files, dict(value["rules"]), list(value["todos"]), list(value["task_ids"]))
+        return sorted(found, key=lambda ranked: (-ranked[0], -ranked[1].last_turn, ranked[1].path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +224,9 @@ def other_files(folder: Path, used: Iterable[str], most: int = 400) -> Iterator[
             entries = sorted(waiting.pop(0).iterdir())
         except OSError:
             continue
-        for entry in (one for one in entries if not one.name.startswith(".") and one.name != "node_modules"):
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name == "node_modules":
+                continue
             if entry.is_dir() and not entry.is_symlink():
                 waiting.append(entry)
             elif entry.name not in known and found < most:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from msgspec import structs
+
 from eirkit.errors import InputFileError
 from eirkit.vestige.formats.run_builder import RunBuilder, skipped
 from eirkit.vestige.sources.documents import LogDocument, Skipped
@@ -119,7 +121,9 @@ class _Chat:
             Touches(tuple(map(FileRead, reads)), tuple(writes))
             for reads, writes in zip(self.reads, self.writes, strict=True)
         ]
-        return replace(run, turns=tuple(map(lambda turn, touched: replace(turn, touches=touched), run.turns, touches)))
+        return replace(
+            run, turns=tuple(map(lambda turn, touched: structs.replace(turn, touches=touched), run.turns, touches))
+        )
 
 
 def _edits(path: str, reply: str) -> list[FileWrite]:

@@ -5,17 +5,18 @@ The numbers about runs are those of `eirkit vestige analyze`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from eirkit.errors import InputFileError
 from eirkit.limits import RECORD_SECONDS, time_limit
-from eirkit.records.facts import fact
 from eirkit.vestige.audits.occupancy import read_windows
-from eirkit.vestige.corpus.analysis import Analysis, AnalysisOptions, fewer_collections, measured_or_skipped
+from eirkit.vestige.corpus.analysis import AnalysisOptions, AnalyzedRun, fewer_collections, measured_or_skipped
 from eirkit.vestige.corpus.reader import CorpusReader
 from eirkit.vestige.sources.documents import ReadLimits, Skipped, StoredDocument, open_document
 from eirkit.vestige.tokens import exact_counter
@@ -23,8 +24,7 @@ from eirkit.vestige.trajectory import Recording
 from eirkit_coding.week.responses import METERS, MeteredDocument, Response, UnknownResponse, take_messages
 
 
-@fact
-class FileReading:
+class FileReading(Struct, frozen=True, gc=False):
     """A read of a file in a turn."""
 
     at: float
@@ -37,8 +37,7 @@ class FileReading:
     repeat_tokens: int  # of these, shown before and unchanged
 
 
-@fact
-class ContextLoss:
+class ContextLoss(Struct, frozen=True, gc=False):
     """A compaction or a clear before a turn."""
 
     at: float
@@ -62,8 +61,7 @@ class ContextLoss:
     automatic_compactions: int
 
 
-@fact
-class InstructionLoss:
+class InstructionLoss(Struct, frozen=True, gc=False):
     """An instruction of the user that was not found in what a compaction or a clear left."""
 
     at: float
@@ -77,8 +75,7 @@ class InstructionLoss:
     broken_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class LogFacts:
+class LogFacts(Struct, frozen=True):
     """One log."""
 
     agent: str  # the name of its format
@@ -86,7 +83,7 @@ class LogFacts:
     readings: tuple[FileReading, ...] = ()
     losses: tuple[ContextLoss, ...] = ()
     instructions: tuple[InstructionLoss, ...] = ()
-    windows: Mapping[str, int] = field(default_factory=dict)  # context windows in tokens by model
+    windows: dict[str, int] = {}  # context windows in tokens by model
     skipped: tuple[Skipped, ...] = ()
     unknown: tuple[UnknownResponse, ...] = ()
 
@@ -113,7 +110,7 @@ def read_log(place: LogPlace) -> LogFacts:
 
 def _read(document: StoredDocument, place: LogPlace) -> LogFacts:
     meter = METERS[place.agent]()
-    runs, skipped = list[tuple[Recording, Analysis]](), list[Skipped]()
+    runs, skipped = list[tuple[Recording, AnalyzedRun]](), list[Skipped]()
     metered: Any = MeteredDocument(document, meter)
     if place.agent == "opencode":
         try:
@@ -123,7 +120,7 @@ def _read(document: StoredDocument, place: LogPlace) -> LogFacts:
             skipped.append(Skipped(document.source, str(error)))
     for item in _reader().read(metered, place.root, place.agent):
         found = item if isinstance(item, Skipped) else measured_or_skipped(item, None, _options(), exact_counter())
-        if isinstance(item, Recording) and isinstance(found, Analysis):
+        if isinstance(item, Recording) and isinstance(found, AnalyzedRun):
             runs.append((item, found))
         elif isinstance(found, Skipped):
             skipped.append(found)
@@ -132,9 +129,9 @@ def _read(document: StoredDocument, place: LogPlace) -> LogFacts:
     return LogFacts(
         place.agent,
         meter.responses(),
-        tuple(one for part in parts for one in part.readings()),
-        tuple(one for part in parts for one in part.losses()),
-        tuple(one for part in parts for one in part.instructions()),
+        tuple(reading for part in parts for reading in part.readings()),
+        tuple(loss for part in parts for loss in part.losses()),
+        tuple(instruction for part in parts for instruction in part.instructions()),
         {a.run.model: a.run.window_tokens for _, a in reversed(runs) if a.run.window_tokens},
         tuple(skipped),
         meter.unknown_responses(document.source),
@@ -159,8 +156,8 @@ def _options() -> AnalysisOptions:
 class _RunFacts:
     """The rows of one run that have a time."""
 
-    def __init__(self, recording: Recording, analysis: Analysis, project: str) -> None:
-        self.analysis = analysis
+    def __init__(self, recording: Recording, analysis: AnalyzedRun, project: str) -> None:
+        self.analysis, self.columns = analysis, analysis.columns()
         self.times = list(_times(recording))
         self.project = recording.root or project  # a database, or a file, may hold sessions of many projects
 
@@ -190,7 +187,7 @@ class _RunFacts:
         return None if at is None else (at, run.run_id, turn, self.project, run.model)
 
     def _rows(self, table: str, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        columns = self.analysis.tables.get(table, {})
+        columns = self.columns.get(table, {})
         return zip(*(columns.get(name, ()) for name in names), strict=True)
 
 

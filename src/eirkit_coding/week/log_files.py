@@ -7,43 +7,28 @@ damaged, everything is read again and nothing is lost.
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from eirkit.engine.interface import LostPiece, make_engine
 from eirkit.errors import UsageError
 from eirkit.folders import files_below, files_for_owner_only
 from eirkit.vestige.corpus.reader import CorpusReader
 from eirkit.vestige.sources.documents import ReadLimits, Skipped, StoredDocument
-from eirkit_coding.week.facts import (
-    ContextLoss,
-    FileReading,
-    InstructionLoss,
-    LogFacts,
-    LogPlace,
-    read_log,
-)
-from eirkit_coding.week.responses import METERS, Response, UnknownResponse
+from eirkit_coding.week.facts import LogFacts, LogPlace, read_log
+from eirkit_coding.week.responses import METERS
 
-LAYOUT = 8  # of the stored facts; another number makes all of them obsolete
+LAYOUT = 9  # of the stored facts; another number makes all of them obsolete
 PARALLEL_BYTES = 16 << 20  # of new logs, from which starting workers saves more than it costs
 _FAST = 1  # the level of compression
-_ROWS: dict[str, type] = {
-    "responses": Response,
-    "readings": FileReading,
-    "losses": ContextLoss,
-    "instructions": InstructionLoss,
-    "skipped": Skipped,
-    "unknown": UnknownResponse,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +53,19 @@ def collect(places: Iterable[LogPlace], since: float, store: Path) -> FoundFacts
     """Return the facts of the logs that were written to since a time, reading only what the store does not have."""
     every = list(_stored(places))
     # What was written before cannot tell of a later time.
-    logs = sorted((one for one in every if one.written >= since), key=lambda one: str(one.place.path))
+    logs = sorted((log for log in every if log.written >= since), key=lambda log: str(log.place.path))
     kept = _read_store(store, logs)
-    found = {one.state: _decoded(kept[one.state]) for one in logs if one.state in kept}
-    new = [one for one in logs if found.get(one.state) is None]
+    found = {log.state: _decoded(kept[log.state]) for log in logs if log.state in kept}
+    new = [log for log in logs if found.get(log.state) is None]
     made = _read_logs(new)
     if made:
-        _write_store(store, [(one, made[one.state]) for one in new if one.state in made])
+        _write_store(store, [(log, made[log.state]) for log in new if log.state in made])
     everything = {**{state: facts for state, facts in found.items() if facts is not None}, **made}
     return FoundFacts(
-        tuple(everything[one.state] for one in logs if one.state in everything),
+        tuple(everything[log.state] for log in logs if log.state in everything),
         len(new),
-        sum(one.size for one in new),
-        max((one.written for one in every), default=None),
+        sum(log.size for log in new),
+        max((log.written for log in every), default=None),
     )
 
 
@@ -105,18 +90,18 @@ def _key(place: LogPlace) -> str:
 
 def _read_logs(logs: Sequence[_Log]) -> dict[str, LogFacts]:
     """Return the facts of logs by their state; the largest are read first, so that no worker is left with one."""
-    ordered = sorted(logs, key=lambda one: (-one.size, one.state))
-    if len(ordered) < 2 or sum(one.size for one in ordered) < PARALLEL_BYTES:
-        return {one.state: read_log(one.place) for one in ordered}
+    ordered = sorted(logs, key=lambda log: (-log.size, log.state))
+    if len(ordered) < 2 or sum(log.size for log in ordered) < PARALLEL_BYTES:
+        return {log.state: read_log(log.place) for log in ordered}
     made: dict[str, LogFacts] = {}
     with closing(make_engine("local", workers=min(len(ordered), os.cpu_count() or 1))) as engine:
-        for outcome in engine.map(read_log, (one.place for one in ordered)):
-            one = ordered[outcome.number]
+        for outcome in engine.map(read_log, (log.place for log in ordered)):
+            log = ordered[outcome.number]
             if isinstance(outcome, LostPiece):
-                lost = Skipped(one.place.path.name, outcome.reason)
-                made[one.state] = LogFacts(one.place.agent, skipped=(lost,))
+                lost = Skipped(log.place.path.name, outcome.reason)
+                made[log.state] = LogFacts(log.place.agent, skipped=(lost,))
             else:
-                made[one.state] = outcome.value
+                made[log.state] = outcome.value
     return made
 
 
@@ -126,15 +111,18 @@ def _read_store(path: Path, logs: Iterable[_Log]) -> dict[str, bytes]:
     if not path.is_file():
         return found
     with suppress(sqlite3.Error), closing(sqlite3.connect(path, timeout=5)) as connection:
-        for one in logs:
+        for log in logs:
             query = "SELECT state, facts FROM logs WHERE path = ?"
-            found.update(connection.execute(query, (_key(one.place),)))
+            found.update(connection.execute(query, (_key(log.place),)))
     return found
 
 
 def _write_store(path: Path, made: Sequence[tuple[_Log, LogFacts]]) -> None:
     """Store facts; a log has one row, whose older state is replaced. A store that cannot be written is left out."""
-    rows = [(_key(one.place), one.state, _encoded(facts)) for one, facts in made]
+    rows = []
+    for log, facts in made:
+        with suppress(UnicodeEncodeError):  # text that is no Unicode: such a log is read again every time
+            rows.append((_key(log.place), log.state, zlib.compress(msgspec.json.encode(facts), _FAST)))
     for is_retried in (False, True):
         try:
             with files_for_owner_only():
@@ -156,22 +144,11 @@ def _write_store(path: Path, made: Sequence[tuple[_Log, LogFacts]]) -> None:
             return
 
 
-def _encoded(facts: LogFacts) -> bytes:
-    rows: dict[str, Any] = {
-        name: [[getattr(one, part.name) for part in fields(kind)] for one in getattr(facts, name)]
-        for name, kind in _ROWS.items()
-    }
-    text = json.dumps({"agent": facts.agent, "windows": dict(facts.windows), **rows}, separators=(",", ":"))
-    return zlib.compress(text.encode(), _FAST)
-
-
 def _decoded(stored: bytes) -> LogFacts | None:
     """Return stored facts; None if they are damaged."""
     try:
-        value = json.loads(zlib.decompress(stored))
-        rows = {name: tuple(kind(*row) for row in value[name]) for name, kind in _ROWS.items()}
-        return LogFacts(agent=value["agent"], windows=value["windows"], **rows)
-    except (zlib.error, ValueError, KeyError, TypeError):
+        return msgspec.json.decode(zlib.decompress(stored), type=LogFacts)
+    except (zlib.error, msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
-from eirkit.records.facts import fact
+from msgspec import Struct, structs
+
 from eirkit.vestige.formats.run_builder import count_of, items_of, mapping_of, seconds_of, string_of, whole_number
 from eirkit.vestige.sources.databases import MAGIC, has_columns, open_database, rows_of
 from eirkit.vestige.sources.documents import LogDocument
@@ -21,8 +21,7 @@ from eirkit_coding.sessions.opencode import TABLES, stored_messages
 Line = Mapping[str, Any]
 
 
-@fact
-class Response:
+class Response(Struct, frozen=True, gc=False):
     """The tokens of one response of a model; the five counts do not overlap."""
 
     key: str  # equal in all copies of it
@@ -45,8 +44,7 @@ class Response:
         return self.prompt_tokens + self.output_tokens
 
 
-@fact
-class UnknownResponse:
+class UnknownResponse(Struct, frozen=True, gc=False):
     """A response with something else in place of a number of tokens."""
 
     key: str  # equal in all copies of it
@@ -70,18 +68,20 @@ class ResponseMeter(ABC):
 
     def responses(self) -> tuple[Response, ...]:
         """Return the responses in the order in which they came, with the session's folder where they have none."""
-        ordered = sorted(self.found.values(), key=lambda one: (one.at, one.key))
-        return tuple(one if one.project else replace(one, project=self.project) for one in ordered)
+        ordered = sorted(self.found.values(), key=lambda response: (response.at, response.key))
+        return tuple(
+            response if response.project else structs.replace(response, project=self.project) for response in ordered
+        )
 
     def unknown_responses(self, source: str) -> tuple[UnknownResponse, ...]:
         """Return the responses of a log whose tokens are unknown, in the order in which they came."""
         found = (UnknownResponse(key, at, own or self.project, source) for key, (at, own) in self.unknown.items())
-        return tuple(sorted(found, key=lambda one: (one.at, one.key)))
+        return tuple(sorted(found, key=lambda response: (response.at, response.key)))
 
     def counts(self, key: str, at: float | None, *stated: object, project: str = "") -> list[int] | None:
         """Return stated numbers of tokens, 0 where there is none; None if one is no such number."""
-        found = [0 if one is None else whole_number(one) for one in stated]
-        known = [one for one in found if one is not None]
+        found = [0 if count is None else whole_number(count) for count in stated]
+        known = [count for count in found if count is not None]
         if len(known) == len(found):
             return known
         if at is not None:
@@ -235,8 +235,8 @@ class MeteredDocument:
         self._meter.take(mapping_of(value))
         return value
 
-    def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
-        for number, value in self._document.lines(sealed=sealed):
+    def lines(self) -> Iterator[tuple[int, Any | Exception]]:
+        for number, value in self._document.lines():
             if isinstance(value, dict):
                 self._meter.take(value)
             yield number, value
@@ -267,8 +267,8 @@ def _parsed(text: object) -> Line:
 def unique(several: Iterable[Iterable[Response]]) -> list[Response]:
     """Return the responses of several logs, of copies the longest, in the order in which they came."""
     found: dict[str, Response] = {}
-    for one in (one for responses in several for one in responses):
-        before = found.get(one.key)
-        if before is None or one.output_tokens > before.output_tokens:
-            found[one.key] = one
-    return sorted(found.values(), key=lambda one: (one.at, one.key))
+    for response in (response for responses in several for response in responses):
+        before = found.get(response.key)
+        if before is None or response.output_tokens > before.output_tokens:
+            found[response.key] = response
+    return sorted(found.values(), key=lambda response: (response.at, response.key))

@@ -7,21 +7,43 @@ tokens; tokens of models without a price are counted and named, never taken for 
 from __future__ import annotations
 
 from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
-from typing import Any
+from typing import TypeVar
+
+from msgspec import structs
 
 from eirkit.vestige.audits.occupancy import ContextWindows, window_of
-from eirkit.vestige.corpus.summary import LEAST_REPEATS, LEAST_TOKENS, LEAST_USD
+from eirkit.vestige.measures import LEAST_REPEATS, LEAST_TOKENS, LEAST_USD
 from eirkit_coding.week.facts import ContextLoss, FileReading, InstructionLoss, LogFacts
 from eirkit_coding.week.responses import Response, UnknownResponse, unique
+from eirkit_coding.week.results import (
+    Advice,
+    AgentRow,
+    CompactionAdvice,
+    DayRow,
+    FileAdvice,
+    FullestContext,
+    GroupRow,
+    InstructionAdvice,
+    ModelRow,
+    ModelTokens,
+    ProjectRow,
+    ProjectTokens,
+    RepeatedFile,
+    WeekSummary,
+    WeekSums,
+)
 
 LISTED = 10  # files, losses and instructions of each list
 ADVICE = 5
-LEAST_SHARE = Decimal("0.01")  # of the whole bill; less is not worth acting on
-DIMENSIONS = ("day", "project", "model", "agent")
+LEAST_SHARE = 0.01  # of the whole bill; less is not worth acting on
+_RunEvent = FileReading | ContextLoss | InstructionLoss
+Event = Response | _RunEvent
+_Row = TypeVar("_Row", bound=GroupRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +77,7 @@ class Stretch:
         """Return the stretch before: the same number of days earlier, so that equal weekdays are compared."""
         days = max(1, (self._day(self.until) - self._day(self.since)).days + 1)
         first, last = (
-            datetime.fromtimestamp(one, self.zone) - timedelta(days=days) for one in (self.since, self.until)
+            datetime.fromtimestamp(moment, self.zone) - timedelta(days=days) for moment in (self.since, self.until)
         )
         return Stretch(first.timestamp(), last.timestamp(), self.zone)
 
@@ -74,103 +96,69 @@ class Stretch:
         return datetime.fromtimestamp(at, self.zone).date()
 
 
-@dataclass(slots=True)
-class WeekTotals:
-    """The sums of one day, project, model, agent, or of everything."""
+_Group = list[tuple[Event, Money | None]]  # events, with what they cost
 
-    responses: int = 0
-    unknown_responses: int = 0  # besides these: the log has no valid numbers of their tokens
-    fresh_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    output_tokens: int = 0
-    fresh_usd: Decimal = Decimal(0)
-    cache_read_usd: Decimal = Decimal(0)
-    cache_write_usd: Decimal = Decimal(0)
-    output_usd: Decimal = Decimal(0)
-    reread_usd: Decimal = Decimal(0)  # part of the above: what reading again after compactions cost at least
-    unpriced_tokens: int = 0
-    peak_context_tokens: int = 0
-    read_tokens: int = 0
-    repeat_tokens: int = 0
-    compactions: int = 0
-    manual_compactions: int = 0  # that the user started
-    automatic_compactions: int = 0  # that the agent started; of the others the logs do not say
-    clears: int = 0
-    unmeasured: int = 0  # of compactions and clears: no file was used later, so that what they dropped is not known
-    dropped_tokens: int = 0
-    unknown_tokens: int = 0  # of which the logs do not show whether they were dropped, too
-    reread_tokens: int = 0  # that reading again showed, with the numbers of lines and what was shown besides
-    reread_dropped_tokens: int = 0  # of the dropped ones
-    instructions_dropped: int = 0
-    instructions_broken: int = 0
 
-    @property
-    def tokens(self) -> int:
-        return self.fresh_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
+def _sums(group: _Group, unknown_responses: int = 0) -> WeekSums:
+    """Return the sums over the events of a group; money stays exact until it is summed."""
+    responses = [(event, money) for event, money in group if isinstance(event, Response)]
+    readings = [event for event, _ in group if isinstance(event, FileReading)]
+    losses = [(event, money) for event, money in group if isinstance(event, ContextLoss)]
+    instructions = [event for event, _ in group if isinstance(event, InstructionLoss)]
+    paid = [money for _, money in responses if money is not None]
+    is_priced = bool(paid) or not responses
 
-    @property
-    def usd(self) -> Decimal | None:
-        """What the tokens with a price cost; None if none has one."""
-        paid = self.fresh_usd + self.cache_read_usd + self.cache_write_usd + self.output_usd
-        return None if self.unpriced_tokens and self.unpriced_tokens == self.tokens else paid
+    def usd(costs: Iterable[Decimal]) -> float | None:
+        return float(sum(costs, Decimal(0))) if is_priced else None
 
-    def add(self, one: object, money: Money | None) -> None:
-        """Add a response with what it cost, a read or a loss."""
-        if isinstance(one, Response):
-            self._respond(one, money)
-        elif isinstance(one, FileReading):
-            self.read_tokens += one.tokens
-            self.repeat_tokens += one.repeat_tokens
-        elif isinstance(one, ContextLoss):
-            self.compactions += one.compactions
-            self.manual_compactions += one.manual_compactions
-            self.automatic_compactions += one.automatic_compactions
-            self.clears += one.clears
-            self.unmeasured += 0 if one.measured else one.compactions + one.clears
-            self.dropped_tokens += one.dropped_tokens
-            self.unknown_tokens += one.unknown_tokens
-            self.reread_tokens += one.reread_tokens
-            self.reread_dropped_tokens += one.reread_dropped_tokens
-            self.reread_usd += Decimal(0) if money is None else money.fresh
-        elif isinstance(one, InstructionLoss):
-            self.instructions_dropped += 1
-            self.instructions_broken += one.broken_turn is not None
-
-    def _respond(self, one: Response, money: Money | None) -> None:
-        self.responses += 1
-        self.fresh_tokens += one.fresh_tokens
-        self.cache_read_tokens += one.cache_read_tokens
-        self.cache_write_tokens += one.cache_write_tokens + one.cache_write_hour_tokens
-        self.output_tokens += one.output_tokens
-        self.peak_context_tokens = max(self.peak_context_tokens, one.tokens)
-        if money is None:
-            self.unpriced_tokens += one.tokens
-        else:
-            self.fresh_usd += money.fresh
-            self.cache_read_usd += money.cache_read
-            self.cache_write_usd += money.cache_write
-            self.output_usd += money.output
-
-    def as_json(self) -> dict[str, Any]:
-        names = [name for name in self.__slots__ if not name.endswith("_usd")]
-        is_known = self.usd is not None
-        parts = {name: float(getattr(self, name)) if is_known else None for name in self.__slots__ if name not in names}
-        usd = None if self.usd is None else float(self.usd)
-        return {"tokens": self.tokens, "usd": usd, **{name: getattr(self, name) for name in names}, **parts}
+    return WeekSums(
+        tokens=sum(response.tokens for response, _ in responses),
+        usd=usd(money.fresh + money.cache_read + money.cache_write + money.output for money in paid),
+        responses=len(responses),
+        unknown_responses=unknown_responses,
+        fresh_tokens=sum(response.fresh_tokens for response, _ in responses),
+        cache_read_tokens=sum(response.cache_read_tokens for response, _ in responses),
+        cache_write_tokens=sum(
+            response.cache_write_tokens + response.cache_write_hour_tokens for response, _ in responses
+        ),
+        output_tokens=sum(response.output_tokens for response, _ in responses),
+        unpriced_tokens=sum(response.tokens for response, money in responses if money is None),
+        peak_context_tokens=max((response.tokens for response, _ in responses), default=0),
+        read_tokens=sum(reading.tokens for reading in readings),
+        repeat_tokens=sum(reading.repeat_tokens for reading in readings),
+        compactions=sum(loss.compactions for loss, _ in losses),
+        manual_compactions=sum(loss.manual_compactions for loss, _ in losses),
+        automatic_compactions=sum(loss.automatic_compactions for loss, _ in losses),
+        clears=sum(loss.clears for loss, _ in losses),
+        unmeasured=sum(loss.compactions + loss.clears for loss, _ in losses if not loss.measured),
+        dropped_tokens=sum(loss.dropped_tokens for loss, _ in losses),
+        unknown_tokens=sum(loss.unknown_tokens for loss, _ in losses),
+        reread_tokens=sum(loss.reread_tokens for loss, _ in losses),
+        reread_dropped_tokens=sum(loss.reread_dropped_tokens for loss, _ in losses),
+        instructions_dropped=len(instructions),
+        instructions_broken=sum(loss.broken_turn is not None for loss in instructions),
+        fresh_usd=usd(money.fresh for money in paid),
+        cache_read_usd=usd(money.cache_read for money in paid),
+        cache_write_usd=usd(money.cache_write for money in paid),
+        output_usd=usd(money.output for money in paid),
+        reread_usd=usd(money.fresh for _, money in losses if money is not None),
+    )
 
 
 @dataclass(slots=True)
 class _Groups:
-    """The sums of one stretch, as a whole and by each dimension."""
+    """The events of one stretch, as a whole and by day, project, model and agent."""
 
-    total: WeekTotals = field(default_factory=WeekTotals)
-    by: dict[str, dict[str, WeekTotals]] = field(default_factory=lambda: {name: {} for name in DIMENSIONS})
+    total: _Group = field(default_factory=list)
+    days: defaultdict[str, _Group] = field(default_factory=lambda: defaultdict(list))
+    projects: defaultdict[str, _Group] = field(default_factory=lambda: defaultdict(list))
+    models: defaultdict[str, _Group] = field(default_factory=lambda: defaultdict(list))
+    agents: defaultdict[str, _Group] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, one: Any, agent: str, day: str, money: Money | None) -> None:
-        self.total.add(one, money)
-        for name, key in zip(DIMENSIONS, (day, one.project, one.model, agent), strict=True):
-            self.by[name].setdefault(key, WeekTotals()).add(one, money)
+    def add(self, event: Event, agent: str, day: str, money: Money | None) -> None:
+        own = self.days[day], self.projects[event.project], self.models[event.model], self.agents[agent]
+        for group in (self.total, *own):
+            group.append((event, money))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,90 +171,115 @@ class WeekQuestion:
     project: str = ""  # the last part of a folder's path, or the whole path; "" for all
 
 
-def sum_up(logs: Sequence[LogFacts], asked: WeekQuestion) -> dict[str, Any]:
-    """Return the sums, the lists of what cost most, and what is worth doing, as JSON data."""
+def sum_up(logs: Sequence[LogFacts], asked: WeekQuestion) -> WeekSummary:
+    """Return the sums, the lists of what cost most, and what is worth doing."""
     now, before = asked.stretch, asked.stretch.before()
     groups, earlier = _Groups(), _Groups()
-    chosen: list[Any] = []
-    for one, agent in _events(logs, asked.project):
-        is_now = now.has(one.at)
-        if is_now or before.has(one.at):
-            money = asked.pricing(_paid(one)) if isinstance(one, (Response, ContextLoss)) else None
-            (groups if is_now else earlier).add(one, agent, now.day(one.at), money)
+    chosen: list[Event] = []
+    for event, agent in _events(logs, asked.project):
+        is_now = now.has(event.at)
+        if is_now or before.has(event.at):
+            money = asked.pricing(_paid(event)) if isinstance(event, (Response, ContextLoss)) else None
+            (groups if is_now else earlier).add(event, agent, now.day(event.at), money)
         if is_now:
-            chosen.append(one)
+            chosen.append(event)
     unknown = list(_unknown(logs, asked.project))
-    groups.total.unknown_responses = sum(now.has(one.at) for one in unknown)
-    earlier.total.unknown_responses = sum(before.has(one.at) for one in unknown)
-    days = {**{day: WeekTotals() for day in now.days()}, **groups.by["day"]}
-    return {
-        "total": groups.total.as_json(),
-        "before": earlier.total.as_json(),
-        "days": _rows("day", dict(sorted(days.items())), {}, is_ranked=False),
-        **{f"{name}s": _rows(name, groups.by[name], earlier.by[name]) for name in DIMENSIONS[1:]},
-        "fullest": _fullest(chosen, logs, asked.windows),
-        "losses": [_named(one) for one in _largest(chosen, ContextLoss, lambda one: one.dropped_tokens)],
-        "files": repeated_files((one for one in chosen if isinstance(one, FileReading)), asked.pricing)[:LISTED],
-        "instructions": [_named(one) for one in chosen if isinstance(one, InstructionLoss)][:LISTED],
-        "unpriced": _unpriced(groups.by["model"]),
-        "advice": advice(chosen, asked.pricing, groups.total.usd)[:ADVICE],
-        "other_projects": [] if groups.total.responses else _others(logs, asked),
-        "unknown": dict(Tally(one.source for one in unknown if now.has(one.at))),
-    }
+    total = _sums(groups.total, sum(now.has(response.at) for response in unknown))
+    files = repeated_files((event for event in chosen if isinstance(event, FileReading)), asked.pricing)
+    losses = [event for event in chosen if isinstance(event, ContextLoss)]
+    instructions = [event for event in chosen if isinstance(event, InstructionLoss)]
+    models = _rows(ModelRow, "model", groups.models, earlier.models)
+    unpriced = sorted((row for row in models if row.unpriced_tokens), key=lambda row: -row.unpriced_tokens)
+    days = sorted({*now.days(), *groups.days})
+    return WeekSummary(
+        total=total,
+        before=_sums(earlier.total, sum(before.has(response.at) for response in unknown)),
+        days=tuple(DayRow(day=day, **structs.asdict(_sums(groups.days[day]))) for day in days),
+        projects=_rows(ProjectRow, "project", groups.projects, earlier.projects),
+        models=models,
+        agents=_rows(AgentRow, "agent", groups.agents, earlier.agents),
+        fullest=_fullest(chosen, logs, asked.windows),
+        losses=tuple(sorted(losses, key=lambda loss: (-loss.dropped_tokens, loss.at, loss.run_id))[:LISTED]),
+        files=tuple(files[:LISTED]),
+        instructions=tuple(instructions[:LISTED]),
+        unpriced=tuple(ModelTokens(row.model, row.unpriced_tokens) for row in unpriced),
+        advice=tuple(advice(files, losses, instructions, asked.pricing, total.usd)[:ADVICE]),
+        other_projects=() if total.responses else tuple(_others(logs, asked)),
+    )
 
 
-def _others(logs: Sequence[LogFacts], asked: WeekQuestion) -> list[dict[str, Any]]:
-    """Return the projects with responses in the stretch, where the one that was asked for has none."""
+def unknown_by_log(logs: Sequence[LogFacts], asked: WeekQuestion) -> Mapping[str, int]:
+    """Return how many responses of the stretch have no valid numbers of tokens, by log."""
+    return Tally(response.source for response in _unknown(logs, asked.project) if asked.stretch.has(response.at))
+
+
+def _rows(
+    kind: type[_Row], named: str, groups: Mapping[str, _Group], earlier: Mapping[str, _Group]
+) -> tuple[_Row, ...]:
+    """Return the rows of projects, models or agents, the most tokens first, and by name where these are equal."""
+    rows = []
+    for name, group in sorted(groups.items()):
+        before = _sums(earlier.get(name, []))
+        sums = {**structs.asdict(_sums(group)), named: name}
+        rows.append(kind(before_tokens=before.tokens, before_usd=before.usd, **sums))
+    return tuple(sorted(rows, key=lambda row: -row.tokens))
+
+
+def _others(logs: Sequence[LogFacts], asked: WeekQuestion) -> Iterator[ProjectTokens]:
+    """Yield the projects with responses in the stretch, where the one that was asked for has none."""
     found: Tally[str] = Tally()
-    for one in unique(log.responses for log in logs if asked.project):
-        found[one.project] += one.tokens if asked.stretch.has(one.at) else 0
-    return [{"project": project, "tokens": tokens} for project, tokens in found.most_common() if tokens]
+    for response in unique(log.responses for log in logs if asked.project):
+        found[response.project] += response.tokens if asked.stretch.has(response.at) else 0
+    yield from (ProjectTokens(project, tokens) for project, tokens in found.most_common() if tokens)
 
 
 def _unknown(logs: Sequence[LogFacts], project: str) -> Iterator[UnknownResponse]:
     """Yield the responses whose tokens no log tells, copies of one in several logs once."""
     seen: set[str] = set()
     for log in logs:  # one that grew until its numbers were invalid is known in part
-        seen.update({one.key for one in log.responses} - {one.key for one in log.unknown})
-    for one in (one for log in logs for one in log.unknown):
-        if one.key not in seen and is_within(one.project, project):
-            yield one
-        seen.add(one.key)
+        seen.update({known.key for known in log.responses} - {unknown.key for unknown in log.unknown})
+    for response in (response for log in logs for response in log.unknown):
+        if response.key not in seen and is_within(response.project, project):
+            yield response
+        seen.add(response.key)
 
 
-def _paid(one: Response | ContextLoss | FileReading) -> Response:
+def _paid(event: Response | ContextLoss | FileReading) -> Response:
     """Return a response as it is; of a loss or a read, what was read again because of it, as input of its model."""
-    if isinstance(one, Response):
-        return one
-    again = one.repeat_tokens if isinstance(one, FileReading) else one.reread_tokens
-    return Response("", one.at, one.project, one.model, again, 0, 0, 0, 0)
+    if isinstance(event, Response):
+        return event
+    again = event.repeat_tokens if isinstance(event, FileReading) else event.reread_tokens
+    return Response("", event.at, event.project, event.model, again, 0, 0, 0, 0)
 
 
-def _input_usd(again: Iterable[ContextLoss | FileReading], pricing: Pricing) -> Decimal | None:
+def _input_usd(again: Iterable[ContextLoss | FileReading], pricing: Pricing) -> float | None:
     """Return what reading again cost at least, in models with a price; None if none has one."""
-    found = [money.fresh for one in again if (money := pricing(_paid(one))) is not None]
-    return sum(found, Decimal(0)) if found else None
+    found = [money.fresh for event in again if (money := pricing(_paid(event))) is not None]
+    return float(sum(found, Decimal(0))) if found else None
 
 
-def _events(logs: Sequence[LogFacts], project: str) -> Iterator[tuple[Any, str]]:
+def _events(logs: Sequence[LogFacts], project: str) -> Iterator[tuple[Event, str]]:
     """Yield responses, reads and losses with the agent's name; copies of one in several logs once."""
-    agent_of = {one.key: log.agent for log in reversed(logs) for one in log.responses}
-    for one in unique(log.responses for log in logs):
-        if is_within(one.project, project):
-            yield one, agent_of[one.key]
-    seen: set[tuple[Any, ...]] = set()
+    agent_of = {response.key: log.agent for log in reversed(logs) for response in log.responses}
+    for response in unique(log.responses for log in logs):
+        if is_within(response.project, project):
+            yield response, agent_of[response.key]
+    seen: set[Event] = set()
     for log in logs:
-        events: list[Any] = [*log.readings, *log.losses, *log.instructions]
-        own = [(one, _told(one)) for one in events]
+        events: list[_RunEvent] = [*log.readings, *log.losses, *log.instructions]
+        own = [(event, _original(event)) for event in events]
         # A session that was resumed in another file begins there with a copy, whose times are those of the original.
-        yield from ((one, log.agent) for one, told in own if told not in seen and is_within(one.project, project))
-        seen.update(told for _, told in own)
+        yield from (
+            (event, log.agent) for event, original in own if original not in seen and is_within(event.project, project)
+        )
+        seen.update(original for _, original in own)
 
 
-def _told(one: Any) -> tuple[Any, ...]:
-    """Return what is equal in all copies of an event."""
-    names = (name for name in type(one).__annotations__ if name not in ("run_id", "turn", "broken_turn"))
-    return type(one), *(getattr(one, name) for name in names)
+def _original(event: _RunEvent) -> Event:
+    """Return what is equal in all copies of an event: all but the session and its turns."""
+    if isinstance(event, InstructionLoss):
+        return structs.replace(event, run_id="", turn=0, broken_turn=None)
+    return structs.replace(event, run_id="", turn=0)
 
 
 def is_within(folder: str, project: str) -> bool:
@@ -276,96 +289,102 @@ def is_within(folder: str, project: str) -> bool:
     return not asked or path == asked or path.startswith(f"{asked}/") or path.rpartition("/")[2] == asked
 
 
-def _rows(
-    name: str, groups: Mapping[str, WeekTotals], earlier: Mapping[str, WeekTotals], *, is_ranked: bool = True
-) -> list[dict[str, Any]]:
-    rows = [{name: key, **totals.as_json(), **_earlier(earlier, key, is_ranked)} for key, totals in groups.items()]
-    return sorted(rows, key=lambda row: (-row["tokens"], row[name])) if is_ranked else rows
-
-
-def _earlier(earlier: Mapping[str, WeekTotals], key: str, is_ranked: bool) -> dict[str, Any]:
-    known = earlier.get(key, WeekTotals())
-    usd = None if known.usd is None else float(known.usd)
-    return {"before_tokens": known.tokens, "before_usd": usd} if is_ranked else {}
-
-
-def _fullest(chosen: Iterable[Any], logs: Sequence[LogFacts], windows: ContextWindows) -> dict[str, Any] | None:
+def _fullest(chosen: Iterable[Event], logs: Sequence[LogFacts], windows: ContextWindows) -> FullestContext | None:
     """Return the response with the fullest context, with the share of the window where its size is known."""
-    one = max((one for one in chosen if isinstance(one, Response)), key=lambda one: (one.tokens, -one.at), default=None)
-    if one is None:
+    responses = (event for event in chosen if isinstance(event, Response))
+    found = max(responses, key=lambda response: (response.tokens, -response.at), default=None)
+    if found is None:
         return None
-    stated = next((log.windows[one.model] for log in logs if one in log.responses and one.model in log.windows), None)
-    window = stated or window_of(windows, one.model)
-    share = None if window is None else one.tokens / window
-    about = {"at": one.at, "project": one.project, "model": one.model}
-    return {"tokens": one.tokens, "window_tokens": window, "share": share, **about}
+    stated = (log.windows[found.model] for log in logs if found in log.responses and found.model in log.windows)
+    window = next(stated, None) or window_of(windows, found.model)
+    share = None if window is None else found.tokens / window
+    return FullestContext(found.tokens, window, share, found.at, found.project, found.model)
 
 
-def _largest(chosen: Iterable[Any], kind: type, size: Callable[[Any], int]) -> list[Any]:
-    own: list[Any] = [one for one in chosen if isinstance(one, kind)]
-    return sorted(own, key=lambda one: (-size(one), one.at, one.run_id))[:LISTED]
-
-
-def _named(one: Any) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in type(one).__annotations__}
-
-
-def repeated_files(readings: Iterable[FileReading], pricing: Pricing) -> list[dict[str, Any]]:
+def repeated_files(readings: Iterable[FileReading], pricing: Pricing) -> list[RepeatedFile]:
     """Return the files that were shown again though unchanged, the most tokens first."""
     groups: dict[tuple[str, str], list[FileReading]] = {}
-    for one in readings:
-        if one.repeat_tokens:
-            groups.setdefault((one.project, one.path), []).append(one)
-    rows = []
+    for reading in readings:
+        if reading.repeat_tokens:
+            groups.setdefault((reading.project, reading.path), []).append(reading)
+    files = []
     for (project, path), again in groups.items():
-        most = max(again, key=lambda one: (one.repeat_tokens, -one.at))
-        tokens, runs = sum(one.repeat_tokens for one in again), len({one.run_id for one in again})
-        found = {"project": project, "path": path, "repeat_tokens": tokens, "repeat_reads": len(again), "runs": runs}
-        usd = _input_usd(again, pricing)
-        where = {"run_id": most.run_id, "turn": most.turn, "model": most.model}
-        rows.append({**found, **where, "usd": None if usd is None else float(usd)})
-    return sorted(rows, key=lambda row: (-row["repeat_tokens"], row["project"], row["path"]))
+        most = max(again, key=lambda reading: (reading.repeat_tokens, -reading.at))
+        files.append(
+            RepeatedFile(
+                project=project,
+                path=path,
+                repeat_tokens=sum(reading.repeat_tokens for reading in again),
+                repeat_reads=len(again),
+                runs=len({reading.run_id for reading in again}),
+                run_id=most.run_id,
+                turn=most.turn,
+                model=most.model,
+                usd=_input_usd(again, pricing),
+            )
+        )
+    return sorted(files, key=lambda file: (-file.repeat_tokens, file.project, file.path))
 
 
-def _unpriced(models: Mapping[str, WeekTotals]) -> list[dict[str, Any]]:
-    found = Tally({model: totals.unpriced_tokens for model, totals in models.items() if totals.unpriced_tokens})
-    return [{"model": model, "tokens": tokens} for model, tokens in found.most_common()]
-
-
-def advice(chosen: Sequence[Any], pricing: Pricing, bill: Decimal | None) -> list[dict[str, Any]]:
-    """Return what is worth acting on, in the form that `show` puts into words: the dearest first, broken rules last.
+def advice(
+    files: Iterable[RepeatedFile],
+    losses: Iterable[ContextLoss],
+    instructions: Iterable[InstructionLoss],
+    pricing: Pricing,
+    bill: float | None,
+) -> list[Advice]:
+    """Return what is worth acting on: the dearest first, broken rules last.
 
     What cost less than a dollar, or than a hundredth of the bill, is left out; a broken rule has no price. So is what
     the user compacted or cleared by hand: when to do it, and what came next, was decided.
     """
-    files = [
-        {"kind": "file", "subject": _full_name(row), "tokens": row["repeat_tokens"], "count": row["repeat_reads"]}
-        | {name: row[name] for name in ("run_id", "turn", "model", "runs", "project", "usd")}
-        for row in repeated_files((one for one in chosen if isinstance(one, FileReading)), pricing)
-        if row["repeat_tokens"] >= LEAST_TOKENS and row["repeat_reads"] >= LEAST_REPEATS
-    ]
-    losses = [
-        {**_where(one), "kind": "compaction", "turn": one.turn, "subject": one.kind, "tokens": one.dropped_tokens}
-        | {"count": one.reread_tokens, "trigger": one.trigger, "usd": None if usd is None else float(usd)}
-        for one in chosen
-        if isinstance(one, ContextLoss) and one.trigger != "manual" and one.dropped_tokens >= LEAST_TOKENS
-        for usd in [_input_usd([one], pricing)]
-    ]
-    least = float(max(LEAST_USD, LEAST_SHARE * (bill or 0)))
-    dear = [one for one in (*files, *losses) if one["usd"] is not None and one["usd"] >= least]
-    broken = [
-        {**_where(one), "kind": "instruction", "turn": one.broken_turn, "subject": one.text, "tokens": None}
-        | {"cut": one.turn, "by": one.broken_by, "usd": None}
-        for one in chosen
-        if isinstance(one, InstructionLoss) and one.broken_turn is not None
-    ]
-    return [*sorted(dear, key=lambda one: (-one["usd"], one["kind"], one["subject"])), *broken]
-
-
-def _full_name(row: Mapping[str, Any]) -> str:
-    path, project = row["path"], row["project"].rstrip("/").rpartition("/")[2]
-    return path if path.startswith("/") or not project else f"{project}/{path}"
-
-
-def _where(one: Any) -> dict[str, Any]:
-    return {"run_id": one.run_id, "model": one.model, "project": one.project}
+    about_files = (
+        FileAdvice(
+            subject=file.full_name,
+            tokens=file.repeat_tokens,
+            count=file.repeat_reads,
+            run_id=file.run_id,
+            turn=file.turn,
+            model=file.model,
+            runs=file.runs,
+            project=file.project,
+            usd=file.usd,
+        )
+        for file in files
+        if file.repeat_tokens >= LEAST_TOKENS and file.repeat_reads >= LEAST_REPEATS
+    )
+    about_losses = (
+        CompactionAdvice(
+            run_id=loss.run_id,
+            model=loss.model,
+            project=loss.project,
+            turn=loss.turn,
+            subject=loss.kind,
+            tokens=loss.dropped_tokens,
+            count=loss.reread_tokens,
+            trigger=loss.trigger,
+            usd=_input_usd([loss], pricing),
+        )
+        for loss in losses
+        if loss.trigger != "manual" and loss.dropped_tokens >= LEAST_TOKENS
+    )
+    least = max(float(LEAST_USD), LEAST_SHARE * (bill or 0.0))
+    spent: list[FileAdvice | CompactionAdvice] = [*about_files, *about_losses]
+    dear = sorted(
+        (thing for thing in spent if thing.usd is not None and thing.usd >= least),
+        key=lambda thing: (-(thing.usd or 0.0), isinstance(thing, FileAdvice), thing.subject),
+    )
+    broken = (
+        InstructionAdvice(
+            run_id=loss.run_id,
+            model=loss.model,
+            project=loss.project,
+            turn=loss.broken_turn,
+            subject=loss.text,
+            cut=loss.turn,
+            by=loss.broken_by,
+        )
+        for loss in instructions
+        if loss.broken_turn is not None
+    )
+    return [*dear, *broken]

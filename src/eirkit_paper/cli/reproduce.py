@@ -13,21 +13,31 @@ from time import monotonic
 from typing import Any
 
 import click
+import msgspec
 
 from eirkit.cli.agent_options import known_models
-from eirkit.cli.command import OUTPUT, Show, command, document_options, option, plugins_flag, repeated, say
+from eirkit.cli.command import OUTPUT, NameList, Show, command, document_options, option, plugins_flag, repeated, say
 from eirkit.cli.execution import LiveLine, bounded_engine_options, is_watched
-from eirkit.cli.options import SEEDS_HELP, NameList, SeedList
+from eirkit.cli.options import SEEDS_HELP, SeedList
 from eirkit.cli.runner_options import funds_options, spending_remarks
 from eirkit.engine.interface import Engine, PieceLimits, make_engine
 from eirkit.errors import UsageError
 from eirkit.lacuna.models.model import ModelOptions
+from eirkit.records.sweeps import Spending
 from eirkit.report.document import Document, Listing, Section
 from eirkit.report.exports import FIGURES, FigureForm
 from eirkit.report.table import Column, Table, counted
 from eirkit_paper.archive import write_archive
 from eirkit_paper.cli.reproduce_models import AskedModels, settings_of, show_verification
-from eirkit_paper.page import document_of_all, overview, row_tables, summary_sentences, write_overview, write_study
+from eirkit_paper.page import (
+    Reproduction,
+    overview,
+    reproduction_of,
+    row_tables,
+    summary_sentences,
+    write_overview,
+    write_study,
+)
 from eirkit_paper.runner import StudyOutcome, StudyStore, run_studies
 from eirkit_paper.studies.catalogue import STUDIES, find_study, perform
 from eirkit_paper.study import Findings, Setting, Study
@@ -116,11 +126,22 @@ def reproduce(
     setting = Setting(None, ModelOptions(), given["data"], given["seeds"], tuple(given["memories"] or ()))
     outcomes, stopped = _run(studies, setting, asked, _Folder(out, figures), engine, fresh)
     page = write_overview(outcomes, out)
-    more = {} if asked is None else asked.told(stopped)
     write_archive(out, outcomes, settings_of(setting, asked, studies))
-    data = {**document_of_all(outcomes), "page": str(page), **more}
+    data = ReproductionDocument(**msgspec.structs.asdict(reproduction_of(outcomes)), page=str(page))
+    if asked is not None:
+        models = list(asked.recorded.models)
+        data = msgspec.structs.replace(data, models=models, stopped=list(stopped), spending=asked.spending())
     show(_document(outcomes, data, asked, out, stopped))
-    return 1 if data["lost"] or stopped else 0
+    return 1 if data.lost or stopped else 0
+
+
+class ReproductionDocument(Reproduction, frozen=True):
+    """All studies, the page, and what became of the models, where some were given."""
+
+    page: str
+    models: list[str] | msgspec.UnsetType = msgspec.UNSET
+    stopped: list[str] | msgspec.UnsetType = msgspec.UNSET
+    spending: Spending | msgspec.UnsetType | None = msgspec.UNSET  # None if nothing was paid for
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +232,7 @@ def _listing() -> Document:
     rows = tuple(
         {"id": s.id, "kind": s.kind, "title": s.title, "place": ", ".join(s.labels) or s.place} for s in STUDIES
     )
-    data = {"studies": [study.as_json() for study in STUDIES]}
+    data = {"studies": [study.entry for study in STUDIES]}
     section = Section("", (), (Table("studies", "Studies", columns, rows),))
     said = f"{counted(len(rows), 'study', 'studies')} can be run."
     then = f"eirkit reproduce {STUDIES[0].id}"
@@ -220,7 +241,7 @@ def _listing() -> Document:
 
 def _document(
     outcomes: Sequence[StudyOutcome],
-    data: dict[str, Any],
+    data: ReproductionDocument,
     asked: AskedModels | None,
     out: Path,
     stopped: Sequence[str],
@@ -232,9 +253,9 @@ def _document(
     sections = [_study_section(one.study, one.findings) for one in outcomes if one.findings is not None]
     lost = tuple(f"failed: {one.study.id}: {one.reason}" for one in outcomes if one.findings is None)
     left = tuple(f"stopped: {reason}{'' if CAPPED in reason else AGAIN}" for reason in stopped)
-    spent = tuple(spending_remarks(data.get("spending")))
+    spent = tuple(spending_remarks(data.spending or None))
     summary = Section("", (*lost, *left, *told_more, *spent), (overview(outcomes),))
-    where = Section("", (), (Listing("page", "", f"page: {data['page']}"),))
+    where = Section("", (), (Listing("page", "", f"page: {data.page}"),))
     few = len(outcomes) <= MOST_SHOWN
     return Document(
         "reproduce",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+from msgspec.structs import replace
+
 from eirkit.cli.agent_options import read_setting
 from eirkit.cli.command import Show
-from eirkit.cli.runner_options import SweepProgress, estimate_document, totals
+from eirkit.cli.runner_options import EstimateBasis, PlanEstimate, SweepProgress, estimate_document, totals
 from eirkit.engine.interface import Engine
 from eirkit.errors import UsageError
 from eirkit.lacuna.models.model import ModelOptions
@@ -18,12 +20,13 @@ from eirkit.lacuna.models.prices import add_up
 from eirkit.lacuna.runs.budget import SpendingLimits
 from eirkit.lacuna.runs.estimate import assumptions, by_model, read_recorded
 from eirkit.lacuna.runs.journal import read_journal
-from eirkit.lacuna.runs.values import show_seeds
+from eirkit.records.sweeps import Spending
 from eirkit.report.document import Document, Section
 from eirkit.report.folders import records_of
 from eirkit.report.table import counted
+from eirkit.seeds import show_seeds
+from eirkit_paper.archive import FOLDER, ArchiveSettings
 from eirkit_paper.model_runs import (
-    FOLDER,
     MODEL_SEEDS,
     ModelRuns,
     ModelSetting,
@@ -96,16 +99,19 @@ class AskedModels:
         estimates = runs.estimate()
         rows = by_model(estimates)
         known = read_recorded(runs.runs) if runs.runs.is_dir() else None
-        data = {
-            "rows": rows,
-            **asdict(add_up([one.expected for one in estimates])),
-            "runs": sum(one.runs for one in estimates),
-            "planned": len(runs.plan),
-            "assumptions": assumptions(estimates),
-            "not_included": list(dict.fromkeys(one.cell.access.memory for one in estimates if one.is_partial)),
-            "spent_usd": None if known is None else float(known.journal.spending.total_usd),
-        }
-        return estimate_document("reproduce", rows, data, totals(data))
+        partial = [estimate.cell.access.memory for estimate in estimates if estimate.is_partial]
+        spent = None if known is None else float(known.journal.spending.total_usd)
+        basis = EstimateBasis(tuple(assumptions(estimates)), tuple(dict.fromkeys(partial)), spent)
+        data = ReproductionEstimate(
+            rows=tuple(rows),
+            **asdict(add_up([estimate.expected for estimate in estimates])),
+            runs=sum(estimate.runs for estimate in estimates),
+            planned=len(runs.plan),
+            assumptions=basis.assumptions,
+            not_included=basis.not_included,
+            spent_usd=basis.spent_usd,
+        )
+        return estimate_document("reproduce", rows, data, totals(data), basis)
 
     def run(self, studies: Sequence[Study], engine: Engine | None) -> tuple[str, ...]:
         """Run what is left, and return why runs were left out; a sweep that was made otherwise is copied instead."""
@@ -144,32 +150,35 @@ class AskedModels:
         findings = replace(outcome.findings, rows=(*outcome.findings.rows, *more.rows))
         return replace(outcome, findings=findings)
 
-    def told(self, stopped: Sequence[str]) -> dict[str, Any]:
-        """Return what the document says about the models."""
+    def spending(self) -> Spending | None:
+        """Return what the runs of models cost; None if nothing was paid for."""
         journal = read_journal(self.out / FOLDER)
-        return {
-            "models": list(self.recorded.models),
-            "stopped": list(stopped),
-            "spending": None if journal is None else journal.as_json(),
-        }
+        return None if journal is None else journal.sums()
 
 
-def settings_of(setting: Setting, asked: AskedModels | None, studies: Sequence[Study]) -> dict[str, Any]:
+class ReproductionEstimate(PlanEstimate, frozen=True, kw_only=True):
+    """What the runs that are left would take."""
+
+    planned: int
+
+
+def settings_of(setting: Setting, asked: AskedModels | None, studies: Sequence[Study]) -> ArchiveSettings:
     """Return what a reproduction was made with, as its archive records it."""
     own = None if setting.seeds is None else show_seeds(setting.seeds)
-    common = {"study_seeds": own, "data": None if setting.data is None else setting.data.name}
+    data = None if setting.data is None else setting.data.name
     if asked is None:
-        return {**common, "models": [], "seeds": [], "memories": list(setting.memories), "compared": []}
+        return ArchiveSettings(study_seeds=own, data=data, memories=tuple(setting.memories))
     given = asked.recorded
-    return {
-        **common,
-        "models": list(given.models),
-        "options": asked.setting.options.asked(),
-        "seeds": [int(seed) for seed in given.seeds],
-        "memories": list(given.memories),
-        "compared": [study.id for study in studies if takes_models(study)],
-        "from": asked.source is not None,
-    }
+    return ArchiveSettings(
+        study_seeds=own,
+        data=data,
+        models=tuple(given.models),
+        options=asked.setting.options.asked(),
+        seeds=tuple(int(seed) for seed in given.seeds),
+        memories=tuple(given.memories),
+        compared=tuple(study.id for study in studies if takes_models(study)),
+        source=asked.source is not None,
+    )
 
 
 def show_verification(folder: Path, plugins: bool, show: Show) -> int:
@@ -187,7 +196,7 @@ def show_verification(folder: Path, plugins: bool, show: Show) -> int:
     more = len(found.problems) - len(listed)
     lines = (*listed, *((f"and {more} more; --json lists them",) if more else ()))
     document = Document(
-        "reproduce-verify", "Archive", (said,), {"folder": str(folder), **found.as_json()}, (Section("", lines),)
+        "reproduce-verify", "Archive", (said,), {"folder": str(folder), **asdict(found)}, (Section("", lines),)
     )
     show(document)
     return 1 if found.problems else 0

@@ -12,13 +12,15 @@ from statistics import fmean
 
 from eirkit.errors import InfrastructureError
 from eirkit.lacuna.findings.behaviour import Behaviour, measure_behaviour
-from eirkit.lacuna.findings.causes import RunScore, Verdict, judge
+from eirkit.lacuna.findings.causes import Verdict, judge
 from eirkit.lacuna.findings.statistics import mean
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.cells import Access, Cell, CellPlan, Planned
+from eirkit.lacuna.runs.cells import Cell, CellPlan, Planned
 from eirkit.lacuna.runs.runner import Results, Runner, runner_or_temporary
 from eirkit.lacuna.tasks.generation import generate_many, graph_of, prepare
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
+from eirkit.records.runs import RunScore
+from eirkit.records.settings import Access
 from eirkit_paper.studies.comparison import THREE, stand_in
 from eirkit_paper.study import Setting, StudyRow
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from eirkit.lacuna.findings.causes import RunScore, read_score
 from eirkit.lacuna.memories.factory import reason_absent
 from eirkit.lacuna.memories.memory import STORE_ONLY
-from eirkit.lacuna.runs.cells import Access
 from eirkit.lacuna.runs.runner import runner_or_temporary
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.runs import MemoryRun, RunScore
+from eirkit.records.settings import Access
 from eirkit.report.document import Axis, Chart, Figure, Series
 from eirkit_paper.published import value_of, values_of
 from eirkit_paper.studies.agents import (
@@ -43,12 +43,12 @@ STEPS, ACTIONS = 64, 200  # of the published runs
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryRun:
-    """One run and the statistics of its memory."""
+class MemoryScore:
+    """The score of one run, and what its memory did."""
 
     seed: int
     score: RunScore
-    memory: Mapping[str, Any]  # as in a run record; empty without an external memory
+    memory: MemoryRun | None  # None without an external memory
 
 
 Cell = tuple[TaskSpec, Access]
@@ -64,7 +64,9 @@ def external(memory: str, h: int, panel: str = "native", actions: int = MANY_ACT
     return Access("external", None, memory, settings, panel, h=h, actions=actions)
 
 
-def run_memories(cells: Sequence[Cell], seeds: Sequence[int], agent: StudyAgent | None = None) -> list[list[MemoryRun]]:
+def run_memories(
+    cells: Sequence[Cell], seeds: Sequence[int], agent: StudyAgent | None = None
+) -> list[list[MemoryScore]]:
     """Return the runs of each cell, without failed runs, which must not count as zero.
 
     Args:
@@ -80,9 +82,9 @@ def run_memories(cells: Sequence[Cell], seeds: Sequence[int], agent: StudyAgent 
         records = [[(seed, results.record(cell, seed)) for seed in own] for cell, own in planned]
     return [
         [
-            MemoryRun(seed, read_score(record["score"]), record.get("memory", {}))
+            MemoryScore(seed, record.score, record.memory)
             for seed, record in found
-            if record is not None
+            if record is not None and record.score is not None
         ]
         for found in records
     ]
@@ -223,7 +225,7 @@ def external_rows(setting: Setting, agent: StudyAgent, workloads: Sequence[str])
                 yield row_of(agent, label, published, repeated(by_seed(runs)), FOUR, also=lengths)
 
 
-def by_seed(cells: Sequence[Sequence[MemoryRun]]) -> list[float]:
+def by_seed(cells: Sequence[Sequence[MemoryScore]]) -> list[float]:
     """Return accuracy seed by seed, pooled over capacities; a seed that lost a run at one of them has none."""
     found = [{run.seed: run.score.accuracy for run in runs} for runs in cells]
     whole = sorted(set.intersection(*(set(one) for one in found)))
@@ -232,7 +234,7 @@ def by_seed(cells: Sequence[Sequence[MemoryRun]]) -> list[float]:
 
 def run_system(
     name: str, agent: StudyAgent, workloads: Sequence[str], seeds: Sequence[int] = range(SYSTEM_SEEDS)
-) -> dict[str, list[list[MemoryRun]]]:
+) -> dict[str, list[list[MemoryScore]]]:
     """Return the runs of a system at each of two capacities: m = 8, h = 2, 4; Full Lookup 16, 4, 8."""
     cells = [(_spec(w), external(name, h * (2 if w == "full-lookup" else 1))) for w in workloads for h in (2, 4)]
     runs = run_memories(cells, seeds, agent)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from statistics import fmean
-from typing import Any
 
-from eirkit.lacuna.findings.causes import CAUSES
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES
 from eirkit.lacuna.findings.prediction import decompose, no_cascade, residuals, store_recall_accuracy
 from eirkit.lacuna.findings.statistics import mean
-from eirkit.lacuna.runs.cells import Access
+from eirkit.records.runs import CAUSES
+from eirkit.records.settings import Access
 from eirkit.report.document import Axis, Chart, Figure, Series
+from eirkit.report.table import Cell
 from eirkit_paper.published import value_of, values_of
 from eirkit_paper.studies.agents import (
     STRONG,
@@ -256,7 +256,7 @@ def _trajectory_rows(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[Study
             yield row_of(agent, f"h = {h}: {name}", published, ours, UNNAMED)
 
 
-def _causes(grid: Grid) -> Iterator[dict[str, Any]]:
+def _causes(grid: Grid) -> Iterator[dict[str, Cell]]:
     """Yield errors by cause, a run, and how far P(wrong) exceeds P(missed) over the steps."""
     for (family, h, name), runs in grid.items():
         if h in PRESSED:
@@ -267,7 +267,7 @@ def _causes(grid: Grid) -> Iterator[dict[str, Any]]:
             yield {"workload": family, "h": h, "agent": name, **counts, "P(wrong) − P(missed)": excess}
 
 
-def _predictions(grid: Grid) -> Iterator[dict[str, Any]]:
+def _predictions(grid: Grid) -> Iterator[dict[str, Cell]]:
     """Yield what misses alone predict beside what was observed, over all seeds."""
     for (family, h, name), runs in grid.items():
         if h in PRESSED:
@@ -276,8 +276,15 @@ def _predictions(grid: Grid) -> Iterator[dict[str, Any]]:
             alone = fmean(no_cascade(one.missed, one.steps, one.consuming_all).of_all for one in scores)
             predicted = store_recall_accuracy(missed) if family == "Store–Recall" else alone
             observed = fmean(one.accuracy for one in scores)
-            entry = {"workload": family, "h": h, "agent": name, "miss rate": missed, "predicted": predicted}
-            yield {**entry, "observed": observed, "residual": residuals([observed], [predicted]).mean}
+            yield {
+                "workload": family,
+                "h": h,
+                "agent": name,
+                "miss rate": missed,
+                "predicted": predicted,
+                "observed": observed,
+                "residual": residuals([observed], [predicted]).mean,
+            }
 
 
 def _gap_chart(grid: Grid, agent: StudyAgent) -> Chart:

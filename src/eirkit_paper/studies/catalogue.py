@@ -6,7 +6,8 @@ A study names the function that computes it, which is imported when the study ru
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+
+import msgspec
 
 from eirkit.errors import UnknownNameError
 from eirkit.lacuna.models.network.decoding import Memory, cached_replies
@@ -122,11 +123,12 @@ def find_study(name: str) -> Study:
 _STEPS: Memory = {}  # of the bundled network, over all studies of this process
 
 
-def perform(piece: tuple[str, Setting]) -> dict[str, Any]:
-    """Compute a study; what the bundled network wrote for one it need not write for another.
+def perform(piece: tuple[str, Setting]) -> bytes:
+    """Compute a study; return its findings as JSON. What the bundled network wrote for one it need not write again.
 
     Runs go to the setting's folder, if it has one, from which a study that was killed goes on.
     """
     identity, setting = piece
     with cached_replies(_STEPS), Runner(setting.runs, setting.budget) as runner:
-        return find_study(identity).run(replace(setting, runner=runner)).as_json()
+        findings = find_study(identity).run(replace(setting, runner=runner))
+        return msgspec.json.encode(findings, enc_hook=float)  # of figures that are `Printed` or NumPy's

@@ -5,13 +5,13 @@ The published run is one of OpenHands; it is drawn if `--data` has such runs, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+
+from msgspec.structs import replace
 
 from eirkit.errors import MissingExtraError
+from eirkit.records.analysis import ActionRow, CutRow, HiddenLine, RunRow
 from eirkit.report.document import Axis, Chart, Figure, Series
 from eirkit.vestige.audits.occupancy import read_windows
 from eirkit.vestige.corpus.analysis import AnalysisOptions
@@ -31,9 +31,9 @@ def clipping_example(setting: Setting) -> Findings:
     """Draw the first run in which a changed line was clipped and never shown again before the edit."""
     folder = folder_of(setting, OPENHANDS)
     if folder is not None:
-        run = _lost(folder)
-        row = exact(LABEL, 1, float(run is not None), "none of the given runs has one", 0)
-        figures = () if run is None else (_figure(folder, run, ""),)
+        run_id = _lost(folder)
+        row = exact(LABEL, 1, float(run_id is not None), "none of the given runs has one", 0)
+        figures = () if run_id is None else (_figure(folder, run_id, ""),)
         return Findings(in_section("Figure 1, panel A", [row]), figures=figures)
     row = absent(LABEL, 1, NEEDS_RUNS, lacks(OPENHANDS))
     commands = tuple(line.replace("STUDY", "clipping-example") for line in needed(setting, OPENHANDS))
@@ -56,26 +56,26 @@ def _planted() -> Figure:
             estimate=True,
             progress=lambda *told: None,
         )
-        run = _lost(folder / "analysis")
-        if run is None:
+        run_id = _lost(folder / "analysis")
+        if run_id is None:
             raise ValueError("no planted run lost its line; plant more runs")
-        return _figure(folder / "analysis", run, "a planted run")
+        return _figure(folder / "analysis", run_id, "a planted run")
 
 
-def _lost(folder: Path) -> Mapping[str, Any] | None:
+def _lost(folder: Path) -> RunRow | None:
     """Return the first run with a changed old line that was clipped and not shown again."""
-    return next((run for run in read_rows(folder, "runs") if run["lines_never_recovered"] > 0), None)
+    return next((run for run in read_rows(folder, RunRow) if run.lines_never_recovered > 0), None)
 
 
-def _figure(folder: Path, run: Mapping[str, Any], note: str) -> Figure:
-    cuts = read_rows(folder, "cuts", run["run_id"])
-    hidden = [line for line in read_rows(folder, "hidden_lines", run["run_id"]) if line["outcome"] == "never"]
-    goal = set(run["goal_files"])
-    actions = read_rows(folder, "actions", run["run_id"])
-    edits = [action["turn"] for action in actions if action["kind"] == "write" and action["path"] in goal]
-    clipped, edited = hidden[0]["turn"], min(edits, default=None)
-    demand = tuple(cut["demand_tokens"] or 0 for cut in cuts)
-    place = f"line {hidden[0]['line']} of {hidden[0]['path']}"
+def _figure(folder: Path, run: RunRow, note: str) -> Figure:
+    cuts = read_rows(folder, CutRow, run.run_id)
+    hidden = [line for line in read_rows(folder, HiddenLine, run.run_id) if line.outcome == "never"]
+    goal = set(run.goal_files)
+    actions = read_rows(folder, ActionRow, run.run_id)
+    edits = [action.turn for action in actions if action.kind == "write" and action.path in goal]
+    clipped, edited = hidden[0].turn, min(edits, default=None)
+    demand = tuple(cut.demand_tokens or 0 for cut in cuts)
+    place = f"line {hidden[0].line} of {hidden[0].path}"
     then = f", which is edited in turn {edited} without having been shown" if edited else ""
     marks = (
         Series("clipped view", "rule", (clipped,)),
@@ -87,7 +87,7 @@ def _figure(folder: Path, run: Mapping[str, Any], note: str) -> Figure:
         f"A view in turn {clipped} leaves out {place}{then}; peak demand is {max(demand):,} tokens.",
         Axis("cut: before turn"),
         Axis("tokens that later work uses", low=0),
-        (Series("demand", "step", tuple(cut["cut"] for cut in cuts), demand), *marks),
+        (Series("demand", "step", tuple(cut.cut for cut in cuts), demand), *marks),
         note,
     )
     return Figure("clipping-example", "An edit without having seen the line", (chart,), note)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, pstdev
-from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from eirkit.lacuna.findings.behaviour import Valley, valley
 from eirkit.report.document import Mark, Series, Value
-from eirkit.report.table import Column, Table
+from eirkit.report.table import Cell, Column, Table
 from eirkit_paper.published import Printed
 from eirkit_paper.study import NO_REASON, StudyRow
 from eirkit_paper.verdicts import AGREES, DIFFERS, NOT_SAME, SHIFT, TOO_WIDE, Judgement, judge_draws, judge_exact
@@ -69,23 +69,19 @@ def row_from(
     label: str, published: float, judged: Judgement, by: By = ("", ""), why: str = "", spread: float | None = None
 ) -> StudyRow:
     """Return a row of a judgement, with the reason if it differs; our own check if the paper prints no such number."""
-    low, high, off = judged.low, judged.high, judged.shift
-    said = (why or NO_REASON) if judged.verdict == DIFFERS else ""
-    row = StudyRow(
-        *(label, None, judged.ours, low, high, judged.verdict, said, "", *by),
+    reason = (why or NO_REASON) if judged.verdict == DIFFERS else ""
+    return replace(
+        absent(label, published, judged.verdict, reason, by[0]),
+        ours=judged.ours,
+        low=judged.low,
+        high=judged.high,
+        ours_by=by[1],
         basis=judged.basis,
         p=judged.p,
         agrees_if_off=judged.missed,
-        off_by=off,
+        off_by=judged.shift,
         spread=spread,
     )
-    return replace(row, **_printed_or_own(published))
-
-
-def _printed_or_own(published: float) -> dict[str, Any]:
-    if isinstance(published, Printed):
-        return {"published": float(published), "figure": published.figure}
-    return {"expected": published}
 
 
 def stand_in(label: str, published: float, repetitions: Repetitions, by: By, why: str, reason: str = "") -> StudyRow:
@@ -102,9 +98,10 @@ def stand_in(label: str, published: float, repetitions: Repetitions, by: By, why
 
 def absent(label: str, published: float, verdict: str, why: str, published_by: str = "") -> StudyRow:
     """Return a row without a figure of ours, because its inputs are missing."""
-    return replace(
-        StudyRow(label, None, None, None, None, verdict, why, "", published_by), **_printed_or_own(published)
-    )
+    row = StudyRow(label, None, None, None, None, verdict, why, published_by=published_by)
+    if isinstance(published, Printed):
+        return replace(row, published=float(published), figure=published.figure)
+    return replace(row, expected=published)
 
 
 def spread(repetitions: Repetitions) -> tuple[float, float, float] | None:
@@ -219,7 +216,7 @@ def shape(
     }
 
 
-def listed(identity: str, title: str, lines: Iterable[Mapping[str, Any]], note: str = "") -> Table:
+def listed(identity: str, title: str, lines: Iterable[Mapping[str, Cell]], note: str = "") -> Table:
     """Return lines with the same keys as a table."""
     rows = tuple(lines)
     keys = tuple(dict.fromkeys(key for row in rows for key in row))

@@ -12,11 +12,12 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.lacuna.findings.statistics import Interval, bootstrap
+from eirkit.lacuna.findings.statistics import bootstrap
 from eirkit.lacuna.tasks.cones import ConeArrays, measure_cones
 from eirkit.lacuna.tasks.workload import References, draw_references
+from eirkit.records.evidence import Interval
 from eirkit.report.document import Axis, Chart, Figure, Series
-from eirkit.report.table import Table
+from eirkit.report.table import Cell, Table
 from eirkit.seeds import below, words
 from eirkit_paper.published import digits_of, value_of, values_of
 from eirkit_paper.studies.comparison import THREE, compare, exact, in_section, listed, sectioned
@@ -137,13 +138,19 @@ def recovery_cones(setting: Setting) -> Findings:
 
 def _readings(seeds: Sequence[int]) -> Table:
     """Return how the nine means lie under every reading: a convention is chosen by the text, and this is its check."""
-    lines = []
+    lines: list[dict[str, Cell]] = []
     for name, reading in READINGS.items():
         found = list(table_rows(reading, seeds))
         bushy = next(row for row in found if row.label == "bushy: size")
         outside = [row.label for row in found if row.verdict == DIFFERS]
-        line = {"reading": name, "means that differ": len(outside), "which": ", ".join(outside) or "–"}
-        lines.append({**line, "bushy size (published 45.3)": bushy.ours})
+        lines.append(
+            {
+                "reading": name,
+                "means that differ": len(outside),
+                "which": ", ".join(outside) or "–",
+                "bushy size (published 45.3)": bushy.ours,
+            }
+        )
     return listed("readings", "The nine means under other readings of “the recovery cone of deep nodes”", lines)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from eirkit.lacuna.runs.audit import CHANNELS, Audit
-from eirkit.lacuna.runs.capability import CapabilityCell, Control, measure_capability
+from eirkit.lacuna.runs.capability import Control, measure_capability
 from eirkit.lacuna.runs.leaks import audit
 from eirkit.lacuna.runs.runner import runner_or_temporary
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.evidence import CapabilityCell
+from eirkit.report.table import Cell
 from eirkit_paper.published import value_of, values_of
 from eirkit_paper.studies.agents import (
     CODES,
@@ -60,7 +62,7 @@ def channel_audit(setting: Setting) -> Findings:
         for name, findings in ((row.channel, row.findings) for row in found.rows)
     ]
     caught = sum(findings > 0 for findings in planted.values())
-    lines = [
+    lines: list[dict[str, Cell]] = [
         {
             "channel": row.channel,
             "published checks": PUBLISHED_CHECKS[row.channel],
@@ -70,7 +72,7 @@ def channel_audit(setting: Setting) -> Findings:
         for row in found.rows
     ]
     total = int(value_of(PLACE, "Total", "Checks"))
-    totals = {"channel": "total", "published checks": total, "our checks": found.checks}
+    totals: dict[str, Cell] = {"channel": "total", "published checks": total, "our checks": found.checks}
     relations = (
         f"Ours: once for each of {found.value_slots} displayed value slots, {found.saturated} decisions with h records "
         f"shown, and five times for each of {found.decisions} decisions."

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from eirkit.lacuna.findings.behaviour import valley
 from eirkit.lacuna.findings.statistics import mean
 from eirkit.lacuna.tasks.generation import generate, graph_of
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.report.table import Cell
 from eirkit_paper.published import value_of
 from eirkit_paper.studies.agents import (
     GPT,
@@ -225,18 +225,18 @@ CELL: dict[str, Callable[[Run], float | None]] = {
 }
 
 
-def _cell_lines(agents: dict[str, Cells]) -> Iterator[dict[str, Any]]:
+def _cell_lines(agents: dict[str, Cells]) -> Iterator[dict[str, Cell]]:
     """Yield every cell of the 2×2 with its behaviour, pooled over all seeds; shared cells once."""
     shown: set[int] = set()
     for agent, cells in agents.items():
         for (condition, budget, h), runs in cells.items():
             if id(runs) not in shown:
                 shown.add(id(runs))
-                entry = {"cell": f"{agent}, {condition}, {budget}", "h": h}
-                yield {**entry, **{name: mean(figure(run) for run in runs) for name, figure in CELL.items()}}
+                figures = {name: mean(figure(run) for run in runs) for name, figure in CELL.items()}
+                yield {"cell": f"{agent}, {condition}, {budget}", "h": h, **figures}
 
 
-def _valley_lines(agents: dict[str, Cells]) -> Iterator[dict[str, Any]]:
+def _valley_lines(agents: dict[str, Cells]) -> Iterator[dict[str, Cell]]:
     """Yield where each curve lies lowest against the recoverer's floor, pooled over all seeds."""
     curves: dict[tuple[str, str, str], dict[int, float]] = {}
     for agent, cells in agents.items():

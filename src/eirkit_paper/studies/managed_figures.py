@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from eirkit.lacuna.runs.cells import Access
 from eirkit.lacuna.runs.runner import Runner
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.settings import Access
 from eirkit_paper.published import value_of, values_of
 from eirkit_paper.studies import comparison as shapes
 from eirkit_paper.studies.agents import (

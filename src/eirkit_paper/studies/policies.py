@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from eirkit.lacuna.findings.measures import SIMULATION_MEASURES
 from eirkit.lacuna.tasks.generation import prepare
 from eirkit.lacuna.tasks.policy import find_policy
 from eirkit.lacuna.tasks.simulation.batch import count_misses
 from eirkit.lacuna.tasks.simulation.plain import first_failure
-from eirkit.lacuna.tasks.simulation.table import SIMULATION_MEASURES, batches, gap_closed, hindsight, miss_rates
+from eirkit.lacuna.tasks.simulation.table import batches, gap_closed, hindsight, miss_rates
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.workload import best_online
 from eirkit.report.document import Axis, Chart, Figure, Series

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+
+from msgspec.structs import asdict
 
 from eirkit.lacuna.findings.prediction import PressureRun, equal_pressure_cells, pressure_correlation
 from eirkit.lacuna.runs.capability import assess_gate
-from eirkit.lacuna.runs.cells import Access
 from eirkit.lacuna.runs.runner import Runner
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.settings import Access
+from eirkit.report.table import Cell, Table
 from eirkit_paper.published import value_of
 from eirkit_paper.studies.agents import (
     FOUR,
@@ -89,18 +91,18 @@ def accuracy_rows(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[StudyRow
                 yield row_of(agent, f"{family}, h = {h}", published, threes, STRONG)
 
 
-def controls(agents: Sequence[StudyAgent]) -> Iterator[dict[str, Any]]:
+def controls(agents: Sequence[StudyAgent]) -> Iterator[dict[str, Cell]]:
     """Yield what each agent reaches at full information."""
     for family, spec in FAMILIES.items():
         for agent in agents:
             yield {
                 "workload": family,
                 "agent": agent.name,
-                **assess_gate(agent.model, spec, agent.options, agent.runner).standing(),
+                **asdict(assess_gate(agent.model, spec, agent.options, agent.runner).standing()),
             }
 
 
-def rank_tests(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[dict[str, Any]]:
+def rank_tests(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[dict[str, Cell]]:
     """Yield pressure against accuracy, with as many trials a level as the paper has."""
     for family in FAMILIES:
         for agent in agents:
@@ -110,16 +112,21 @@ def rank_tests(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[dict[str, A
             ]
             test = pressure_correlation(trials)
             published = f"p < {RANKS}" if family in ("Store–Recall", "Stepwise Sum") else None
-            entry = {"workload": family, "agent": agent.name, "ρ": test.estimate, "p": f"{test.p:.4f}"}
-            yield {**entry, "published": published}
+            yield {
+                "workload": family,
+                "agent": agent.name,
+                "ρ": test.estimate,
+                "p": f"{test.p:.4f}",
+                "published": published,
+            }
 
 
-def _lengths(seeds: Sequence[int], runner: Runner | None) -> Any:
+def _lengths(seeds: Sequence[int], runner: Runner | None) -> Table:
     lines = length_tests(seeds[:36], runner)
     return listed("length-tests", "Equal pressure, different length: calculator, m/h = 2", lines)
 
 
-def length_tests(seeds: Sequence[int], runner: Runner | None = None) -> Iterator[dict[str, Any]]:
+def length_tests(seeds: Sequence[int], runner: Runner | None = None) -> Iterator[dict[str, Cell]]:
     """Yield the prediction that equal pressure gives equal accuracy at every length, tested at m/h = 2.
 
     The first m steps have little to lose, and weigh more in a short task; they are left out in every second test.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from eirkit.lacuna.findings.prediction import Recovery, reads_given_cone
-from eirkit.lacuna.runs.probe import Probed, ProbeExperiment, ProbePlan, ProbeRow, ProbeScore, run_probes
+from eirkit.lacuna.runs.probe import Probed, ProbeExperiment, run_probes
 from eirkit.lacuna.runs.runner import Runner, runner_or_temporary
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.evidence import ProbeRow, ProbeScore, ProbeSetup
 from eirkit.report.document import Axis, Chart, Figure, Series
-from eirkit.report.table import Table
+from eirkit.report.table import Cell, Table
 from eirkit_paper.published import Printed, figures_by_id, values_of
 from eirkit_paper.studies.agents import (
     CODES,
@@ -120,11 +120,11 @@ def _independence(runner: Runner | None) -> Table:
     agent, recoveries = reference("recoverer", runner=runner), []
     for h in (8, 4, 2):
         _, probes = run_probes(
-            ProbeExperiment(SPECS[:1], range(24), [agent.model], agent.options, ProbePlan(h=h)), runner
+            ProbeExperiment(SPECS[:1], range(24), [agent.model], agent.options, ProbeSetup(h=h)), runner
         )
-        recoveries += [Recovery(p.minimum, 8 / h, len(p.order)) for _, _, p in probes]
+        recoveries += [Recovery(p.minimum, 8 / h, len(p.order)) for p in probes]
     test = reads_given_cone(recoveries)
-    line: dict[str, Any] = {
+    line: dict[str, Cell] = {
         "agent": agent.name,
         "reads a unit of m/h": test.estimate,
         "p": test.p,
@@ -165,7 +165,7 @@ def read_traces(setting: Setting) -> Findings:
     rows: list[StudyRow] = []
     for agent in agents:
         found = _probed(agent, SPECS[:1], seeds)
-        probes += [(agent, probe) for _, traced in found for _, _, probe in traced if probe.seed in seeds[:DRAWN]]
+        probes += [(agent, probe) for _, traced in found for probe in traced if probe.seed in seeds[:DRAWN]]
         own = [group[0] for group, _ in found]
         share = of_groups([row.successful / row.probes for row in own], seeds)
         rows.append(row_of(agent, "completed probes", TRACED, share, FOUR))

@@ -7,12 +7,13 @@ lines of the tasks' gold files in DIR/base-lines.json.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from msgspec.structs import replace
+
+from eirkit.records.analysis import CohortRow, CohortStatistics, RunRow
 from eirkit.report.document import Axis, Chart, Figure, Series
 from eirkit.vestige.cohorts.cohort import analyse_cohorts
 from eirkit.vestige.cohorts.covariates import read_base_lines
@@ -56,18 +57,12 @@ def folder_of(setting: Setting, cohort: str) -> Path | None:
     if setting.data is None:
         return None
     folder = setting.data / cohort
-    is_there = is_analysis(folder) and _rule_of(folder) == "paper"
+    is_there = is_analysis(folder) and read_analysis(folder).options.rule == "paper"
     return folder if is_there else None
 
 
-def _rule_of(folder: Path) -> str:
-    # Earlier versions knew no other rule.
-    rule: str = read_analysis(folder).get("options", {}).get("rule", "paper")
-    return rule
-
-
 @cache
-def _analysed(folder: Path) -> Mapping[str, Any]:
+def _analysed(folder: Path) -> CohortStatistics:
     lines = folder.parent / "base-lines.json"
     sizes = read_base_lines(lines) if lines.is_file() else None
     return analyse_cohorts([folder], AnalysisPlan(), by="folder", base_lines=sizes)
@@ -94,26 +89,26 @@ def vestige_cohorts(setting: Setting) -> Findings:
                 absent(label, value, NEEDS_RUNS, lacks(cohort)) for label, value in zip(named, figures, strict=True)
             ]
         else:
-            rows += _cohort_rows(cohort, named, figures, _analysed(folder)["cohorts"][0])
+            rows += _cohort_rows(cohort, named, figures, _analysed(folder).cohorts[0])
     section = in_section("VESTIGE over completed software-agent runs", rows)
     return Findings(section, commands=_commands(setting, "vestige-cohorts", *COHORTS))
 
 
 def _cohort_rows(
-    cohort: str, labels: Sequence[str], published: Sequence[float], found: Mapping[str, Any]
+    cohort: str, labels: Sequence[str], published: Sequence[float], found: CohortRow
 ) -> Iterator[StudyRow]:
     rows = [
-        exact(labels[0], published[0], found["runs"], digits=0),
-        exact(labels[1], published[1], found["goal_access"]),
-        exact(labels[2], published[2], found["mean_peak_tokens"], digits=0),
+        exact(labels[0], published[0], found.runs, digits=0),
+        exact(labels[1], published[1], found.goal_access or 0.0),
+        exact(labels[2], published[2], found.mean_peak_tokens or 0.0, digits=0),
     ]
-    auc = found["failure_auc"]
+    auc = found.failure_auc
     if auc is None:
-        rows.append(absent(labels[3], published[3], NEEDS_RUNS, found["note"] or "no outcomes in the analysis"))
+        rows.append(absent(labels[3], published[3], NEEDS_RUNS, found.note or "no outcomes in the analysis"))
     else:
         one = printed(cohort, "", labels[3], "tab:swe-retrospective", f"{TITLES[cohort]}|Failure AUC", 0.5)
-        rows.append(estimate(one, auc, found["auc_low"], found["auc_high"]))
-    yield from (same_cohort(cohort, found["runs"], row) for row in rows)
+        rows.append(estimate(one, auc, found.auc_low, found.auc_high))
+    yield from (same_cohort(cohort, found.runs, row) for row in rows)
 
 
 def same_cohort(cohort: str, runs: int, row: StudyRow) -> StudyRow:
@@ -148,13 +143,13 @@ def tested(setting: Setting, wanted: Sequence[Published]) -> Iterator[StudyRow]:
         if folder is None:
             yield absent(one.label, one.value, NEEDS_RUNS, lacks(one.cohort))
             continue
-        found = next(test for test in _analysed(folder)["tests"] if test["name"] == one.test)
+        found = next(test for test in _analysed(folder).tests if test.name == one.test)
         # Another exposure than the published one makes another estimate, whatever its name.
-        if found["estimate"] is None or DEMAND_AS_SIZE in (found["note"] or ""):
-            yield absent(one.label, one.value, NEEDS_RUNS, found["note"])
+        if found.estimate is None or DEMAND_AS_SIZE in (found.note or ""):
+            yield absent(one.label, one.value, NEEDS_RUNS, found.note)
         else:
-            runs = _analysed(folder)["cohorts"][0]["runs"]
-            yield same_cohort(one.cohort, runs, estimate(one, found["estimate"], found["low"], found["high"]))
+            runs = _analysed(folder).cohorts[0].runs
+            yield same_cohort(one.cohort, runs, estimate(one, found.estimate, found.low, found.high))
 
 
 def reread_distance(setting: Setting) -> Findings:
@@ -213,15 +208,15 @@ def clipping_and_anomalies(setting: Setting) -> Findings:
     return Findings(sectioned(sections), commands=_commands(setting, "clipping-and-anomalies", *COHORTS))
 
 
-Count = Callable[[list[dict[str, Any]]], int]
+Count = Callable[[Sequence[RunRow]], int]
 
 
 def _total(column: str) -> Count:
-    return lambda rows: sum(row[column] for row in rows)
+    return lambda runs: sum(getattr(run, column) for run in runs)
 
 
 def _runs_with(column: str) -> Count:
-    return lambda rows: sum(row[column] > 0 for row in rows)
+    return lambda runs: sum(getattr(run, column) > 0 for run in runs)
 
 
 def _counts(cohort: str) -> dict[str, Count]:
@@ -242,7 +237,7 @@ def _counts(cohort: str) -> dict[str, Count]:
 def _clipping_rows(setting: Setting) -> Iterator[StudyRow]:
     for cohort, figures in CLIPPING.items():
         folder = folder_of(setting, cohort)
-        runs = read_rows(folder, "runs") if folder else []
+        runs = read_rows(folder, RunRow) if folder else []
         for (name, count), published in zip(_counts(cohort).items(), figures, strict=True):
             label = f"{TITLES[cohort]}: {name}"
             if folder is None:
@@ -254,7 +249,7 @@ def _clipping_rows(setting: Setting) -> Iterator[StudyRow]:
 
 def _anomaly_rows(setting: Setting) -> Iterator[StudyRow]:
     folders = [folder_of(setting, cohort) for cohort in COHORTS]
-    runs = [row for folder in folders if folder for row in read_rows(folder, "runs")]
+    runs = [row for folder in folders if folder for row in read_rows(folder, RunRow)]
     for column, (name, published) in ANOMALIES.items():
         if None in folders:
             yield absent(name, published, NEEDS_RUNS, "not all three cohorts are in --data")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+
+from msgspec.structs import asdict
 
 from eirkit.lacuna.runs.arms import RescueSetup
-from eirkit.lacuna.runs.capability import assess_gate, is_undecided
-from eirkit.lacuna.runs.cells import Arm
-from eirkit.lacuna.runs.rescue import ArmRow, measure_rescue
+from eirkit.lacuna.runs.capability import assess_gate
+from eirkit.lacuna.runs.rescue import measure_rescue
 from eirkit.lacuna.runs.runner import runner_or_temporary
 from eirkit.lacuna.tasks.task import TaskSpec
-from eirkit.report.table import Table
+from eirkit.records.evidence import ArmRow
+from eirkit.records.settings import Arm
+from eirkit.report.table import Cell, Table
 from eirkit_paper.published import value_of, values_of
 from eirkit_paper.studies.agents import (
     CODES,
@@ -60,8 +62,9 @@ def figures(rows: Sequence[ArmRow], figure: Figure) -> list[float]:
 def controlled(agent: StudyAgent, spec: TaskSpec) -> tuple[Table, tuple[str, ...]]:
     """Return what the agent reaches at full information, and, where it fails there, what its arms do not show."""
     cell = assess_gate(agent.model, spec, agent.options, agent.runner)
-    line: dict[str, Any] = {"workload": spec.workload, "agent": agent.name, **cell.standing()}
-    failed = "is undecided in" if is_undecided(cell.standing()) else "fails"
+    standing = cell.standing()
+    line: dict[str, Cell] = {"workload": spec.workload, "agent": agent.name, **asdict(standing)}
+    failed = "is undecided in" if standing.is_undecided else "fails"
     words = f"{agent.name} {failed} the full-information control: its arms claim nothing about loss."
     return listed("control", "Full information, h = m", [line]), () if cell.passes else (words,)
 

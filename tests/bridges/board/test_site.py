@@ -4,9 +4,10 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import sys
-from dataclasses import replace
 
+import msgspec
 import pytest
 from tools import board
 from tools.board import KEPT, kept_folders
@@ -14,17 +15,17 @@ from tools.board import KEPT, kept_folders
 from eirkit import __version__
 from eirkit.cli import run
 from eirkit.lacuna.memories.factory import reason_absent
-from eirkit.lacuna.runs.manifest import FILE, read_manifest
-from eirkit.lacuna.runs.manifest import SCHEMA as MANIFEST
-from eirkit.lacuna.runs.replay import check_runs
-from eirkit.lacuna.runs.store import RUNS, write_list
+from eirkit.lacuna.runs.manifest import read_manifest, write_manifest
+from eirkit.lacuna.runs.replay import Replays
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import start_sweep
-from eirkit.records.lines import read_document, seal, write_document
+from eirkit.records.documents import read_struct, write_struct
+from eirkit.records.export import read_runs
+from eirkit.records.listing import describe_files
 from eirkit_bridges.board.checking import CheckRequest, check
 from eirkit_bridges.board.site import DATA, INDEX, write_site
 from eirkit_bridges.board.standings import entries_of, tracks_of
-from eirkit_bridges.board.submission import DOCUMENT, SCHEMA, make_submission
+from eirkit_bridges.board.submission import DOCUMENT, SCHEMA, Submission, make_submission
 from tests.processes import completed
 from tests.timing import UNITS_IN_A_SECOND, cost
 
@@ -111,14 +112,12 @@ def test_what_cannot_be_checked_is_not_submitted(change, complaint, tmp_path, ca
 
 def test_damaged_records_are_named(tmp_path, capsys):
     start_sweep(read_suite({**SUITE, "seeds": "0"}), tmp_path / "run", control=False)
-    path = tmp_path / "run" / "runs.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        del line["crc32"]
-        line["memory"]["floor"] = "x"
-    path.write_bytes(b"".join(seal(f"{json.dumps(line)}\n".encode()) for line in lines))
+    with sqlite3.connect(tmp_path / "run" / "sweep.db") as connection:
+        damage = """CAST(replace(record, '"memory":{', '"memory":{"floor":1,') AS BLOB)"""
+        connection.execute(f"UPDATE records SET record = {damage}")
+    connection.close()
     assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 2
-    assert "holds records that cannot be read (TypeError: " in capsys.readouterr().err
+    assert "changed since it was written" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -182,8 +181,9 @@ def test_a_run_is_to_be_submitted_first(made, tmp_path, capsys):
 )
 @pytest.mark.parametrize("folder", kept_folders(), ids=lambda path: path.name)
 def test_the_kept_records_of_memory_systems_hold_where_the_systems_are_not_installed(folder):
-    for record, was_played, wrong in check_runs(folder / RUNS):
-        assert (was_played, wrong) == (True, []), record["run"]
+    replays = Replays()
+    for kept in read_runs(folder):
+        assert replays.check(kept.record, kept.lines) == (True, []), kept.record.run
 
 
 def test_a_system_is_submitted_and_ranked_where_it_is_not_installed(tmp_path, capsys, monkeypatch):
@@ -201,20 +201,23 @@ def test_a_system_is_submitted_and_ranked_where_it_is_not_installed(tmp_path, ca
     assert "of scored steps, mean" not in page
 
 
-def test_a_kept_system_of_another_version_is_left_out_of_our_board_and_named(tmp_path, capsys, monkeypatch):
-    shutil.copytree(KEPT / "graphiti", tmp_path / "kept" / "graphiti")
-    then = read_manifest(KEPT / "graphiti")
-    short = {**then.suite, "grid": [{**grid, "seeds": "0"} for grid in then.suite["grid"]]}
-    replace(then, suite=short, eirkit="0.0.1").write(tmp_path / "kept" / "graphiti")
+@pytest.mark.parametrize("damage", ["version", "record", "events"])
+def test_a_kept_system_that_cannot_be_read_ends_our_board_with_one_line(tmp_path, monkeypatch, damage):
+    kept = tmp_path / "kept" / "graphiti"
+    shutil.copytree(KEPT / "graphiti", kept)
+    if damage == "version":
+        write_manifest(msgspec.structs.replace(read_manifest(kept), eirkit="0.0.1"), kept)
+    elif damage == "record":
+        (kept / "runs.jsonl").write_bytes((kept / "runs.jsonl").read_bytes().replace(b'"seed":3', b'"seed":"3"'))
+    else:
+        (kept / "events.jsonl.zst").write_bytes((kept / "events.jsonl.zst").read_bytes()[:-50])
     monkeypatch.setattr(board, "KEPT", tmp_path / "kept")
-    monkeypatch.setattr(board, "OWN", ("text",))
-    assert board.main([str(tmp_path / "site")]) == 0
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith("left out: eirkit submit ")
-    assert "made by eirkit 0.0.1" in said
-    (track,) = json.loads((tmp_path / "site" / DATA).read_text())["tracks"]
-    assert [one["memory"] for one in track["entries"]] == ["text"]
-    assert board.main([str(tmp_path / "kept")]) == 2  # it holds other files
+    with pytest.raises(SystemExit) as ended:
+        board.main([str(tmp_path / "site")])
+    assert str(ended.value).startswith("eirkit submit ")
+    assert "graphiti" in str(ended.value)
+    assert "\n" not in str(ended.value)
+    assert not (tmp_path / "site").exists()
 
 
 OWN_WORKLOAD = """
@@ -263,10 +266,10 @@ def test_every_part_of_a_submission_finds_the_code_wherever_it_is(tmp_path, caps
     (tmp_path / "out").rename(tmp_path / "elsewhere" / "moved")
     shutil.rmtree(tmp_path / "work")
     (tmp_path / "work").mkdir()
+    words = ["board", str(tmp_path / "elsewhere" / "moved"), "--out", str(tmp_path / "site")]
+    done = completed([sys.executable, "-m", "eirkit", *words, "--plugins"], cwd=tmp_path / "elsewhere")
+    assert done.returncode == 0, done.stderr
     for part in ("runs", "controls"):
-        words = ["report", str(tmp_path / "elsewhere" / "moved" / part), "--out", str(tmp_path / f"{part}.html")]
-        done = completed([sys.executable, "-m", "eirkit", *words, "--plugins"], cwd=tmp_path / "elsewhere")
-        assert done.returncode == 0, done.stderr
         assert set(read_manifest(tmp_path / "elsewhere" / "moved" / part).places.values()) == {
             "../sources/0-relative.py"
         }
@@ -276,10 +279,8 @@ def test_no_other_file_than_the_code_that_was_run_is_handed_on(made, tmp_path, c
     """Somebody else's sweep says that a private file of the user was its code."""
     (tmp_path / "private").write_text("secret")
     shutil.copytree(made / "run", tmp_path / "run")
-    manifest = read_document(tmp_path / "run" / FILE, MANIFEST)
-    changed = {key: value for key, value in manifest.items() if key not in ("schema", "crc32")}
-    changed["sources"] = {str(tmp_path / "private"): "0" * 64}
-    write_document(tmp_path / "run" / FILE, MANIFEST, changed, sealed=True)
+    changed = msgspec.structs.replace(read_manifest(tmp_path / "run"), sources={str(tmp_path / "private"): "0" * 64})
+    write_manifest(changed, tmp_path / "run")
     for more in ([], ["--plugins"]):
         assert run(["submit", str(tmp_path / "run"), "--out", str(tmp_path / "out"), *more]) == 2
         assert str(tmp_path / "private") in capsys.readouterr().err
@@ -296,11 +297,12 @@ def test_references_of_the_sweep_itself_are_used(tmp_path):
 
 def copies(made, folder, count):
     """Make further submissions of other names."""
-    before = read_document(made / "all" / "first" / DOCUMENT, SCHEMA)
-    document = {key: value for key, value in before.items() if key not in ("schema", "crc32", "files")}
+    document = read_struct(made / "all" / "first" / DOCUMENT, SCHEMA, Submission)
     for number in range(count):
-        shutil.copytree(made / "all" / "first", folder / f"{number:04}", copy_function=shutil.copyfile)
-        write_list(folder / f"{number:04}", DOCUMENT, SCHEMA, {**document, "name": f"number {number}"})
+        copy = folder / f"{number:04}"
+        shutil.copytree(made / "all" / "first", copy, copy_function=shutil.copyfile)
+        renamed = msgspec.structs.replace(document, name=f"number {number}", files=describe_files(copy, DOCUMENT))
+        write_struct(copy / DOCUMENT, SCHEMA, renamed)
 
 
 def cost_of(made, tmp_path, entries):

@@ -1,23 +1,21 @@
 """A submission that was changed in any of these ways is refused, also by somebody who writes all checksums anew."""
 
-import json
 import os
 import shutil
-import zlib
 from contextlib import suppress
-from dataclasses import replace
 
+import msgspec
 import pytest
+import zstandard
 
-from eirkit.lacuna.runs.cells import recorded_cell
-from eirkit.lacuna.runs.manifest import FILE
-from eirkit.lacuna.runs.manifest import SCHEMA as MANIFEST
-from eirkit.lacuna.runs.store import RUNS, archived_files, scan_runs, write_list
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import start_sweep
-from eirkit.records.event_blocks import EVENTS as EVENTS_FILE
-from eirkit.records.event_blocks import pack, read_block
-from eirkit.records.lines import read_document, seal, write_document
+from eirkit.records.documents import MANIFEST, RUNS_SCHEMA, write_struct
+from eirkit.records.events import pack
+from eirkit.records.export import EVENTS as EVENTS_FILE
+from eirkit.records.export import RUNS, write_export
+from eirkit.records.listing import describe_files, listed_files
+from eirkit.records.settings import Setting
 from eirkit_bridges.board.checking import LARGEST_EVENTS, LARGEST_LIST, CheckRequest, check
 from eirkit_bridges.board.submission import CONTROLS, DOCUMENT, OWN, SCHEMA, claimed_scores, make_submission, read_parts
 
@@ -54,36 +52,34 @@ def refused(folder, rerun=0):
 
 def hide(folder, **changes):
     """Write scores, checksums and the list of files anew, as a careful cheat would."""
-    before = read_document(folder / DOCUMENT, SCHEMA)
-    document = {key: value for key, value in before.items() if key not in ("schema", "crc32", "files")}
+    document = plain(folder / DOCUMENT)
     with suppress(Exception):  # what cannot be read keeps its scores
         document["scores"] = claimed_scores(read_parts(folder))
-    write_list(folder, DOCUMENT, SCHEMA, {**document, **changes})
+    write_struct(folder / DOCUMENT, SCHEMA, {**document, "files": describe_files(folder, DOCUMENT), **changes})
+
+
+def plain(path):
+    """Return a document as JSON, without its schema and checksum."""
+    document = msgspec.json.decode(path.read_bytes())
+    return {key: value for key, value in document.items() if key not in ("schema", "crc32")}
 
 
 def parts_of(folder):
-    """Return the records of a sweep with their events."""
-    found = []
-    for record, _ in scan_runs(folder / RUNS):
-        block = read_block(folder / EVENTS_FILE, record["events"]["offset"], record["events"]["bytes"])
-        found.append((record, [json.loads(line) for line in block.splitlines()]))
+    """Return the records of a sweep with their events, as JSON."""
+    packed, found = (folder / EVENTS_FILE).read_bytes(), []
+    for line in (folder / RUNS).read_bytes().splitlines():
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        events = [msgspec.json.decode(event) for event in frame.decompress(packed).splitlines()]
+        found.append((msgspec.json.decode(line), events))
+        packed = frame.unused_data
     return found
 
 
 def store(folder, parts):
-    """Write records and events with right places and checksums."""
-    lines, frames, offset = [], [], 0
-    for record, events in parts:
-        text = b"".join(json.dumps(one, separators=(",", ":"), ensure_ascii=False).encode() + b"\n" for one in events)
-        frame = pack(text)
-        count = record["events"].get("claimed", len(events))
-        place = {"offset": offset, "bytes": len(frame), "count": count, "crc32": zlib.crc32(frame)}
-        named = {"schema": "run/1", **{k: v for k, v in record.items() if k not in ("schema", "events")}}
-        lines.append(seal(json.dumps({**named, "events": place}, separators=(",", ":")).encode() + b"\n"))
-        frames.append(frame)
-        offset += len(frame)
-    (folder / RUNS).write_bytes(b"".join(lines))
-    (folder / EVENTS_FILE).write_bytes(b"".join(frames))
+    """Write records and events, both in the order of an export."""
+    (folder / RUNS).write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record, _ in parts))
+    frames = (b"".join(msgspec.json.encode(event) + b"\n" for event in events) for _, events in parts)
+    (folder / EVENTS_FILE).write_bytes(b"".join(pack(lines) for lines in frames))
 
 
 def put(record, path, value):
@@ -91,7 +87,7 @@ def put(record, path, value):
     *above, last = path.split(".")
     for name in above:
         record = record[name]
-    record[last] = value(record[last]) if callable(value) else value
+    record[last] = value(record.get(last, 0)) if callable(value) else value
 
 
 def more(value):
@@ -101,14 +97,16 @@ def more(value):
 FIELDS = {
     "score.correct": more, "score.steps": more, "score.missed": more, "score.final_correct": lambda old: not old,
     "score.errors": {}, "score.blind": 5, "seed": more, "run": "000000000000-0", "cell": "000000000000",
-    "task.n": more, "task.m": more, "task.digits": more, "model": "reference/calculator", "settings.temperature": 0.5,
-    "settings.seed": 3, "access.h": more, "access.memory": "bm25", "access.panel": "strict", "access.reads": 2,
+    "setting.task.n": more, "setting.task.m": more, "setting.task.digits": more,
+    "setting.model": "reference/calculator", "setting.settings.temperature": 0.5, "setting.settings.seed": 3,
+    "setting.access.h": more, "setting.access.memory": "bm25", "setting.access.panel": "strict",
+    "setting.access.reads": 2,
     "fingerprint": "0" * 64, "rules_sha256": "0" * 64, "ending": "action-limit", "faults": {"malformed": 1},
-    "refusals": {"unknown": 1}, "constant": [7], "behaviour": {}, "usage.calls": more, "usage.input_tokens": 7,
+    "refusals": {"unknown": 1}, "constant": [7], "behavior": {}, "usage.calls": more, "usage.input_tokens": 7,
     "usage.cost_usd": 1.5, "usage.latency_seconds": 2.0, "usage.memory_calls": more, "memory.writes": more,
-    "memory.searches": more, "memory.fates": {}, "memory.confused": more, "memory.floor": None,
-    "memory.search_seconds": lambda old: old + 1, "memory.limit": 3, "repeat": {"number": 1, "of": "000000000000"},
-    "intervention": {"kind": "calculator"}, "events.claimed": 3,
+    "memory.searches": more, "memory.outcomes": {}, "memory.confused": more, "memory.floor": None,
+    "memory.search_seconds": lambda old: old + 1, "memory.limit": 3, "control": True,
+    "setting.repeat": {"number": 1, "of": "000000000000"}, "setting.intervention": {"kind": "calculator"},
 }  # fmt: skip
 
 
@@ -128,11 +126,11 @@ EVENTS = {
     "tokens": ("exchange", lambda one: one.update(input_tokens=9)),
     "price": ("exchange", lambda one: one.update(cost_usd=0.01)),
     "answer": ("decision", lambda one: one.update(submitted=[(one["submitted"][0] + 1) % 10_000])),
-    "what was in sight": ("decision", lambda one: one.update(retained=[*one["retained"], 9])),
+    "what was in sight": ("decision", lambda one: one.update(retained=[*one.get("retained", ()), 9])),
     "what was missing": ("decision", lambda one: one.update(missing=[9])),
     "passages": ("memory", lambda one: one.update(found=[*one.get("found", ()), "A_01 = 0001"])),
     "what was written": ("memory", lambda one: one.update(text="A_01 = 9999")),
-    "length of passages": ("memory", lambda one: one.update(returned_characters=one["returned_characters"] + 1)),
+    "length of passages": ("memory", lambda one: one.update(returned_characters=one.get("returned_characters", 0) + 1)),
     "what was lacking": ("memory", lambda one: one.update(lacking=[1])),
     "action": ("action", lambda one: one.update(outcome="refused")),
     "verdict": ("verdicts", lambda one: one.update(wrong=[[1, "computation", None]])),
@@ -171,35 +169,32 @@ def test_a_removed_added_or_moved_part_is_found(submission, name):
 
 
 SETTINGS = {
-    "eirkit": "0.0.1", "python": "2.7", "platform": "elsewhere", "dependencies": {}, "suite_sha256": "0" * 64,
+    "eirkit": "0.0.1", "python": "2.7", "platform": "elsewhere", "dependencies": {}, "plan_sha256": "0" * 64,
     "cells": 9, "runs": 9, "prompt_sha256": "0" * 64, "rules": {}, "sources": {"a.py": "0" * 64},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_setting_or_version_that_does_not_follow_is_found(submission, name):
-    document = read_document(submission / OWN / FILE, MANIFEST)
-    changed = {key: value for key, value in document.items() if key not in ("schema", "crc32")}
-    write_document(submission / OWN / FILE, MANIFEST, {**changed, name: SETTINGS[name]}, sealed=True)
+    path = submission / OWN / MANIFEST
+    write_struct(path, RUNS_SCHEMA, {**plain(path), name: SETTINGS[name]})
     hide(submission)
-    assert f"{OWN}/{FILE}: " in refused(submission)
+    assert f"{OWN}/{MANIFEST}: " in refused(submission)
 
 
 @pytest.mark.parametrize(("key", "value"), [("seeds", "0:3"), ("h", [3]), ("n", [9]), ("model", ["reference/guesser"])])
 def test_a_changed_suite_is_found(submission, key, value):
-    document = read_document(submission / OWN / FILE, MANIFEST)
-    changed = {name: one for name, one in document.items() if name not in ("schema", "crc32")}
-    changed["suite"]["grid"][0][key] = value
-    write_document(submission / OWN / FILE, MANIFEST, changed, sealed=True)
+    changed = plain(submission / OWN / MANIFEST)
+    changed["settings"]["grid"][0][key] = value
+    write_struct(submission / OWN / MANIFEST, RUNS_SCHEMA, changed)
     hide(submission)
     assert refused(submission)
 
 
 def test_a_version_that_is_changed_everywhere_is_found(submission):
     for part in (OWN, CONTROLS):
-        text = (submission / part / FILE).read_bytes()
-        document = {k: v for k, v in json.loads(text).items() if k not in ("schema", "crc32")}
-        write_document(submission / part / FILE, MANIFEST, {**document, "eirkit": "9.9"}, sealed=True)
+        path = submission / part / MANIFEST
+        write_struct(path, RUNS_SCHEMA, {**plain(path), "eirkit": "9.9"})
     hide(submission, eirkit="9.9")
     assert "check it with that version" in refused(submission)
 
@@ -207,7 +202,7 @@ def test_a_version_that_is_changed_everywhere_is_found(submission):
 CLAIMS = {
     "accuracy": lambda scores: scores[0].update(accuracy=0.999),
     "cost": lambda scores: scores[0].update(cost_usd=0.5),
-    "fates": lambda scores: scores[0].update(fates=None),
+    "outcomes": lambda scores: scores[0].update(outcomes=None),
     "floor": lambda scores: scores[0].update(floor=None),
     "runs": lambda scores: scores[0].update(scored=99),
     "a row less": lambda scores: scores.pop(),
@@ -218,7 +213,7 @@ CLAIMS = {
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_a_claim_that_the_records_do_not_support_is_found(submission, name):
-    scores = claimed_scores(read_parts(submission))
+    scores = msgspec.to_builtins(list(claimed_scores(read_parts(submission))))
     CLAIMS[name](scores)
     hide(submission, scores=scores)
     assert refused(submission).startswith(f"{DOCUMENT}: ")
@@ -230,7 +225,7 @@ def test_other_seeds_than_those_of_the_runs_are_found(submission, seeds):
     assert "seeds" in refused(submission)
 
 
-@pytest.mark.parametrize("name", [f"{OWN}/{RUNS}", f"{OWN}/{FILE}", f"{CONTROLS}/{RUNS}", DOCUMENT])
+@pytest.mark.parametrize("name", [f"{OWN}/{RUNS}", f"{OWN}/{MANIFEST}", f"{CONTROLS}/{RUNS}", DOCUMENT])
 def test_a_changed_byte_is_found(submission, name):
     path = submission / name
     content = bytearray(path.read_bytes())
@@ -269,26 +264,24 @@ def test_nothing_is_opened_that_is_no_ordinary_file(submission, tmp_path):
 def test_a_small_file_that_becomes_large_is_refused_before_it_does(submission):
     with (submission / DOCUMENT).open("r+b") as stream:
         stream.truncate(LARGEST_LIST + 1)
-    assert f"more than {LARGEST_LIST:,} bytes" in refused(submission)
+    assert f"no more than {LARGEST_LIST:,} bytes" in refused(submission)
 
 
 @pytest.mark.parametrize("size", [LARGEST_EVENTS + 1, 1 << 28])
 def test_a_block_that_expands_is_refused_before_it_does(submission, size):
     """Some KB of zeros would be parsed as events."""
     parts = parts_of(submission / OWN)
-    frame = pack(b'{"type":"exchange","reply":[' + b"[]," * (size // 3) + b"[]]}\n")
+    run = parts[0][0]["run"].encode()
+    frame = pack(b'{"run":"%s","type":"exchange","reply":[' % run + b"[]," * (size // 3) + b"[]]}\n")
     assert len(frame) < 100_000
-    store(submission / OWN, parts[:1])
+    store(submission / OWN, parts)
     (submission / OWN / EVENTS_FILE).write_bytes(frame)
-    place = {"offset": 0, "bytes": len(frame), "count": 1, "crc32": zlib.crc32(frame)}
-    line = json.dumps({"schema": "run/1", **parts[0][0], "events": place}).encode() + b"\n"
-    (submission / OWN / RUNS).write_bytes(seal(line))
     hide(submission)
-    assert f"of at most {LARGEST_EVENTS:,}" in refused(submission)
+    assert f"more than {LARGEST_EVENTS:,} bytes" in refused(submission)
 
 
 def test_rows_of_references_cannot_be_left_out_or_made_worse(submission):
-    parts = [part for part in parts_of(submission / CONTROLS) if part[0]["access"]["memory"] == "null"]
+    parts = [part for part in parts_of(submission / CONTROLS) if part[0]["setting"]["access"]["memory"] == "null"]
     store(submission / CONTROLS, parts)
     hide(submission)
     assert "planned runs are missing" in refused(submission)
@@ -301,10 +294,10 @@ def relabelled(folder, memory):
     """Rewrite the records of one memory as if they were of another, ids included."""
     parts = []
     for record, events in parts_of(folder):
-        renamed = {**record, "access": {**record["access"], "memory": memory}}
-        cell = recorded_cell(renamed)
-        ids = {"cell": cell.id, "run": cell.run_id(record["seed"])}
-        parts.append(({**renamed, **ids}, [{**one, "run": ids["run"]} for one in events]))
+        record["setting"]["access"]["memory"] = memory
+        record["cell"] = msgspec.convert(record["setting"], Setting).id()
+        record["run"] = f"{record['cell']}-{record['seed']}"
+        parts.append((record, [{**event, "run": record["run"]} for event in events]))
     return parts
 
 
@@ -315,7 +308,8 @@ def test_runs_of_another_memory_are_found_by_running_them_again(submission, tmp_
     claimed = read_suite({**SUITE, "memory": "broken-drops"})
     start_sweep(claimed, tmp_path / "drops", control=False)
     make_submission(tmp_path / "drops", tmp_path / "forged", "forged")
-    store(tmp_path / "forged" / OWN, relabelled(tmp_path / "oracle", "broken-drops"))
+    write_export(tmp_path / "oracle", tmp_path / "lines")
+    store(tmp_path / "forged" / OWN, relabelled(tmp_path / "lines", "broken-drops"))
     hide(tmp_path / "forged")
     assert refused(tmp_path / "forged", rerun=2).count("when it is run again")
 
@@ -333,8 +327,9 @@ def test_what_a_memory_says_of_itself_is_checked_by_running_it_again(submission,
 def test_an_honest_submission_holds(honest):
     found = check(CheckRequest(honest, rerun=2))
     assert (found.problems, found.runs, found.anew.runs.total(), found.anew.references) == ((), 6, 2, 2)
-    assert {path.name for path in archived_files(honest, DOCUMENT)} == {FILE, RUNS, "events.jsonl.zst"}
-    assert replace(found, parts=()).document["seeds"] == "0:2"
+    assert {path.name for path in listed_files(honest, DOCUMENT)} == {MANIFEST, RUNS, EVENTS_FILE}
+    assert found.document is not None
+    assert found.document.seeds == "0:2"
 
 
 def test_storing_what_was_read_changes_nothing(submission):

@@ -10,15 +10,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eirkit.errors import UsageError
-from eirkit.records.lines import read_records
 from eirkit.vestige.tokens import exact_counter
 from eirkit_coding.compaction import COMPACTIONS
 from eirkit_coding.compaction.cuts import CutPlan
 from eirkit_coding.compactors.benchmark import CompactionBenchmark, run_benchmark
 from eirkit_coding.compactors.comparison import compare_compactors
-from eirkit_coding.compactors.records import TIMES, TIMES_SCHEMA, read_runs
+from eirkit_coding.compactors.records import Comparison, read_runs, read_seconds
 from eirkit_coding.compactors.trial import CompactorChoice, ProcessSeat, open_seat
 from tests.coding.compactors.planted_sessions import file_lines, write_sessions
 
@@ -128,25 +128,22 @@ def test_what_is_kept_is_what_was_planted(done):
     count = exact_counter()
     for record in read_runs(done):
         wanted = set(file_lines(f"{record.run_id}_needed", 20))
-        assert {line["text"] for line in record.lines[0]} == wanted
+        assert {line.text for line in record.cuts[0].needed} == wanted
         for row in (row for row in record.rows if row.turn == record.cuts[0].turn):
             marks = int(row.kept, 16)
-            kept = [line["text"] for place, line in enumerate(record.lines[0]) if marks >> place & 1]
+            kept = [line.text for place, line in enumerate(record.cuts[0].needed) if marks >> place & 1]
             assert row.kept_tokens == sum(count(f"{text}\n") for text in kept)
 
 
 def test_random_lines_keep_what_is_expected_of_them(done):
     found = compare_compactors(done, list(BUILT_IN), BUDGETS)
-    for row in found["rows"]:
-        if row["compactor"] == "random" and row["beyond_random_low"] is not None:
-            assert row["beyond_random_low"] <= 0 <= row["beyond_random_high"]
-        if row["cuts"]:
-            assert row["least_regret"] >= 0
-            assert row["kept_share"] + row["regret_share"] == pytest.approx(
-                next(
-                    o["kept_share"] for o in found["rows"] if (o["compactor"], o["budget"]) == ("oracle", row["budget"])
-                )
-            )
+    best = {row.budget: row.kept_share for row in found.rows if row.compactor == "oracle"}
+    for row in found.rows:
+        if row.compactor == "random" and row.beyond_random_low is not None:
+            assert row.beyond_random_low <= 0 <= row.beyond_random_high
+        if row.cuts:
+            assert row.least_regret >= 0
+            assert row.kept_share + row.regret_share == pytest.approx(best[row.budget])
 
 
 def test_a_compactor_that_fails_costs_itself_alone(logs, tmp_path):
@@ -175,9 +172,9 @@ def test_a_compactor_that_fails_costs_itself_alone(logs, tmp_path):
         if row.compactor in ("bad.py:Hangs", "bad.py:Dies", "bad.py:Boasts", "bad.py:Both"):
             assert (row.calls, row.cost_usd) == (0, None)
     assert "no such thing" in found["bad.py:Both"].reason
-    (times,) = read_records(tmp_path / "with" / TIMES, TIMES_SCHEMA)
-    assert times["seconds"]["bad.py:Raises"] >= 0.01 * len(record.cuts)
-    assert times["seconds"]["bad.py:Hangs"] >= SECONDS
+    (times,) = read_seconds(tmp_path / "with")
+    assert times.seconds["bad.py:Raises"] >= 0.01 * len(record.cuts)
+    assert times.seconds["bad.py:Hangs"] >= SECONDS
     for name, status in wrong.items():
         row = found.pop(f"bad.py:{name}")
         assert (row.status, row.kept_tokens) == (status, 0), name
@@ -201,15 +198,17 @@ def test_an_interrupted_benchmark_continues_and_gives_the_same_bytes(logs, done,
     assert (out / COMPACTIONS).read_bytes() == whole
 
 
+def timeless(comparison: Comparison) -> Comparison:
+    return replace(comparison, rows=tuple(replace(row, seconds=None) for row in comparison.rows))
+
+
 def test_further_compactors_and_budgets_are_added_to_a_benchmark(logs, tmp_path):
     run_benchmark(benchmark(logs, "oracle", "keep-last", budgets=(150,)), tmp_path / "out")
     run_benchmark(benchmark(logs, "oracle", "keep-last", "null", budgets=(150, 600)), tmp_path / "out")
     run_benchmark(benchmark(logs, "oracle", "keep-last", "null", budgets=(150, 600)), tmp_path / "once")
     labels, budgets = ["oracle", "keep-last", "null"], (150, 600)
     added, once = (compare_compactors(tmp_path / name, labels, budgets) for name in ("out", "once"))
-    for row in (*added["rows"], *once["rows"]):
-        del row["seconds"]
-    assert json.dumps(added) == json.dumps(once)
+    assert timeless(added) == timeless(once)
 
 
 def test_two_compactors_of_one_name_are_not_mistaken_for_each_other(logs, tmp_path):

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec import convert
 
 from eirkit.cli import run
 from eirkit.report.document import Chart
@@ -16,6 +17,7 @@ from eirkit.report.viewer.logs import LogFolders, _recording
 from eirkit.report.viewer.routes import Viewer
 from eirkit.vestige.tokens import exact_counter
 from eirkit_coding.compactors.page import compaction_document
+from eirkit_coding.compactors.records import BenchmarkResults
 from tests.coding.compactors.planted_sessions import file_lines, write_sessions
 
 WIDTH = 80
@@ -65,7 +67,10 @@ def test_no_compactor_below_random_is_said_to_keep_most_and_every_point_is_where
     assert f"At 1,500 tokens {below}; the best, keep-last, keeps {kept:.1%} of the needed tokens" in said
     assert "At 1,900 tokens head-and-tail keeps most" in said
     (chart,) = (
-        item for section in compaction_document(found).details for item in section.items if isinstance(item, Chart)
+        item
+        for section in compaction_document(convert(found, BenchmarkResults)).details
+        for item in section.items
+        if isinstance(item, Chart)
     )
     assert {series.name for series in chart.series} >= {"oracle", "random", "keep-last"}
     for series in chart.series:
@@ -77,7 +82,7 @@ def test_no_compactor_below_random_is_said_to_keep_most_and_every_point_is_where
 def test_no_compactor_below_random_lines_of_its_own_size_is_said_to_keep_most(logs, capsys):
     found = json.loads(called(capsys, "logs", "--budget", "1200", "--at", "every:5", "--out", "out", "--json"))
     rows = [row | {"kept_share": 0.5, "gain_share": -0.02} for row in found["rows"]]
-    (said,) = compaction_document(found | {"rows": rows}).answer
+    (said,) = compaction_document(convert(found | {"rows": rows}, BenchmarkResults)).answer
     assert "−2.0 points against random lines of the same size" in said
     assert "keeps most" not in said
 
@@ -85,27 +90,27 @@ def test_no_compactor_below_random_lines_of_its_own_size_is_said_to_keep_most(lo
 def test_the_viewer_shows_a_cut_line_by_line_as_the_messages_have_it(logs, capsys):
     called(capsys, "logs", "--budget", "600,1200", "--at", "every:5", "--out", "out")
     viewer = Viewer(open_root(Path("out")), LogFolders((logs,)), time.time)
-    overview = viewer.answer("/api/overview", {"at": ["."]})
-    assert overview["kind"] == "compaction"
-    assert overview["answers"][0].startswith("At 1,200 tokens ")
+    overview = viewer.overview({"at": ["."]})
+    assert overview.kind == "compaction"
+    assert overview.answers[0].startswith("At 1,200 tokens ")
     chosen = {"at": ["."], "f.compactor": ["keep-last"], "f.budget": ["600"]}
-    assert viewer.answer("/api/runs", chosen)["matched"] == 6
-    grid = viewer.answer("/api/grid", {"at": ["."]})
-    assert (grid["layout"]["value"], set(grid["over"])) == ("kept_share", {"6 compactions"})
+    assert viewer.runs(chosen).matched == 6
+    grid = viewer.grid({"at": ["."]})
+    assert (grid.layout.value, set(grid.over)) == ("kept_share", {"6 compactions"})
     asked = {"at": ["."], "run": ["ada"], "turn": ["6"], "budget": ["600"], "lines": ["all"]}
-    cut = viewer.answer("/api/cut", asked)
-    lines = [line for part in cut["parts"] for line in part["lines"]]
-    assert {line["text"] for line in lines if line["needed"]} == set(file_lines("ada_needed", 20))
+    cut = viewer.cut(asked)
+    lines = [line for part in cut.parts for line in part.lines]
+    assert {line.text for line in lines if line.needed} == set(file_lines("ada_needed", 20))
     count = exact_counter()
-    for place, one in enumerate(cut["compactors"]):
-        kept = {line["text"] for line in lines if line["needed"] and line["kept"][place] == "1"}
-        assert sum(count(f"{text}\n") for text in kept) == pytest.approx(one["kept_share"] * cut["needed_tokens"])
-    newest = next(place for place, one in enumerate(cut["compactors"]) if one["name"] == "keep-last")
-    assert (lines[-1]["kept"][newest], lines[2]["kept"][newest]) == ("1", "0")
-    lost = viewer.answer("/api/cut", {**asked, "lines": ["lost"]})
-    assert 0 < lost["matched"] < cut["matched"]
-    blind = Viewer(open_root(Path("out")), LogFolders(), time.time).answer("/api/cut", asked)
-    assert (blind["matched"], blind["missing"]) == (
+    for place, one in enumerate(cut.compactors):
+        kept = {line.text for line in lines if line.needed and line.kept[place] == "1"}
+        assert sum(count(f"{text}\n") for text in kept) == pytest.approx(one.kept_share * cut.needed_tokens)
+    newest = next(place for place, one in enumerate(cut.compactors) if one.name == "keep-last")
+    assert (lines[-1].kept[newest], lines[2].kept[newest]) == ("1", "0")
+    lost = viewer.cut({**asked, "lines": ["lost"]})
+    assert 0 < lost.matched < cut.matched
+    blind = Viewer(open_root(Path("out")), LogFolders(), time.time).cut(asked)
+    assert (blind.matched, blind.missing) == (
         20,
         "the logs were not given; start the viewer with --logs and what was analysed",
     )
@@ -113,7 +118,7 @@ def test_the_viewer_shows_a_cut_line_by_line_as_the_messages_have_it(logs, capsy
     log.write_text(log.read_text().replace("THOUGHT: next step.", "THOUGHT: another step.", 1))
     other = Viewer(open_root(Path("out")), LogFolders((logs.parent / "logs",)), time.time)
     _recording.cache_clear()
-    assert "has changed since it was cut" in other.answer("/api/cut", asked)["missing"]
+    assert "has changed since it was cut" in other.cut(asked).missing
 
 
 def test_the_study_says_what_its_tables_have():

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from eirkit.vestige.actions.touches import interpret
 from eirkit.vestige.corpus.reader import read_corpus
@@ -16,11 +17,11 @@ from eirkit_coding.compaction.context import (
     MESSAGE_TOKENS,
     ContextMessage,
     LineCounter,
-    context_before,
     fault_of,
     key_of,
 )
 from eirkit_coding.compaction.cuts import CutPlan, best_kept, judge
+from eirkit_coding.compaction.recorded import context_before
 from eirkit_coding.compactors.benchmark import planned_cuts
 from eirkit_coding.compactors.built_in import BestLines
 from eirkit_coding.compactors.compactor import TokenBudget
@@ -191,7 +192,7 @@ def test_a_real_compaction_says_what_replaced_the_context():
     outcome = judge(cut, 100, cut.replaced_by, LineCounter(exact_counter()))
     assert outcome.present == {"the second distinctive line"}
     assert cut.later_reads == {"/w/a.py": frozenset(shown.splitlines())}
-    sealed = replace(turns[1], carried="", kept=KeptContext("history", texts=("fix it",), is_opaque=True))
+    sealed = structs.replace(turns[1], carried="", kept=KeptContext("history", texts=("fix it",), is_opaque=True))
     trajectory = interpret(Recording("r", "t", "x", "x", (turns[0], sealed, turns[2])), exact_counter())
     (cut,) = cuts_of(trajectory, "real")
     assert cut.replaced_by is None, "what is encrypted is unknown, and not lost"

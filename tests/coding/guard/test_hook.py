@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec import to_builtins
 
 from eirkit.cli import ROOT
 from eirkit.errors import InputFileError
@@ -22,7 +23,7 @@ from eirkit.vestige.trajectory import FileRead, Lines
 from eirkit_coding.guard import hook
 from eirkit_coding.guard.hook import HookEvent, Sessions, guard_folder, keep_newest, respond
 from eirkit_coding.guard.installing import AGENTS, Installer
-from eirkit_coding.guard.trial import ARMS, DRAWS, arm_at, begin_trial, draw_arm, end_trial, read_draws
+from eirkit_coding.guard.trial import ARMS, DRAWS, Compaction, arm_at, begin_trial, draw_arm, end_trial, read_draws
 from eirkit_coding.guard.working_set import MOST_BYTES, WorkingFile, WorkingSet, joined, restored_text
 from tests.coding.week.week_home import RULE, ClaudeSession, source_text
 from tests.processes import completed, running
@@ -59,7 +60,7 @@ def compacted(folder: Path, path: Path, name: str = "s1") -> str:
     """Return what is said after a compaction of a session; "" for nothing."""
     assert respond(HookEvent.read("claude", "PreCompact", payload(path, name)), folder, AT) is None
     answer = respond(HookEvent.read("claude", "SessionStart", payload(path, name, source="compact")), folder, AT)
-    return "" if answer is None else str(answer["hookSpecificOutput"]["additionalContext"])
+    return "" if answer is None else answer.hook_specific_output.additional_context
 
 
 def test_it_says_what_is_likely_gone_and_needed(folder: Path, tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_only_what_is_new_is_read_and_nothing_is_lost(folder: Path, tmp_path: Pa
     whole = WorkingSet()
     memory = hook.SessionMemory(working=whole)
     hook.catch_up(memory, "claude", path)
-    assert memory.working.as_json() == later.working.as_json()
+    assert memory.working == later.working
 
 
 def test_another_file_under_the_same_name_is_read_from_its_beginning(folder: Path, tmp_path: Path) -> None:
@@ -186,7 +187,7 @@ def test_gemini_is_told_once_after_a_summary(folder: Path, tmp_path: Path) -> No
     def heard(name: str) -> str:
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         answer = respond(HookEvent.read("gemini", name, payload(path)), folder, AT)
-        return "" if answer is None else str(answer["hookSpecificOutput"]["additionalContext"])
+        return "" if answer is None else answer.hook_specific_output.additional_context
 
     assert heard("AfterTool") == ""
     assert not folder.exists()
@@ -233,8 +234,8 @@ def test_opencode_is_read_from_its_database(folder: Path, tmp_path: Path) -> Non
     assert Sessions(folder / "sessions").load("opencode", "s1").offset == 2
     start = HookEvent.read("opencode", "SessionStart", payload(path, source="compact"))
     said = respond(start, folder, AT)
-    assert RULE in json.dumps(said)
-    assert "- parser.py: read, used in 1 turn" in json.dumps(said)
+    assert RULE in said.hook_specific_output.additional_context
+    assert "- parser.py: read, used in 1 turn" in said.hook_specific_output.additional_context
     assert respond(HookEvent.read("opencode", "Resume", payload(path)), folder, AT) == said
 
 
@@ -355,7 +356,7 @@ def test_arms_of_one_session_are_independent(tmp_path: Path) -> None:
     assert all(140 < count < 260 for count in pairs.values())  # 200 expected, with a standard deviation of 13
     begin_trial(tmp_path, seed=1)
     for _ in range(4):
-        draw_arm(tmp_path, "/a", {"at": AT, "agent": "claude", "session": "s", "transcript": "t"})
+        draw_arm(tmp_path, "/a", Compaction(at=AT, agent="claude", session="s", transcript="t"))
     assert [(one.ordinal, one.place) for one in read_draws(tmp_path)] == [(0, 0), (1, 0), (2, 0), (3, 0)]
 
 
@@ -370,7 +371,7 @@ def test_a_trial_decides_what_is_said(folder: Path, tmp_path: Path) -> None:
         event = {**payload(path, f"s{place}", source="compact"), "cwd": str(tmp_path / "shop")}
         respond(HookEvent.read("claude", "PreCompact", event), folder, AT)
         answer = respond(HookEvent.read("claude", "SessionStart", event), folder, AT)
-        said[arm_at(seed, str(tmp_path / "shop"), 0, place)] = json.dumps(answer)
+        said[arm_at(seed, str(tmp_path / "shop"), 0, place)] = json.dumps(to_builtins(answer))
     assert RULE in said["restore"]
     assert "unused.py" in said["sham"]
     assert RULE not in said["sham"]

@@ -11,17 +11,16 @@ from hypothesis import strategies as st
 from eirkit.vestige.actions.touches import interpret
 from eirkit.vestige.tokens import estimating_counter
 from eirkit.vestige.trajectory import Call, RecordedTurn, Recording
+from eirkit_coding.guard.conversation import Transcript, openai_messages
 from eirkit_coding.guard.guard import (
     IDLE,
     MOST_USES,
     FileHistory,
     Monitor,
-    Transcript,
     bundled_counts,
     count_reuse,
     known_files,
     lines_of,
-    openai_messages,
     reuse_chance,
 )
 

@@ -20,7 +20,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from eirkit.errors import UsageError
-from eirkit_coding.guard.proxy import LARGEST_BODY, LOST_HEADER, MOST_CONVERSATIONS, Conversations, GuardProxy
+from eirkit_coding.guard.proxy import (
+    LARGEST_BODY,
+    LOST_HEADER,
+    MOST_CONVERSATIONS,
+    Conversations,
+    GuardProxy,
+    ModelRequest,
+)
 from tests.coding.guard.test_monitor import SYSTEM, TASK, anthropic_call, conversation, openai_call
 from tests.processes import PATIENCE_SECONDS, wait_until
 from tests.processes import running as process_running
@@ -237,7 +244,7 @@ def test_many_at_once_are_all_answered(guard):
 def test_the_number_of_conversations_is_bounded():
     conversations = Conversations()
     for number in range(MOST_CONVERSATIONS + 5):
-        conversations.see({"messages": [{"role": "user", "content": f"question {number}"}]})
+        conversations.see(ModelRequest([{"role": "user", "content": f"question {number}"}]))
     assert len(conversations) == MOST_CONVERSATIONS
 
 

@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.cli import ROOT
+from eirkit.cli import ROOT, run
 from eirkit.errors import UsageError
 from eirkit_coding.guard.effects import TrialUnit, calibrate, effects, simulated_trial
 from eirkit_coding.guard.hook import guard_folder
 from eirkit_coding.guard.outcomes import MOST_TURNS, QUIET_SECONDS, measure
-from eirkit_coding.guard.trial import ARMS, arm_at, begin_trial, draw_arm, read_draws
+from eirkit_coding.guard.trial import ARMS, Compaction, arm_at, begin_trial, draw_arm, read_draws
 from tests.coding.week.week_home import ClaudeSession, source_text
 
 AT = 1_794_000_000.0
@@ -44,8 +44,8 @@ def edit(made: ClaudeSession, path: str, output: str) -> None:
 
 def drawn(made: ClaudeSession, folder: Path, transcript: Path) -> None:
     """Draw the arm of a compaction that is now."""
-    about = {"at": made.at, "agent": "claude", "session": made.session, "transcript": str(transcript)}
-    draw_arm(folder, made.project, about)
+    compaction = Compaction(at=made.at, agent="claude", session=made.session, transcript=str(transcript))
+    draw_arm(folder, made.project, compaction)
     made.compact()
 
 
@@ -230,6 +230,11 @@ def test_what_is_drawn_later_changes_no_answer(folder: Path, tmp_path: Path) -> 
 def test_results_without_a_trial_say_how_to_begin(folder: Path) -> None:
     with pytest.raises(UsageError, match="eirkit guard install AGENT --trial"):
         CliRunner().invoke(ROOT, ["guard", "results"], catch_exceptions=False)
+
+
+def test_too_few_simulated_compactions_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["guard", "results", "--simulate", "--trials", "1", "--compactions", "3"]) == 2
+    assert "3 compactions are too few to estimate an effect; give more with --compactions" in capsys.readouterr().err
 
 
 def test_simulated_results_are_shown(folder: Path) -> None:

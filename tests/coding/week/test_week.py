@@ -16,13 +16,15 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from eirkit.cli import ROOT
 from eirkit.errors import UsageError
 from eirkit.folders import own_folder
 from eirkit_coding.cli.week import STORE, stretch_of
-from eirkit_coding.week.page import _figure
-from eirkit_coding.week.totals import Stretch, WeekTotals
+from eirkit_coding.week.page import dropped
+from eirkit_coding.week.results import WeekSums
+from eirkit_coding.week.totals import Stretch
 from tests.coding.week.week_home import RULE, ClaudeSession, claude_home, raw_counts, source_text, write_home
 from tests.timing import UNITS_IN_A_SECOND, cost
 
@@ -391,12 +393,12 @@ def test_a_compaction_has_the_numbers_that_an_analysis_gives_it(home: Path, tmp_
 
 
 def test_what_was_dropped_is_a_bound_where_the_logs_do_not_show_all_of_it() -> None:
-    total = {**WeekTotals().as_json(), "compactions": 3, "dropped_tokens": 1_200}
-    assert _figure(total, "dropped_tokens") == "1,200"
-    assert _figure({**total, "unknown_tokens": 70}, "dropped_tokens") == "at least 1,200"
-    assert _figure({**total, "unmeasured": 1}, "dropped_tokens") == "at least 1,200, not measured for 1 of 3"
-    assert _figure({**total, "unmeasured": 3, "dropped_tokens": 0}, "dropped_tokens") == "unknown"
-    assert _figure({**total, "unknown_tokens": 70, "dropped_tokens": 0}, "dropped_tokens") == "unknown"
+    total = WeekSums(compactions=3, dropped_tokens=1_200)
+    assert dropped(total) == "1,200"
+    assert dropped(replace(total, unknown_tokens=70)) == "at least 1,200"
+    assert dropped(replace(total, unmeasured=1)) == "at least 1,200, not measured for 1 of 3"
+    assert dropped(replace(total, unmeasured=3, dropped_tokens=0)) == "unknown"
+    assert dropped(replace(total, unknown_tokens=70, dropped_tokens=0)) == "unknown"
 
 
 def test_a_stretch_compares_equal_weekdays() -> None:

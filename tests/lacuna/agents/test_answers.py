@@ -25,6 +25,7 @@ from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.view import publish
 from tests.lacuna.running import retention
 from tests.lacuna.servers import ModelServer, Received, answers_as, fails, says
+from tests.runs import row
 
 TASK = generate(TaskSpec("stepwise-sum", n=12, m=4, seed=5))
 # How models write the answer 1234 of step 7, by a reader's eye.
@@ -341,8 +342,8 @@ def test_asked_once_more_and_not_twice(tmp_path, capfd):
         words = ("lacuna", "run", "stepwise-sum", *asked, "--no-control", "--out", tmp_path / "out")
         assert run_command_line(list(map(str, words))) == 0
     assert len(server.received) == 12
-    (row,) = json.loads((tmp_path / "out" / "summary.json").read_text())["rows"]
-    assert (row["calls"], row["reasked"], row["faults"]) == (12, 6, {"malformed": 6})
+    found = row(tmp_path / "out")
+    assert (found.calls, found.reasked, found.faults) == (12, 6, {"malformed": 6})
     assert run_command_line(["report", str(tmp_path / "out"), "--out", str(tmp_path / "page.html")]) == 0
     assert "--reask" in (tmp_path / "page.html").read_text()  # in the command that repeats the run
 

@@ -11,7 +11,7 @@ from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.reference import make_reference
 from eirkit.lacuna.memories.factory import make_memory
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.cells import Access
+from eirkit.lacuna.runs.cells import plan_of
 from eirkit.lacuna.runs.sessions import (
     CONDITIONS,
     check_access,
@@ -23,6 +23,7 @@ from eirkit.lacuna.runs.sessions import (
 from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.policy import policies
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.settings import Access
 
 SPEC = TaskSpec("store-recall", n=12, m=4)
 NAMED = ["floor", "fifo", "window", "lru", "lfu", "belady", "kv", "scratch", "scratch-lru", "paging", "compaction"]
@@ -37,7 +38,7 @@ def access(condition: str, **more: object) -> Access:
 def accuracy(given: Access, agent: str = "recoverer") -> float:
     task = generate(SPEC)
     session = make_session(given, task, prepare(SPEC))
-    memory = make_memory(given.memory_plan) if given.memory_plan else None
+    memory = make_memory(plan) if (plan := plan_of(given)) else None
     trace = asyncio.run(drive(session, make_reference(agent, ModelOptions()), memory))
     assert trace.ending == "finished"
     return sum(d.submitted == task.step(d.t).answer for d in trace.decisions) / SPEC.n

@@ -7,8 +7,8 @@ import pytest
 from eirkit.errors import UnknownNameError, UsageError
 from eirkit.lacuna.agents.prompt import COMPACT, DIALECTS, FULL, render, render_compact, renderer_of
 from eirkit.lacuna.agents.reference import AGENTS
-from eirkit.lacuna.models.model import Message, ModelOptions
-from eirkit.lacuna.runs.cells import Access
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.sessions import make_session
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import start_sweep
@@ -16,8 +16,10 @@ from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.view import Budgets, Visible, publish
 from eirkit.lacuna.tasks.workload import workloads
-from eirkit.records.event_blocks import EVENTS, read_lines
+from eirkit.records.events import ModelExchange
+from eirkit.records.settings import Access
 from tests.lacuna.running import drive_all, eirkit
+from tests.runs import events, manifest
 
 SPEC = TaskSpec("stepwise-sum", n=12, m=4, seed=3)
 MANAGED = ("lru", "kv", "scratch", "scratch-lru", "floor")
@@ -96,12 +98,12 @@ def test_a_sweep_keeps_its_dialect(tmp_path):
     assert plain.sha256() == suite(dialect=None).sha256() != short.sha256()
     folders = tmp_path / "plain", tmp_path / "short"
     rows = [start_sweep(one, folder, control=False).rows for one, folder in zip((plain, short), folders, strict=True)]
-    assert rows[0][0]["accuracy"] == rows[1][0]["accuracy"]
-    then, now = (json.loads((folder / "manifest.json").read_text()) for folder in folders)
-    assert then["prompt_sha256"] != now["prompt_sha256"]
-    assert now["suite"]["grid"][0]["model_options"]["dialect"] == "compact"
-    assert list(now["rules"].values()) == ["WORKLOAD stepwise-sum n=8 q=10000 width=1 k=2\nANSWER t v"]
-    assert b"A_8 = sum" in b"".join(read_lines(folders[1] / EVENTS))
+    assert rows[0][0].accuracy == rows[1][0].accuracy
+    then, now = map(manifest, folders)
+    assert then.prompt_sha256 != now.prompt_sha256
+    assert now.settings["grid"][0]["model_options"]["dialect"] == "compact"
+    assert list(now.rules.values()) == ["WORKLOAD stepwise-sum n=8 q=10000 width=1 k=2\nANSWER t v"]
+    assert any("A_8 = sum" in (event.prompt or "") for event in events(folders[1]) if isinstance(event, ModelExchange))
 
 
 def test_an_unknown_dialect_is_refused():

@@ -11,11 +11,11 @@ import pytest
 from eirkit.errors import InfrastructureError, PluginError
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.reference import make_reference
-from eirkit.lacuna.agents.session import ActionTaken, Decision
 from eirkit.lacuna.agents.telemetry import Consultation, Exchange, Trace
 from eirkit.lacuna.memories.in_process import KeyValue
 from eirkit.lacuna.memories.validity import EndedText
 from eirkit.lacuna.models.model import ModelOptions, Reply
+from eirkit.records.events import ActionTaken, Decision
 from tests.lacuna.sessions import accuracy, controlled, managed, play, run_reference, task_of
 
 

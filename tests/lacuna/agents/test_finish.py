@@ -15,16 +15,17 @@ from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.managed import ManagedSession
 from eirkit.lacuna.agents.protocol import Answer, Done, Fault, read_answers, read_reply
 from eirkit.lacuna.agents.session import ControlledSession
-from eirkit.lacuna.agents.telemetry import event_records
+from eirkit.lacuna.agents.telemetry import events_of
 from eirkit.lacuna.models.metered import make_metered
 from eirkit.lacuna.models.model import RAISED_TOKENS, USUAL_TOKENS, ModelOptions, Reply, read_finish, set_aside
-from eirkit.lacuna.runs.store import read_events, scan_runs
 from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.view import publish
+from eirkit.records.events import ModelExchange
 from tests.lacuna.running import retention
 from tests.lacuna.servers import Answer as Sent
 from tests.lacuna.servers import ModelServer, Received, answers_as, as_json, document, fails
+from tests.runs import events, row
 
 SMALL = ("stepwise-sum", "--n", 8, "--m", 4, "--h", 4)
 TASK = generate(TaskSpec("stepwise-sum", n=8, m=4, seed=3))
@@ -75,7 +76,7 @@ def test_why_a_step_has_no_answer(kind):
     with ModelServer(script) as server:
         trace = play(server)
     assert [decision.fault for decision in trace.decisions] == [None, None, None, kind] * 2
-    stated = [record["finish"] for record in event_records(trace, "r") if record["type"] == "exchange"]
+    stated = [event.finish for event in events_of(trace) if isinstance(event, ModelExchange)]
     assert stated[3] == {"truncated": "length", "filtered": "content-filter", "refused": "refusal"}.get(kind, "stop")
 
 
@@ -144,9 +145,9 @@ def test_a_model_that_reasons_gets_a_larger_limit_and_nothing_is_lost():
     # Both calls of the first reply are accounted for: the server reports 100 and 10 tokens for each.
     assert (first.reply.usage.input_tokens, others[0].reply.usage.input_tokens) == (200, 100)
     assert {one.reply.max_tokens for one in trace.exchanges} == {RAISED_TOKENS}
-    records = [record for record in event_records(trace, "r") if record["type"] == "exchange"]
-    assert all(record["reasoning"].startswith("first I add, then") for record in records)
-    assert all(record["reasoning_tokens"] == 10 for record in records[1:])  # never more than the tokens written
+    exchanges = [event for event in events_of(trace) if isinstance(event, ModelExchange)]
+    assert all(event.reasoning.startswith("first I add, then") for event in exchanges)
+    assert all(event.reasoning_tokens == 10 for event in exchanges[1:])  # never more than the tokens written
 
 
 def test_a_limit_that_was_given_is_sent_and_kept():
@@ -194,11 +195,9 @@ def test_the_command_says_what_was_cut_and_what_was_silent(tmp_path, call):
         said = call("lacuna", "run", *SMALL, "--seeds", "0:2", "--model", "openai/any", *asked, "--out", out)
     assert "2 of 16 replies were cut at 1,024 tokens; raise --max-tokens" in " ".join(said.split())
     assert "cut before a complete answer (2), withheld by a content filter (2), of 16" in " ".join(said.split())
-    (row,) = json.loads((out / "summary.json").read_text())["rows"]
-    assert (row["truncated_replies"], row["faults"]) == (2, {"filtered": 2, "truncated": 2})
+    assert (row(out).truncated_replies, row(out).faults) == (2, {"filtered": 2, "truncated": 2})
     # The events, read on their own, agree with the row.
-    events = [event for run, _ in scan_runs(out / "runs.jsonl") for event in read_events(out, run["events"])]
-    finishes = [event["finish"] for event in events if event["type"] == "exchange"]
+    finishes = [event.finish for event in events(out) if isinstance(event, ModelExchange)]
     assert (finishes.count("length"), finishes.count("content-filter")) == (2, 2)
     call("report", out, "--out", tmp_path / "page.html")
     assert "were cut at 1,024 tokens" in (tmp_path / "page.html").read_text()
@@ -209,8 +208,7 @@ def test_a_recorded_run_is_replayed_with_its_finish_reasons(tmp_path, call):
         asked = ("lacuna", "run", *SMALL, "--seeds", 0, "--no-control")
         call(*asked, "--model", "openai/any", "--base-url", server.url, "--out", tmp_path / "live")
     call(*asked, "--model", f"replay/{tmp_path / 'live'}", "--out", tmp_path / "again")
-    rows = [json.loads((tmp_path / name / "summary.json").read_text())["rows"][0] for name in ("live", "again")]
-    assert rows[0]["faults"] == rows[1]["faults"] == {"truncated": 8}
+    assert row(tmp_path / "live").faults == row(tmp_path / "again").faults == {"truncated": 8}
 
 
 @pytest.mark.parametrize(

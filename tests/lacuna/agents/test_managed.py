@@ -13,8 +13,7 @@ from eirkit.errors import SpecError
 from eirkit.lacuna.agents.conditions import ManagedOptions
 from eirkit.lacuna.agents.managed import ManagedSession
 from eirkit.lacuna.agents.protocol import Fault, as_call, read_reply
-from eirkit.lacuna.agents.session import ActionTaken
-from eirkit.lacuna.agents.telemetry import SCHEMA, Exchange, Trace, event_records
+from eirkit.lacuna.agents.telemetry import Exchange, Trace, events_of
 from eirkit.lacuna.memories.memory import LONGEST_PASSAGE, MOST_PASSAGES, MemoryResult
 from eirkit.lacuna.models.model import Reply, ToolCall
 from eirkit.lacuna.tasks.generation import from_graph
@@ -22,7 +21,7 @@ from eirkit.lacuna.tasks.policy import policies
 from eirkit.lacuna.tasks.simulation.plain import simulate
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.workload import workloads
-from eirkit.records.lines import encode
+from eirkit.records.events import ActionTaken, decode_events, encode_events
 from tests.lacuna.agents.test_protocol import arguments, hostile, names
 from tests.lacuna.agents.test_session import corrupted
 from tests.lacuna.sessions import (
@@ -254,7 +253,7 @@ def test_nothing_printed_can_crash_stall_or_overrun(said, condition, reads, reco
         assert int(RETAINED.search(prompt).group(1)) <= h
         prompt.encode()
     log = [*(Exchange(0, request, Reply("")) for request in played.requests), *played.events]
-    assert all(encode(SCHEMA, record) for record in event_records(Trace(log), "run"))
+    assert len(decode_events(encode_events(events_of(Trace(log))), "run")) == len(log)
 
 
 @given(st.lists(lines, max_size=15), st.sampled_from(sorted(CONDITIONS)))

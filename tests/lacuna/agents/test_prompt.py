@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eirkit.lacuna.agents.prompt import render, rules, state
 from eirkit.lacuna.agents.protocol import USAGE

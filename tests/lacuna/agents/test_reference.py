@@ -13,7 +13,8 @@ from eirkit.lacuna.agents.reference import AGENTS, make_reference
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.memories.in_process import Null
 from eirkit.lacuna.memories.memory import MemoryResult
-from eirkit.lacuna.models.model import Message, ModelOptions, Reply, Request
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request
 from eirkit.lacuna.tasks.generation import generate_many, prepare
 from eirkit.lacuna.tasks.simulation.plain import simulate
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec

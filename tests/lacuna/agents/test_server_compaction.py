@@ -13,11 +13,10 @@ import pytest
 from eirkit.cli import run
 from eirkit.lacuna.conversation.floor import floor_bits, present_requirement
 from eirkit.lacuna.conversation.session import TOLD
-from eirkit.lacuna.runs import replay
-from eirkit.lacuna.runs.replay import check_runs
+from eirkit.lacuna.runs.replay import Replays
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.lacuna.tasks.task import TaskSpec
-from eirkit.records.event_blocks import EVENTS, read_lines
+from eirkit.records.database import SweepDatabase
 from tests.lacuna.compacting_server import (
     COMPACTION_TOKENS,
     CompactingApi,
@@ -28,6 +27,7 @@ from tests.lacuna.compacting_server import (
     response,
 )
 from tests.lacuna.servers import ModelServer
+from tests.runs import by_seed, records, replayed
 
 APIS = {"anthropic/m": "messages", "openai/m": "responses"}
 WORLDS, TRIGGER = 3, 100
@@ -52,7 +52,7 @@ def ran(capsys, model: str, api: CompactingApi, *more: str, trigger: int = TRIGG
     said = capsys.readouterr()
     assert code == 0, said.err
     (row,) = json.loads(said.out)["rows"]
-    return row["words"], server
+    return row["conversation"], server
 
 
 def test_a_server_that_loses_nothing_keeps_all_bits(model, capsys):
@@ -77,8 +77,8 @@ def test_a_lossy_server_keeps_the_bits_of_what_it_still_answers(model, capsys):
     assert every["right"] == sum(api.as_with_everything.values()) < every["asked"] == len(api.as_with_everything)
     assert 0 < kept["server_kept_bits"] < kept["server_probed_bits"]
     assert kept["server_kept_low"] <= kept["server_kept_bits"] <= kept["server_kept_high"]
-    assert found["fates"]["word_opaque"] > 0
-    assert found["fates"]["word_summary"] == found["fates"]["word_cut"] == 0, "nobody can know that"
+    assert found["outcomes"]["word_opaque"] > 0
+    assert found["outcomes"]["word_summary"] == found["outcomes"]["word_cut"] == 0, "nobody can know that"
 
 
 def test_a_server_that_drops_instructions_loses_them_and_nothing_else(model, capsys):
@@ -139,25 +139,19 @@ def test_the_replies_of_these_servers_are_of_the_vendors_own_types(model):
 def test_the_tokens_of_a_compaction_are_counted_and_bits_are_those_of_the_worlds(model, capsys):
     api = CompactingApi(keeps_all)
     found, server = ran(capsys, model, api)
-    records = [json.loads(line) for line in Path("out/runs.jsonl").read_text().splitlines()]
-    spent = sum(record["usage"]["input_tokens"] for record in records)
+    ended = records("out")
+    spent = sum(record.usage.input_tokens for record in ended)
     extra = COMPACTION_TOKENS[0] * api.compactions if model == "anthropic/m" else 0
     assert spent == 100 * len(server.received) + extra
     probed = 0.0
-    for record in records:
-        task = generate(TaskSpec(**{**record["task"], "seed": record["seed"]}))
+    for record in ended:
+        task = generate(TaskSpec.of(record.setting.task).with_seed(record.seed))
         world, cut = task.world, len(task.world.sessions) - 1
         told = [one.question for one in task.asked if one.answer is not None and one.after == cut]
         keys = {(q.attribute, q.subject) for q in told if q.form in ("now", "all", "day")}
         probed += sum(present_requirement(world, cut, key).bits for key in keys)
         assert floor_bits(world, cut) >= sum(present_requirement(world, cut, key).bits for key in keys)
     assert found["server"]["server_probed_bits"] == pytest.approx(probed / WORLDS)
-
-
-def runs_of(folder: str) -> list[dict]:
-    """The records by seed; the file has them in the order in which the runs ended."""
-    found = [json.loads(line) for line in Path(folder, "runs.jsonl").read_text().splitlines()]
-    return sorted(found, key=lambda record: record["seed"])
 
 
 def test_a_compaction_within_a_question_is_known_for_that_question_alone(model, capsys):
@@ -176,10 +170,10 @@ def test_a_compaction_within_a_question_is_known_for_that_question_alone(model, 
     assert every["right"] == sum(api.as_with_everything.values())
     assert 0 < wrong <= within["asked"] == api.compactions < every["asked"]
     shown_by_answer = ("word_opaque", "word_stale", "word_entity", "word_withdrawn")
-    counts = [record["words"]["fates"] for record in runs_of("out")]
+    counts = [record.conversation.outcomes for record in records("out")]
     assert sum(sum(one.values()) for one in counts) == wrong
     assert {name for one in counts for name in one} <= {*shown_by_answer}
-    assert sum(record["words"]["server"]["compactions"] for record in runs_of("out")) == api.compactions
+    assert sum(record.conversation.server.compactions for record in records("out")) == api.compactions
     assert kept["server_compacted"] > 0
     assert 0 < kept["server_kept_bits"] < kept["server_probed_bits"]
     sent = [one.body for one in server.received]
@@ -189,26 +183,25 @@ def test_a_compaction_within_a_question_is_known_for_that_question_alone(model, 
 @pytest.mark.parametrize("when", [lambda asked: asked == TOLD, lambda asked: asked != TOLD])
 def test_such_a_run_is_played_again_exactly_from_its_records(model, capsys, when):
     before, _ = ran(capsys, model, CompactingApi(keeps_half, when=when))
-    checked = list(check_runs(Path("out/runs.jsonl")))
-    assert [(played, wrong) for _, played, wrong in checked] == [(True, [])] * WORLDS
+    assert replayed("out") == [(True, [])] * WORLDS
     words = ["lacuna", "run", "words", "--condition", "server-compaction", "--context-tokens", str(TRIGGER)]
     words += ["--model", "replay/out", "--seeds", ",".join(map(str, range(1, WORLDS + 1))), "--out", "again", "--json"]
     assert run(words) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
-    assert row["words"] == before
-    assert [one["words"] for one in runs_of("again")] == [one["words"] for one in runs_of("out")]
+    assert row["conversation"] == before
+    assert [record.conversation for record in by_seed("again")] == [record.conversation for record in by_seed("out")]
 
 
-def test_another_compaction_than_the_recorded_one_is_noticed(model, capsys, monkeypatch):
+def test_another_compaction_than_the_recorded_one_is_noticed(model, capsys):
     ran(capsys, model, CompactingApi(keeps_half))
-    whole = replay.read_block
 
-    def changed(*place: object) -> bytes:
-        before, mark, rest = whole(*place).partition(b'"encrypted_content":"')
+    def changed(lines: bytes) -> bytes:
+        before, mark, rest = lines.partition(b'"encrypted_content":"')
         return before + mark + (b"A" if rest[:1] != b"A" else b"B") + rest[1:]
 
-    monkeypatch.setattr(replay, "read_block", changed)
-    found = [wrong for _, _, wrong in check_runs(Path("out/runs.jsonl"))]
+    with SweepDatabase(Path("out")) as database:
+        lines = [(record, database.event_lines(record.run)) for record in database.records()]
+    found = [Replays().check(record, changed(own))[1] for record, own in lines]
     assert len(found) == WORLDS
     assert all("prompt_sha256" in one[0] for one in found)
 
@@ -221,7 +214,8 @@ def test_no_key_that_a_server_repeats_in_what_it_compacted_is_recorded(model, ca
     api._compacted = lambda *given: whole(*given) | {"id": secret}
     ran(capsys, model, api)
     written = [path for path in Path("out").rglob("*") if path.is_file()]
-    events = b"".join(read_lines(Path("out") / EVENTS))
+    with SweepDatabase(Path("out")) as database:
+        events = b"".join(database.event_lines(record.run) for record in database.records())
     assert b"encrypted_content" in events
     assert secret.encode() not in events
     assert not [path for path in written if secret.encode() in path.read_bytes()]

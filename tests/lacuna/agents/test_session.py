@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.lacuna.agents.session import ActionTaken, Decision
 from eirkit.lacuna.models.model import Reply, ToolCall
 from eirkit.lacuna.tasks.policy import policies
 from eirkit.lacuna.tasks.simulation.plain import simulate
 from eirkit.lacuna.tasks.task import TaskInstance
 from eirkit.lacuna.tasks.workload import workloads
+from eirkit.records.events import ActionTaken, Decision
 from tests.lacuna.agents.test_protocol import arguments, hostile, names
 from tests.lacuna.sessions import controlled, play, script, task_of
 
@@ -42,7 +43,7 @@ def test_missing_records_are_those_of_the_simulator(workload, policy):
 
 def corrupted(task: TaskInstance) -> TaskInstance:
     """Return the same task with every answer replaced by another."""
-    steps = [replace(s, answer=tuple((v + 1) % task.spec.q for v in s.answer)) for s in task.steps]
+    steps = [msgspec.structs.replace(s, answer=tuple((v + 1) % task.spec.q for v in s.answer)) for s in task.steps]
     return replace(task, steps=tuple(steps))
 
 

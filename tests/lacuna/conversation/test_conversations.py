@@ -6,35 +6,38 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import astuple, replace
 
 from eirkit.cli import main
 from eirkit.errors import SpecError, UsageError
 from eirkit.lacuna.agents.answers import read_worded_answer, without_marker
 from eirkit.lacuna.agents.driver import drive
-from eirkit.lacuna.conversation import ABILITIES
 from eirkit.lacuna.conversation.broken_memories import ExactNotes
 from eirkit.lacuna.conversation.outcomes import ConversationJudge, Seen
 from eirkit.lacuna.conversation.reading import hear_passages, needed_statements
 from eirkit.lacuna.conversation.session import ConversationSession
 from eirkit.lacuna.conversation.workload import Asked, ToldWorld, canonical_answer, read_preset, spell, unspell
+from eirkit.lacuna.findings.conversation_measures import ABILITIES
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.in_process import Bm25
 from eirkit.lacuna.memories.memory import memories
-from eirkit.lacuna.models.model import Message, Model, ModelOptions, Reply, Request
-from eirkit.lacuna.runs.cells import Access
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import Model, ModelOptions, Reply, Request
 from eirkit.lacuna.runs.conversations import WordInjection, check_told_access, judge_told, told_session
-from eirkit.lacuna.runs.store import scan_runs
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.scripted.reader import make_reader
 from eirkit.lacuna.tasks.generation import generate, generate_many, prepare
 from eirkit.lacuna.tasks.workload import find_workload
+from eirkit.records.runs import ConversationRun
+from eirkit.records.settings import Access
 from eirkit.report.viewer.lacuna_run import LacunaRun
+from tests.runs import lose_last, records
 
 WHOLE = Access("whole", None)
 FAULTS = {
@@ -51,7 +54,7 @@ def tasks(preset: str, seeds: range) -> list[ToldWorld]:
     return [task for task in generate_many(spec, seeds) if isinstance(task, ToldWorld)]
 
 
-def run(task: ToldWorld, access: Access, **dials: float) -> dict[str, Any]:
+def run(task: ToldWorld, access: Access, **dials: float) -> ConversationRun:
     """Return what the record of one run with the reader says about its answers."""
     session = told_session(access, task, prepare(task.spec))
     trace = wait_for(drive(session, make_reader(ModelOptions(extra=dials))))
@@ -63,10 +66,10 @@ def test_the_perfect_reader_answers_everything_from_the_whole_conversation(prese
     asked = 0
     for task in tasks(preset, range(40 if preset.startswith("small") else 3)):
         record = run(task, WHOLE)
-        assert record["wrong"] == []
-        assert all(right == n for right, n in record["abilities"].values())
-        assert record["instruction"]["kept"] == record["instruction"]["asked"]
-        assert record["instruction"]["came_back"] == record["instruction"]["overridden"] == 0
+        assert record.wrong == ()
+        assert all(count.right == count.asked for count in record.abilities.values())
+        assert record.instruction.kept == record.instruction.asked
+        assert record.instruction.came_back == record.instruction.overridden == 0
         asked += len(task.asked)
     assert asked > 100
 
@@ -75,8 +78,8 @@ def test_the_perfect_reader_answers_everything_from_the_whole_conversation(prese
 def test_the_perfect_reader_answers_everything_in_a_thousand_worlds():
     counts: dict[str, Counter[str]] = {}
     for task in tasks("small+level=3+documents=1+updates=2", range(1000)):
-        for ability, (right, asked) in run(task, WHOLE)["abilities"].items():
-            counts.setdefault(ability, Counter()).update(right=right, asked=asked)
+        for ability, count in run(task, WHOLE).abilities.items():
+            counts.setdefault(ability, Counter()).update(right=count.right, asked=count.asked)
     print({ability: (one["right"], one["asked"]) for ability, one in sorted(counts.items())})
     assert set(counts) == set(ABILITIES)
     assert all(one["right"] == one["asked"] > 100 for one in counts.values())
@@ -87,7 +90,7 @@ def test_the_perfect_reader_answers_everything_in_a_thousand_worlds():
 def test_in_hundreds_of_worlds_a_fault_of_the_reader_is_never_named_otherwise(dial):
     seen: Counter[str] = Counter()
     for task in tasks("small+updates=2+level=3", range(400)):
-        seen.update(run(task, WHOLE, **{dial: 1.0})["fates"])
+        seen.update(run(task, WHOLE, **{dial: 1.0}).outcomes)
     print(dial, dict(seen))
     assert set(seen) == FAULTS[dial]
 
@@ -96,13 +99,13 @@ def test_in_hundreds_of_worlds_a_fault_of_the_reader_is_never_named_otherwise(di
 def test_a_fault_of_the_reader_is_found_as_that_fault_and_as_no_other(dial):
     seen: Counter[str] = Counter()
     for task in tasks("small+updates=2", range(60)):
-        seen.update(run(task, WHOLE, **{dial: 1.0})["fates"])
+        seen.update(run(task, WHOLE, **{dial: 1.0}).outcomes)
     assert set(seen) == FAULTS[dial]
     assert sum(seen.values()) >= 20
 
 
 def test_a_dial_spoils_the_share_of_answers_that_it_is_set_to():
-    wrong = sum(sum(run(task, WHOLE, misses=0.25)["fates"].values()) for task in tasks("small", range(60)))
+    wrong = sum(sum(run(task, WHOLE, misses=0.25).outcomes.values()) for task in tasks("small", range(60)))
     knowable = sum(one.answer is not None for task in tasks("small", range(60)) for one in task.asked)
     assert 0.2 < wrong / knowable < 0.3  # five standard deviations of 1,200 draws
 
@@ -110,9 +113,9 @@ def test_a_dial_spoils_the_share_of_answers_that_it_is_set_to():
 def test_what_a_truncated_context_lacks_is_cut_and_what_it_shows_is_not():
     (task,) = tasks("small", range(1))
     record = run(task, Access("truncated", None, context_tokens=150))
-    assert set(record["fates"]) <= {"word_cut", "word_stale", "word_withdrawn", "word_entity"}
-    assert record["fates"]["word_cut"] > 0
-    for t, fate, evidence in record["wrong"]:
+    assert set(record.outcomes) <= {"word_cut", "word_stale", "word_withdrawn", "word_entity"}
+    assert record.outcomes["word_cut"] > 0
+    for t, fate, evidence in map(astuple, record.wrong):
         if fate == "word_cut":
             turn = evidence[:300]
             assert any(one.startswith(turn) for one in task.turns)
@@ -170,19 +173,18 @@ def test_a_sweep_in_words_can_be_resumed_and_every_part_of_it_shown(tmp_path: Pa
     assert [row["memory"] for row in rows] == ["text", "bm25"]
     assert all(row["control"]["passes"] for row in rows)  # the whole conversation
     for row in rows:
-        every = row["words"]["abilities"][0]
+        every = row["conversation"]["abilities"][0]
         assert every["accuracy"] == pytest.approx(row["accuracy"])
         assert every["low"] <= every["accuracy"] <= every["high"]
-        assert sum(row["words"]["fates"].values()) == every["asked"] - every["right"]
-    lines = (tmp_path / "runs" / "runs.jsonl").read_bytes().splitlines(keepends=True)
-    (tmp_path / "runs" / "runs.jsonl").write_bytes(b"".join(lines[:-1]))
+        assert sum(row["conversation"]["outcomes"].values()) == every["asked"] - every["right"]
+    lose_last(out)
     again = json.loads(eirkit(capsys, "lacuna", "run", "--resume", out, "--json"))["rows"]
-    assert [row["words"] for row in again] == [row["words"] for row in rows]
-    records = [record for record, _ in scan_runs(tmp_path / "runs" / "runs.jsonl")]
-    assert len(records) == len(lines)
-    for record in records:
-        assert record["task"]["preset"] == "small"
-        assert record["score"]["correct"] + len(record["words"]["wrong"]) == record["score"]["steps"]
+    assert [row["conversation"] for row in again] == [row["conversation"] for row in rows]
+    ended = records(out)
+    assert len(ended) == 4
+    for record in ended:
+        assert record.setting.task.preset == "small"
+        assert record.score.correct + len(record.conversation.wrong) == record.score.steps
     shown = eirkit(capsys, "report", out, "--out", str(tmp_path / "page.html"))
     assert "24 questions" in shown or "48 questions" in shown
     assert "Accuracy by ability" in (tmp_path / "page.html").read_text("utf-8")
@@ -209,7 +211,9 @@ def test_what_conversations_do_not_have_is_refused(given, error):
 def test_other_workloads_have_no_presets_and_their_records_stay_as_they_were():
     with pytest.raises(UsageError, match="store-recall has no presets"):
         read_suite({"workload": "store-recall", "model": "reference/exact", "preset": "small"})
-    assert "preset" not in find_workload("store-recall").specify({"workload": "store-recall"}).as_json()
+    assert "preset" not in msgspec.to_builtins(
+        find_workload("store-recall").specify({"workload": "store-recall"}).parameters()
+    )
 
 
 def test_a_seed_gives_the_same_conversation_alone_and_among_others():
@@ -276,7 +280,7 @@ class Wordy(Model):
         return {}
 
 
-def wordy_record(task: ToldWorld, number: int, **dials: float) -> dict[str, Any]:
+def wordy_record(task: ToldWorld, number: int, **dials: float) -> ConversationRun:
     session = told_session(WHOLE, task, prepare(task.spec))
     return judge_told(WHOLE, task, wait_for(drive(session, Wordy(number, **dials))))[1]
 
@@ -284,14 +288,16 @@ def wordy_record(task: ToldWorld, number: int, **dials: float) -> dict[str, Any]
 @pytest.mark.parametrize("number", range(5))
 def test_a_right_answer_in_any_words_is_right(number):
     for task in tasks("small+updates=2+questions=40", range(number, number + 6)):
-        assert wordy_record(task, number)["wrong"] == []
+        assert wordy_record(task, number).wrong == ()
 
 
 @pytest.mark.parametrize("dial", ["misses", "confuses", "keeps_old", "returns_withdrawn"])
 def test_a_wrong_answer_in_any_words_has_the_cause_of_the_bare_one(dial):
     for number, task in enumerate(tasks("small+updates=2", range(20))):
         bare, wordy = run(task, WHOLE, **{dial: 1.0}), wordy_record(task, number, **{dial: 1.0})
-        assert [one[:2] for one in wordy["wrong"]] == [one[:2] for one in bare["wrong"]]
+        assert [(answer.t, answer.outcome) for answer in wordy.wrong] == [
+            (answer.t, answer.outcome) for answer in bare.wrong
+        ]
 
 
 def test_an_answer_with_another_value_of_the_same_fact_is_wrong():
@@ -410,8 +416,8 @@ def test_the_only_number_of_an_answer_is_its_number(form, attribute, text, canon
 def test_a_dial_of_the_reader_is_set_on_the_command_line(tmp_path: Path, capsys):
     words = ["--model", "scripted/reader", "--set", "misses=1.0", "--seeds", "0:1", "--no-control"]
     eirkit(capsys, "lacuna", "run", "words", *words, "--out", str(tmp_path / "out"))
-    (record,) = [record for record, _ in scan_runs(tmp_path / "out" / "runs.jsonl")]
-    assert set(record["words"]["fates"]) == {"word_not_used"}
+    (record,) = records(tmp_path / "out")
+    assert set(record.conversation.outcomes) == {"word_not_used"}
 
 
 def test_a_session_holds_no_answers():
@@ -445,8 +451,8 @@ def test_a_broken_memory_is_named_by_its_fault(name):
         session = told_session(access, task, prepare(task.spec))
         trace = wait_for(drive(session, make_reader(ModelOptions()), memory))
         record = judge_told(access, task, trace)[1]
-        seen.update(record["fates"])
-        for t, fate, evidence in record["wrong"]:
+        seen.update(record.outcomes)
+        for t, fate, evidence in map(astuple, record.wrong):
             shown = [text for one in trace.consultations if one.t == t for text in one.passages]
             held = [text for one in trace.consultations for text in one.stored or ()]
             assert evidence, (t, fate)
@@ -483,7 +489,7 @@ def test_a_memory_that_changes_dates_alone_is_told_so_and_not_that_names_are_unc
         wait_for(memory.reset(str(task.spec.seed)))
         session = told_session(access, task, prepare(task.spec))
         trace = wait_for(drive(session, make_reader(ModelOptions()), memory))
-        seen.update(judge_told(access, task, trace)[1]["fates"])
+        seen.update(judge_told(access, task, trace)[1].outcomes)
     assert seen["word_misdated"] > 5
     assert set(seen) <= {"word_misdated", "word_stale", "word_withdrawn", "word_entity"}
 
@@ -508,8 +514,8 @@ def test_a_store_that_cannot_be_listed_is_not_said_to_have_lost_anything():
     wait_for(memory.reset("one"))
     trace = wait_for(drive(told_session(access, task, prepare(task.spec)), make_reader(ModelOptions()), memory))
     record = judge_told(access, task, trace)[1]
-    assert set(record["fates"]) == {"word_unlisted"}
-    assert record["stored_bytes"] is None
+    assert set(record.outcomes) == {"word_unlisted"}
+    assert record.stored_bytes is None
 
 
 def test_a_rescue_in_words_repairs_with_the_truth_not_with_a_sham_and_misleads_with_the_old(tmp_path: Path, capsys):
@@ -586,39 +592,40 @@ def test_the_viewer_marks_what_was_needed_stored_and_returned(tmp_path: Path, ca
     out = tmp_path / "runs"
     grid = ["--workload", "words", "--memory", "text", "--model", "scripted/reader", "--seeds", "0", "--no-control"]
     eirkit(capsys, "lacuna", "run", *grid, "--out", str(out), "--json")
-    (record,) = [record for record, _ in scan_runs(out / "runs.jsonl")]
+    (record,) = records(out)
     run = LacunaRun(out, record, plugins=False)
-    wrong = {t: fate for t, fate, _ in record["words"]["wrong"]}
+    wrong = {answer.t: answer.outcome for answer in record.conversation.wrong}
     assert set(wrong.values()) & {"word_not_returned"}
-    for step in run.document()["steps"]:
-        assert step["correct"] == (step["t"] not in wrong)
-        told = run.around(step["t"])["told"]
-        assert told["question"] in run.task.instance.told[-1].questions
-        assert all(turn["stored"] for turn in told["turns"])  # a text file keeps everything
-        assert all("".join(text for text, _ in turn["pieces"]) == turn["text"] for turn in told["turns"])
-        assert all(turn["returned"] or not turn["used"] for turn in told["turns"])
-        asked = run.task.instance.asked[step["t"] - 1]
-        if step["correct"] and asked.ability in ("fact", "update"):
-            assert [turn["needed"] for turn in told["turns"]] == [turn["used"] for turn in told["turns"]]
-        if wrong.get(step["t"]) == "word_not_returned":
-            assert told["fate"] == "held, not returned"
-            assert any(turn["needed"] and not turn["returned"] for turn in told["turns"])
+    for t, verdict in run.verdicts.items():
+        assert verdict.correct == (t not in wrong)
+        found = run.question(t)
+        assert found.question in run.task.instance.told[-1].questions
+        assert all(turn.stored for turn in found.turns)  # a text file keeps everything
+        assert all("".join(piece.text for piece in turn.pieces) == turn.text for turn in found.turns)
+        assert all(turn.returned or not turn.used for turn in found.turns)
+        asked = run.task.instance.asked[t - 1]
+        if verdict.correct and asked.ability in ("fact", "update"):
+            assert [turn.needed for turn in found.turns] == [turn.used for turn in found.turns]
+        if wrong.get(t) == "word_not_returned":
+            assert found.outcome == "held, not returned"
+            assert any(turn.needed and not turn.returned for turn in found.turns)
 
 
 def test_the_viewer_marks_a_value_at_each_of_its_places_in_a_turn(tmp_path: Path, capsys):
     out = tmp_path / "runs"
     grid = ["--workload", "words", "--memory", "text", "--model", "scripted/reader", "--seeds", "5", "--no-control"]
     eirkit(capsys, "lacuna", "run", *grid, "--preset", "small", "--out", str(out), "--json")
-    (record,) = [record for record, _ in scan_runs(out / "runs.jsonl")]
+    (record,) = records(out)
     run = LacunaRun(out, record, plugins=False)
-    turns = run.around(24)["told"]["turns"]
+    turns = run.question(24).turns
     for number, turn in enumerate(turns):
         stated = [str(one.statement.value) for one in run.task.instance.said if one.passage == number]
-        marked = [text for text, state in turn["pieces"] if state is not None]
-        assert [value for value in stated if value in turn["text"]] == [text for text in marked if text in stated]
-    (twice,) = [turn for turn in turns if turn["text"].count("sits in Ternax") == 2]
-    assert [text for text, state in twice["pieces"] if state is not None] == ["577", "Ternax", "Ternax"]
-    assert twice["pieces"][0] == ("[2031-01-13] user: The number of boxes in Ternax is ", None)
+        marked = [piece.text for piece in turn.pieces if piece.state is not None]
+        assert [value for value in stated if value in turn.text] == [text for text in marked if text in stated]
+    (twice,) = [turn for turn in turns if turn.text.count("sits in Ternax") == 2]
+    assert [piece.text for piece in twice.pieces if piece.state is not None] == ["577", "Ternax", "Ternax"]
+    first = twice.pieces[0]
+    assert (first.text, first.state) == ("[2031-01-13] user: The number of boxes in Ternax is ", None)
 
 
 def test_the_door_of_an_earlier_seat_is_an_old_value_where_the_rule_of_the_present_one_was_withdrawn():

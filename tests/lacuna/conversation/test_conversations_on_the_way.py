@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eirkit.cli import main
 from eirkit.errors import SpecError, UsageError
@@ -21,13 +20,14 @@ from eirkit.lacuna.conversation.truth import answers
 from eirkit.lacuna.conversation.workload import ToldWorld
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.model import ModelOptions, Reply
-from eirkit.lacuna.runs.cells import Access
 from eirkit.lacuna.runs.conversations import judge_told, told_session
-from eirkit.lacuna.runs.store import scan_runs
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.scripted.reader import make_reader
 from eirkit.lacuna.tasks.generation import generate_many, prepare
 from eirkit.lacuna.tasks.workload import find_workload
+from eirkit.records.runs import ConversationRun
+from eirkit.records.settings import Access
+from tests.runs import records
 
 WHOLE = Access("whole", None)
 SHORT = "instructions+sessions=5+questions=6+probes=2"
@@ -38,7 +38,7 @@ def tasks(preset: str, seeds: range, workload: str = "words") -> list[ToldWorld]
     return [task for task in generate_many(spec, seeds) if isinstance(task, ToldWorld)]
 
 
-def run(task: ToldWorld, access: Access, **dials: float) -> tuple[dict[str, Any], Trace]:
+def run(task: ToldWorld, access: Access, **dials: float) -> tuple[ConversationRun, Trace]:
     session = told_session(access, task, prepare(task.spec))
     trace = wait_for(drive(session, make_reader(ModelOptions(extra=dials))))
     return judge_told(access, task, trace)[1], trace
@@ -48,7 +48,7 @@ def run(task: ToldWorld, access: Access, **dials: float) -> tuple[dict[str, Any]
 def test_questions_on_the_way_are_answered_by_what_was_said_until_then(preset):
     for task in tasks(preset, range(3)):
         record, trace = run(task, WHOLE)
-        assert record["wrong"] == []
+        assert record.wrong == ()
         assert len(trace.decisions) == len(task.asked) > task.world.dials.questions // 2
         assert len({one.day for one in task.asked}) > 2
         for asked, exchange in zip(task.asked, trace.exchanges, strict=True):
@@ -71,13 +71,13 @@ def test_the_floor_with_questions_on_the_way_is_that_of_the_worst_session():
 def test_the_perfect_reader_follows_every_instruction_and_stops_where_it_is_withdrawn():
     checked = withdrawn = 0
     for task in tasks("instructions", range(8), "instructions"):
-        record = run(task, WHOLE)[0]["instruction"]
-        assert record["kept"] == record["asked"]
-        assert record["came_back"] == 0
+        record = run(task, WHOLE)[0].instruction
+        assert record.kept == record.asked
+        assert record.came_back == 0
         states = [state for now in standing_at_answers(task.world) for state in now]
-        assert record["asked"] == sum(state.current is not None for state in states)
-        assert record["withdrawn"] == sum(state.current is None for state in states)
-        checked, withdrawn = checked + record["asked"], withdrawn + record["withdrawn"]
+        assert record.asked == sum(state.current is not None for state in states)
+        assert record.withdrawn == sum(state.current is None for state in states)
+        checked, withdrawn = checked + record.asked, withdrawn + record.withdrawn
     assert checked > 500
     assert withdrawn > 50
 
@@ -85,22 +85,22 @@ def test_the_perfect_reader_follows_every_instruction_and_stops_where_it_is_with
 def test_a_dial_of_instructions_shows_as_that_fault_and_as_no_other():
     for task in tasks(SHORT, range(12)):
         ignored = run(task, WHOLE, ignores_instructions=1)
-        assert ignored[0]["instruction"]["ignored"] == ignored[0]["instruction"]["asked"]
-        assert ignored[0]["wrong"] == []
-        old = run(task, WHOLE, keeps_old_instructions=1)[0]["instruction"]
+        assert ignored[0].instruction.ignored == ignored[0].instruction.asked
+        assert ignored[0].wrong == ()
+        old = run(task, WHOLE, keeps_old_instructions=1)[0].instruction
         states = [state for now in standing_at_answers(task.world) for state in now]
-        assert old["overridden"] == sum(bool(state.former) for state in states if state.current is not None)
-        assert old["kept"] == sum(not state.former for state in states if state.current is not None)
-        assert old["came_back"] == old["withdrawn"]
-    spared = [run(task, WHOLE, ignores_instructions=0.3)[0]["instruction"] for task in tasks(SHORT, range(12))]
-    share = sum(one["ignored"] for one in spared) / sum(one["asked"] for one in spared)
+        assert old.overridden == sum(bool(state.former) for state in states if state.current is not None)
+        assert old.kept == sum(not state.former for state in states if state.current is not None)
+        assert old.came_back == old.withdrawn
+    spared = [run(task, WHOLE, ignores_instructions=0.3)[0].instruction for task in tasks(SHORT, range(12))]
+    share = sum(one.ignored for one in spared) / sum(one.asked for one in spared)
     assert 0.15 < share < 0.45  # 200 answers, of which each ignores all of its instructions or none
 
 
 def test_without_the_text_an_instruction_is_dropped_and_never_said_to_be_ignored():
     task = tasks(SHORT, range(1))[0]
-    record = run(task, Access("truncated", None, context_tokens=1))[0]["instruction"]
-    assert record["dropped"] == record["asked"] > 0
+    record = run(task, Access("truncated", None, context_tokens=1))[0].instruction
+    assert record.dropped == record.asked > 0
 
 
 def summaries(trace: Trace) -> list[tuple[str, str]]:
@@ -124,7 +124,7 @@ def test_a_summary_takes_the_place_of_what_it_sums_up(name):
         for one in trace.exchanges:
             if one.t:
                 assert len(shown_context(one.request.messages[-1].content)) <= 300 * 4
-        fates = {fate for _, fate, _ in record["wrong"]}
+        fates = {answer.outcome for answer in record.wrong}
         assert fates <= {"word_summary", "word_stale", "word_unclear", "word_withdrawn"}
 
 
@@ -133,9 +133,9 @@ def test_whether_instructions_survive_depends_on_what_the_summary_is_asked_for()
     for name in SUMMARY_PROMPTS:
         access = Access("compaction", None, context_tokens=300, summary_prompt=name)
         for task in tasks(SHORT, range(4)):
-            record = run(task, access)[0]["instruction"]
-            kept.setdefault(name, []).append(record["kept"] / record["asked"])
-            assert record["ignored"] == 0
+            record = run(task, access)[0].instruction
+            kept.setdefault(name, []).append(record.kept / record.asked)
+            assert record.ignored == 0
     means = {name: sum(values) / len(values) for name, values in kept.items()}
     assert means["instructions"] == 1.0
     assert means["facts"] < means["plain"] < 1.0
@@ -173,9 +173,9 @@ def test_a_sweep_over_prompts_tells_them_apart_on_every_screen(tmp_path: Path, c
     assert "What became of standing instructions" in page
     assert "compaction, facts" in page
     assert eirkit(capsys, "lacuna", "run", "--resume", out).startswith("Standing instructions followed")
-    record = next(one for one, _ in scan_runs(tmp_path / "runs" / "runs.jsonl") if one["words"]["wrong"])
-    wrong = record["words"]["wrong"][0][0]
-    card = eirkit(capsys, "show", out, record["run"], str(wrong))
+    record = next(record for record in records(out) if record.conversation.wrong)
+    wrong = record.conversation.wrong[0].t
+    card = eirkit(capsys, "show", out, record.run, str(wrong))
     assert "left out of the summary" in card
 
 
@@ -217,5 +217,5 @@ def test_what_a_model_thinks_aloud_keeps_and_breaks_no_instruction():
         for one in trace.exchanges
     ]
     record = instruction_record(task, trace)
-    assert record["asked"] > 0
+    assert record.asked > 0
     assert instruction_record(task, SimpleNamespace(exchanges=aloud)) == record

@@ -15,12 +15,14 @@ from eirkit.lacuna.conversation.published import PublishedFile
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.in_process import Bm25
 from eirkit.lacuna.memories.memory import MemorySystem
-from eirkit.lacuna.models.model import Message, ModelOptions
-from eirkit.lacuna.runs.cells import Access
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.conversations import judge_told, told_session
 from eirkit.lacuna.scripted.reader import Quoter
 from eirkit.lacuna.tasks.generation import generate_many, prepare
 from eirkit.lacuna.tasks.workload import find_workload
+from eirkit.records.runs import AbilityCount, ConversationRun, EvidenceCounts
+from eirkit.records.settings import Access
 
 MEMORY = Access("external", None, "bm25")
 CHAT = [("I like long walks by the sea.", "The sea is lovely."), ("My sister paints.", "What does she paint?")]
@@ -132,7 +134,7 @@ class Cutting(Bm25):
         return [text[:-12] for text in found if "kayak" in text]
 
 
-def run(path: Path, workload: str, memory: MemorySystem | None, seed: int = 0) -> dict[str, Any]:
+def run(path: Path, workload: str, memory: MemorySystem | None, seed: int = 0) -> ConversationRun:
     spec = find_workload(workload).specify({"workload": workload, "preset": str(path)})
     (task,) = generate_many(spec, [seed])
     access = MEMORY if memory else Access("whole", None)
@@ -151,9 +153,9 @@ def file(tmp_path):
 
 def test_the_whole_conversation_shows_all_evidence(file):
     record = run(file, "longmemeval", None)
-    assert record["evidence"] == {"labelled": 1, "all_shown": 1, "some_shown": 0}
-    assert record["abilities"] == {"single-session-user": [1, 1]}
-    assert record["floor_bytes"] is None
+    assert record.evidence == EvidenceCounts(1, 1, 0)
+    assert record.abilities == {"single-session-user": AbilityCount(1, 1)}
+    assert record.floor_bytes is None
 
 
 @pytest.mark.parametrize(
@@ -169,8 +171,8 @@ def test_the_whole_conversation_shows_all_evidence(file):
 )
 def test_what_became_of_labelled_evidence_is_named(file, memory, fate):
     record = run(file, "longmemeval", memory())
-    assert [one[1] for one in record["wrong"]] == ([] if fate is None else [fate])
-    assert record["evidence"]["all_shown"] == (fate is None)
+    assert [answer.outcome for answer in record.wrong] == ([] if fate is None else [fate])
+    assert record.evidence.all_shown == (fate is None)
 
 
 def test_a_turn_of_which_the_end_was_cut_is_cut_off(tmp_path):
@@ -178,14 +180,14 @@ def test_a_turn_of_which_the_end_was_cut_is_cut_off(tmp_path):
     long[0]["haystack_sessions"][1][0]["content"] = "My kayak has a name that I like very much, and it is Tumbrel0."
     path = tmp_path / "one.json"
     path.write_text(json.dumps(long))
-    assert [one[1] for one in run(path, "longmemeval", Cutting())["wrong"]] == ["word_cut"]
+    assert [answer.outcome for answer in run(path, "longmemeval", Cutting()).wrong] == ["word_cut"]
 
 
 def test_where_the_answer_is_that_it_is_unknown_only_that_agrees(file):
-    assert run(file, "longmemeval", Mute(), seed=2)["abilities"] == {"abstention": [1, 1]}
+    assert run(file, "longmemeval", Mute(), seed=2).abilities == {"abstention": AbilityCount(1, 1)}
     wrong = run(file, "longmemeval", Bm25(), seed=2)
-    assert [one[1] for one in wrong["wrong"]] == ["word_unlabelled"]
-    assert wrong["evidence"]["labelled"] == 0
+    assert [answer.outcome for answer in wrong.wrong] == ["word_unlabelled"]
+    assert wrong.evidence.labelled == 0
 
 
 def test_sessions_are_evidence_where_no_turn_is_labelled(tmp_path):
@@ -193,8 +195,8 @@ def test_sessions_are_evidence_where_no_turn_is_labelled(tmp_path):
     del entry["haystack_sessions"][1][0]["has_answer"]
     path = tmp_path / "sessions.json"
     path.write_text(json.dumps([entry]))
-    assert run(path, "longmemeval", Bm25())["evidence"]["all_shown"] == 1
-    assert [one[1] for one in run(path, "longmemeval", Mute())["wrong"]] == ["word_not_returned"]
+    assert run(path, "longmemeval", Bm25()).evidence.all_shown == 1
+    assert [answer.outcome for answer in run(path, "longmemeval", Mute()).wrong] == ["word_not_returned"]
 
 
 class Old(Bm25):
@@ -206,11 +208,11 @@ def test_values_of_meme_are_found_in_any_words_and_old_ones_are_named(tmp_path):
     path = tmp_path / "meme.json"
     path.write_text(json.dumps(meme()))
     whole = run(path, "meme", None)
-    assert whole["evidence"] == {"labelled": 3, "all_shown": 3, "some_shown": 0}
-    assert [one[:2] for one in whole["wrong"]] == [[3, "word_unmatched"], [4, "word_unlabelled"]]
+    assert whole.evidence == EvidenceCounts(3, 3, 0)
+    assert [(answer.t, answer.outcome) for answer in whole.wrong] == [(3, "word_unmatched"), (4, "word_unlabelled")]
     old = run(path, "meme", Old())
-    assert [one[:2] for one in old["wrong"]][:2] == [[2, "word_stale"], [3, "word_not_returned"]]
-    assert old["evidence"] == {"labelled": 3, "all_shown": 1, "some_shown": 1}
+    assert [(answer.t, answer.outcome) for answer in old.wrong][:2] == [(2, "word_stale"), (3, "word_not_returned")]
+    assert old.evidence == EvidenceCounts(3, 1, 1)
 
 
 def test_a_file_is_read_entry_by_entry(tmp_path):

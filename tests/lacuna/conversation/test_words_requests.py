@@ -11,7 +11,8 @@ from eirkit.lacuna.conversation.language import load_language
 from eirkit.lacuna.conversation.reading import hear_passages, learn
 from eirkit.lacuna.conversation.world import WorldQuestion
 from eirkit.lacuna.memories.validity import EndedText
-from eirkit.lacuna.models.model import Message, ModelOptions, Request, Tool, ToolCall
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions, Request, Tool, ToolCall
 from eirkit.lacuna.scripted.notes import StatementReader, WordFacts
 from eirkit.lacuna.scripted.reader import make_reader
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from eirkit.lacuna.agents.conditions import KeyValueStore, ManagedOptions, Scratch
-from eirkit.lacuna.agents.session import ActionTaken, Decision
 from eirkit.lacuna.findings.behaviour import continuations, measure_behaviour, mentioned, retrievals_of, valley
 from eirkit.lacuna.findings.causes import judge
 from eirkit.lacuna.tasks.generation import graph_of, prepare
+from eirkit.records.events import ActionTaken, Decision
 from tests.lacuna.running import Scripted, agent, controlled, managed, task_of
 
 # Steps 5 and 6 refer to early ones; step 4 needs 1 and 2.

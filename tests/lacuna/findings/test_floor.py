@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.eir.demand import ClassCount, DemandCurve
-from eirkit.lacuna.agents.session import Decision
 from eirkit.lacuna.agents.telemetry import Consultation
 from eirkit.lacuna.findings.floor import (
     Cut,
@@ -21,15 +20,16 @@ from eirkit.lacuna.findings.floor import (
     floor_record,
     held_records,
     holdings,
-    pool_floors,
 )
+from eirkit.lacuna.findings.summary import pool_floors
 from eirkit.lacuna.memories.factory import LimitedMemory
 from eirkit.lacuna.memories.in_process import KeyValue
 from eirkit.lacuna.memories.memory import Item, MemoryCall
-from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import start_sweep
+from eirkit.records.events import Decision, MemoryExchange
 from tests.lacuna.running import eirkit
+from tests.runs import events, records
 
 ROUNDING = 1e-9  # a logarithm taken of a product, and a product of logarithms
 
@@ -142,12 +142,11 @@ def test_nothing_needed_has_no_ratio():
 def test_runs_are_pooled_by_their_peaks():
     first = floor_record(CURVE, Holdings((0, 1, 2, 3, 3), (None, 10, 20, 30, 30), "system"), 4.0)
     second = floor_record(CURVE, Holdings((0, 2, 2, 1, 1), (None,) * 5, "writes"), 4.0)
-    assert json.loads(json.dumps(first)) == first
     pooled = pool_floors([first, second])
     assert pooled is not None
-    assert (pooled["held_bits"], pooled["short_cuts"]) == (12.0, 1 / 10)
-    assert pooled["ratio"] == 12.0 / first["needed_bits"]
-    assert (pooled["counted"], pooled["held_bytes"]) == ("writes", 30)
+    assert (pooled.held_bits, pooled.short_cuts) == (12.0, 1 / 10)
+    assert pooled.ratio == 12.0 / first.needed_bits
+    assert (pooled.counted, pooled.held_bytes) == ("writes", 30)
 
 
 GRID = {"workload": "store-recall", "model": "reference/recoverer", "n": 16, "m": 8, "h": 2, "seeds": "0:2"}
@@ -156,39 +155,38 @@ GRID = {"workload": "store-recall", "model": "reference/recoverer", "n": 16, "m"
 def test_a_sweep_says_what_was_needed_and_held(tmp_path, capsys):
     """Ten thousand values a record: key–value holds all eight STOREs, the task needs half of its window, ⌈8/2⌉."""
     suite = read_suite(GRID | {"memory": "key-value", "panel": ["strict", "native"]})
-    strict, native = (row["memory_system"] for row in start_sweep(suite, tmp_path / "out").rows)
+    strict, native = (row.memory_system for row in start_sweep(suite, tmp_path / "out").rows)
     bits = 13.287712379549449  # log2(10^4)
-    assert native["floor"]["needed_bits"] == pytest.approx(4 * bits, abs=ROUNDING)
-    assert strict["floor"]["held_bits"] == pytest.approx(2 * bits, abs=ROUNDING)
-    assert strict["floor"]["ratio"] == pytest.approx(0.5, abs=ROUNDING)
-    assert strict["floor"]["short_cuts"] > 0 == native["floor"]["short_cuts"]
-    assert (strict["floor"]["counted"], native["floor"]["held_bytes"]) == ("system", native["bytes"])
+    assert native.floor.needed_bits == pytest.approx(4 * bits, abs=ROUNDING)
+    assert strict.floor.held_bits == pytest.approx(2 * bits, abs=ROUNDING)
+    assert strict.floor.ratio == pytest.approx(0.5, abs=ROUNDING)
+    assert strict.floor.short_cuts > 0 == native.floor.short_cuts
+    assert (strict.floor.counted, native.floor.held_bytes) == ("system", native.bytes)
     assert eirkit("eir", "curve", "store-recall", "--n", "16", "--m", "8", "--json") == 0
     curve = json.loads(capsys.readouterr().out)
-    assert native["floor"]["needed_bits"] == pytest.approx(curve["peak_bits"], abs=ROUNDING)
+    assert native.floor.needed_bits == pytest.approx(curve["peak_bits"], abs=ROUNDING)
 
 
 def test_what_was_held_is_what_the_events_say(tmp_path):
     folder = tmp_path / "out"
     start_sweep(read_suite(GRID | {"memory": "key-value"}), folder)
-    for record, _ in scan_runs(folder / RUNS):
-        events = read_events(folder, record["events"])
-        stores = {
-            int(e["text"].split()[0][2:]): e["t"] for e in events if e["type"] == "memory" and e["verb"] == "write"
-        }
-        seen = {e["t"] - 1: set(e["retained"]) for e in events if e["type"] == "decision"}
+    for record in records(folder):
+        own = events(folder, record.run)
+        writes = [event for event in own if isinstance(event, MemoryExchange) and event.verb == "write"]
+        stores = {int(event.text.split()[0][2:]): event.t for event in writes}
+        seen = {event.t - 1: set(event.retained) for event in own if isinstance(event, Decision)}
         held = [len({s for s, at in stores.items() if at <= t} | seen.get(t, set())) for t in range(17)]
-        assert record["memory"]["floor"]["held_records"] == held
+        assert list(record.memory.floor.held_records) == held
 
 
 @pytest.mark.parametrize("memory", ["broken-drops", "null"])
 def test_a_system_that_drops_records_holds_less_than_it_was_given_at_every_cut(tmp_path, memory):
     folder = tmp_path / "out"
     start_sweep(read_suite(GRID | {"memory": [memory, "key-value"]}), folder)
-    floors = [record["memory"]["floor"] for record, _ in scan_runs(folder / RUNS)]
-    assert {floor["counted"] for floor in floors} == {"system"}
+    floors = [record.memory.floor for record in records(folder)]
+    assert {floor.counted for floor in floors} == {"system"}
     for lossy, whole in zip(floors[:2], floors[2:], strict=True):
-        pairs = list(zip(lossy["held_records"], whole["held_records"], strict=True))
+        pairs = list(zip(lossy.held_records, whole.held_records, strict=True))
         assert all(less <= more for less, more in pairs)
         assert pairs[-1][0] < pairs[-1][1]
 
@@ -196,4 +194,4 @@ def test_a_system_that_drops_records_holds_less_than_it_was_given_at_every_cut(t
 def test_a_workload_without_a_closed_form_has_no_floor_in_the_summary(tmp_path):
     suite = read_suite(GRID | {"workload": "stepwise-max", "memory": "key-value"})
     (row,) = start_sweep(suite, tmp_path / "out").rows
-    assert row["memory_system"]["floor"] is None
+    assert row.memory_system.floor is None

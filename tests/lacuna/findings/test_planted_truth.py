@@ -343,10 +343,24 @@ def rescue_of(arms: dict[str, list[bool]]) -> Rescue:
     """A rescue of one trajectory with these outcomes, without a run."""
     pairs = [("oracle", "sham"), ("oracle", "control"), ("sham", "control")]
     contrasts = tuple(
-        Contrast("m", (a, b), len(arms[a]), 1, paired([list(zip(arms[a], arms[b], strict=True))]), 1.0, 1.0)
+        Contrast(
+            model="m",
+            arms=(a, b),
+            pairs=len(arms[a]),
+            trajectories=1,
+            difference=paired([list(zip(arms[a], arms[b], strict=True))]),
+            mcnemar_p=1.0,
+            permutation_p=1.0,
+        )
         for a, b in pairs
     )
-    rows = tuple(ArmRow("m", arm, len(got), fmean(got), 1, 1, None, None, None, None) for arm, got in arms.items())
+    unknown = dict.fromkeys(
+        ("trajectory_accuracy", "trajectory_accuracy_sd", "self_consistent_accuracy", "missed_steps")
+    )
+    rows = tuple(
+        ArmRow(model="m", arm=arm, steps=len(got), accuracy=fmean(got), scored=1, attempted=1, **unknown)
+        for arm, got in arms.items()
+    )
     calm = check_validity(len(arms["control"]), 0, TASK.spec, in_words=False)
     return Rescue(rows, contrasts, (), {"m": calm})
 

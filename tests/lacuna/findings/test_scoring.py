@@ -74,8 +74,12 @@ def test_a_file_that_holds_no_tables_is_refused_in_one_line(tmp_path, text):
     assert "\n" not in str(refused.value)
 
 
+def tables_document() -> dict[str, list[list[int]]]:
+    return {name: getattr(Learned.tables, name).tolist() for name in SHAPES}
+
+
 def test_tables_of_another_shape_or_size_are_refused(tmp_path):
-    document = Learned.tables.as_json()
+    document = tables_document()
     for name, table in {"left": document["left"][1:], "uses": [[1 << 40] * MOST_USES] * len(document["uses"])}.items():
         (tmp_path / "tables.json").write_text(json.dumps({**document, name: table}), "utf-8")
         with pytest.raises(SpecError, match=f"`{name}` must be"):
@@ -83,9 +87,9 @@ def test_tables_of_another_shape_or_size_are_refused(tmp_path):
 
 
 def test_the_shipped_tables_survive_a_round_trip(tmp_path):
-    (tmp_path / "tables.json").write_text(json.dumps(Learned.tables.as_json()), "utf-8")
+    (tmp_path / "tables.json").write_text(json.dumps(tables_document()), "utf-8")
     again = Tables.read(tmp_path / "tables.json")
-    assert again.as_json() == Learned.tables.as_json()
+    assert all(np.array_equal(getattr(again, name), getattr(Learned.tables, name)) for name in SHAPES)
     shipped = json.loads((files("eirkit.lacuna.tasks") / "learned.json").read_text("utf-8"))
     assert shipped["kinds"] == list(KINDS)
 

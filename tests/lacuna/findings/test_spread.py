@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +10,10 @@ import pytest
 from eirkit.engine.interface import LostPiece, PieceResult
 from eirkit.engine.processes import Processes
 from eirkit.engine.ray_tasks import RayTasks
-from eirkit.lacuna.runs.store import read_events, scan_runs
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
 from eirkit.lacuna.runs.workers import is_free
+from tests.runs import digest
 
 SUITE = {"n": 12, "m": 4, "h": 2, "seeds": "0:70", "workload": ["stepwise-sum", "store-recall"]}
 
@@ -24,19 +22,10 @@ def suite(**more: Any) -> Any:
     return read_suite({**SUITE, "model": ["reference/calculator", "reference/guesser"], **more})
 
 
-def recorded(folder: Path) -> list[str]:
-    """Return all that a sweep wrote about its runs, in an order that does not depend on who was first."""
-    found = []
-    for record, _ in scan_runs(folder / "runs.jsonl"):
-        events = read_events(folder, record.pop("events"))
-        found += [json.dumps([record, events], sort_keys=True)]
-    return sorted(found)
-
-
 def test_an_engine_leaves_the_same_records(tmp_path):
     here = start_sweep(suite(), tmp_path / "here")
     there = start_sweep(suite(), tmp_path / "there", engine=Processes(2))
-    assert recorded(tmp_path / "here") == recorded(tmp_path / "there")
+    assert digest(tmp_path / "here") == digest(tmp_path / "there")
     assert here.rows == there.rows
     assert there.complete
 
@@ -50,15 +39,15 @@ def test_so_does_ray(tmp_path):
         start_sweep(suite(), tmp_path / "there", engine=engine)
     finally:
         engine.close()
-    assert recorded(tmp_path / "here") == recorded(tmp_path / "there")
+    assert digest(tmp_path / "here") == digest(tmp_path / "there")
 
 
 def test_memories_travel_too(tmp_path):
     with_memory = {"memory": ["key-value", "broken-drops"], "model": ["reference/recoverer"], "seeds": "0:4"}
     here = start_sweep(suite(**with_memory), tmp_path / "here")
     there = start_sweep(suite(**with_memory), tmp_path / "there", engine=Processes(2))
-    assert [row["accuracy"] for row in here.rows] == [row["accuracy"] for row in there.rows]
-    assert [row["memory_system"]["fates"] for row in here.rows] == [row["memory_system"]["fates"] for row in there.rows]
+    assert [row.accuracy for row in here.rows] == [row.accuracy for row in there.rows]
+    assert [row.memory_system.outcomes for row in here.rows] == [row.memory_system.outcomes for row in there.rows]
 
 
 class Unlucky:
@@ -81,7 +70,7 @@ def test_runs_whose_worker_died_are_typed_and_resumed(tmp_path):
     assert 0 < broken.scored < broken.planned
     assert resume_sweep(tmp_path, engine=Processes(2)).complete
     start_sweep(suite(), tmp_path / "whole")
-    assert recorded(tmp_path) == recorded(tmp_path / "whole")
+    assert digest(tmp_path) == digest(tmp_path / "whole")
 
 
 def test_what_may_cost_money_is_not_spread():

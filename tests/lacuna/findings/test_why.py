@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec import structs
 
 from eirkit.cli import run as command_line
 from eirkit.cli.selftest import choose
 from eirkit.lacuna.findings.fates import Lookups, recorded_consultations
 from eirkit.lacuna.findings.why import NeededInput, WhyCard
-from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
+from eirkit.records.events import ActionTaken, MemoryExchange, ModelExchange
 from eirkit.report.viewer.lacuna_run import LacunaRun
 from eirkit.testing.selftest.behaviour import FATES_COMPARED, observe
 from eirkit.testing.selftest.memories import PlantedMemory
 from eirkit.testing.selftest.planted import read_values
 from tests.report.folders import command
+from tests.runs import events, records
 
 
 def runs_of(folder: Path) -> list[LacunaRun]:
-    return [LacunaRun(folder, record, plugins=False) for record, _ in scan_runs(folder / RUNS)]
+    return [LacunaRun(folder, record, plugins=False) for record in records(folder)]
 
 
 def lines_of(needed) -> dict[str, str]:
@@ -58,7 +60,7 @@ def test_every_statement_of_a_card_agrees_with_the_server_and_the_planted_store(
     seen = 0
     for record, _, truth in observed.pairs():
         run = LacunaRun(tmp_path / "runs", record, plugins=False)
-        stored = PlantedMemory.stores.get(record["run"], {})
+        stored = PlantedMemory.stores.get(record.run, {})
         for t in range(1, truth.n + 1):
             card = run.card(t)
             assert card.correct == truth.is_right(t)
@@ -108,10 +110,10 @@ def agrees(one, t, truth, stored) -> None:
 def test_fates_from_the_record_are_those_that_were_counted_when_it_ran(tmp_path, memory, model):
     how = ("--workload", "stepwise-sum", "--memory", memory, "--model", model)
     for run in sweep(tmp_path / "out", *how, "--m", 8, "--n", 20, "--h", 3, "--seeds", "0:2"):
-        decisions = run.trace.decisions
+        decisions = list(run.decisions.values())
         lookups = Lookups(decisions, list(run.verdicts.values()), recorded_consultations(run.events, decisions))
         found = [lookups.fate(r, decision) for decision in decisions for r in decision.missing]
-        told = {fate: count for fate, count in run.record["memory"]["fates"].items() if count}
+        told = {fate: count for fate, count in run.record.memory.outcomes.items() if count}
         assert {fate: found.count(fate) for fate in set(found)} == told
         cards = [run.card(t) for t in run.verdicts]
         assert sorted(one.fate for card in cards for one in card.inputs if one.fate) == sorted(found)
@@ -122,9 +124,9 @@ def test_what_a_policy_kept_is_what_the_prompts_show(tmp_path):
     told = 0
     for run in sweep(tmp_path / "out", *how, "--m", 8, "--n", 20, "--h", 3, "--seeds", "0:2"):
         shown = {
-            event["t"]: {int(label) for label in re.findall(r"A_(\d+) = ", event["prompt"])}
+            event.t: {int(label) for label in re.findall(r"A_(\d+) = ", event.prompt)}
             for event in run.events
-            if event["type"] == "exchange"
+            if isinstance(event, ModelExchange)
         }
         for t in run.verdicts:
             for one in run.card(t).inputs:
@@ -162,7 +164,7 @@ def test_what_the_agent_kept_itself_is_told(tmp_path):
     how = ("--workload", "stepwise-sum", "--condition", "kv", "--model", "reference/recoverer", "--b-oracle", 2)
     said = []
     for run in sweep(tmp_path / "out", *how, "--m", 8, "--n", 16, "--h", 2, "--seeds", "0:2"):
-        actions = [(one["t"], one["action"]) for one in run.events if one["type"] == "action"]
+        actions = [(event.t, event.action) for event in run.events if isinstance(event, ActionTaken)]
         for t in run.verdicts:
             for one in run.card(t).inputs:
                 lines = lines_of(one)
@@ -201,20 +203,21 @@ def test_cards_of_answers_in_words_name_the_planted_fault(tmp_path, memory):
     how = ("--workload", "words", "--memory", memory, "--model", "scripted/reader", "--seeds", "0:1")
     (run,) = sweep(tmp_path / "out", *how)
     fate, heading, begins = FAULTS[memory]
-    cards = [run.card(t) for t, found, _ in run.record["words"]["wrong"] if found == fate]
+    cards = [run.card(answer.t) for answer in run.record.conversation.wrong if answer.outcome == fate]
     assert cards
-    stores = [set(event["stored"]) for event in run.events if event.get("verb") == "observe"]
-    recalled = {event["t"]: event for event in run.events if event.get("verb") == "recall"}
+    calls = [event for event in run.events if isinstance(event, MemoryExchange)]
+    stores = [set(event.stored) for event in calls if event.verb == "observe"]
+    recalled = {event.t: event for event in calls if event.verb == "recall"}
     for card in cards:
         assert card.way == card.fate == fate
-        assert card.asked == recalled[card.t]["text"]
+        assert card.asked == recalled[card.t].text
         assert any(lines_of(one)[heading].startswith(begins) for one in card.inputs)
         for one in card.inputs:
             turn = next(number for number, turn in enumerate(run.task.instance.turns) if turn.startswith(one.name[:80]))
             told = [number for number, told in enumerate(run.task.instance.sessions, 1) for _ in told.messages]
             assert lines_of(one)["said"].startswith(f"in session {told[turn]} of ")
             if one.rank is not None:
-                assert recalled[card.t]["found"][one.rank - 1] == one.returned
+                assert recalled[card.t].found[one.rank - 1] == one.returned
             for number in one.written_at:
                 assert stores[number - 1]
             assert one.held == (len(stores) in one.written_at)
@@ -223,7 +226,7 @@ def test_cards_of_answers_in_words_name_the_planted_fault(tmp_path, memory):
 def test_a_cut_conversation_is_said_to_be_cut(tmp_path):
     how = ("--workload", "words", "--condition", "truncated", "--model", "scripted/reader", "--seeds", "0:1")
     (run,) = sweep(tmp_path / "out", *how)
-    prompts = {event["t"]: event["prompt"] for event in run.events if event["type"] == "exchange"}
+    prompts = {event.t: event.prompt for event in run.events if isinstance(event, ModelExchange)}
     seen = set()
     for t in run.verdicts:
         for one in run.card(t).inputs:
@@ -247,7 +250,7 @@ def test_of_two_statements_a_card_says_which_was_shown():
         ({}, {}, None),
         ({"rank": 1}, {"rank": 2}, None),
     ):
-        one = replace(card, inputs=(needed("'one'", **first), needed("'two'", **second)))
+        one = structs.replace(card, inputs=(needed("'one'", **first), needed("'two'", **second)))
         assert [line for line in one.sentences() if line.startswith("Of what")] == ([] if said is None else [said])
 
 
@@ -255,7 +258,6 @@ def test_a_card_is_plain_data(tmp_path):
     how = ("--workload", "stepwise-sum", "--memory", "broken-drops", "--model", "reference/recoverer")
     (run,) = sweep(tmp_path / "out", *how, "--m", 8, "--n", 12, "--h", 2, "--seeds", "0:1")
     for t in run.verdicts:
-        written = run.card(t).as_json()
-        assert json.loads(json.dumps(written))["sentences"] == list(run.card(t).sentences())
+        assert msgspec.json.decode(msgspec.json.encode(run.card(t)), type=WhyCard) == run.card(t)
     assert run.card(99) is None
-    assert read_events(run.folder, run.record["events"]) == run.events
+    assert events(run.folder, run.record.run) == run.events

@@ -10,14 +10,17 @@ import random
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from eirkit.lacuna.conversation.world import PRESETS, WorldQuestion, generate_world
-from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
+from eirkit.lacuna.findings.why import WhyCard
+from eirkit.records.events import Event, MemoryExchange, ModelExchange
+from eirkit.records.runs import RunRecord
 from eirkit.report.viewer.lacuna_run import LacunaRun
 from tests.report.folders import command
+from tests.runs import events, records
 
 MEMORIES = (
     "text",
@@ -46,18 +49,18 @@ class Said(NamedTuple):
 class Facts:
     """Everything that the events of one run and the generator of its world tell about one question."""
 
-    def __init__(self, record: dict[str, Any], events: list[dict[str, Any]], t: int, question: WorldQuestion) -> None:
-        calls = [event for event in events if event["type"] == "memory"]
-        self.stores: list[list[str]] = [event["stored"] for event in calls if event["verb"] == "observe"]
-        self.told = [event["text"].splitlines() for event in calls if event["verb"] == "observe"]
-        (recall,) = [event for event in calls if event["verb"] == "recall" and event["t"] == t]
-        (exchange,) = [event for event in events if event["type"] == "exchange" and event["t"] == t]
-        self.query, self.found = recall["text"], recall["found"]
-        found = ANSWER.search(exchange["reply"])
+    def __init__(self, record: RunRecord, events: list[Event], t: int, question: WorldQuestion) -> None:
+        calls = [event for event in events if isinstance(event, MemoryExchange)]
+        self.stores = [event.stored or () for event in calls if event.verb == "observe"]
+        self.told = [(event.text or "").splitlines() for event in calls if event.verb == "observe"]
+        (recall,) = [event for event in calls if event.verb == "recall" and event.t == t]
+        (exchange,) = [event for event in events if isinstance(event, ModelExchange) and event.t == t]
+        self.query, self.found = recall.text, recall.found or ()
+        found = ANSWER.search(exchange.reply or "")
         assert found is not None
         self.answer = found[1].strip().rstrip(".").casefold()
-        self.question, self.memory = question, record["access"]["memory"]
-        world = generate_world(PRESETS["small"], record["seed"])
+        self.question, self.memory = question, record.setting.access.memory
+        world = generate_world(PRESETS["small"], record.seed)
         self.history: dict[tuple[str, str], list[Said]] = {}
         for number, session in enumerate((one for one in world.sessions if one.statements), 1):
             for op, attribute, subject, value in session.statements:
@@ -131,14 +134,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_cards_say_follows_from_the_events(folder):
     draw, fates, checked = random.Random(21), Counter[str](), Counter[str]()
     wrong: dict[str, list[tuple[LacunaRun, int]]] = {name: [] for name in MEMORIES}
-    for record, _ in scan_runs(folder / RUNS):
+    for record in records(folder):
         run = LacunaRun(folder, record, plugins=False)
-        wrong[record["access"]["memory"]] += [(run, t) for t, verdict in run.verdicts.items() if not verdict.correct]
+        wrong[record.setting.access.memory or ""] += [
+            (run, t) for t, verdict in run.verdicts.items() if not verdict.correct
+        ]
     for lot in wrong.values():
         for run, t in draw.sample(lot, min(DRAWN, len(lot))):
-            card = run.card(t).as_json()
+            card = run.card(t)
             question = run.task.instance.asked[t - 1].question
-            facts = Facts(run.record, read_events(folder, run.record["events"]), t, question)
+            facts = Facts(run.record, events(folder, run.record.run), t, question)
             check_any(card, facts)
             checked["any"] += 1
             if facts.is_traced:
@@ -151,56 +156,56 @@ def test_what_cards_say_follows_from_the_events(folder):
     assert len(fates) >= 4, fates
 
 
-def check_any(card: dict[str, Any], facts: Facts) -> None:
+def check_any(card: WhyCard, facts: Facts) -> None:
     """Compare what holds for every question: what was asked and answered, and where texts were said and came back."""
-    words = " ".join(card["sentences"])
-    assert card["asked"] == facts.query
-    assert sorted(card["submitted"].split(", ")) == sorted(facts.answer.split(", "))
-    assert words.startswith(f"Question {card['t']} is wrong: the answer was {card['submitted']}, and ")
-    for one in card["inputs"]:
-        said, turn = dict(one["lines"]), one["name"].partition("] ")[2].rstrip("…")
+    words = " ".join(card.sentences())
+    assert card.asked == facts.query
+    assert sorted(card.submitted.split(", ")) == sorted(facts.answer.split(", "))
+    assert words.startswith(f"Question {card.t} is wrong: the answer was {card.submitted}, and ")
+    for one in card.inputs:
+        said, turn = dict(one.lines), one.name.partition("] ")[2].rstrip("…")
         session = next(
             number for number, lines in enumerate(facts.told, 1) if any(line.startswith(turn) for line in lines)
         )
         assert said["said"] == f"in session {session} of {len(facts.told)}"
         assert said["sought with"] == facts.query
-        if one["rank"] is None:
+        if one.rank is None:
             count = len(facts.found)
             assert said["returned"] == f"no; {count or 'no'} passage{'' if count == 1 else 's'} came back"
             assert "used" not in said
             assert not any(turn in text for text in facts.found)
         else:
-            assert facts.found[one["rank"] - 1] == one["returned"]
+            assert facts.found[one.rank - 1] == one.returned
             assert said["used"] in ("yes, the answer rests on it", "no")
-            assert (one["used"] is True) == said["used"].startswith("yes")
-    for one in card["rests_on"]:
-        assert one["text"] in facts.found[one["rank"] - 1]
-        assert f"returned at rank {one['rank']} of {len(facts.found)}, said in session {one['session']}" in words
-        turns = [line for lines in facts.told[one["session"] - 1 : one["session"]] for line in lines]
-        assert one["about"] is None or any(one["about"].split()[0] in line for line in turns)
+            assert (one.used is True) == said["used"].startswith("yes")
+    for one in card.rests_on:
+        assert one.text in facts.found[one.rank - 1]
+        assert f"returned at rank {one.rank} of {len(facts.found)}, said in session {one.session}" in words
+        turns = [line for lines in facts.told[one.session - 1 : one.session] for line in lines]
+        assert one.about is None or any(one.about.split()[0] in line for line in turns)
 
 
-def check_traced(card: dict[str, Any], facts: Facts) -> None:
+def check_traced(card: WhyCard, facts: Facts) -> None:
     """Compare what became of values that occur nowhere else, and the fate."""
-    assert f"Fate: {facts.fate()}; " in " ".join(card["sentences"]), (facts.memory, facts.query, facts.answer)
-    stated = card["inputs"][: len(facts.needed)]  # a nickname that nothing explains may follow
+    assert f"Outcome: {facts.fate()}; " in " ".join(card.sentences()), (facts.memory, facts.query, facts.answer)
+    stated = card.inputs[: len(facts.needed)]  # a nickname that nothing explains may follow
     for one, said in zip(stated, facts.needed, strict=True):
-        lines, sessions = dict(one["lines"]), facts.held(said)
+        lines, sessions = dict(one.lines), facts.held(said)
         assert lines["said"].startswith(f"in session {said.session} of ")
         assert lines["in the store"] == ("yes" if sessions and sessions[-1] == len(facts.stores) else "no")
         assert lines["stored"].startswith(f"after session {sessions[0]}" if sessions else "after no session")
         assert ("no longer after session" in lines["stored"]) == (bool(sessions) and lines["in the store"] == "no")
-        assert one["rank"] == facts.rank(said)
-        if one["rank"] is not None:
+        assert one.rank == facts.rank(said)
+        if one.rank is not None:
             # An earlier value is told from what came before and after it; any other question has one value.
             uses = (
                 facts.answer != "unknown" if facts.question.form == "before" else facts.answer == said.value.casefold()
             )
-            assert one["used"] == uses
+            assert one.used == uses
     if facts.fate() in ("old value", "another's value"):
-        misled = [one for one in card["rests_on"] if has(one["text"], facts.answer)]
+        misled = [one for one in card.rests_on if has(one.text, facts.answer)]
         sessions = [
             one.session for said in facts.history.values() for one in said if one.value.casefold() == facts.answer
         ]
         assert misled
-        assert {one["session"] for one in misled} <= set(sessions)
+        assert {one.session for one in misled} <= set(sessions)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.memories.agent_managed import MOST_CHARACTERS, passages_of
 from eirkit.lacuna.memories.factory import check_plan
 from eirkit.lacuna.memories.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemorySystem
 from eirkit.lacuna.memories.plan import MemoryPlan
-from eirkit.lacuna.models.model import Message, Reply, Request, ToolCall
-from eirkit.lacuna.runs.store import read_events
-from eirkit.records.event_blocks import EVENTS, read_block
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import Reply, Request, ToolCall
+from eirkit.records.database import SweepDatabase
+from eirkit.records.events import MemoryExchange
 from tests.lacuna.running import eirkit
 from tests.memories.stories import opened
+from tests.runs import events, records
 
 NAMES = ("agent-file", "agent-tools")
 READER = "scripted/reader+language=english"
@@ -192,11 +193,10 @@ def test_wrong_answers_are_traced_to_what_the_agent_wrote(settings, fates, tmp_p
     more = [word for one in settings for word in ("--memory-set", one)]
     out = tmp_path / "out"
     assert eirkit("lacuna", "run", *given, "--no-control", "--memory", "agent-file", *more, "--out", str(out)) == 0
-    records = [json.loads(line) for line in (out / "runs.jsonl").read_text().splitlines()]
-    assert set().union(*({fate for _, fate, _ in one["words"]["wrong"]} for one in records)) == fates
-    assert b'"added"' in read_block(out / EVENTS, 0, records[0]["events"]["bytes"])
-    for record in records:  # recorded as changes, read as whole lists
-        observed = [one for one in read_events(out, record["events"]) if one.get("verb") == "observe"]
-        assert [len("".join(f"{line}\n" for line in one["stored"])) for one in observed] == [
-            one["bytes"] + len(one["stored"]) for one in observed
-        ]
+    ended = records(out)
+    assert {answer.outcome for record in ended for answer in record.conversation.wrong} == fates
+    with SweepDatabase(out) as database:
+        assert b'"added"' in database.event_lines(ended[0].run)
+    calls = [event for event in events(out) if isinstance(event, MemoryExchange)]
+    for observed in (event for event in calls if event.verb == "observe"):  # recorded as changes, read as whole lists
+        assert len("".join(f"{line}\n" for line in observed.stored)) == observed.bytes + len(observed.stored)

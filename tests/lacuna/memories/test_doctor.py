@@ -37,23 +37,24 @@ def test_the_document_names_everything_that_is_registered(nothing_installed, cap
 
 
 def test_what_comes_with_the_package_is_usable_everywhere(nothing_installed):
-    found = {one["name"]: one for one in list_availability()["memories"]}
+    found = {memory.name: memory for memory in list_availability().memories}
     for name in ("null", "key-value", "text", "bm25", "vector", "oracle", "broken-drops", "broken-late"):
-        assert found[name]["usable"], found[name]["reason"]
+        assert found[name].usable, found[name].reason
 
 
 def test_what_is_not_usable_says_what_to_do(nothing_installed):
     remedies = ("eirkit doctor --install", "pip install", "set ", "give ", "install ", "start ", "export ")
-    for family, found in list_availability().items():
-        for one in found:
-            if not one["usable"]:
-                assert any(remedy in one["reason"] for remedy in remedies), f"{family} {one['name']}: {one['reason']}"
+    found = list_availability()
+    for family in FAMILIES:
+        for plugin in getattr(found, family):
+            if not plugin.usable:
+                assert any(remedy in plugin.reason for remedy in remedies), f"{family} {plugin.name}: {plugin.reason}"
 
 
 def test_a_missing_system_is_named_with_the_command_that_gets_it(nothing_installed):
-    found = {one["name"]: one for one in list_availability()["memories"]}
-    assert not found["mem0"]["usable"]
-    assert "eirkit doctor --install mem0" in found["mem0"]["reason"]
+    found = {memory.name: memory for memory in list_availability().memories}
+    assert not found["mem0"].usable
+    assert "eirkit doctor --install mem0" in found["mem0"].reason
 
 
 def test_the_page_shows_the_same(nothing_installed, capsys):
@@ -62,10 +63,9 @@ def test_the_page_shows_the_same(nothing_installed, capsys):
     for family in FAMILIES:
         assert family.capitalize() in printed
     found = list_availability()
-    for family in ("memories", "formats"):
-        assert all(one["name"] in printed for one in found[family])
-    same = found["formats"][0]["reason"]
-    assert sum(one["reason"] == same for one in found["formats"]) > 1
+    assert all(plugin.name in printed for plugin in (*found.memories, *found.formats))
+    same = found.formats[0].reason
+    assert sum(format.reason == same for format in found.formats) > 1
     assert " ".join(printed.split()).count(same) == 1
 
 

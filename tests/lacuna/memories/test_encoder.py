@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from fractions import Fraction
 from itertools import combinations, product
@@ -15,11 +14,12 @@ from eirkit.eir.step_bounds import UniformRecords, WeightedRecords
 from eirkit.errors import UsageError
 from eirkit.lacuna.memories.encoder import BoundedEncoder
 from eirkit.lacuna.memories.memory import Item
-from eirkit.lacuna.runs.store import RUNS, scan_runs
 from eirkit.lacuna.tasks.frontier import frontier_of
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.lacuna.tasks.task import TaskSpec, read_record
+from eirkit.records.runs import RunRecord
 from tests.report.folders import command
+from tests.runs import records
 
 SIGMAS = 4.0  # of a mean over tasks; the seeds are fixed, so a test that passes once always does
 
@@ -75,11 +75,11 @@ def test_under_a_zipf_law_the_oldest_are_kept():
         assert asyncio.run(share(bits)) == pytest.approx(WeightedRecords(law, 10).kept(bits), abs=1e-9)
 
 
-def runs(folder: Path, workload: str, bits: float, seeds: str, *more: object) -> list[dict]:
+def runs(folder: Path, workload: str, bits: float, seeds: str, *more: object) -> list[RunRecord]:
     how = ("--panel", "strict", "--h", 8, "--m", 8, "--n", 32, "--digits", 1, "--actions", 400, "--seeds", seeds, *more)
     named = ("--memory", "encoder", "--memory-set", f"encoder.bits={bits}", "--model", "reference/recoverer")
     command("lacuna", "run", workload, *named, *how, "--no-control", "--out", folder, "--json")
-    return [record for record, _ in scan_runs(folder / RUNS)]
+    return records(folder)
 
 
 # Wrong answers of Stepwise Sum are written as well, and later sums are wrong with them; the promise is about a memory
@@ -93,11 +93,11 @@ JUDGED = {"full-lookup": "consuming_correct", "store-recall": "consuming_correct
     [(13.3, 6, 0.08), *(pytest.param(bits, 100, 0.02, marks=pytest.mark.slow) for bits in (5.0, 13.3, 22.0))],
 )
 def test_in_a_sweep_it_scores_what_it_promises(tmp_path, workload, bits, seeds, most):
-    records = runs(tmp_path / "out", workload, bits, f"0:{seeds}")
+    ended = runs(tmp_path / "out", workload, bits, f"0:{seeds}")
     task = generate(TaskSpec(workload, n=32, m=8, digits=1, seed=0))
     promised = frontier_of(task)
     free = 0 if JUDGED[workload] == "consuming_correct" else promised.free
-    shares = [(record["score"][JUDGED[workload]] - free) / promised.asking for record in records]
+    shares = [(getattr(record.score, JUDGED[workload]) - free) / promised.asking for record in ended]
     mean = math.fsum(shares) / len(shares)
     error = math.sqrt(math.fsum((one - mean) ** 2 for one in shares) / (len(shares) - 1) / len(shares))
     assert abs(mean - promised.point(bits).kept) <= SIGMAS * error
@@ -116,5 +116,5 @@ def test_it_refuses_what_has_no_bits_to_count(tmp_path):
 
 def test_its_bytes_are_those_of_its_state(tmp_path):
     (record,) = runs(tmp_path / "out", "full-lookup", 13.3, "0:1")
-    assert record["memory"]["bytes"] == 2
-    assert json.dumps(record["access"]["memory_settings"]) == '{"bits": 13.3}'
+    assert record.memory.bytes == 2
+    assert record.setting.access.memory_settings == {"bits": 13.3}

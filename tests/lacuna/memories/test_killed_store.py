@@ -12,22 +12,18 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.lacuna.memories.mortal_store import MARKER
 from tests.lacuna.running import eirkit
 from tests.memories.stories import needs
+from tests.runs import failures
 
 STORE = f"{Path(__file__).with_name('mortal_store.py')}:Mortal"
 SEEDS = 3
 BEFORE_DEATH = 3  # records that the store has taken before it is killed
 PATIENCE_SECONDS = 300.0  # for a vendor's packages to be imported on a busy machine
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def test_a_killed_process_costs_one_run_and_a_resumption_makes_it_good(tmp_path, monkeypatch, capsys):
@@ -38,9 +34,9 @@ def test_a_killed_process_costs_one_run_and_a_resumption_makes_it_good(tmp_path,
     assert eirkit("lacuna", "run", *tasks, *how) == 1
     row = json.loads(capsys.readouterr().out)["rows"][0]
     assert (row["scored"], row["attempted"], row["accuracy"]) == (SEEDS - 1, SEEDS, 1)
-    lost = [line for line in lines(out / "failures.jsonl") if "kind" in line]
-    assert [failure["kind"] for failure in lost] == ["memory"]
-    assert "died during write" in lost[0]["message"]
+    (lost,) = failures(out)
+    assert lost.kind == "memory"
+    assert "died during write" in lost.message
 
     assert eirkit("lacuna", "run", "--resume", str(out), "--json") == 0
     row = json.loads(capsys.readouterr().out)["rows"][0]

@@ -8,7 +8,8 @@ import pytest
 
 from eirkit.errors import UnknownNameError, UsageError
 from eirkit.lacuna.models.factory import make_model, preflight, split_model
-from eirkit.lacuna.models.model import Message, ModelOptions, Reply, Request
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request
 
 ECHO = """
 from eirkit.lacuna.models.model import Reply

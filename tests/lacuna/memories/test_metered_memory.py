@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from eirkit.lacuna.runs.sweep import start_sweep
 from eirkit.testing import check_memory
 from tests.lacuna.asking import Asking, Careless, OnlyModel, name_of
 from tests.lacuna.servers import ModelServer, Received, answers_as, fails, says
+from tests.runs import failures
 
 HERE = Path(__file__)
 
@@ -197,14 +197,13 @@ def test_a_run_whose_memory_lost_its_model_is_a_failure_of_that_kind_and_no_scor
     summary = start_sweep(read_suite(suite), tmp_path / "run")
     row = summary.rows[0]
     if kind is None:
-        asked = row["memory_system"]
-        assert (row["scored"], row["accuracy"]) == (1, 1.0)
-        assert asked["model_calls"] == asked["writes"] > 0  # it asks once for each
-        assert asked["input_tokens"] == 10 * asked["model_calls"]
+        asked = row.memory_system
+        assert (row.scored, row.accuracy) == (1, 1.0)
+        assert asked.model_calls == asked.writes > 0  # it asks once for each
+        assert asked.input_tokens == 10 * asked.model_calls
     else:
-        failures = [json.loads(line) for line in (tmp_path / "run" / "failures.jsonl").read_text().splitlines()]
-        assert (row["scored"], row["attempted"]) == (0, 1)
-        assert [one["kind"] for one in failures] == [kind]
+        assert (row.scored, row.attempted) == (0, 1)
+        assert [failure.kind for failure in failures(tmp_path / "run")] == [kind]
 
 
 @pytest.mark.parametrize("named", ["run", "openai/another", "anthropic/another"])
@@ -237,9 +236,9 @@ def test_no_call_of_a_memorys_own_model_goes_to_another_server(tmp_path, monkeyp
         summary = start_sweep(read_suite(suite), tmp_path / "run")
     (row,) = summary.rows
     assert elsewhere.received == []
-    assert row["scored"] == 1, summary.failures
-    assert len(given.received) == row["calls"] + row["memory_system"]["model_calls"]
-    assert row["memory_system"]["model_calls"] > 0
+    assert row.scored == 1, summary.failures
+    assert len(given.received) == row.calls + row.memory_system.model_calls
+    assert row.memory_system.model_calls > 0
     sent = {(r.body["model"], r.body["temperature"], r.body["max_tokens"]) for r in given.received}
     name = "any" if named == "run" else "another"
     assert sent == {("any", 0.25, 321), (name, 0.25, 321)}

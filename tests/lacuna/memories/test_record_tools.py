@@ -8,7 +8,8 @@ import json
 import pytest
 
 from eirkit.errors import ModelError
-from eirkit.lacuna.models.model import Message, ModelOptions, Request, Tool, ToolCall
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions, Request, Tool, ToolCall
 from eirkit.lacuna.scripted.extractor import make_scripted
 from eirkit.lacuna.scripted.memory_tools import use_record_tools
 

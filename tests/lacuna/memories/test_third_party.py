@@ -91,7 +91,7 @@ def test_settings_name_the_system_as_the_grid_does_or_by_its_class(mine, name):
     (row,) = found["rows"]
     assert code == 0
     assert row["memory_settings"] == {"keep": 1}
-    assert row["memory_system"]["fates"]["not_stored"] > 0
+    assert row["memory_system"]["outcomes"]["not_stored"] > 0
 
 
 def test_settings_of_nobody_are_refused_with_the_names_that_count(mine):

@@ -14,23 +14,25 @@ import pytest
 from eirkit.cli import run as command_line
 from eirkit.errors import ModelError, UsageError
 from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.metered import Metered, make_metered
-from eirkit.lacuna.models.model import Message, ModelOptions, Request
+from eirkit.lacuna.models.model import ModelOptions, Request
 from eirkit.lacuna.models.prices import Price
-from eirkit.lacuna.runs.store import RUNS, scan_runs
+from eirkit.records.runs import RunRecord
 from tests.lacuna.batch_server import BatchServer
 from tests.lacuna.servers import answers_as
+from tests.runs import records
 
 PRICES = '[prices]\n"openai/any" = { input = 100, output = 400, as_of = 2026-01-01 }\n'
 
 
-def sweep(server: BatchServer, tmp_path: Any, *more: str, model: str = "openai/any") -> list[dict[str, Any]]:
+def sweep(server: BatchServer, tmp_path: Any, *more: str, model: str = "openai/any") -> list[RunRecord]:
     (prices := tmp_path / "prices.toml").write_text(PRICES.replace("openai/any", model))
     task = ["stepwise-sum", "--n", "6", "--m", "4", "--h", "2", "--seeds", "0:5", "--model", model]
     words = ["lacuna", "run", *task, "--base-url", server.url, "--prices", str(prices), "--connections", "2"]
     folder = tmp_path / f"out-{len(more)}"
     assert command_line([*words, "--out", str(folder), "--json", *more]) == 0
-    return [dict(record) for record, _ in scan_runs(folder / RUNS)]
+    return records(folder)
 
 
 def test_a_batch_holds_the_next_step_of_every_run_and_costs_half(tmp_path):
@@ -39,10 +41,10 @@ def test_a_batch_holds_the_next_step_of_every_run_and_costs_half(tmp_path):
         assert (server.direct, [len(one) for one in server.batches]) == (0, [5] * 6)
         plain = sweep(server, tmp_path)
         assert server.direct == 30
-    assert {one["seed"]: one["score"] for one in batched} == {one["seed"]: one["score"] for one in plain}
+    assert {run.seed: run.score for run in batched} == {run.seed: run.score for run in plain}
     full = 6 * (100 * 100 + 10 * 400) / 1e6  # dollars a run
-    assert [one["usage"]["cost_usd"] for one in plain] == pytest.approx([full] * 5)
-    assert [one["usage"]["cost_usd"] for one in batched] == pytest.approx([full / 2] * 5)
+    assert [run.usage.cost_usd for run in plain] == pytest.approx([full] * 5)
+    assert [run.usage.cost_usd for run in batched] == pytest.approx([full / 2] * 5)
 
 
 @pytest.mark.skipif(find_spec("anthropic") is None, reason="needs the anthropic SDK; `make session NAME=native`")
@@ -50,8 +52,8 @@ def test_message_batches_are_read_like_messages(tmp_path):
     with BatchServer() as server:
         found = sweep(server, tmp_path, "--set", "batch=0.05", "--set", "api=messages", model="anthropic/any")
         assert (server.direct, [len(one) for one in server.batches]) == (0, [5] * 6)
-    assert {one["score"]["answered"] for one in found} == {6}
-    assert [one["usage"]["cost_usd"] for one in found] == pytest.approx([6 * 14_000 / 2e6] * 5)
+    assert {run.score.answered for run in found} == {6}
+    assert [run.usage.cost_usd for run in found] == pytest.approx([6 * 14_000 / 2e6] * 5)
 
 
 def is_installed(module: str) -> bool:
@@ -76,9 +78,9 @@ def test_jobs_of_google_are_read_like_its_responses(tmp_path):
     sent = server.batches[0][0]["request"]
     assert sent["model"] == "models/any"
     assert list(sent["generationConfig"]["thinkingConfig"].values()) == [64]  # the SDK has its own spelling of names
-    assert {one["score"]["answered"] for one in found} == {6}
-    assert [one["usage"]["cost_usd"] for one in found] == pytest.approx([6 * 14_000 / 2e6] * 5)
-    assert {one["usage"]["reasoning_tokens"] for one in found} == {12}
+    assert {run.score.answered for run in found} == {6}
+    assert [run.usage.cost_usd for run in found] == pytest.approx([6 * 14_000 / 2e6] * 5)
+    assert {run.usage.reasoning_tokens for run in found} == {12}
 
 
 @needs_google

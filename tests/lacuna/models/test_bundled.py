@@ -2,11 +2,10 @@
 
 import asyncio
 import importlib.util
-import json
 import shutil
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from eirkit.errors import InputFileError, MissingExtraError, UnknownNameError, UsageError
 from eirkit.lacuna.agents.bundled import WEIGHTS, make_bundled
@@ -18,13 +17,14 @@ from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.factory import make_model, preflight
 from eirkit.lacuna.models.model import ModelOptions, Request
 from eirkit.lacuna.runs.arms import RescueSetup
-from eirkit.lacuna.runs.cells import Access
 from eirkit.lacuna.runs.rescue import rescue
 from eirkit.lacuna.runs.sessions import make_session
 from eirkit.lacuna.tasks.generation import generate, generate_many, prepare
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.view import Visible, publish
+from eirkit.records.settings import Access
 from tests.lacuna.running import drive_all, eirkit, full_information
+from tests.runs import manifest
 
 NAME = "bundled/lacuna-tiny"
 SPEC = TaskSpec("stepwise-sum", n=20, m=8, seed=1)
@@ -145,8 +145,7 @@ def test_a_file_of_ones_own(tmp_path, capsys):
     options = ("--workload", "stepwise-sum", "--n", "6", "--m", "4", "--seeds", "0", "--no-control", "--json")
     assert eirkit("lacuna", "run", *options, "--model", mine, "--out", str(tmp_path / "out")) == 0
     capsys.readouterr()
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    (digest,) = manifest["sources"].values()
+    (digest,) = manifest(tmp_path / "out").sources.values()
     assert digest == make_model(NAME, ModelOptions()).settings()["weights_sha256"]
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from eirkit.errors import MissingExtraError, ModelError, UsageError
 from eirkit.lacuna.models.factory import make_model, preflight
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.metered import Metered
-from eirkit.lacuna.models.model import Message, ModelOptions, Request, Tool, ToolCall
+from eirkit.lacuna.models.model import ModelOptions, Request, Tool, ToolCall
 from tests.lacuna.servers import BROKEN, GOOD, HOSTILE_TEXT, Answer, ModelServer, calls, fails, says
 
 HAS_INSPECT = find_spec("inspect_ai") is not None

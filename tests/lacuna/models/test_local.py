@@ -13,8 +13,9 @@ import pytest
 from eirkit.errors import InputFileError, MissingExtraError, ModelError, UnknownNameError, UsageError
 from eirkit.lacuna.models.factory import make_model, preflight
 from eirkit.lacuna.models.local import PACKAGE, weights_of
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.metered import Metered
-from eirkit.lacuna.models.model import Message, ModelOptions, Request, Tool
+from eirkit.lacuna.models.model import ModelOptions, Request, Tool
 from eirkit.lacuna.models.prices import load_prices
 
 HAS_RUNTIME = find_spec("xllamacpp") is not None

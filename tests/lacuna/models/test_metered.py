@@ -8,12 +8,14 @@ from datetime import date
 from decimal import Decimal
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InfrastructureError, ModelError, PluginError, SpendCapReached, UsageError
-from eirkit.lacuna.models.ledger import Ledger, ModelSpend, exact_usd
+from eirkit.lacuna.models.ledger import Ledger, ModelSpend
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.metered import (
     LONGEST_WAIT_SECONDS,
     MAY_BE_BILLED,
@@ -23,10 +25,12 @@ from eirkit.lacuna.models.metered import (
     most_usd,
     pause_seconds,
 )
-from eirkit.lacuna.models.model import Message, ModelOptions, Reply, Request, Usage
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request, Usage
 from eirkit.lacuna.models.prices import Price
 from eirkit.lacuna.models.reply_cache import ReplyCache
-from eirkit.lacuna.runs.journal import LEDGER, SpendJournal
+from eirkit.lacuna.runs.journal import SpendJournal
+from eirkit.records.database import SweepWriter
+from eirkit.records.money import exact_usd
 
 KINDS = [
     "rate-limit",
@@ -67,7 +71,9 @@ class Scripted:
             self.at_once -= 1
         given = self.script[min(self.asked, len(self.script)) - 1]
         if self.obeys and given.usage.output_tokens > request.max_tokens:
-            return replace(given, usage=replace(given.usage, output_tokens=request.max_tokens), finish="length")
+            return msgspec.structs.replace(
+                given, usage=msgspec.structs.replace(given.usage, output_tokens=request.max_tokens), finish="length"
+            )
         if isinstance(given, BaseException):
             raise given
         return given
@@ -275,10 +281,13 @@ def test_a_cap_holds_beyond_what_a_price_covers_because_nothing_is_sent():
 
 
 def test_a_journal_that_cannot_be_written_allows_no_call(tmp_path):
-    (tmp_path / LEDGER).mkdir()  # whatever is written there fails
-    model = metered(PAID, price=PRICE, ledger=SpendJournal(tmp_path, 1.0, is_new=True))
-    with pytest.raises(InfrastructureError, match="spending cannot be recorded; free disk space and resume"):
-        model.ledger._write({})
+    journal = SpendJournal(tmp_path, 1.0, is_new=True)
+    model = metered(PAID, price=PRICE, ledger=journal)
+    with SweepWriter(tmp_path) as database:
+        journal.open(database)
+        database._opened.execute("PRAGMA query_only = ON")  # whatever is written there fails
+        with pytest.raises(UsageError, match="nothing can be written there"):
+            ask(model)
     assert model.model.asked == 0
 
 

@@ -15,8 +15,9 @@ from eirkit.errors import MissingExtraError, ModelError, UnknownNameError
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.session import ControlledSession
 from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.metered import make_metered
-from eirkit.lacuna.models.model import Message, ModelOptions, Reply, Request, Tool
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request, Tool
 from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.view import publish

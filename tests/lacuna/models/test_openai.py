@@ -15,8 +15,9 @@ pytest.importorskip("openai", reason="the extra `openai` is not installed")
 from eirkit.errors import ModelError, UnknownNameError, UsageError
 from eirkit.lacuna.models.chat_completion import causes
 from eirkit.lacuna.models.factory import make_model, preflight
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.metered import Metered
-from eirkit.lacuna.models.model import Message, ModelOptions, Request, Tool, ToolCall
+from eirkit.lacuna.models.model import ModelOptions, Request, Tool, ToolCall
 from eirkit.lacuna.models.reply_cache import ReplyCache
 from tests.lacuna.models.test_metered import Stopwatch
 from tests.lacuna.servers import BROKEN, GOOD, HOSTILE_TEXT, Answer, ModelServer, as_json, calls, document, fails, says

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.metered import cost_usd, most_usd
-from eirkit.lacuna.models.model import Message, Request, Tool, Usage
+from eirkit.lacuna.models.model import Request, Tool, Usage
 from eirkit.lacuna.models.prices import BUILT_IN, Price, add_up, estimate, load_prices, read_prices
 
 DAY = date(2026, 1, 31)

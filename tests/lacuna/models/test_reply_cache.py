@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InfrastructureError, InputFileError
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import (
-    Message,
     Reply,
     Request,
     Tool,
@@ -22,9 +22,9 @@ from eirkit.lacuna.models.model import (
     Usage,
     canonical,
     prompt_hash,
-    read_reply_record,
+    read_reply,
     reply_key,
-    reply_record,
+    reply_text,
 )
 from eirkit.lacuna.models.reply_cache import ReplyCache
 from tests.processes import PATIENCE_SECONDS, running
@@ -59,7 +59,7 @@ def cache(tmp_path):
 
 @given(REPLIES)
 def test_a_reply_survives_its_record(reply):
-    assert read_reply_record(reply_record(reply)) == reply
+    assert read_reply(reply_text(reply)) == reply
 
 
 def test_replies_survive_the_disk(tmp_path):
@@ -83,7 +83,8 @@ def test_keys_differ_exactly_where_questions_do(a, b):
 def test_a_key_by_hand():
     request = Request((Message("user", "ä"),), (), 7)
     text = (
-        '{"model":"p/m","request":{"max_tokens":7,"messages":[["user","\\u00e4"]],"tools":[]},'
+        '{"model":"p/m","request":{"carried":[],"compaction":null,"max_tokens":7,'
+        '"messages":[{"content":"\\u00e4","role":"user"}],"tools":[]},'
         '"settings":{"a":1,"b":[]}}'
     )
     assert reply_key("p/m", {"b": [], "a": 1}, request) == sha256(text.encode()).hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from importlib.util import find_spec
 from threading import Thread
@@ -12,14 +11,15 @@ import pytest
 
 from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.local import PACKAGE
-from eirkit.lacuna.models.model import Message, ModelOptions, Request
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions, Request
 from eirkit.lacuna.runs.budget import SpendingLimits
 from eirkit.lacuna.runs.journal import read_journal
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
-from eirkit.records.event_blocks import EVENTS, read_lines
-from eirkit.records.lines import read_records
+from eirkit.records.events import ModelExchange
 from tests.lacuna.servers import HOSTILE_TEXT, ModelServer, fails, says
+from tests.runs import events, failures, records
 
 CANARY = "sk-canary-5f2e8b7c9d1a4e6f"
 GRID = {"workload": "stepwise-sum", "n": 8, "m": 4, "h": [4, 2], "seeds": "0:3"}
@@ -45,10 +45,7 @@ def sweep(folder, model, funds=None, **more):
 
 def outcome(folder):
     """Return what was scored, by task and access: everything in it follows from the answers."""
-    if not (folder / "runs.jsonl").exists():
-        return {}
-    records = list(read_records(folder / "runs.jsonl", "run/1"))
-    return {(r["access"]["h"], r["seed"]): (r["score"], r["faults"]) for r in records}
+    return {(run.setting.access.h, run.seed): (run.score, run.faults) for run in records(folder)}
 
 
 def served(agent):
@@ -93,8 +90,7 @@ def test_a_recorded_sweep_is_replayed_without_its_model(tmp_path):
     longer = suite(f"replay/{tmp_path / 'a'}", seeds="0:4")
     start_sweep(longer, tmp_path / "c")
     assert len(outcome(tmp_path / "c")) < 2 * 4  # the fourth seed was never recorded, and is lost rather than wrong
-    kinds = {r["kind"] for r in read_records(tmp_path / "c" / "failures.jsonl", "failure/1")}
-    assert kinds == {"unrecorded"}
+    assert {failure.kind for failure in failures(tmp_path / "c")} == {"unrecorded"}
 
 
 @needs_sdk
@@ -168,8 +164,7 @@ def test_a_key_appears_in_no_file_of_a_sweep(tmp_path, status, caplog, capfd):
 @needs_sdk
 def test_an_unreachable_server_loses_runs_and_scores_none(tmp_path):
     sweep(tmp_path, "openai/m", model_options={"base_url": "http://127.0.0.1:9/v1"}, seeds="0:1")
-    failures = list(read_records(tmp_path / "failures.jsonl", "failure/1"))
-    assert {f["kind"] for f in failures} == {"unreachable"}
+    assert {failure.kind for failure in failures(tmp_path)} == {"unreachable"}
     assert outcome(tmp_path) == {}
 
 
@@ -184,6 +179,4 @@ def test_the_local_model_goes_through_a_whole_sweep_twice_alike(tmp_path):
     first, second = (sweep(tmp_path / name, "local/smollm2", model_options=options, **grid) for name in "ab")
     assert first == second
     assert len(first) == 2
-    events = [json.loads(line) for line in read_lines(tmp_path / "a" / EVENTS)]
-    assert all(e["cost_usd"] == 0.0 for e in events if e["type"] == "exchange")
-    json.dumps(events)
+    assert {event.cost_usd for event in events(tmp_path / "a") if isinstance(event, ModelExchange)} == {0.0}

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from eirkit.errors import SpecError, UnknownNameError
-from eirkit.lacuna.models.model import Message, Request
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import Request
 from eirkit.lacuna.runs.audit import CHANNELS, WORKLOADS, digests, instances, read_shown, run_audit, shipped_interface
 from eirkit.lacuna.runs.leaks import LEAKS, audit, leaky_interface
 from eirkit.lacuna.tasks.generation import generate, prepare

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Callable
 from decimal import Decimal
 from hashlib import sha256
@@ -11,19 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.lacuna.runs.budget import SpendingLimits
 from eirkit.lacuna.runs.journal import read_journal
-from eirkit.lacuna.runs.manifest import SCHEMA as MANIFEST
+from eirkit.lacuna.runs.manifest import read_manifest, write_manifest
 from eirkit.lacuna.runs.runner import Progress
-from eirkit.lacuna.runs.store import RUNS, read_events, read_failures, scan_runs
 from eirkit.lacuna.runs.suite import Suite, read_suite
 from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
 from eirkit.lacuna.runs.workers import FAILURES_IN_A_ROW
-from eirkit.records.event_blocks import EVENTS
-from eirkit.records.lines import read_document, seal, write_document
+from eirkit.records.database import DATABASE, LOCK, SweepDatabase, SweepWriter
+from eirkit.records.documents import MANIFEST, SUMMARY
+from eirkit.records.events import ModelExchange, Verdicts
+from eirkit.records.sweeps import CONTROL
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as, fails, says
+from tests.records.finished import finished
+from tests.runs import events, failures, records
 
 HERE = "tests.lacuna.faulty"
 SMALL = {"workload": "stepwise-sum", "model": "reference/calculator", "n": 12, "m": 4, "h": [4, 2], "seeds": "0:20"}
@@ -33,22 +38,10 @@ def suite(**changes: Any) -> Suite:
     return read_suite({**SMALL, **changes})
 
 
-def records(folder: Path, *, places: bool = True) -> list[dict[str, Any]]:
-    found = [record for record, _ in scan_runs(folder / RUNS)]
-    return found if places else [{k: v for k, v in r.items() if k != "events"} for r in found]
-
-
-def as_set(folder: Path) -> list[str]:
-    """Return everything that a sweep recorded, but for time, in an order that does not depend on who was first."""
-    runs = records(folder, places=False)
-    events = [event for record in records(folder) for event in read_events(folder, record["events"])]
-    return sorted(json.dumps(_timeless(record)) for record in [*runs, *events])
-
-
-def _timeless(record: Any) -> Any:
-    if not isinstance(record, dict):
-        return record
-    return {key: _timeless(value) for key, value in record.items() if not key.endswith("_seconds")}
+def digest(folder: Path) -> str:
+    """Return a hash of everything that a sweep recorded, but for time and order."""
+    with SweepDatabase(folder) as database:
+        return database.digest()
 
 
 class Stopped(BaseException):
@@ -67,7 +60,7 @@ def stop_after(runs: int) -> Callable[[Progress], None]:
 
 
 @pytest.mark.parametrize("stops", [(1,), (17,), (3, 20, 39), (40,)], ids=str)
-def test_a_sweep_that_was_cut_ends_in_the_same_bytes(tmp_path, stops):
+def test_a_sweep_that_was_cut_ends_in_the_same_records(tmp_path, stops):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     summary = start_sweep(suite(), whole)
     for i, runs in enumerate(stops):
@@ -75,16 +68,18 @@ def test_a_sweep_that_was_cut_ends_in_the_same_bytes(tmp_path, stops):
         with pytest.raises(Stopped):
             go_on(cut, observe=stop_after(runs))
     assert resume_sweep(cut) == summary
-    for name in (EVENTS, RUNS, "manifest.json", "summary.json"):
+    for name in (MANIFEST, SUMMARY, CONTROL):
         assert (cut / name).read_bytes() == (whole / name).read_bytes(), name
+    assert records(cut) == records(whole), "in the same order"
+    assert digest(cut) == digest(whole)
 
 
 def test_resuming_what_is_finished_does_nothing_and_says_the_same(tmp_path):
     summary = start_sweep(suite(), tmp_path)
-    before = (tmp_path / RUNS).read_bytes()
+    before = digest(tmp_path)
     seen: list[Progress] = []
     assert resume_sweep(tmp_path, observe=seen.append) == summary
-    assert (tmp_path / RUNS).read_bytes() == before
+    assert digest(tmp_path) == before
     assert [(p.runs, p.cells, p.steps) for p in seen] == [(40, 2, 0)]
 
 
@@ -94,10 +89,10 @@ def test_runs_that_overlap_leave_the_same_records_whatever_their_order(tmp_path)
     with pytest.raises(Stopped):
         start_sweep(overlapping, tmp_path / "cut", observe=stop_after(13))
     resume_sweep(tmp_path / "cut")
-    assert as_set(tmp_path / "cut") == as_set(tmp_path / "whole")
+    assert digest(tmp_path / "cut") == digest(tmp_path / "whole")
     one_by_one = suite(model=f"{HERE}:make_plain/calculator", model_options={"connections": 1})
     start_sweep(one_by_one, tmp_path / "ordered")
-    assert as_set(tmp_path / "ordered") == as_set(tmp_path / "whole")
+    assert digest(tmp_path / "ordered") == digest(tmp_path / "whole")
 
 
 def test_managed_conditions_and_memories_resume_alike(tmp_path):
@@ -113,7 +108,7 @@ def test_managed_conditions_and_memories_resume_alike(tmp_path):
     with pytest.raises(Stopped):
         start_sweep(both, tmp_path / "cut", observe=stop_after(60))
     resume_sweep(tmp_path / "cut")
-    assert as_set(tmp_path / "cut") == as_set(tmp_path / "whole"), "but for the time that memories take"
+    assert digest(tmp_path / "cut") == digest(tmp_path / "whole"), "but for the time that memories take"
 
 
 def test_a_sweep_runs_where_an_event_loop_is_running_already(tmp_path):
@@ -133,9 +128,7 @@ def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
 
 
 def test_resuming_where_nothing_was_begun_says_what_to_do(tmp_path):
-    with pytest.raises(
-        InputFileError, match=r"has no manifest.json, so nothing was recorded there; start a new sweep with"
-    ):
+    with pytest.raises(InputFileError, match=r"has no manifest.json, so nothing was recorded there; start anew with"):
         resume_sweep(tmp_path)
 
 
@@ -148,11 +141,18 @@ def test_a_sweep_that_died_before_its_manifest_is_simply_started_again(tmp_path)
 # --- drift -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("change", [{"seeds": "0:21"}, {"h": [4, 3]}, {"texts": False}, {"n": 13}], ids=repr)
-def test_another_suite_is_refused(tmp_path, change):
-    start_sweep(suite(), tmp_path)
-    with pytest.raises(UsageError, match=r"the suite differs from that in .*; use --resume .* alone, or choose"):
-        resume_sweep(tmp_path, suite(**change))
+@pytest.mark.parametrize("change", [{"seeds": "0:21"}, {"seeds": "18:24"}, {"h": [4, 3]}, {"n": 13}], ids=repr)
+def test_further_seeds_and_settings_run_into_the_same_folder(tmp_path, change):
+    start_sweep(suite(), tmp_path / "out")
+    first = records(tmp_path / "out")
+    assert resume_sweep(tmp_path / "out", suite(**change)).complete
+    assert records(tmp_path / "out")[: len(first)] == first, "nothing runs again"
+    assert resume_sweep(tmp_path / "out").complete
+    start_sweep(suite(**change), tmp_path / "alone")
+    alone = {record.run: record for record in records(tmp_path / "alone")}
+    both = {record.run: record for record in records(tmp_path / "out")}
+    assert both.items() >= alone.items()
+    assert both.keys() == alone.keys() | {record.run for record in first}
 
 
 @pytest.mark.parametrize(
@@ -160,14 +160,20 @@ def test_another_suite_is_refused(tmp_path, change):
     [
         ("eirkit", "0.0.9", r"was started with eirkit 0.0.9, this is .*; use that version or another --out"),
         ("prompt_sha256", "0" * 64, "the prompts have changed since .*; choose another --out"),
-        ("suite_sha256", "0" * 64, "the suite differs from that in "),
     ],
 )
 def test_another_version_or_prompt_is_refused(tmp_path, key, value, message):
     start_sweep(suite(), tmp_path)
-    path = tmp_path / "manifest.json"
-    write_document(path, MANIFEST, {**read_document(path, MANIFEST), key: value}, sealed=True)
+    write_manifest(structs.replace(read_manifest(tmp_path), **{key: value}), tmp_path)
     with pytest.raises(UsageError, match=message):
+        resume_sweep(tmp_path)
+
+
+def test_a_changed_manifest_is_refused(tmp_path):
+    start_sweep(suite(), tmp_path)
+    path = tmp_path / MANIFEST
+    path.write_bytes(path.read_bytes().replace(b"ANSWER", b"ANSWEr", 1))
+    with pytest.raises(InputFileError, match="changed since it was written, as its checksum shows; restore the file"):
         resume_sweep(tmp_path)
 
 
@@ -176,16 +182,11 @@ def test_how_a_model_is_reached_may_change(tmp_path):
     assert resume_sweep(tmp_path, suite(model_options={"connections": 1, "retries": 0})).complete
 
 
-@pytest.mark.parametrize("fault", ["twice", "stranger"])
-def test_records_that_do_not_belong_are_refused(tmp_path, fault):
+def test_runs_that_do_not_belong_are_refused(tmp_path):
     start_sweep(suite(seeds="0:3"), tmp_path)
-    first, *_ = records(tmp_path)
-    end = sum(r["events"]["bytes"] for r in records(tmp_path))
-    name = first["run"] if fault == "twice" else "0123456789ab-0"
-    line = {"schema": "run/1", **first, "run": name, "events": {"offset": end, "bytes": 0, "count": 0, "crc32": 0}}
-    with (tmp_path / RUNS).open("ab") as stream:
-        stream.write(seal(json.dumps(line).encode() + b"\n"))
-    with pytest.raises(InputFileError, match="is duplicated or not planned; restore the folder"):
+    with SweepWriter(tmp_path) as writer:
+        writer.add([finished(0)], durable=True)
+    with pytest.raises(InputFileError, match=rf"run {finished(0).record.run} is not planned; restore the folder"):
         resume_sweep(tmp_path)
 
 
@@ -229,11 +230,11 @@ def test_infrastructure_failures_are_typed_listed_retried_and_never_zeros(tmp_pa
     )
     summary = start_sweep(flaky, folder)
     (row,) = summary.rows
-    failed = {failure["run"] for failure in read_failures(folder)}
+    failed = {failure.run for failure in failures(folder)}
     assert 0 < len(failed) < 20
-    assert (row["scored"], row["attempted"]) == (20 - len(failed), 20)
-    assert row["failures"] == {"dropped": len(failed)}
-    assert row["accuracy"] == 1.0, "the runs that were scored were perfect, and the others are no zeros"
+    assert (row.scored, row.attempted) == (20 - len(failed), 20)
+    assert row.failures == {"dropped": len(failed)}
+    assert row.accuracy == 1.0, "the runs that were scored were perfect, and the others are no zeros"
     (group,) = summary.failures
     assert (group.kind, group.runs) == ("dropped", len(failed))
     assert not summary.complete
@@ -242,8 +243,8 @@ def test_infrastructure_failures_are_typed_listed_retried_and_never_zeros(tmp_pa
     repaired = resume_sweep(folder)
     assert repaired.complete
     assert repaired.failures == ()
-    assert (repaired.rows[0]["scored"], repaired.rows[0]["attempted"]) == (20, 20)
-    assert sorted(r["seed"] for r in records(folder)) == list(range(20))
+    assert (repaired.rows[0].scored, repaired.rows[0].attempted) == (20, 20)
+    assert sorted(record.seed for record in records(folder)) == list(range(20))
 
 
 BROKEN_SIDES = [
@@ -269,7 +270,7 @@ def test_a_fault_is_put_down_to_the_side_it_came_from(tmp_path, change, side, me
     sound = {"n": 12, "m": 4, "h": 2, "model": "reference/calculator", "workload": "stepwise-sum", "seeds": "0:2"}
     both = read_suite({"grid": [{**sound, **change}, {**sound, "h": 3}]})
     summary = start_sweep(both, tmp_path, control=False)
-    assert [(row["scored"], row["attempted"]) for row in summary.rows] == [(0, 2), (2, 2)], "the rest is finished"
+    assert [(row.scored, row.attempted) for row in summary.rows] == [(0, 2), (2, 2)], "the rest is finished"
     (group,) = summary.failures
     assert group.kind == side
     assert group.message.startswith(message)
@@ -279,7 +280,7 @@ def test_a_model_that_keeps_failing_is_left_alone(tmp_path):
     summary = start_sweep(
         suite(model=f"{HERE}:Broken/calculator", seeds="0:100", h=4, model_options={"connections": 2}), tmp_path
     )
-    assert summary.rows[0]["attempted"] < FAILURES_IN_A_ROW + 2
+    assert summary.rows[0].attempted < FAILURES_IN_A_ROW + 2
     (line,) = summary.stopped
     assert "16 runs in a row failed (model), so the rest was skipped" in line
     assert line.endswith("resume")
@@ -297,17 +298,21 @@ def test_a_model_that_keeps_failing_is_left_alone(tmp_path):
 def test_a_broken_adapter_is_not_a_low_score(tmp_path, model, condition, suspicion):
     found = start_sweep(suite(model=f"{HERE}:{model}/calculator", condition=condition, seeds="0:3", h=2), tmp_path)
     assert found.complete
-    assert found.rows[0]["suspect"] == suspicion
+    assert found.rows[0].suspect == suspicion
 
 
-def test_events_lost_with_the_power_are_made_again(tmp_path):
-    whole = tmp_path / "whole"
-    start_sweep(suite(), whole)
+def test_runs_lost_with_the_power_are_made_again(tmp_path):
+    """What was not durable is lost from the end: here the whole log, but for what was folded in."""
+    start_sweep(suite(), tmp_path / "whole")
     with pytest.raises(Stopped):
         start_sweep(suite(), tmp_path / "cut", observe=stop_after(16))
-    (tmp_path / "cut" / EVENTS).write_bytes((whole / EVENTS).read_bytes()[:100])
-    resume_sweep(tmp_path / "cut")
-    assert (tmp_path / "cut" / EVENTS).read_bytes() == (whole / EVENTS).read_bytes()
+    with SweepWriter(tmp_path / "cut") as writer:
+        writer.add([finished(0)], durable=False)
+        shutil.copytree(tmp_path / "cut", tmp_path / "lost")
+    for ending in ("-wal", "-shm"):
+        (tmp_path / "lost" / f"{DATABASE}{ending}").unlink()
+    resume_sweep(tmp_path / "lost")
+    assert digest(tmp_path / "lost") == digest(tmp_path / "whole")
 
 
 # --- a real server ---------------------------------------------------------------------------------------------------
@@ -322,9 +327,9 @@ def test_a_served_model_leaves_the_records_of_the_same_agent_in_process(tmp_path
         summary = start_sweep(served(server.url), tmp_path / "served")
     local = start_sweep(suite(h=2, seeds="0:6"), tmp_path / "local")
     for name in ("accuracy", "errors", "miss_rate", "first_error_at_first_miss", "scored"):
-        assert summary.rows[0][name] == local.rows[0][name]
-    assert summary.rows[0]["input_tokens"] == 100 * 12 * 6
-    assert summary.rows[0]["cost_usd"] is None, "a server of one's own has no known price"
+        assert getattr(summary.rows[0], name) == getattr(local.rows[0], name)
+    assert summary.rows[0].input_tokens == 100 * 12 * 6
+    assert summary.rows[0].cost_usd is None, "a server of one's own has no known price"
 
 
 @pytest.mark.parametrize("connections", [1, 4])
@@ -347,7 +352,7 @@ def test_a_spend_cap_stops_cleanly_and_holds_over_a_resume(tmp_path):
         cap = SpendingLimits(cap_usd=4.0, prices=prices)
         first = start_sweep(wanted, folder, cap)
         asked = len(server.received)
-        assert 0 < first.rows[0]["scored"] < 6
+        assert 0 < first.rows[0].scored < 6
         assert any(
             "of $4.0000 is spent" in line and line.endswith("raise the cap and resume") for line in first.stopped
         )
@@ -360,7 +365,7 @@ def test_a_spend_cap_stops_cleanly_and_holds_over_a_resume(tmp_path):
         assert not again.complete
         assert read_journal(folder).spending.total_usd <= 4.0
         assert resume_sweep(folder, funds=SpendingLimits(cap_usd=100.0, prices=prices)).complete
-    assert sorted(r["seed"] for r in records(folder)) == list(range(6))
+    assert sorted(record.seed for record in records(folder)) == list(range(6))
 
 
 def test_a_cache_spares_what_an_interrupted_run_had_asked(tmp_path):
@@ -370,7 +375,7 @@ def test_a_cache_spares_what_an_interrupted_run_had_asked(tmp_path):
         asked = len(server.received)
         second = start_sweep(wanted, tmp_path / "second", SpendingLimits(cache=tmp_path / "replies.db"))
         assert len(server.received) == asked
-    assert second.rows[0]["cache_hits"] == second.rows[0]["calls"] == 6 * 12
+    assert second.rows[0].cache_hits == second.rows[0].calls == 6 * 12
 
 
 CANARY = "sk-canary-0815-do-not-write-me-down"
@@ -398,7 +403,7 @@ def test_a_key_appears_nowhere(tmp_path, monkeypatch, hostile):
     assert len(everything) > 2000
     for canary in (CANARY, CANARY[3:], "another-canary-4711"):
         assert canary.encode() not in everything
-        assert canary not in json.dumps(summary.as_json())
+        assert canary not in str(summary)
 
 
 # --- what is recorded ------------------------------------------------------------------------------------------------
@@ -406,39 +411,40 @@ def test_a_key_appears_nowhere(tmp_path, monkeypatch, hostile):
 
 def test_texts_can_be_left_out(tmp_path):
     start_sweep(suite(texts=False, seeds="0:2"), tmp_path)
-    exchanges = [e for r in records(tmp_path) for e in read_events(tmp_path, r["events"]) if e["type"] == "exchange"]
+    exchanges = [event for event in events(tmp_path) if isinstance(event, ModelExchange)]
     assert len(exchanges) == 2 * 2 * 12
-    assert not any({"prompt", "reply"} & event.keys() for event in exchanges)
-    assert all(len(event["prompt_sha256"]) == len(event["reply_sha256"]) == 64 for event in exchanges)
+    assert all(event.prompt is event.reply is None for event in exchanges)
+    assert all(len(event.prompt_sha256) == len(event.reply_sha256 or "") == 64 for event in exchanges)
 
 
 def test_the_manifest_says_what_was_run_and_with_what(tmp_path):
     start_sweep(suite(), tmp_path)
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert (manifest["schema"], manifest["cells"], manifest["runs"]) == ("manifest/1", 2, 40)
-    assert read_suite(manifest["suite"]).sha256() == manifest["suite_sha256"] == suite().sha256()
+    manifest = json.loads((tmp_path / MANIFEST).read_text())
+    assert (manifest["schema"], manifest["command"], manifest["cells"], manifest["runs"]) == ("runs/1", "run", 2, 40)
+    assert read_suite(manifest["settings"]).sha256() == manifest["plan_sha256"] == suite().sha256()
     assert {"click", "numpy", "rich"} <= manifest["dependencies"].keys()
     for record in records(tmp_path):
-        assert manifest["rules"][record["rules_sha256"]].startswith("You carry out a task of 12 steps")
+        assert manifest["rules"][record.rules_sha256].startswith("You carry out a task of 12 steps")
 
 
 def test_a_prompt_can_be_put_together_again_from_the_records(tmp_path):
     start_sweep(suite(seeds="0:2"), tmp_path)
-    rules = json.loads((tmp_path / "manifest.json").read_text())["rules"]
+    rules = read_manifest(tmp_path).rules
     for record in records(tmp_path):
-        for event in read_events(tmp_path, record["events"]):
-            if event["type"] == "exchange":
-                whole = f"{rules[record['rules_sha256']]}\n{event['prompt']}"
-                assert sha256(whole.encode()).hexdigest() == event["prompt_sha256"]
+        for event in events(tmp_path, record.run):
+            if isinstance(event, ModelExchange):
+                whole = f"{rules[record.rules_sha256]}\n{event.prompt}"
+                assert sha256(whole.encode()).hexdigest() == event.prompt_sha256
 
 
 def test_every_wrong_step_has_its_cause_in_the_events(tmp_path):
     start_sweep(suite(seeds="0:5"), tmp_path)
     for record in records(tmp_path):
-        *_, verdicts = read_events(tmp_path, record["events"])
-        assert verdicts["type"] == "verdicts"
-        assert len(verdicts["wrong"]) == record["score"]["steps"] - record["score"]["correct"]
-        assert all(cause in ("computation", "state_supply", "cascade") for _, cause, _ in verdicts["wrong"])
+        *_, verdicts = events(tmp_path, record.run)
+        assert isinstance(verdicts, Verdicts)
+        assert record.score is not None
+        assert len(verdicts.wrong) == record.score.steps - record.score.correct
+        assert all(step.cause in ("computation", "state_supply", "cascade") for step in verdicts.wrong)
 
 
 def test_progress_counts_runs_cells_and_steps(tmp_path):
@@ -451,6 +457,4 @@ def test_progress_counts_runs_cells_and_steps(tmp_path):
 
 def test_no_file_is_left_unfinished(tmp_path):
     start_sweep(suite(seeds=0), tmp_path)
-    files = {".lock", EVENTS, RUNS, "manifest.json", "summary.json"}
-    assert {p.name for p in tmp_path.iterdir()} == files | {"control"}
-    assert {p.name for p in (tmp_path / "control").iterdir()} == files
+    assert {path.name for path in tmp_path.iterdir()} == {LOCK, DATABASE, MANIFEST, SUMMARY, CONTROL}

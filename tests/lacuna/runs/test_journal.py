@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -18,13 +20,14 @@ import pytest
 from eirkit.cli import run as run_command_line
 from eirkit.cli.runner_options import spending_remarks
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.models.ledger import exact_usd
 from eirkit.lacuna.models.model import ModelOptions, Reply, Request, Usage
 from eirkit.lacuna.runs.budget import SpendingLimits
-from eirkit.lacuna.runs.journal import LEDGER, read_journal
+from eirkit.lacuna.runs.journal import read_journal
 from eirkit.lacuna.runs.suite import read_suite
-from eirkit.lacuna.runs.summary import RunSummary
 from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
+from eirkit.records.database import DATABASE, PaidCall, SweepDatabase
+from eirkit.records.money import exact_usd
+from eirkit.records.sweeps import Summary
 from tests.lacuna.asking import Asking, name_of
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as, fails, says
 from tests.processes import running, wait_until
@@ -54,14 +57,24 @@ def suite(server: ModelServer, connections: int = 2, **options: Any) -> Any:
     return read_suite({"model": "openai/any", **TASKS, "model_options": options})
 
 
-def in_rows(summary: RunSummary) -> Decimal:
+def in_rows(summary: Summary) -> Decimal:
     """Return every cent that the rows have."""
     found = Decimal(0)
     for row in summary.rows:
-        found += exact_usd(row["cost_usd"] or 0) + exact_usd(row["unconfirmed_usd"])
-        if row["memory_system"] is not None:
-            found += exact_usd(row["memory_system"]["cost_usd"])
+        found += exact_usd(row.cost_usd or 0) + exact_usd(row.unconfirmed_usd)
+        if row.memory_system is not None:
+            found += exact_usd(row.memory_system.cost_usd or 0)
     return found
+
+
+def calls_of(folder: Path) -> list[PaidCall]:
+    with SweepDatabase(folder) as database:
+        return list(database.calls())
+
+
+def finished_runs(folder: Path) -> int:
+    with SweepDatabase(folder) as database:
+        return database.count() + database.count(control=True)
 
 
 def counted(server: ModelServer) -> Decimal:
@@ -116,7 +129,7 @@ def test_the_next_step_after_a_cap_finishes_another_run_until_all_are(tmp_path, 
         while code:
             code = run_command_line([str(word) for word in words])
             printed = capfd.readouterr().out
-            now = sum(len(path.read_text().splitlines()) for path in out.rglob("runs.jsonl"))
+            now = finished_runs(out)
             assert turns == 0 or now > finished, printed
             finished, turns = now, turns + 1
             if code:
@@ -157,17 +170,18 @@ def test_only_an_explicit_option_changes_the_terms_and_the_journal_says_so(tmp_p
     assert read_journal(folder).spending.total_usd <= Decimal("4.5")
     code, data, _ = call(capfd, "lacuna", "run", "--resume", folder, "--cap-usd", "none", "--json")
     assert (code, data["complete"], data["spending"]["cap_usd"]) == (0, True, None)
-    entries = [json.loads(line) for line in (folder / LEDGER).read_text().splitlines()]
-    assert [entry["usd"] for entry in entries if entry["type"] == "cap"] == ["4.5", None]
-    assert [entry["input"] for entry in entries if entry["type"] == "price"] == ["1000", "2000"]
-    assert {entry["usd"] for entry in entries if entry["type"] == "end"} <= {"0.11", "0.22"}
+    with SweepDatabase(folder) as database:
+        assert database.terms() == {"cap_usd": None}
+        ((_, _, price),) = database.prices()
+    assert json.loads(price)["input"] == "2000", "the last one"
+    assert {call.billed_usd for call in calls_of(folder)} == {Decimal("0.11"), Decimal("0.22")}
 
 
 def test_a_capped_sweep_never_continues_without_a_price(tmp_path, server, prices):
     folder = tmp_path / "out"
     start_sweep(suite(server), folder, SpendingLimits("4.5", prices))
-    text = (folder / LEDGER).read_text().splitlines(keepends=True)
-    (folder / LEDGER).write_text("".join(line for line in text if '"type":"price"' not in line))
+    with closing(sqlite3.connect(folder / DATABASE)) as connection, connection:
+        connection.execute("DELETE FROM prices")
     asked = len(server.received)
     with pytest.raises(UsageError, match="the price of openai/any is unknown, so the cap cannot be enforced"):
         resume_sweep(folder)
@@ -180,11 +194,11 @@ def test_every_cent_is_in_the_rows_after_the_cap_and_after_the_resume(tmp_path, 
     assert (first.scored, first.complete) == (0, False)
     assert 0 < len(server.received) < STEPS, "the cap does not reach for a single run"
     assert in_rows(first) == counted(server)
-    assert first.rows[0]["calls"] == len(server.received)
+    assert first.rows[0].calls == len(server.received)
     second = resume_sweep(folder, funds=SpendingLimits(100))
     assert second.complete
     assert in_rows(second) == counted(server) == read_journal(folder).spending.billed_usd
-    assert second.rows[0]["input_tokens"] == 100 * len(server.received)
+    assert second.rows[0].input_tokens == 100 * len(server.received)
     assert len(server.received) > RUNS * STEPS, "something was paid for twice, and it is counted twice"
 
 
@@ -216,9 +230,9 @@ def test_what_was_in_flight_at_a_kill_counts_until_it_is_known(tmp_path, prices)
         server.script = answers_as("calculator")
         found = resume_sweep(folder)
         assert found.complete
-        assert found.spending["in_flight_usd"] == float(in_flight)
+        assert found.spending.in_flight_usd == float(in_flight)
         assert in_rows(found) == read_journal(folder).spending.total_usd
-        billed = exact_usd(found.spending["billed_usd"])
+        billed = exact_usd(found.spending.billed_usd)
         assert counted(server) == billed + connections * CALL_USD, "nothing else is missing from the ledger"
     spent = next(line for line in spending_remarks(found.spending) if line.startswith("in flight"))
     assert spent == f"in flight at a kill: up to ${in_flight:.4f}, counted as spent"
@@ -228,16 +242,17 @@ def test_two_ways_to_the_same_sum_with_a_control_and_a_memory_that_asks(tmp_path
     folder = tmp_path / "control"
     found = start_sweep(suite(server), folder, SpendingLimits(1000, prices), control=True)
     spent = found.spending
-    assert exact_usd(spent["spent_usd"]) == counted(server)
-    assert in_rows(found) + exact_usd(spent["control_usd"]) == counted(server)
-    assert spent["control_usd"] > 0
+    assert exact_usd(spent.spent_usd) == counted(server)
+    assert in_rows(found) + exact_usd(spent.control_usd) == counted(server)
+    assert spent.control_usd > 0
 
     memory = {"memory": [name_of(Asking)], "memory_options": {name_of(Asking): {"model": f"{__file__}:paid/x"}}}
     memory["memory_options"][name_of(Asking)]["embedding"] = "ngrams"
     tasks = {**TASKS, "h": 1, "model": "reference/recoverer", **memory}
     found = start_sweep(read_suite(tasks), tmp_path / "memory", SpendingLimits(prices=prices))
-    row = found.rows[0]["memory_system"]
-    assert row["model_calls"] * PaidModel.USD == exact_usd(row["cost_usd"]) == in_rows(found) > 0
+    row = found.rows[0].memory_system
+    assert row is not None
+    assert row.model_calls * PaidModel.USD == exact_usd(row.cost_usd) == in_rows(found) > 0
     attempts = read_journal(tmp_path / "memory").attempts.values()
     assert {one.run.rpartition("-")[2] for one in attempts} == {str(seed) for seed in range(RUNS)}
     assert all(one.usd.keys() == {"memory"} for one in attempts)
@@ -276,7 +291,7 @@ def test_a_provider_that_bills_above_the_declared_maximum_is_told_apart(tmp_path
         assert spent.billed_usd == bill * len(server.received)
         assert 0 < spent.over_calls <= len(server.received)
         assert 0 < spent.billed_usd - cap <= spent.over_usd, "only by what was billed above the declared maximum"
-        assert found.spending["over_usd"] == float(spent.over_usd)
+        assert found.spending.over_usd == float(spent.over_usd)
         asked = len(server.received)
         raised = spent.billed_usd + 3 * bill + 5
         call(capfd, "lacuna", "run", "--resume", tmp_path / "out", "--cap-usd", raised, "--json")
@@ -307,8 +322,7 @@ def test_a_gateway_that_bills_its_failures_does_not_pass_a_cap(tmp_path, prices,
     assert len(bills) == len(server.received) > 2
     assert sum(bills) <= spent.total_usd <= 8, "the cap holds against the gateway's own account"
     assert in_rows(found) == spent.total_usd
-    ended = [json.loads(line) for line in (tmp_path / "out" / LEDGER).read_text().splitlines()]
-    assert len([entry for entry in ended if entry["type"] == "end"]) == len(bills), "each call is in the ledger"
+    assert len(calls_of(tmp_path / "out")) == len(bills), "each call is in the database"
     said = "\n".join(spending_remarks(found.spending))
     assert f"calls without a usable reply or count of tokens: up to ${spent.unconfirmed_usd:,.4f}" in said
 
@@ -318,7 +332,7 @@ def test_a_request_that_was_refused_costs_nothing(tmp_path, prices, status):
     with ModelServer([fails(status, headers=[("retry-after-ms", "1")])]) as server:
         found = start_sweep(suite(server), tmp_path / "out", SpendingLimits("8", prices))
     assert len(server.received) >= RUNS
-    assert found.spending["spent_usd"] == 0
+    assert found.spending.spent_usd == 0
 
 
 def test_a_failure_that_teaches_the_model_to_ask_differently_is_counted_too(tmp_path, prices):
@@ -340,29 +354,50 @@ def test_a_failure_that_teaches_the_model_to_ask_differently_is_counted_too(tmp_
     assert sum(bills) <= spent.total_usd <= 30
 
 
-def test_a_changed_line_is_refused_with_its_number(tmp_path, server, prices):
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE calls SET billed_usd = '0.10' WHERE id = 1",
+        "UPDATE calls SET reserved_usd = '0.01' WHERE id = (SELECT max(id) FROM calls)",
+        "UPDATE terms SET value = '45'",
+        "UPDATE attempts SET part = 'control' WHERE id = 1",
+        "UPDATE prices SET price = CAST(replace(CAST(price AS TEXT), '1', '2') AS BLOB)",
+        "DELETE FROM attempts WHERE id = 1",
+    ],
+)
+def test_changed_money_is_refused(tmp_path, server, prices, change):
     folder = tmp_path / "out"
     start_sweep(suite(server), folder, SpendingLimits("4.5", prices))
-    path = folder / LEDGER
-    whole = path.read_bytes()
-    lines = whole.splitlines(keepends=True)
-    for at in (0, 4, len(lines) - 1):
-        for old, new in ((b'"usd":"', b'"usd":"-'), (b'"type":', b'"typE":'), (b'"crc32":', b'"crc32":1')):
-            changed = lines[at].replace(old, new, 1)
-            if changed != lines[at]:
-                path.write_bytes(b"".join([*lines[:at], changed, *lines[at + 1 :]]))
-                with pytest.raises(InputFileError, match=rf"{LEDGER}:{at + 1}: .*; restore the file"):
-                    resume_sweep(folder)
-    path.write_bytes(whole)
-    resume_sweep(folder)
+    asked = len(server.received)
+    with closing(sqlite3.connect(folder / DATABASE)) as connection, connection:
+        assert connection.execute(change).rowcount
+    with pytest.raises(InputFileError, match=r"; restore the file$"):
+        resume_sweep(folder)
+    assert len(server.received) == asked
 
 
 def test_a_start_that_was_killed_before_its_manifest_can_be_repeated_with_other_terms(tmp_path, server, prices):
     folder = tmp_path / "out"
     start_sweep(suite(server), folder, SpendingLimits(0, prices))
     for path in folder.iterdir():
-        if path.name not in (LEDGER, ".lock"):
+        if path.name not in (DATABASE, ".lock"):
             path.unlink()
     found = start_sweep(suite(server), folder, SpendingLimits(prices=prices))
     assert found.complete
-    assert found.spending["cap_usd"] is None
+    assert found.spending.cap_usd is None
+
+
+@pytest.mark.parametrize("tokens", [1 << 63, 10**30])
+def test_a_server_that_counts_too_many_tokens_leaves_a_record(tmp_path, prices, tokens):
+    """More than the database can hold: such a call counts with the most that it may have cost."""
+
+    def absurd(received: Received) -> Answer:
+        good = answers_as("calculator")(received)
+        usage = {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}
+        return replace(good, body=json.dumps({**json.loads(good.body), "usage": usage}).encode())
+
+    with ModelServer(absurd) as server:
+        found = start_sweep(suite(server), tmp_path / "out", SpendingLimits("4.5", prices))
+    assert not found.complete
+    assert 0 < found.spending.unconfirmed_usd == found.spending.spent_usd <= 4.5
+    resume_sweep(tmp_path / "out")

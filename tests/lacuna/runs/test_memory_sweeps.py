@@ -7,26 +7,25 @@ import os
 import signal
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.memories.factory import passages_asked
 from eirkit.lacuna.memories.memory import AS_DOCUMENTED, MOST_PASSAGES, SEARCH_LIMIT, STORE_ONLY, memories, profile_of
 from eirkit.lacuna.memories.plan import MemoryPlan
-from eirkit.lacuna.runs.manifest import read_manifest
-from eirkit.lacuna.runs.replay import check_runs
-from eirkit.lacuna.runs.store import RUNS, scan_runs
+from eirkit.lacuna.runs.manifest import read_manifest, write_manifest
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
 from eirkit.lacuna.runs.workers import FAILURES_IN_A_ROW
-from eirkit.records.event_blocks import EVENTS, read_block
+from eirkit.records.events import MemoryExchange
 from tests.lacuna.mortal import Shared
 from tests.lacuna.running import eirkit
 from tests.processes import PATIENCE_SECONDS
+from tests.runs import events, record, replayed
 
 MORTAL, OUTAGE = (f"tests.lacuna.mortal:{name}" for name in ("Mortal", "Outage"))
 GRID: dict[str, Any] = {"workload": "store-recall", "model": "reference/recoverer", "n": 16, "m": 8, "h": 2}
@@ -35,7 +34,7 @@ RUN = ("lacuna", "run", *TASKS, "--model", "reference/recoverer", "--no-control"
 
 
 def rows_of(summary: Any) -> dict[str, Any]:
-    return {row["memory"]: row for row in summary.rows}
+    return {row.memory: row for row in summary.rows}
 
 
 def kill_once_buried(grave: Path) -> threading.Thread:
@@ -90,16 +89,16 @@ def test_a_memory_that_keeps_failing_gives_up_its_cell_only(tmp_path):
     suite = read_suite(grid)
     first = start_sweep(suite, tmp_path / "out")
     rows = rows_of(first)
-    assert (rows[OUTAGE]["scored"], rows[OUTAGE]["attempted"]) == (0, FAILURES_IN_A_ROW)
-    assert rows[OUTAGE]["memory_system"]["diagnosis"] == [f"raises ({FAILURES_IN_A_ROW} runs lost)"]
-    assert rows["key-value"]["scored"] == seeds
+    assert (rows[OUTAGE].scored, rows[OUTAGE].attempted) == (0, FAILURES_IN_A_ROW)
+    assert rows[OUTAGE].memory_system.diagnosis == (f"raises ({FAILURES_IN_A_ROW} runs lost)",)
+    assert rows["key-value"].scored == seeds
     (said,) = first.stopped
     assert said.startswith("1 cell was skipped because its memory system kept failing")
     down.unlink()
     second = resume_sweep(tmp_path / "out")
     assert second.complete
     assert second.failures == second.stopped == ()
-    assert rows_of(second)[OUTAGE]["accuracy"] == 1
+    assert rows_of(second)[OUTAGE].accuracy == 1
 
 
 @pytest.mark.parametrize("workload", ["store-recall", "stepwise-sum"])
@@ -116,25 +115,27 @@ def test_runs_at_the_same_time_never_see_each_other(tmp_path, workload):
     summary = start_sweep(read_suite(grid), tmp_path / "out", control=False)
     (row,) = summary.rows
     assert Shared.most_at_once > 1, "nothing ran at the same time"
-    assert (row["scored"], row["accuracy"]) == (24, 1)
-    fates = row["memory_system"]["fates"]
-    assert fates["used"] == sum(fates.values()) > 0
+    assert (row.scored, row.accuracy) == (24, 1)
+    outcomes = row.memory_system.outcomes
+    assert outcomes["used"] == sum(outcomes.values()) > 0
 
 
 @pytest.mark.parametrize("memory", ["key-value", "text", "bm25"])
 def test_strict_memories_hold_h_records_and_the_panel_says_so(tmp_path, memory):
     grid = GRID | {"memory": memory, "panel": ["strict", "native"], "seeds": "0:3"}
     strict, native = start_sweep(read_suite(grid), tmp_path / "out").rows
-    assert (strict["panel"], native["panel"]) == ("strict", "native")
-    assert strict["memory_system"]["records"] == 2
-    assert native["memory_system"]["records"] == 8, "every STORE is written once"
-    assert strict["memory_system"]["fates"]["not_stored"] > 0
-    assert native["accuracy"] == 1 > strict["accuracy"]
+    assert (strict.panel, native.panel) == ("strict", "native")
+    assert strict.memory_system.records == 2
+    assert native.memory_system.records == 8, "every STORE is written once"
+    assert strict.memory_system.outcomes["not_stored"] > 0
+    assert native.accuracy == 1 > strict.accuracy
 
 
 SLOW = """
 import time
 from pathlib import Path
+
+from eirkit.records.database import SweepDatabase
 
 class Slow:
     '''Takes its time, and notes at the start of every run how many are on the disk.'''
@@ -142,9 +143,10 @@ class Slow:
         self.kept = {}
     def reset(self, scope):
         self.kept = {}
-        runs = Path(__file__).with_name("out") / "runs.jsonl"
+        with SweepDatabase(Path(__file__).with_name("out")) as database:
+            ended = database.count()
         with Path(__file__).with_name("seen").open("a") as seen:
-            seen.write(f"{len(runs.read_text().splitlines())}\\n")
+            seen.write(f"{ended}\\n")
         time.sleep(0.3)
     def write(self, item):
         self.kept[item.label] = item.text
@@ -198,26 +200,23 @@ def test_a_search_asks_for_the_number_of_its_profile_and_the_manifest_has_it(tmp
     suite = {"workload": workload, "model": model, **size, "memory": memory, "seeds": "0:1"}
     start_sweep(read_suite({**suite, "memory_options": {memory: settings}}), out)
     assert set(log.read_text().split()) == {str(asked)}
-    (said,) = json.loads((out / "manifest.json").read_text("utf-8"))["passages"]
+    (number,) = read_manifest(out).passages
     recorded = None if profile == "whole" else asked
-    assert (said["memory"], said["profile"], said["passages"]) == (memory, profile, recorded)
-    (record,) = [one for one, _ in scan_runs(out / RUNS)]
-    assert record["memory"]["profile"]["passages"] == recorded
+    assert (number.memory, number.profile, number.passages) == (memory, profile, recorded)
+    assert record(out).memory.profile.passages == recorded
     if workload == "words":
-        place = record["events"]
-        block = read_block(out / EVENTS, place["offset"], place["bytes"])
-        recalled = [event for line in block.splitlines() if (event := json.loads(line)).get("verb") == "recall"]
-        assert (max(len(event["found"]) for event in recalled) > SEARCH_LIMIT) == (asked > SEARCH_LIMIT)
-    assert [wrong for _, _, wrong in check_runs(out / RUNS, plugins=True)] == [[]]
+        recalled = [event for event in events(out) if isinstance(event, MemoryExchange) and event.verb == "recall"]
+        assert (max(len(event.found) for event in recalled) > SEARCH_LIMIT) == (asked > SEARCH_LIMIT)
+    assert replayed(out, plugins=True) == [(True, [])]
 
 
 def test_a_sweep_is_not_resumed_with_another_number_of_passages(tmp_path):
-    """Folders of earlier versions have no number: every search asked for five."""
     (tmp_path / "asked.py").write_text(ASKED)
     memory, out = f"{tmp_path / 'asked.py'}:Asked", tmp_path / "out"
     grid = {**GRID, "memory": memory, "memory_options": {memory: {"log": str(tmp_path / "log")}}, "seeds": "0:1"}
     start_sweep(read_suite(grid), out)
-    replace(read_manifest(out), passages=()).write(out)
+    then = read_manifest(out)
+    write_manifest(replace(then, passages=tuple(replace(own, passages=5) for own in then.passages)), out)
     with pytest.raises(UsageError, match="another number of passages"):
         resume_sweep(out)
 

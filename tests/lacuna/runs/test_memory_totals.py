@@ -5,74 +5,78 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from eirkit.cli.lacuna_run import cost_columns, fate_columns, memory_remarks
-from eirkit.lacuna.findings.fates import FATES
-from eirkit.lacuna.runs.cells import Access, panel_of
-from eirkit.lacuna.runs.summary import MemoryTotals
+from eirkit.cli.lacuna_run import cost_columns, memory_remarks, outcome_columns
+from eirkit.lacuna.findings.summary import MemoryTotals, _CellTotals
+from eirkit.lacuna.models.model import ModelOptions
+from eirkit.lacuna.runs.suite import make_cell
+from eirkit.records.runs import OUTCOMES, Failure, MemoryRun, RunUsage
+from eirkit.records.settings import Access
+from eirkit.records.sweeps import CellRow
+
+RUN = MemoryRun(
+    writes=4,
+    searches=2,
+    write_seconds=1.0,
+    search_seconds=3.0,
+    slowest_seconds=2.0,
+    outcomes=dict.fromkeys(OUTCOMES, 0) | {"used": 2},
+    records=4,
+    bytes=44,
+    model_calls=4,
+    input_tokens=100,
+    output_tokens=10,
+    cost_usd=0.5,
+)
 
 
-def record(**over: Any) -> dict[str, Any]:
-    plain = {
-        "writes": 4,
-        "searches": 2,
-        "write_seconds": 1.0,
-        "search_seconds": 3.0,
-        "slowest_seconds": 2.0,
-        "fates": dict.fromkeys(FATES, 0) | {"used": 2},
-        "confused": 0,
-        "flooded": 0,
-        "records": 4,
-        "bytes": 44,
-        "model_calls": 4,
-        "input_tokens": 100,
-        "output_tokens": 10,
-        "cost_usd": 0.5,
-    }
-    return plain | over
+def run(**over: Any) -> MemoryRun:
+    return replace(RUN, **over)
 
 
-def gathered(*records: dict[str, Any] | None) -> MemoryTotals:
+def gathered(*runs: MemoryRun) -> MemoryTotals:
     memory = MemoryTotals()
-    for one in records:
-        memory.add(one)
+    for own in runs:
+        memory.add(own)
     return memory
 
 
-def failure(message: str, kind: str = "memory") -> dict[str, Any]:
-    return {"kind": kind, "message": message}
+def failure(message: str, kind: str = "memory") -> Failure:
+    where = {"run": "c-0", "cell": "c", "seed": 0, "workload": "w", "model": "m", "condition": "external"}
+    return Failure(**where, kind=kind, message=message, steps=0, usage=RunUsage())
 
 
 def test_a_cell_without_memory_has_no_row():
-    assert gathered(None, None).row([failure("the line is dead", "dropped")]) is None
+    assert gathered().row([failure("the line is dead", "dropped")]) is None
 
 
 def test_times_are_per_call_and_what_is_held_is_the_largest():
-    other = record(writes=1, write_seconds=1.5, slowest_seconds=1.5, records=9, bytes=20, confused=1)
-    row = gathered(record(), other).row([])
+    other = run(writes=1, write_seconds=1.5, slowest_seconds=1.5, records=9, bytes=20, confused=1)
+    row = gathered(run(), other).row([])
     assert row is not None
-    assert (row["writes"], row["searches"], row["confused"]) == (5, 4, 1)
-    assert row["write_seconds"] == 2.5 / 5
-    assert row["search_seconds"] == 6 / 4
-    assert (row["slowest_seconds"], row["records"], row["bytes"]) == (2.0, 9, 44)
-    assert (row["model_calls"], row["input_tokens"], row["output_tokens"], row["cost_usd"]) == (8, 200, 20, 1.0)
-    assert row["fates"]["used"] == 4
-    assert row["diagnosis"] == []
+    assert (row.writes, row.searches, row.confused) == (5, 4, 1)
+    assert row.write_seconds == 2.5 / 5
+    assert row.search_seconds == 6 / 4
+    assert (row.slowest_seconds, row.records, row.bytes) == (2.0, 9, 44)
+    assert (row.model_calls, row.input_tokens, row.output_tokens, row.cost_usd) == (8, 200, 20, 1.0)
+    assert row.outcomes["used"] == 4
+    assert row.diagnosis == ()
 
 
 def test_what_is_unknown_stays_unknown():
-    row = gathered(record(records=None, bytes=None, cost_usd=None), record()).row([])
+    row = gathered(run(records=None, bytes=None, cost_usd=None), run()).row([])
     assert row is not None
-    assert (row["records"], row["bytes"], row["cost_usd"]) == (4, 44, None)
-    row = gathered(record(records=None, bytes=None, searches=0)).row([])
+    assert (row.records, row.bytes, row.cost_usd) == (4, 44, None)
+    row = gathered(run(records=None, bytes=None, searches=0)).row([])
     assert row is not None
-    assert (row["records"], row["bytes"], row["search_seconds"]) == (None, None, None)
+    assert (row.records, row.bytes, row.search_seconds) == (None, None, None)
 
 
 def test_runs_that_the_memory_broke_are_part_of_the_diagnosis_and_others_are_not():
     row = gathered().row([failure("KeyError: x"), failure("KeyError: x"), failure("the line is dead", "dropped")])
     assert row is not None
-    assert row["diagnosis"] == ["raises (2 runs lost)"]
+    assert row.diagnosis == ("raises (2 runs lost)",)
 
 
 @pytest.mark.parametrize(
@@ -88,69 +92,64 @@ def test_runs_that_the_memory_broke_are_part_of_the_diagnosis_and_others_are_not
     ],
 )
 def test_only_what_is_held_to_h_records_is_in_the_strict_panel(access, panel):
-    assert panel_of(access) == panel
+    assert access.budget == panel
 
 
-def row_of(panel: str, name: str = "bm25", settings: dict[str, Any] | None = None, **over: Any) -> dict[str, Any]:
-    memory = gathered(record(**over)).row([])
-    return {
-        "panel": panel,
-        "scored": 3,
-        "attempted": 4,
-        "memory": name,
-        "memory_settings": settings or {},
-        "workload": "w",
-        "h": 2,
-        "memory_system": memory,
-    }
+CELL = make_cell({"workload": "store-recall", "model": "reference/recoverer", "memory": "bm25", "h": 2}, ModelOptions())
 
 
-def by_key(columns):
-    return {column.key: values for column, values in columns.items()}
+def row_of(panel: str, name: str = "bm25", settings: dict[str, Any] | None = None, **over: Any) -> CellRow:
+    empty = _CellTotals().row(CELL.setting, 4, 1, {}, None, CELL.id)
+    used = {"memory": name, "memory_settings": settings or {}, "memory_system": gathered(run(**over)).row([])}
+    return replace(empty, panel=panel, scored=3, attempted=4, workload="w", **used)
+
+
+def columns_of(columns, *rows: CellRow):
+    return {column.key: values for column, values in columns([row.memory_system for row in rows]).items()}
 
 
 def test_the_tables_have_shares_and_milliseconds():
-    fates, costs = by_key(fate_columns([row_of("strict")])), by_key(cost_columns([row_of("strict")]))
-    assert {len(column) for column in (*fates.values(), *costs.values())} == {1}
-    assert fates == {"needed": [2], "used": [1.0]}
+    outcomes, costs = (columns_of(columns, row_of("strict")) for columns in (outcome_columns, cost_columns))
+    assert {len(column) for column in (*outcomes.values(), *costs.values())} == {1}
+    assert outcomes == {"needed": [2], "used": [1.0]}
     assert (costs["write_ms"], costs["search_ms"]) == ([250.0], [1500.0])
     assert (costs["model_calls"], costs["memory_tokens"]) == ([4], [110])
 
 
 def test_own_calls_have_no_columns_where_nobody_called():
-    columns = cost_columns([row_of("strict", model_calls=0), row_of("native", model_calls=0)])
-    assert "model_calls" not in by_key(columns)
+    columns = columns_of(cost_columns, row_of("strict", model_calls=0), row_of("native", model_calls=0))
+    assert "model_calls" not in columns
 
 
 def test_remarks_name_the_memory_and_warn_of_the_native_panel():
-    lost = dict.fromkeys(FATES, 0) | {"not_stored": 1, "used": 1}
-    said, native = memory_remarks([row_of("native", fates=lost)])
+    lost = dict.fromkeys(OUTCOMES, 0) | {"not_stored": 1, "used": 1}
+    said, native = memory_remarks([row_of("native", outcomes=lost)])
     assert said == "memory bm25, w, h = 2: loses what is written (1 of 2 lookups)"
     assert native.endswith("add --panel strict")
-    strict, kept, native = memory_remarks([row_of("strict"), row_of("native", fates=lost)])
+    strict, kept, native = memory_remarks([row_of("strict"), row_of("native", outcomes=lost)])
     assert strict.startswith("bm25 returned every record needed from it (strict panel; w at h = 2)")
     assert kept == "memory bm25, w, h = 2, native: loses what is written (1 of 2 lookups)"
     assert native.endswith("with those held to h"), "the strict panel is there already"
 
 
 def test_a_system_that_holds_is_told_so_once_for_each_panel():
-    rows = [row_of("strict"), row_of("strict") | {"workload": "v"}, row_of("strict") | {"h": 4}]
+    rows = [row_of("strict"), replace(row_of("strict"), workload="v"), replace(row_of("strict"), h=4)]
     assert list(memory_remarks(rows)) == [
         "bm25 returned every record needed from it (strict panel; w, v at h = 2; w at h = 4): 6 of 6"
     ]
 
 
 def test_what_was_never_asked_for_is_not_put_down_to_the_system():
-    unsought = dict.fromkeys(FATES, 0) | {"unwritten": 1, "not_sought": 2, "not_used": 1}
-    (said,) = memory_remarks([row_of("strict", fates=unsought)])
+    unsought = dict.fromkeys(OUTCOMES, 0) | {"unwritten": 1, "not_sought": 2, "not_used": 1}
+    (said,) = memory_remarks([row_of("strict", outcomes=unsought)])
     assert said.startswith("bm25 returned every record it was asked for")
     assert said.endswith("1 of 4; 3 were never searched for or never written")
-    (said,) = memory_remarks([row_of("strict", fates=dict.fromkeys(FATES, 0))])
+    (said,) = memory_remarks([row_of("strict", outcomes=dict.fromkeys(OUTCOMES, 0))])
     assert said == "bm25 was not tested (strict panel; w at h = 2): no record was needed from it"
 
 
 def test_a_row_without_a_scored_run_is_no_proof_of_anything():
-    assert list(memory_remarks([row_of("strict") | {"scored": 0}])) == []
+    assert list(memory_remarks([replace(row_of("strict"), scored=0)])) == []
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import pytest
 import eirkit
 from eirkit.errors import PluginError, UsageError
 from eirkit.lacuna.agents.reference import make_reference
-from eirkit.lacuna.models.model import Message, ModelOptions, Request
-from eirkit.lacuna.runs.store import RUNS, scan_runs
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions, Request
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import start_sweep
+from tests.runs import records
 
 SPEC = eirkit.TaskSpec("stepwise-sum", n=24, m=4)
 
@@ -46,12 +47,9 @@ def test_an_agent_is_scored_as_the_calculator_of_a_sweep(h, tmp_path):
         {"workload": "stepwise-sum", "n": 24, "m": 4, "h": h, "model": "reference/calculator", "seeds": "0:3"}
     )
     start_sweep(suite, tmp_path / "out", control=False)
-    for record, _ in scan_runs(tmp_path / "out" / RUNS):
-        played = eirkit.play(eirkit.generate(SPEC.with_seed(record["seed"])), agent, h=h)
-        assert (played.score.correct, dict(played.score.errors)) == (
-            record["score"]["correct"],
-            record["score"]["errors"],
-        )
+    for record in records(tmp_path / "out"):
+        played = eirkit.play(eirkit.generate(SPEC.with_seed(record.seed)), agent, h=h)
+        assert (played.score.correct, played.score.errors) == (record.score.correct, record.score.errors)
 
 
 def test_misses_are_those_of_a_simulation():

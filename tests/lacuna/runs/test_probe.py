@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from eirkit.errors import SpecError
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.probe_session import ProbeSession, find_lost_answer, probe_session
-from eirkit.lacuna.agents.session import LostAnswer
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.probe import ProbeExperiment, ProbePlan, run_probes, score_probe
+from eirkit.lacuna.runs.probe import ProbeExperiment, run_probes, score_probe
 from eirkit.lacuna.tasks.cones import cone_of
 from eirkit.lacuna.tasks.generation import from_graph, graph_of, prepare
 from eirkit.lacuna.tasks.simulation.plain import simulate
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.view import publish
+from eirkit.records.evidence import ProbeSetup
+from eirkit.records.runs import LostAnswer
 from tests.lacuna.running import Scripted, agent, eirkit, task_of
 from tests.lacuna.strategies import graphs
 
@@ -140,9 +141,9 @@ def test_reads_follow_the_cone_and_not_the_pressure():
     spec, reads = TaskSpec("stepwise-sum", m=8), {}
     for h in (2, 4, 8):
         _, probes = run_probes(
-            ProbeExperiment([spec], range(4), ["reference/recoverer"], ModelOptions(), ProbePlan(h=h))
+            ProbeExperiment([spec], range(4), ["reference/recoverer"], ModelOptions(), ProbeSetup(h=h))
         )
-        reads |= {(h, found.seed, found.fan_in): (len(found.order), found.minimum) for _, _, found in probes}
+        reads |= {(h, found.seed, found.fan_in): (len(found.order), found.minimum) for found in probes}
     assert all(made == fewest for made, fewest in reads.values())
 
 
@@ -162,7 +163,7 @@ def test_a_task_that_loses_nothing_has_no_probe():
     with pytest.raises(SpecError, match="lower --h"):
         run_probes(
             ProbeExperiment(
-                [TaskSpec("stepwise-sum", m=4)], [0], ["reference/recoverer"], ModelOptions(), ProbePlan("fifo", 4)
+                [TaskSpec("stepwise-sum", m=4)], [0], ["reference/recoverer"], ModelOptions(), ProbeSetup("fifo", 4)
             )
         )
 

@@ -12,13 +12,13 @@ import pytest
 from eirkit.cli import run as command_line
 from eirkit.errors import UsageError
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.cells import cell_of
-from eirkit.lacuna.runs.store import RUNS, scan_runs
 from eirkit.lacuna.runs.suite import make_cell, read_suite
+from eirkit.records.settings import Repeat
 from eirkit.report.runs.accuracy import intervals_of
 from eirkit.report.runs.comparison import compare_sweeps
 from eirkit.report.runs.folder import read_sweep
 from tests.lacuna.servers import ModelServer, answers_as
+from tests.runs import lose_last, records, row
 
 GRID = {"workload": "stepwise-sum", "n": 12, "m": 4, "h": 2, "model": "openai/m"}
 
@@ -26,10 +26,6 @@ GRID = {"workload": "stepwise-sum", "n": 12, "m": 4, "h": 2, "model": "openai/m"
 def words(server: ModelServer, folder: Path, *more: str) -> list[str]:
     task = ["stepwise-sum", "--n", "12", "--m", "4", "--h", "2", "--seeds", "0:2", "--model", "openai/m"]
     return ["lacuna", "run", *task, "--base-url", server.url, "--out", str(folder), "--json", *more]
-
-
-def records(folder: Path) -> list[dict]:
-    return [dict(record) for record, _ in scan_runs(folder / RUNS)]
 
 
 @pytest.fixture(scope="module")
@@ -45,34 +41,33 @@ def test_every_repeat_is_sent_its_own_seed_and_they_share_the_connections(repeat
     folder, server = repeated
     assert Counter(one.body["seed"] for one in server.received) == {0: 24, 1: 24, 2: 24}  # two runs of 12 steps each
     assert server.busiest <= 2
-    assert Counter((one["seed"], one.get("repeat", {}).get("number", 0)) for one in records(folder)) == Counter(
-        (seed, repeat) for seed in range(2) for repeat in range(3)
-    )
+    assert Counter(
+        (run.seed, run.setting.repeat.number if run.setting.repeat else 0) for run in records(folder)
+    ) == Counter((seed, repeat) for seed in range(2) for repeat in range(3))
 
 
 def test_repeats_are_one_row_and_their_tasks_are_the_clusters(repeated):
     folder, _ = repeated
-    (row,) = json.loads((folder / "summary.json").read_text())["rows"]
-    assert (row["seeds"], row["repeats"], row["scored"], row["attempted"], row["calls"]) == (2, 3, 6, 6, 72)
-    assert {cell_of(record) for record in records(folder)} == {row["cell"]}
+    only = row(folder)
+    assert (only.seeds, only.repeats, only.scored, only.attempted, only.calls) == (2, 3, 6, 6, 72)
+    assert {record.pooled_cell for record in records(folder)} == {only.cell}
     sweep = read_sweep(folder)
-    assert intervals_of(sweep)[row["cell"]].clusters == 2
+    assert intervals_of(sweep)[only.cell].clusters == 2
 
 
 def test_a_lost_repeat_alone_is_run_again(tmp_path, capsys):
     folder = tmp_path / "runs"
     task = ["stepwise-sum", "--n", "12", "--m", "4", "--h", "2", "--seeds", "0:2", "--repeats", "3"]
     assert command_line(["lacuna", "run", *task, "--model", "reference/guesser", "--out", str(folder), "--json"]) == 0
-    before = {record["run"]: record["score"] for record in records(folder)}
-    lines = (folder / RUNS).read_bytes().splitlines(keepends=True)
-    (folder / RUNS).write_bytes(b"".join(lines[:-1]))
-    lost = json.loads(lines[-1])
+    before = {record.run: record.score for record in records(folder)}
+    lost = records(folder)[-1]
+    lose_last(folder)
     capsys.readouterr()
     assert command_line(["lacuna", "run", "--resume", str(folder), "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == 1
     assert command_line(["lacuna", "run", "--resume", str(folder), "--json"]) == 0
-    assert {record["run"]: record["score"] for record in records(folder)} == before
-    assert records(folder)[-1]["repeat"] == lost["repeat"]
+    assert {record.run: record.score for record in records(folder)} == before
+    assert records(folder)[-1].setting.repeat == lost.setting.repeat
 
 
 def test_an_estimate_counts_repeats(tmp_path, capsys):
@@ -112,14 +107,14 @@ def test_a_repeat_has_an_identity_of_its_own_and_remembers_what_it_repeats():
     assert (again.options.seed, again.first.id, cell.first) == (9, cell.id, cell)
     assert again.id not in (cell.id, cell.repeated(1).id)
     assert again.id != make_cell({"workload": "stepwise-sum", "model": "openai/m"}, ModelOptions(seed=9)).id
-    assert "repeat" not in cell.as_json()  # cells of earlier versions keep their identity
+    assert (cell.setting.repeat, again.setting.repeat) == (None, Repeat(2, cell.id))
 
 
 def test_a_suite_reads_and_writes_repeats():
     suite = read_suite({**GRID, "repeats": 3})
     assert len(suite) == 9
-    assert read_suite(suite.as_json()).sha256() == suite.sha256() != read_suite(GRID).sha256()
-    assert "repeats" not in read_suite({**GRID, "repeats": 1}).as_json()["grid"][0]
+    assert read_suite(suite.settings).sha256() == suite.sha256() != read_suite(GRID).sha256()
+    assert "repeats" not in read_suite({**GRID, "repeats": 1}).settings["grid"][0]
     for wrong in (0, -1, True, "3"):
         with pytest.raises(UsageError):
             read_suite({**GRID, "repeats": wrong})

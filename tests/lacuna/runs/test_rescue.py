@@ -20,10 +20,9 @@ from eirkit.lacuna.runs.runner import Runner
 from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.view import publish
-from eirkit.report.viewer.run_index import RunIndex, own_words
-from eirkit.report.viewer.tables import Query
 from tests.lacuna.running import agent, controlled, eirkit, task_of
 from tests.lacuna.strategies import specs
+from tests.runs import records
 
 STORE_RECALL = RescueSetup(TaskSpec("store-recall", m=8), 4)
 OPTIONS = ModelOptions()
@@ -164,7 +163,7 @@ def test_what_a_memory_left_lacking_is_repaired_by_restoring_it(name, fate):
     found = rows(rescue(under(name), range(4), ["reference/recoverer"], OPTIONS))
     control, oracle, sham = (found["reference/recoverer", arm] for arm in ARMS)
     assert (control.accuracy, oracle.accuracy, sham.accuracy) == (0.0, 1.0, 0.0)
-    assert control.steps == oracle.steps == sham.steps == control.fates[fate] > 0
+    assert control.steps == oracle.steps == sham.steps == control.outcomes[fate] > 0
     assert control.steps <= 4 * control.missed_steps
 
 
@@ -186,7 +185,7 @@ def test_a_memory_that_brings_everything_leaves_nothing_to_repair():
     found = rescue(under("key-value"), range(2), ["reference/recoverer"], OPTIONS)
     assert [row.accuracy for row in found.rows] == [None] * 3
     assert found.contrasts == ()
-    assert found.rows[0].fates["used"] > 0
+    assert found.rows[0].outcomes["used"] > 0
     assert [row.trajectory_accuracy for row in found.rows] == [1.0] * 3  # nothing is injected where it is not lacking
 
 
@@ -203,9 +202,9 @@ def test_only_what_the_control_arms_memory_did_not_bring_is_injected():
         for arm, _ in arms:
             decisions = results.trace(arm, seed).decisions
             assert {one.t: frozenset(r for r, _ in one.restored) for one in decisions if one.restored} == lacking
-            told = results.record(arm, seed)["injected"]
-            assert told == [[t, sorted(refs)] for t, refs in sorted(lacking.items())] != []
-        assert "injected" not in results.record(control, seed)
+            injected = results.record(arm, seed).injected
+            assert injected == tuple((t, tuple(sorted(refs))) for t, refs in sorted(lacking.items())) != ()
+        assert results.record(control, seed).injected is None
 
 
 def test_an_arm_whose_control_run_was_lost_is_not_run():
@@ -232,7 +231,7 @@ def test_a_memory_that_breaks_is_a_failure_and_no_zero():
 def test_an_agent_that_never_writes_is_told_from_a_store_that_loses():
     found = rescue(under("key-value"), range(2), ["reference/guesser"], OPTIONS)
     control = found.rows[0]
-    assert control.fates["unwritten"] == sum(control.fates.values()) > 0
+    assert control.outcomes["unwritten"] == sum(control.outcomes.values()) > 0
     assert control.steps > 0
 
 
@@ -293,12 +292,10 @@ def test_the_profile_of_a_memory_is_named_and_shown(capsys, tmp_path):
     assert "Drawer (store-only) did not return an input" in shown
     assert "Drawer (store-only): on: the drawer; off: its lock: no key" in shown
     assert shown.endswith(f"next: eirkit report {tmp_path / 'out'}")
-    index = RunIndex(tmp_path / "out")
-    index.refresh()
-    rows = index.table().page(Query(), 0, 100)["rows"]
-    assert {(row["arm"] is None, row["profile"]) for row in rows} == {(True, None), (False, "store-only")}
-    row = next(row for row in rows if row["arm"] == "oracle")
-    assert "store-only" in own_words(index.record(row["run"]))
+    shown = {
+        (record.setting.intervention, record.memory and record.memory.profile) for record in records(tmp_path / "out")
+    }
+    assert {(arm is None, profile and profile.name) for arm, profile in shown} == {(True, None), (False, "store-only")}
 
 
 def test_the_command(capsys):

@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from eirkit.errors import InputFileError, SpecError, UnknownNameError, UsageError
-from eirkit.lacuna.runs.cells import Access
 from eirkit.lacuna.runs.suite import AXES, Suite, load_suite, read_suite
-from eirkit.lacuna.runs.values import read_seeds, show_seeds
+from eirkit.records.settings import Access
+from eirkit.seeds import read_seeds, show_seeds
 
 PLAIN = {"workload": "stepwise-sum", "model": "reference/calculator"}
 
@@ -158,10 +159,10 @@ def test_the_canonical_form_says_the_same_and_survives_a_file(document):
         suite = read_suite(document)
     except UsageError:
         return  # two grids may draw the same cell
-    again = read_suite(json.loads(json.dumps(suite.as_json())))
+    again = read_suite(json.loads(json.dumps(suite.settings)))
     assert [(cell.id, list(seeds)) for cell, seeds in again.plan()] == [(c.id, list(s)) for c, s in suite.plan()]
     assert again.sha256() == suite.sha256()
-    assert again.as_json() == suite.as_json()
+    assert again.settings == suite.settings
     assert len(suite) == sum(len(seeds) for _, seeds in suite.plan())
 
 
@@ -198,7 +199,7 @@ def test_cells_have_ids_of_their_own():
     others = [
         replace(plain, model="reference/guesser"),
         replace(plain, task=replace(plain.task, m=8)),
-        replace(plain, access=replace(plain.access, h=4)),
+        replace(plain, access=structs.replace(plain.access, h=4)),
         replace(plain, options=replace(plain.options, seed=1)),
     ]
     assert len({plain.id, *(cell.id for cell in others)}) == 5
@@ -242,7 +243,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 def test_nothing_given_changes_nothing():
     document = {**PLAIN, "grid": [{"h": 4}, {"h": 2}]}
-    assert read_suite(document, {}).as_json() == read_suite(document).as_json()
+    assert read_suite(document, {}).settings == read_suite(document).settings
 
 
 def test_errors_keep_their_kind():

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from eirkit.errors import ModelError, UnknownNameError
 from eirkit.lacuna.memories.openai_dialect import JSON_WORDS, SCHEMA_WORDS, read_request
-from eirkit.lacuna.models.model import Message, ModelOptions, Reply, Request
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request
 from eirkit.lacuna.scripted.extractor import make_scripted, respond
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.lacuna.tasks.task import TaskSpec, show_record

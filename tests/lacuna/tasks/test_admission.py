@@ -15,10 +15,10 @@ from eirkit.errors import SpendCapReached
 from eirkit.lacuna.models.ledger import Ledger
 from eirkit.lacuna.runs.budget import SpendingLimits
 from eirkit.lacuna.runs.journal import read_journal
-from eirkit.lacuna.runs.store import RUNS, scan_runs
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as
+from tests.runs import records
 
 PRICES = '[prices]\n"openai/any" = { input = 1000, output = 1000, as_of = 2026-01-01 }\n'
 SEEDS = 8
@@ -40,7 +40,7 @@ def suite(url: str, connections: int) -> Any:
 
 def by_attempt(folder: Path) -> tuple[list[Decimal], list[Decimal]]:
     """Return what finished and unfinished attempts have cost."""
-    finished = {record["usage"]["attempt"] for record, _ in scan_runs(folder / RUNS)}
+    finished = {record.usage.attempt for record in records(folder)}
     attempts = read_journal(folder).attempts
     costs = {number: sum(one.usd.values(), one.uncertain_usd) for number, one in attempts.items()}
     return [usd for n, usd in costs.items() if n in finished], [usd for n, usd in costs.items() if n not in finished]
@@ -102,8 +102,8 @@ def test_at_the_usual_limit_on_tokens_no_more_than_one_run_stays_unbought(tmp_pa
             finished, _ = by_attempt(folder)
             assert sum(tally) == read_journal(folder).spending.total_usd <= cap
             assert cap - sum(finished) <= dearest
-            right = {record["run"]: record["score"] for record, _ in scan_runs(tmp_path / "whole" / RUNS)}
-            assert all(record["score"] == right[record["run"]] for record, _ in scan_runs(folder / RUNS))
+            right = {record.run: record.score for record in records(tmp_path / "whole")}
+            assert all(record.score == right[record.run] for record in records(folder))
 
 
 def test_a_reply_that_the_rest_of_a_cap_cuts_is_no_answer(tmp_path):
@@ -133,7 +133,7 @@ def test_two_models_share_what_is_left_and_waste_one_run_between_them(tmp_path):
     with ModelServer(uneven) as server:
         wanted = suite(server.url, 6)
         both = read_suite(
-            {**wanted.as_json(), "grid": [{**wanted.as_json()["grid"][0], "model": ["openai/a", "openai/b"]}]}
+            {**wanted.settings, "grid": [{**wanted.settings["grid"][0], "model": ["openai/a", "openai/b"]}]}
         )
         start_sweep(both, tmp_path / "out", SpendingLimits(Decimal("6.5"), prices))
     finished, cut = by_attempt(tmp_path / "out")

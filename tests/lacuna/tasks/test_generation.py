@@ -8,6 +8,7 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -33,7 +34,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def as_bytes(task: TaskInstance) -> bytes:
-    return encode("task/1", task.as_json(lists=True))
+    return encode("task/1", msgspec.to_builtins(task.document(lists=True)))
 
 
 def test_a_task_worked_by_hand() -> None:
@@ -81,14 +82,15 @@ def test_published_seeds_keep_their_queries(queries: str, labels: list[int]) -> 
 
 def test_another_process_makes_the_same_bytes() -> None:
     program = (
-        "import hashlib\n"
+        "import hashlib, msgspec\n"
         "from eirkit.lacuna.tasks.generation import generate_batch\n"
         "from eirkit.lacuna.tasks.task import TaskSpec\n"
         "from eirkit.lacuna.tasks.workload import workloads\n"
         "from eirkit.records.lines import encode\n"
         "made = hashlib.sha256()\n"
         "for name in workloads.names():\n"
-        "    made.update(encode('task/1', generate_batch(TaskSpec(name), range(9)).task(7).as_json(lists=True)))\n"
+        "    task = generate_batch(TaskSpec(name), range(9)).task(7)\n"
+        "    made.update(encode('task/1', msgspec.to_builtins(task.document(lists=True))))\n"
         "print(made.hexdigest())\n"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "12345"}
@@ -199,7 +201,7 @@ def test_a_file_of_many_tasks_holds_each_seeds_task(tmp_path: Path, capsys: pyte
     assert json.loads(capsys.readouterr().out) == {"out": str(out), "tasks": 300, "seeds": [5, 304]}
     written = list(read_records(out, "task/1"))
     assert written == [
-        json.loads(json.dumps(generate(TaskSpec("stepwise-topk", n=8, seed=seed)).as_json(lists=True)))
+        json.loads(msgspec.json.encode(generate(TaskSpec("stepwise-topk", n=8, seed=seed)).document(lists=True)))
         for seed in range(5, 305)
     ]
     assert [entry.name for entry in out.parent.iterdir()] == ["tasks.jsonl"]

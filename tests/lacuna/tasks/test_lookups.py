@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
-from eirkit.lacuna.agents.session import Decision
 from eirkit.lacuna.agents.telemetry import Consultation
 from eirkit.lacuna.findings.causes import Verdict
-from eirkit.lacuna.findings.fates import FATES, FLOOD, RETURNED, Fate, count_fates, diagnose, memory_record
-from eirkit.lacuna.memories.memory import MemoryCall, MemoryUsage
+from eirkit.lacuna.findings.fates import count_fates, memory_record
+from eirkit.lacuna.findings.summary import diagnose
+from eirkit.lacuna.memories.memory import FLOOD, MemoryCall, MemoryUsage
+from eirkit.records.events import Decision
+from eirkit.records.runs import OUTCOMES, RETURNED, Outcome
 from tests.lacuna.running import eirkit
 
 STEP, WANTED = 9, 3
@@ -48,7 +50,7 @@ def searched(
     return Consultation(STEP, call, passages, 0.25, characters, lacking, held, stated, uncertain=uncertain)
 
 
-CASES: list[tuple[Fate, list[Consultation], tuple[int, ...], bool]] = [
+CASES: list[tuple[Outcome, list[Consultation], tuple[int, ...], bool]] = [
     ("unwritten", [], (), True),
     ("unwritten", [written(t=STEP + 1)], (), True),  # written after it was needed
     ("unwritten", [searched(lacking=(WANTED,))], (), True),  # sought in vain: nobody had stored it
@@ -101,7 +103,7 @@ def test_a_record_that_comes_back_later_was_late_and_not_lost(fate, later):
 
 
 def test_every_fate_has_a_case():
-    assert {fate for fate, *_ in CASES} | {"returned"} == set(FATES)
+    assert {fate for fate, *_ in CASES} | {"returned"} == set(OUTCOMES)
 
 
 def test_what_was_made_of_a_record_is_unknown_without_the_other_inputs_or_without_an_answer():
@@ -171,8 +173,8 @@ def test_floods_are_counted_above_ten_times_what_can_be_shown():
     assert count_fates([], [], [searched(characters=FLOOD), searched(characters=FLOOD + 1)]).flooded == 1
 
 
-def fates(**counts: int) -> dict[Fate, int]:
-    return {fate: counts.get(fate, 0) for fate in FATES}
+def fates(**counts: int) -> dict[Outcome, int]:
+    return {fate: counts.get(fate, 0) for fate in OUTCOMES}
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def fates(**counts: int) -> dict[Fate, int]:
     ],
 )
 def test_a_system_is_told_what_is_wrong_with_it(counts, flooded, failures, said):
-    assert diagnose(fates(**counts), flooded, failures) == said
+    assert list(diagnose(fates(**counts), flooded, failures)) == said
 
 
 def test_a_system_that_is_held_to_h_records_is_not_blamed_for_what_had_to_leave():
@@ -206,10 +208,9 @@ def test_a_record_of_a_run_adds_up_its_calls():
     consultations = [written(seconds=0.5), written(4, 4, seconds=1.5), searched()]
     used = MemoryUsage(records=2, bytes=16, model_calls=3, input_tokens=40, output_tokens=5, cost_usd=None)
     record = memory_record(used, consultations, count_fates([], [], consultations))
-    assert (record["writes"], record["searches"]) == (2, 1)
-    assert (record["write_seconds"], record["search_seconds"], record["slowest_seconds"]) == (2.0, 0.25, 1.5)
-    assert (record["records"], record["bytes"], record["model_calls"], record["cost_usd"]) == (2, 16, 3, None)
-    assert json.loads(json.dumps(record)) == record
+    assert (record.writes, record.searches) == (2, 1)
+    assert (record.write_seconds, record.search_seconds, record.slowest_seconds) == (2.0, 0.25, 1.5)
+    assert (record.records, record.bytes, record.model_calls, record.cost_usd) == (2, 16, 3, None)
 
 
 TASKS = ("--workload", "store-recall", "--n", "16", "--m", "8", "--h", "2", "--seeds", "0:2")

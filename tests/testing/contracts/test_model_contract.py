@@ -18,11 +18,11 @@ import pytest
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.agents.reference import AGENTS
-from eirkit.lacuna.agents.telemetry import SCHEMA, Exchange, Trace, event_records
+from eirkit.lacuna.agents.telemetry import Exchange, Trace, events_of
 from eirkit.lacuna.models.factory import make_model, preflight
 from eirkit.lacuna.models.model import ModelOptions, Reply, Request, Usage, models
-from eirkit.records.event_blocks import EVENTS, pack
-from eirkit.records.lines import encode
+from eirkit.records.events import encode_events, pack
+from eirkit.records.export import EVENTS
 from eirkit.testing import check_model
 from eirkit.testing.models import first_request
 from tests.lacuna.servers import GOOD, ModelServer
@@ -42,7 +42,7 @@ def loopback(name: str) -> Callable[[Path], tuple[str, AbstractContextManager[Mo
 
 def recorded(folder: Path) -> tuple[str, AbstractContextManager[None]]:
     trace = Trace([Exchange(1, PROMPT, Reply("ANSWER 1 0042"))])
-    (folder / EVENTS).write_bytes(pack(b"".join(encode(SCHEMA, event) for event in event_records(trace, "run"))))
+    (folder / EVENTS).write_bytes(pack(encode_events(events_of(trace))))
     return f"replay/{folder}", nullcontext()
 
 

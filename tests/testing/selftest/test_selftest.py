@@ -8,12 +8,14 @@ from dataclasses import replace
 from io import StringIO
 
 import pytest
+from msgspec import structs
 
 import eirkit
 from eirkit.cli import run as command_line
 from eirkit.cli.selftest import FAMILIES, choose
-from eirkit.lacuna.findings.fates import FATES
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES
+from eirkit.records.events import ModelExchange, Verdicts, WrongStep
+from eirkit.records.runs import OUTCOMES
 from eirkit.testing.selftest.behaviour import CLAIMS, FATES_COMPARED, disagreements, observe, plain_text
 from eirkit.testing.selftest.memories import fates
 from eirkit.testing.selftest.planted import PlantedAgent, Traits, read_turn, read_values
@@ -34,7 +36,7 @@ def observed(tmp_path_factory):
 def test_the_server_computes_the_answers_that_the_generator_planted(observed):
     for found in observed.values():
         for record, _, run in found.pairs():
-            task = eirkit.generate(eirkit.TaskSpec("stepwise-sum", n=24, m=4, seed=record["seed"]))
+            task = eirkit.generate(eirkit.TaskSpec("stepwise-sum", n=24, m=4, seed=record.seed))
             assert run.true == {step.t: step.answer[0] for step in task.steps}
             assert run.refs == {step.t: step.refs for step in task.steps}
 
@@ -42,7 +44,7 @@ def test_the_server_computes_the_answers_that_the_generator_planted(observed):
 def test_the_server_counts_the_misses_that_a_simulation_counts(observed):
     found = observed["leaves-out"]
     for record, _, run in found.pairs():
-        spec = eirkit.TaskSpec("stepwise-sum", n=24, m=4, seed=record["seed"])
+        spec = eirkit.TaskSpec("stepwise-sum", n=24, m=4, seed=record.seed)
         simulated = eirkit.simulate(eirkit.generate(spec), "window", 2)
         missed = [t for t, missing in enumerate(simulated.missing, 1) if missing]
         assert [t for t in run.steps if run.is_missed(t)] == missed
@@ -62,21 +64,26 @@ def test_a_false_cause_is_found(observed, cause):
 
 
 def _recast(event, cause):
-    return {**event, "wrong": [[t, cause, kind] for t, _, kind in event["wrong"]]} if "wrong" in event else event
+    if not isinstance(event, Verdicts):
+        return event
+    return structs.replace(event, wrong=tuple(structs.replace(step, cause=cause) for step in event.wrong))
 
 
 def test_a_hidden_error_and_an_invented_one_are_found(observed):
     found, behaviour = observed["leaves-out"], choose(["leaves-out"])[0][1]
-    for wrong in ([], [[t, "state_supply", "missing"] for t in range(1, 25)]):
-        events = tuple(tuple({**e, "wrong": wrong} if "wrong" in e else e for e in run) for run in found.events)
+    for wrong in ((), tuple(WrongStep(t, "state_supply", "missing") for t in range(1, 25))):
+        events = tuple(
+            tuple(structs.replace(event, wrong=wrong) if isinstance(event, Verdicts) else event for event in run)
+            for run in found.events
+        )
         assert any("the answer was" in one for one in disagreements(behaviour, replace(found, events=events)))
 
 
 @pytest.mark.parametrize("change", [{"accuracy": 0.5}, {"miss_rate": 0.99}, {"miss_rate": 0.01}])
 def test_a_false_figure_of_the_summary_is_found(observed, change):
     found, behaviour = observed["leaves-out"], choose(["leaves-out"])[0][1]
-    data = {**found.data, "rows": [{**found.row, **change}]}
-    assert len(list(disagreements(behaviour, replace(found, data=data)))) == 1
+    summary = structs.replace(found.summary, rows=(structs.replace(found.row, **change),))
+    assert len(list(disagreements(behaviour, replace(found, summary=summary)))) == 1
 
 
 @pytest.mark.parametrize("place", ["text", "page"])
@@ -88,23 +95,28 @@ def test_a_false_share_in_words_is_found(observed, place):
 
 def test_a_false_fate_is_found(observed):
     found = observed["memory-plain"]
-    system = found.row["memory_system"]
-    swapped = {**system["fates"], "used": 0, "not_stored": system["fates"]["used"]}
-    data = {**found.data, "rows": [{**found.row, "memory_system": {**system, "fates": swapped}}]}
-    assert any("not_stored" in one for one in fates(replace(found, data=data)))
+    system = found.row.memory_system
+    swapped = {**system.outcomes, "used": 0, "not_stored": system.outcomes["used"]}
+    row = structs.replace(found.row, memory_system=structs.replace(system, outcomes=swapped))
+    summary = structs.replace(found.summary, rows=(row,))
+    assert any("not_stored" in one for one in fates(replace(found, summary=summary)))
 
 
 def test_a_prompt_that_the_server_never_saw_is_found(observed):
     found, behaviour = observed["leaves-out"], choose(["leaves-out"])[0][1]
     events = tuple(
-        tuple({**e, "prompt": e["prompt"] + "A_1 = 0001"} if "prompt" in e else e for e in run) for run in found.events
+        tuple(
+            structs.replace(event, prompt=f"{event.prompt}A_1 = 0001") if isinstance(event, ModelExchange) else event
+            for event in run
+        )
+        for run in found.events
     )
     assert any("never sent" in one for one in disagreements(behaviour, replace(found, events=events)))
 
 
 def test_every_cause_and_fate_is_compared_or_claims_nothing():
     assert {one.id for one in CAUSE_MEASURES} <= CLAIMS.keys() | NOTHING_CLAIMED
-    assert set(FATES) <= FATES_COMPARED | NOTHING_CLAIMED
+    assert set(OUTCOMES) <= FATES_COMPARED | NOTHING_CLAIMED
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def test_a_file_that_was_put_back_whole_counts_as_a_whole_at_the_next_compaction
     def words(text: str) -> int:
         return len(text.split())
 
-    breaks = measure(run, None, AnalysisOptions(read_windows()), words).tables["breaks"]
+    breaks = measure(run, None, AnalysisOptions(read_windows()), words).columns()["breaks"]
     whole = words("\n".join(now))
     assert (breaks["dropped_tokens"], breaks["reread_dropped_tokens"]) == ([0, whole], [0, whole])
     assert breaks["never_reread_tokens"] == [0, 0], "the line that the edit replaced is no more"

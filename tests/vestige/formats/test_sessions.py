@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eirkit.report.folders import page_for
 from eirkit.report.logs.sentences import sub_agents_section
 from eirkit.report.table import Table
 from eirkit.vestige.actions.touches import interpret
 from eirkit.vestige.corpus.reader import read_corpus
-from eirkit.vestige.tables import read_table
+from eirkit.vestige.tables import read_analysis, read_table
 from eirkit.vestige.trajectory import KeptContext, Lines, LoggedUsage, Recording
 from eirkit_coding.sessions.codex_scripts import CodexScript, ScriptCall, calls_in
 from tests import warm
@@ -469,7 +470,8 @@ def test_sub_agents_are_rolled_up_to_the_run_that_started_them_and_counted_once(
     assert {(row["parent_run"], row["runs"], row["turns"]) for row in table.rows} == {
         (row["parent_run"], 1, row["turns"]) for row in children
     }
-    assert sub_agents_section({**document, "sub_agents": {**found, "runs": 0}}) is None
+    summary = read_analysis(tmp_path / "out")
+    assert sub_agents_section(replace(summary, sub_agents=replace(summary.sub_agents, runs=0))) is None
 
 
 def test_files_printed_together_are_an_unknown_split_and_never_a_silent_half(tmp_path: Path) -> None:

@@ -1,48 +1,11 @@
-// The type of a chart as the server and the pages send it (`Chart` of src/eirkit/report/document.py).
+// The charts of the server and the pages (`Chart` of src/eirkit/report/document.py), point by point.
+import type * as documents from "../documents";
 
-export type Value = number | string | null;
-export type Scale = "linear" | "log" | "category";
-export type Mark = "line" | "step" | "points" | "bars" | "cells" | "rule";
+export type { Axis, Figure, Mark, Scale, Series, Value } from "../documents";
+import type { Figure, Series, Value } from "../documents";
 
-export interface Axis {
-  title: string;
-  scale: Scale;
-  low: number | null;
-  high: number | null;
-  percent: boolean;
-}
-
-export interface Series {
-  name: string;
-  mark: Mark;
-  x: Value[];
-  y: Value[];
-  low: (number | null)[];
-  high: (number | null)[];
-  value: (number | null)[];
-  dashed: boolean;
-  measure?: string; // the identifier of the measure whose label is the name
-  colour?: string; // a token of measures.css
-}
-
-export interface Chart {
-  id: string;
-  title: string;
-  alt: string;
-  x: Axis;
-  y: Axis;
-  series: Series[];
-  note: string;
-  stacked?: boolean;
-  behind?: number[]; // for each series, how many later ones run along a part of it
-}
-
-export interface Figure {
-  id: string;
-  title: string;
-  panels: Chart[];
-  note: string;
-}
+// `behind`: for each series, how many later ones run along a part of it.
+export type Chart = documents.Chart & { behind?: number[] };
 
 // One place of a series.
 export interface Point {

@@ -1,33 +1,33 @@
 // Chart of the actions of a recorded run: turns across, files down; the slice that leads to the goal is highlighted.
 import * as Plot from "@observablehq/plot";
 import { colourOf } from "../colours";
-import type { Action, Row, VestigeRun } from "./api";
+import type { ActionRow, RunRow, RunView } from "../documents";
 import { leftOf, RIGHT, turnAt, turnScale } from "./demand";
 import { draw } from "./picture";
 
 const LETTER = 7.6; // pixels, in the mean over a path with wide letters
 const MOST_FILES = 40; // lanes; the files with the fewest actions share the last
 
-interface Drawn extends Action {
+interface Drawn extends ActionRow {
   lane: string;
 }
 
 // Without a goal file that the run came to, nothing says what led there; a zero would.
-export function isMeasured(row: Row): boolean {
-  return row["unit"] !== "tokens" || row["goal_accessed"] === true;
+export function isMeasured(row: RunRow): boolean {
+  return row.unit !== "tokens" || row.goal_accessed;
 }
 
 // What an action was for; dead reads are counted by the same rule.
-export function fateOf(run: VestigeRun, action: Action): "needed" | "dead" | "unjudged" {
+export function useOf(run: RunView, action: ActionRow): "needed" | "dead" | "unjudged" {
   if (action.necessary) return "needed";
-  return isMeasured(run.run) && action.judged !== false ? "dead" : "unjudged";
+  return isMeasured(run.run) && action.judged ? "dead" : "unjudged";
 }
 
-export function actionPicture(run: VestigeRun, turn: number, width: number, choose: (turn: number) => void): Element {
+export function actionPicture(run: RunView, turn: number, width: number, choose: (turn: number) => void): Element {
   const lanes = lanesOf(run);
   const actions: Drawn[] = run.actions.map((action) => ({ ...action, lane: lanes.of(action.path) }));
-  const clipped = actions.filter((action) => run.clips.some((clip) => clip["turn"] === action.turn && paths(clip["paths"]).includes(action.path)));
-  const [needed, dead, unjudged] = (["needed", "dead", "unjudged"] as const).map((fate) => actions.filter((action) => fateOf(run, action) === fate)) as [Drawn[], Drawn[], Drawn[]];
+  const clipped = actions.filter((action) => run.clips.some((clip) => clip.turn === action.turn && clip.paths.includes(action.path)));
+  const [needed, dead, unjudged] = (["needed", "dead", "unjudged"] as const).map((use) => actions.filter((action) => useOf(run, action) === use)) as [Drawn[], Drawn[], Drawn[]];
   const picture = draw({
     width,
     height: 64 + 18 * lanes.names.length,
@@ -55,7 +55,7 @@ export function actionPicture(run: VestigeRun, turn: number, width: number, choo
   return picture;
 }
 
-function mark(actions: Drawn[], kind: Action["kind"], fill: string, symbol: "circle" | "square", stroke: string): Plot.Markish {
+function mark(actions: Drawn[], kind: ActionRow["kind"], fill: string, symbol: "circle" | "square", stroke: string): Plot.Markish {
   const some = actions.filter((action) => action.kind === kind);
   return Plot.dot(some, { x: "turn", y: "lane", r: 4.5, fill, symbol, stroke, strokeWidth: 1 });
 }
@@ -79,7 +79,7 @@ interface Lanes {
 }
 
 // Goal files first, then by when they were first met.
-function lanesOf(run: VestigeRun): Lanes {
+function lanesOf(run: RunView): Lanes {
   const counts = new Map<string, number>();
   for (const action of run.actions) counts.set(action.path, (counts.get(action.path) ?? 0) + 1);
   const met = [...counts.keys()];
@@ -89,10 +89,6 @@ function lanesOf(run: VestigeRun): Lanes {
   const kept = new Set([...ranked].sort((a, b) => Number(goal.has(b)) - Number(goal.has(a)) || (counts.get(b) ?? 0) - (counts.get(a) ?? 0)).slice(0, MOST_FILES - 1));
   const rest = `${ranked.length - kept.size} other files`;
   return { names: [...ranked.filter((path) => kept.has(path)), rest], of: (path) => (kept.has(path) ? path : rest) };
-}
-
-function paths(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [];
 }
 
 function tail(name: string, longest: number): string {

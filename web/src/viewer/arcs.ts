@@ -2,7 +2,7 @@
 import * as Plot from "@observablehq/plot";
 import { colourOf } from "../colours";
 import { measure, measuresOf } from "../measures";
-import type { LacunaRun, Step, StepMore } from "./api";
+import type { LacunaRun, Step, StepDetails } from "../documents";
 import { draw, wholeTicks } from "./picture";
 import { verdictOf } from "./words";
 
@@ -20,7 +20,7 @@ interface Arc {
   role: "other" | "available" | "missing" | "spread";
 }
 
-export function arcPicture(run: LacunaRun, t: number, more: StepMore | null, width: number, choose: (t: number) => void): Element {
+export function arcPicture(run: LacunaRun, t: number, more: StepDetails | null, width: number, choose: (t: number) => void): Element {
   const [low, high] = windowOf(t, run.steps.length);
   const steps = run.steps.slice(low - 1, high);
   const arcs = arcsOf(steps, t, more);
@@ -67,7 +67,7 @@ function windowOf(t: number, last: number): [number, number] {
   return [low, low + WINDOW - 1];
 }
 
-function arcsOf(steps: Step[], t: number, more: StepMore | null): Arc[] {
+function arcsOf(steps: Step[], t: number, more: StepDetails | null): Arc[] {
   const missing = new Set(steps.find((step) => step.t === t)?.missing ?? []);
   const way = new Set((more?.spread.path ?? []).map(([from, to]) => `${from} ${to}`));
   return steps.flatMap((step) =>

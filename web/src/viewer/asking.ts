@@ -1,5 +1,6 @@
 // Requests as state of components: how often a running folder is asked again, and what is shown until an answer comes.
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { Answers } from "../documents";
 import { type Asked, addressOf, ask } from "./api";
 import { isStatic } from "./static";
 
@@ -10,19 +11,18 @@ export interface Answer<T> {
 }
 
 const POLL_MS = 1000;
-const READING_MS = 400;
 
 // Asks one address, one request at a time: a stamp that comes meanwhile is answered by the next.
-class Asker<T> {
+class Asker<P extends keyof Answers> {
   private answered: string | null = null;
   private wanted = "";
   private busy = false;
   private readonly stop = new AbortController();
 
   constructor(
-    private readonly path: string,
+    private readonly path: P,
     private readonly asked: Asked,
-    private readonly tell: (answer: Partial<Answer<T>>) => void,
+    private readonly tell: (answer: Partial<Answer<Answers[P]>>) => void,
   ) {}
 
   async want(stamp: string): Promise<void> {
@@ -33,7 +33,7 @@ class Asker<T> {
       this.answered = this.wanted;
       this.say({ waiting: true });
       try {
-        this.say({ data: await ask<T>(this.path, this.asked, this.stop.signal), error: "", waiting: false });
+        this.say({ data: await ask(this.path, this.asked, this.stop.signal), error: "", waiting: false });
       } catch (error) {
         this.say({ data: null, error: (error as Error).message, waiting: false });
       }
@@ -45,37 +45,25 @@ class Asker<T> {
     this.stop.abort();
   }
 
-  private say(answer: Partial<Answer<T>>): void {
+  private say(answer: Partial<Answer<Answers[P]>>): void {
     if (!this.stop.signal.aborted) this.tell(answer);
   }
 }
 
 // Ask for something; `stamp` asks again when it changes. The last answer stays until the next one is there.
-export function useAnswer<T>(path: string | null, asked: Asked, stamp = ""): Answer<T> {
-  const [answer, setAnswer] = useState<Answer<T>>({ data: null, error: "", waiting: true });
-  const asker = useRef<Asker<T> | null>(null);
+export function useAnswer<P extends keyof Answers>(path: P | null, asked: Asked, stamp = ""): Answer<Answers[P]> {
+  const [answer, setAnswer] = useState<Answer<Answers[P]>>({ data: null, error: "", waiting: true });
+  const asker = useRef<Asker<P> | null>(null);
   const address = path === null ? "" : addressOf(path, asked);
   useEffect(() => {
     if (path === null) return;
-    const own = new Asker<T>(path, asked, (news) => setAnswer((before) => ({ ...before, ...news })));
+    const own = new Asker<P>(path, asked, (news) => setAnswer((before) => ({ ...before, ...news })));
     asker.current = own;
     void own.want(stamp);
     return () => own.end();
   }, [address]);
   useEffect(() => void asker.current?.want(stamp), [stamp]);
   return answer;
-}
-
-// A stamp that also changes while the server is still reading a large file, so that what it has read is shown.
-export function useReading(at: string, stamp: string): string {
-  const [round, setRound] = useState(0);
-  const { data } = useAnswer<{ read_share: number }>("changes", { at }, `${stamp} ${round}`);
-  useEffect(() => {
-    if (!data || data.read_share >= 1) return;
-    const timer = setTimeout(() => setRound(round + 1), READING_MS);
-    return () => clearTimeout(timer);
-  }, [data]);
-  return `${stamp} ${round}`;
 }
 
 // A text that changes whenever the folder does; nothing is asked while the page is out of sight.
@@ -87,7 +75,7 @@ export function useStamp(at: string | null): string {
     const look = async () => {
       if (document.hidden) return;
       try {
-        const { stamp: found } = await ask<{ stamp: string }>("changes", { at });
+        const { stamp: found } = await ask("changes", { at });
         if (!over) setStamp(found);
       } catch {
         // The server has ended, or the folder is gone; what was read stays on the page.

@@ -1,14 +1,14 @@
 // Table of the compactions and clears of a recorded run, with the columns that the terminal prints.
 import { label, measuresOf } from "../measures";
-import type { AnalysisSummary, Row } from "./api";
+import type { AnalysisSummary, BreakCost } from "../documents";
 import { Inert } from "./inert";
 import { Turn } from "./scrub";
 import { shown } from "./words";
 
 const SUMS = measuresOf("breaks");
 
-export function Breaks({ rows }: { rows: Row[] }) {
-  const measured = rows.filter((row) => row["measured"] !== false);
+export function Breaks({ rows }: { rows: BreakCost[] }) {
+  const measured = rows.filter((row) => row.measured);
   return (
     <section aria-label="Compactions and clears">
       <h2>Compactions and clears ({rows.length})</h2>
@@ -32,12 +32,12 @@ export function Breaks({ rows }: { rows: Row[] }) {
             {rows.map((row, number) => (
               <tr key={number}>
                 <td>
-                  <Inert text={String(row["kind"])} />
+                  <Inert text={row.kind} />
                 </td>
                 <td class="figure">
-                  <Turn turn={row["cut"]} />
+                  <Turn turn={row.cut} />
                 </td>
-                <Amounts of={(name) => (row["measured"] === false ? null : amount(row, name))} />
+                <Amounts of={(name) => (row.measured ? amount(row, name) : null)} />
               </tr>
             ))}
           </tbody>
@@ -72,15 +72,12 @@ function Amounts({ of }: { of: (name: string) => number | null }) {
   );
 }
 
-function amount(row: Row, name: string): number | null {
-  const value = row[name];
-  return typeof value === "number" ? value : null;
+function amount(row: BreakCost, name: string): number {
+  return Number(row[name as keyof BreakCost]);
 }
 
-// An older analysis does not say all of it, and what is not said is no zero.
-function total(rows: Row[], name: string): number | null {
-  const values = rows.map((row) => amount(row, name));
-  return values.every((value) => value !== null) ? values.reduce((sum: number, value) => sum + (value ?? 0), 0) : null;
+function total(rows: BreakCost[], name: string): number {
+  return rows.reduce((sum, row) => sum + amount(row, name), 0);
 }
 
 function unmeasuredWords(unmeasured: number, all: number): string {
@@ -90,7 +87,7 @@ function unmeasuredWords(unmeasured: number, all: number): string {
 // The same of a whole analysis, in the words of `vestige analyze`.
 export function breakFigures(breaks: AnalysisSummary["breaks"]): [string, string][] {
   const all = breaks.compactions + breaks.clears;
-  const unmeasured = breaks.unmeasured ?? 0;
+  const unmeasured = breaks.unmeasured;
   const figures: [string, string][] = [[`${label("summary_markers")} / ${label("clears")}`, `${shown(breaks.compactions, "number")} / ${shown(breaks.clears, "number")}`]];
   if (unmeasured) figures.push(["… not measured", `${shown(unmeasured, "number")} of ${shown(all, "number")}: no file was used`]);
   if (!all || unmeasured === all) return figures;

@@ -1,7 +1,7 @@
 // One cut of a run line by line: which lines later work needed, and beside each line which compactors kept it.
 import { label } from "../measures";
 import { go } from "./address";
-import type { Cut, CutCompactor, CutLine, CutPart } from "./api";
+import type { CutCompactor, CutContext, CutLine, CutPart } from "../documents";
 import { useAnswer } from "./asking";
 import { Inert } from "./inert";
 import { Legend } from "./legend";
@@ -16,7 +16,7 @@ const PAGE = 1000; // lines that the server sends at a time
 
 export function CutPage({ at, run, address, stamp }: { at: string; run: string; address: URLSearchParams; stamp: string }) {
   const [turn, budget, lines, offset] = [address.get("turn") ?? "0", address.get("budget") ?? "0", address.get("lines") ?? "needed", address.get("offset") ?? "0"];
-  const { data, error, waiting } = useAnswer<Cut>("cut", { at, run, turn, budget, lines, offset }, stamp);
+  const { data, error, waiting } = useAnswer("cut", { at, run, turn, budget, lines, offset }, stamp);
   if (error) return <p class="fault">{error}</p>;
   if (!data) return <p class="quiet">Reading the cut…</p>;
   const chosen = data.compactors.findIndex((one) => one.name === address.get("compactor"));
@@ -44,7 +44,7 @@ export function CutPage({ at, run, address, stamp }: { at: string; run: string; 
   );
 }
 
-function Choices({ cut, lines, chosen }: { cut: Cut; lines: string; chosen: string }) {
+function Choices({ cut, lines, chosen }: { cut: CutContext; lines: string; chosen: string }) {
   const names: [string, string][] = cut.compactors.map((one) => [one.name, one.name]);
   return (
     <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="What is shown">
@@ -94,7 +94,7 @@ function Compactors({ all, chosen }: { all: CutCompactor[]; chosen: number }) {
   );
 }
 
-function Text({ cut, places }: { cut: Cut; places: number[] }) {
+function Text({ cut, places }: { cut: CutContext; places: number[] }) {
   return (
     <table class={places.length === 1 ? "cut single" : "cut"}>
       <thead>
@@ -153,7 +153,7 @@ function Line({ line, places }: { line: CutLine; places: number[] }) {
   );
 }
 
-function Pager({ cut }: { cut: Cut }) {
+function Pager({ cut }: { cut: CutContext }) {
   if (cut.matched <= PAGE && cut.offset === 0) return null;
   const last = Math.min(cut.offset + PAGE, cut.matched);
   const to = (offset: number) => () => {

@@ -1,6 +1,6 @@
 // Chart of the demand of a recorded run before each turn.
 import * as Plot from "@observablehq/plot";
-import type { Cut, VestigeRun } from "./api";
+import type { BreakCost, CutRow, RunView } from "../documents";
 import { draw, wholeTicks } from "./picture";
 
 export const RIGHT = 12;
@@ -10,13 +10,13 @@ export function leftOf(width: number): number {
   return Math.round(Math.min(190, Math.max(90, 0.32 * width)));
 }
 
-export function turnScale(run: VestigeRun, width: number): Plot.ScaleOptions {
+export function turnScale(run: RunView, width: number): Plot.ScaleOptions {
   const last = Math.max(2, run.turns.length);
   const shown = { label: "turn", labelArrow: "none", labelAnchor: "center", tickFormat: "d" } as const;
   return { domain: [0.5, last + 0.5], ticks: wholeTicks(1, last, width - leftOf(width) - RIGHT), ...shown };
 }
 
-export function demandPicture(run: VestigeRun, turn: number, width: number, choose: (turn: number) => void): Element {
+export function demandPicture(run: RunView, turn: number, width: number, choose: (turn: number) => void): Element {
   const known = run.cuts.filter((cut) => cut.demand_tokens !== null);
   const picture = draw({
     width,
@@ -26,12 +26,12 @@ export function demandPicture(run: VestigeRun, turn: number, width: number, choo
     marginTop: 20,
     marginBottom: 42,
     x: turnScale(run, width),
-    y: { label: run.run["unit"] === "tokens" ? "tokens" : "entities", labelArrow: "none", grid: true, zero: true, nice: true, ticks: 5 },
+    y: { label: run.run.unit === "tokens" ? "tokens" : "entities", labelArrow: "none", grid: true, zero: true, nice: true, ticks: 5 },
     marks: [
       Plot.areaY(run.cuts, { x: "cut", y: "later_used", fill: "var(--faint)", fillOpacity: 0.5, curve: "step" }),
       Plot.areaY(known, { x: "cut", y: "demand_tokens", fill: "var(--accent)", fillOpacity: 0.25, curve: "step" }),
-      Plot.lineY(known, { x: "cut", y: (cut: Cut) => cut.demand_tokens, stroke: "var(--accent)", strokeWidth: 2, curve: "step" }),
-      Plot.ruleX(run.breaks, { x: (row: Record<string, unknown>) => Number(row["cut"]) - 0.5, stroke: "var(--cone)", strokeWidth: 2, strokeDasharray: "4 3" }),
+      Plot.lineY(known, { x: "cut", y: (cut: CutRow) => cut.demand_tokens, stroke: "var(--accent)", strokeWidth: 2, curve: "step" }),
+      Plot.ruleX(run.breaks, { x: (row: BreakCost) => row.cut - 0.5, stroke: "var(--cone)", strokeWidth: 2, strokeDasharray: "4 3" }),
       Plot.ruleX([turn], { stroke: "var(--ink)" }),
       Plot.ruleY([0]),
     ],

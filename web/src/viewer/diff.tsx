@@ -1,5 +1,5 @@
 // An edit of a file as removed and added lines, with the lines around them.
-import type { Call } from "./api";
+import type { LoggedCall } from "../documents";
 import { Inert } from "./inert";
 
 export type DiffLine = { kind: "same" | "taken" | "put" | "place"; text: string };
@@ -9,7 +9,7 @@ const TAKEN = ["old_string", "old_str", "oldText", "old_text", "search"];
 const PUT = ["new_string", "new_str", "newText", "new_text", "replace"];
 
 // The edits of a call as lines, with the names of the arguments that they show; null for a call that edits nothing.
-export function editOf(call: Pick<Call, "arguments">): { lines: DiffLine[]; shown: string[] } | null {
+export function editOf(call: Pick<LoggedCall, "arguments">): { lines: DiffLine[]; shown: string[] } | null {
   const given = new Map(call.arguments.flatMap(({ name, value }) => (typeof value === "string" ? [[name, value] as const] : [])));
   const [taken, put] = [TAKEN, PUT].map((names) => names.find((one) => given.has(one)));
   if (taken && put) return { lines: diffLines(given.get(taken) ?? "", given.get(put) ?? ""), shown: [taken, put] };

@@ -1,6 +1,6 @@
 // The heat map of a folder: a measure over two columns; a cell links to its runs.
 import * as Plot from "@observablehq/plot";
-import type { Field, Grid } from "./api";
+import type { Field, Grid } from "../documents";
 import { go, rowsAsked } from "./address";
 import { useAnswer } from "./asking";
 import { failureColour, failureWords } from "./failures";
@@ -11,7 +11,7 @@ import { shown } from "./words";
 export function HeatMap({ at, address, stamp, fields }: { at: string; address: URLSearchParams; stamp: string; fields: Field[] }) {
   const rows = rowsAsked(address);
   const asked = Object.fromEntries(["x", "y", "value"].map((name) => [name, address.get(name) ?? undefined]));
-  const { data, error } = useAnswer<Grid>("grid", { at, ...rows, sort: undefined, ...asked }, stamp);
+  const { data, error } = useAnswer("grid", { at, ...rows, sort: undefined, ...asked }, stamp);
   if (error) return <p class="quiet">{error}</p>;
   if (!data || !data.runs.length) return null;
   const facets = fields.filter((field) => field.facet && field.key !== "failure");

@@ -1,6 +1,7 @@
 // Text that somebody else wrote: shown as plain text, never as markup, each piece in its own writing direction.
 import { useState } from "preact/hooks";
-import { type Asked, ask, type Text } from "./api";
+import type { Text } from "../documents";
+import { type Asked, ask } from "./api";
 
 // Control characters, marks that turn the direction of text, and those that take no room at all.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
@@ -75,7 +76,7 @@ export function Block({ text, asked, label }: { text: Text; asked: Asked; label:
     if (whole) return;
     setWait(true);
     try {
-      const found = await ask<{ text: string; next: number }>("text", { ...asked, part: text.part, offset: next });
+      const found = await ask("text", { ...asked, part: text.part, offset: next });
       setMore(more + found.text);
       setNext(found.next);
     } finally {

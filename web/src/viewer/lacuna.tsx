@@ -1,6 +1,6 @@
 // The view of one LACUNA run, step by step: graph, records at hand, prompt and reply, why it is wrong.
 import { label, measuresOf } from "../measures";
-import type { Cause, LacunaRun, Step, StepMore } from "./api";
+import type { Cause, LacunaRun, Step } from "../documents";
 import { go } from "./address";
 import { arcPicture, COLOURS } from "./arcs";
 import { useAnswer } from "./asking";
@@ -15,7 +15,7 @@ import { capital, counted, shown, type Verdict, verdictOf, verdictWords } from "
 
 export function LacunaPage({ at, run, address }: { at: string; run: LacunaRun; address: URLSearchParams }) {
   const last = Math.max(1, run.steps.length);
-  const t = Math.min(last, Math.max(1, Number(address.get("t")) || run.score?.first_error || Number(run.trial?.["at"]) || 1));
+  const t = Math.min(last, Math.max(1, Number(address.get("t")) || run.score?.first_error || run.lost?.at || 1));
   const wrong = run.steps.filter((step) => step.cause).map((step) => step.t);
   const beside = address.getAll("with");
   return (
@@ -51,8 +51,8 @@ const KEYS: [string, string][] = [
 function Headline({ run }: { run: LacunaRun }) {
   const { score, task } = run;
   const figures: [string, string][] = [
-    ["task", `${task["workload"]}, n = ${task["n"]}, m = ${task["m"]}, seed ${run.seed}`],
-    ["run", run.words],
+    ["task", `${task.workload}, n = ${task.n}, m = ${task.m}, seed ${run.seed}`],
+    ["run", run.label],
   ];
   if (score) {
     figures.push([label("accuracy"), shown(score.accuracy, "share")], [label("miss_rate"), shown(score.miss_rate, "share")]);
@@ -68,7 +68,7 @@ function Headline({ run }: { run: LacunaRun }) {
 
 // How the memory system was used, and what its own code warned of.
 function Profile({ run }: { run: LacunaRun }) {
-  const { profile, warnings = [] } = run.memory ?? {};
+  const { profile, warnings } = run;
   if (!profile && !warnings.length) return null;
   return (
     <details class="profile" open={warnings.length > 0}>
@@ -92,11 +92,11 @@ function Profile({ run }: { run: LacunaRun }) {
             </div>
           </>
         )}
-        {warnings.map((said) => (
-          <div key={said}>
+        {warnings.map((warning) => (
+          <div key={warning}>
             <dt>warned</dt>
             <dd>
-              <Inert text={said} />
+              <Inert text={warning} />
             </dd>
           </div>
         ))}
@@ -116,7 +116,7 @@ function Compare({ run, beside }: { run: LacunaRun; beside: string[] }) {
           <option value="">choose a run of the same task…</option>
           {left.map((one) => (
             <option key={one.run} value={one.run}>
-              {one.words} ({one.run})
+              {one.label} ({one.run})
             </option>
           ))}
         </select>
@@ -126,16 +126,16 @@ function Compare({ run, beside }: { run: LacunaRun; beside: string[] }) {
 }
 
 function Arm({ at, run, t, close }: { at: string; run: LacunaRun; t: number; close?: () => void }) {
-  const { data } = useAnswer<StepMore>("step", { at, run: run.run, t });
+  const { data } = useAnswer("step", { at, run: run.run, t });
   const more = data?.t === t ? data : null;
   const step = run.steps[t - 1];
   if (!step) return null;
   return (
-    <section class="arm" aria-label={`${capital(run.units.step)} ${t} of ${run.words}`}>
+    <section class="arm" aria-label={`${capital(run.units.step)} ${t} of ${run.label}`}>
       <h2>
-        <Inert text={run.words} />
+        <Inert text={run.label} />
         {close && (
-          <button type="button" class="close" aria-label={`take ${run.words} away`} onClick={close}>
+          <button type="button" class="close" aria-label={`take ${run.label} away`} onClick={close}>
             ×
           </button>
         )}
@@ -152,16 +152,16 @@ function Arm({ at, run, t, close }: { at: string; run: LacunaRun; t: number; clo
 }
 
 function OtherArm({ at, name, t, beside }: { at: string; name: string; t: number; beside: string[] }) {
-  const { data, error } = useAnswer<LacunaRun>("run", { at, run: name });
+  const { data, error } = useAnswer("run", { at, run: name });
   if (error) return <p class="fault">{error}</p>;
-  if (!data) return <p class="quiet">Reading the run…</p>;
+  if (data?.kind !== "lacuna") return <p class="quiet">Reading the run…</p>;
   const close = () => go({ with: beside.filter((one) => one !== name) });
   return <Arm at={at} run={data} t={t} close={close} />;
 }
 
 function OtherStrip({ at, name, t }: { at: string; name: string; t: number }) {
-  const { data } = useAnswer<LacunaRun>("run", { at, run: name });
-  return data ? <Strip run={data} t={t} /> : null;
+  const { data } = useAnswer("run", { at, run: name });
+  return data?.kind === "lacuna" ? <Strip run={data} t={t} /> : null;
 }
 
 function graphWords(run: LacunaRun, step: Step): string {
@@ -177,7 +177,7 @@ function Strip({ run, t }: { run: LacunaRun; t: number }) {
   for (const step of run.steps) counts.set(verdictOf(step), (counts.get(verdictOf(step)) ?? 0) + 1);
   const words = [...counts].map(([verdict, count]) => `${count} ${verdictWords(verdict)}`).join(", ");
   return (
-    <div class="strip" role="img" aria-label={`${run.words}: ${words}`}>
+    <div class="strip" role="img" aria-label={`${run.label}: ${words}`}>
       {run.steps.map((step) => (
         <span
           key={step.t}

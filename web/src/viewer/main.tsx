@@ -1,7 +1,7 @@
 // The frame of the viewer: choice of a folder and a run, links, and which view is shown.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Folder, Folders } from "./api";
+import type { ListedFolder } from "../documents";
 import { go, linkHome, linkTo, readAddress, useAddress } from "./address";
 import { useAnswer, useStamp } from "./asking";
 import { CutPage } from "./cut";
@@ -12,12 +12,12 @@ import { TermsPage } from "./terms";
 import "../measures.css";
 import "./viewer.css";
 
-const KINDS: Record<Folder["kind"], string> = { sweep: "sweep", evidence: "evidence", analysis: "recorded runs", compaction: "compactors" };
+const KINDS: Record<ListedFolder["kind"], string> = { sweep: "sweep", evidence: "evidence", analysis: "recorded runs", compaction: "compactors" };
 
 function Page() {
   const address = useAddress();
   const [step, named] = useState("step");
-  const { data, error } = useAnswer<Folders>("folders", {});
+  const { data, error } = useAnswer("folders", {});
   const folders = data?.folders ?? [];
   const own = folders.length === 1 ? folders[0] : folders.find((folder) => folder.key === ".");
   const at = address.get("at") ?? own?.key ?? null;
@@ -90,7 +90,7 @@ function Crumb({ to, here, text }: { to: Record<string, string>; here: boolean; 
   );
 }
 
-function Folded({ folders }: { folders: Folder[] }) {
+function Folded({ folders }: { folders: ListedFolder[] }) {
   return (
     <ul class="folders">
       {folders.map((folder) => (

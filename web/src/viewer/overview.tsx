@@ -1,8 +1,8 @@
 // The view of a folder: its result in a sentence, its heat map and its runs.
 import { label } from "../measures";
 import { linkTo, reportOf } from "./address";
-import type { Advice, AnalysisSummary, Failure, Overview, Progress } from "./api";
-import { useAnswer, useReading } from "./asking";
+import type { AnalysisSummary, FailureGroup, FolderProgress, ShownAdvice } from "../documents";
+import { useAnswer } from "./asking";
 import { breakFigures } from "./breaks";
 import { HeatMap } from "./heat";
 import { Inert } from "./inert";
@@ -13,8 +13,7 @@ import { TermLink } from "./terms";
 import { shown } from "./words";
 
 export function FolderPage({ at, address, stamp }: { at: string; address: URLSearchParams; stamp: string }) {
-  const reading = useReading(at, stamp);
-  const { data, error } = useAnswer<Overview>("overview", { at }, reading);
+  const { data, error } = useAnswer("overview", { at }, stamp);
   return (
     <>
       {error && <p class="fault">{error}</p>}
@@ -22,10 +21,10 @@ export function FolderPage({ at, address, stamp }: { at: string; address: URLSea
       <p class="quiet">
         <a href={reportOf(at)}>The report of this folder</a>
       </p>
-      {data?.kind === "evidence" && <EvidencePart at={at} stamp={reading} />}
-      {data?.summary?.advice && data.summary.advice.length > 0 && <WhatToDo at={at} advice={data.summary.advice} />}
+      {data?.kind === "evidence" && <EvidencePart at={at} stamp={stamp} />}
+      {data && data.advice.length > 0 && <WhatToDo at={at} advice={data.advice} />}
       {data?.summary && <Found summary={data.summary} />}
-      {data?.answers?.map((answer) => (
+      {data?.answers.map((answer) => (
         <p key={answer}>
           <Inert text={answer} />
         </p>
@@ -35,26 +34,24 @@ export function FolderPage({ at, address, stamp }: { at: string; address: URLSea
           All runs: <Inert text={data.alike.map((one) => `${one.title} ${one.value}`).join(", ")} />
         </p>
       )}
-      {data?.failures && data.failures.length > 0 && <Lost failures={data.failures} />}
-      {data && <HeatMap at={at} address={address} stamp={reading} fields={data.fields} />}
-      {data?.kind === "sweep" && data.progress?.state !== "running" && <PossiblePart at={at} stamp={reading} />}
-      <RunTable at={at} address={address} stamp={reading} of={data?.kind === "compaction" ? COMPACTIONS : RUNS} />
+      {data && data.failures.length > 0 && <Lost failures={data.failures} />}
+      {data && <HeatMap at={at} address={address} stamp={stamp} fields={data.fields} />}
+      {data?.kind === "sweep" && data.progress?.state !== "running" && <PossiblePart at={at} stamp={stamp} />}
+      <RunTable at={at} address={address} stamp={stamp} of={data?.kind === "compaction" ? COMPACTIONS : RUNS} />
     </>
   );
 }
 
 const STATES = { running: "running", complete: "complete", waiting: "not complete, and nobody writes to it" };
 
-function Standing({ progress }: { progress: Progress }) {
+function Standing({ progress }: { progress: FolderProgress }) {
   const planned = progress.planned_runs;
   return (
     <p class="standing" data-state={progress.state}>
-      <strong>{STATES[progress.state]}</strong>: {progress.runs.toLocaleString("en")}
-      {planned !== null && ` of ${planned.toLocaleString("en")}`} runs
+      <strong>{STATES[progress.state]}</strong>: {progress.runs.toLocaleString("en")} of {planned.toLocaleString("en")} runs
       {progress.lost > 0 && `, ${progress.lost} lost to the world`}
-      {progress.skipped > 0 && `, ${progress.skipped} damaged records left out`}
       {!!progress.spent_usd && `, $${progress.spent_usd.toFixed(2)}`}
-      {planned !== null && progress.state !== "complete" && (
+      {progress.state !== "complete" && (
         <progress value={progress.runs} max={planned} aria-label="runs that have ended" />
       )}
     </p>
@@ -62,7 +59,7 @@ function Standing({ progress }: { progress: Progress }) {
 }
 
 // The few things worth acting on, each with its cost and a link to the turn.
-function WhatToDo({ at, advice }: { at: string; advice: Advice[] }) {
+function WhatToDo({ at, advice }: { at: string; advice: ShownAdvice[] }) {
   return (
     <section aria-label="What to do">
       <h2>What to do</h2>
@@ -84,7 +81,7 @@ function WhatToDo({ at, advice }: { at: string; advice: Advice[] }) {
 
 function Found({ summary }: { summary: AnalysisSummary }) {
   const { breaks, outcomes } = summary;
-  const aimless = !summary.goal_access && Object.keys(summary.goal_sources ?? {}).every((source) => source === "own-edits");
+  const aimless = !summary.goal_access && Object.keys(summary.goal_sources).every((source) => source === "own-edits");
   const peak = summary.covered_runs === 0 ? null : summary.mean_peak_tokens; // where no goal file was touched, zero says nothing
   const figures: [string, string][] = [
     ["runs", summary.runs.toLocaleString("en")],
@@ -118,7 +115,7 @@ export function Figures({ figures }: { figures: [string, string][] }) {
   );
 }
 
-function Lost({ failures }: { failures: Failure[] }) {
+function Lost({ failures }: { failures: FailureGroup[] }) {
   return (
     <details>
       <summary>{failures.reduce((sum, one) => sum + one.runs, 0)} runs were lost to the world and are not scored</summary>

@@ -3,32 +3,14 @@ import "../charts/charts.css";
 import { useEffect, useRef } from "preact/hooks";
 import { type Chart, type Figure, isFigure } from "../charts/chart";
 import { drawItem } from "../charts/draw";
+import type { PlacedCell } from "../documents";
 import { useAnswer } from "./asking";
 import { Inert, Prose } from "./inert";
 import { useWidth } from "./picture";
 import { shown } from "./words";
 
-// A cell of a sweep on the frontier; null where what it held, or what was possible, is unknown.
-interface PlacedCell {
-  workload: string;
-  cell: string;
-  bits_at_most: number | null;
-  step_accuracy: number;
-  low: number;
-  high: number;
-  keeping: number | null;
-  ceiling: number | null;
-  share: string | null;
-}
-
-interface Possible {
-  words: string[];
-  figure: Figure | null;
-  cells: PlacedCell[];
-}
-
 export function PossiblePart({ at, stamp }: { at: string; stamp: string }) {
-  const { data, error } = useAnswer<Possible>("possible", { at }, stamp);
+  const { data, error } = useAnswer("possible", { at }, stamp);
   if (error) return <p class="quiet">What was possible: {error}</p>;
   if (!data || (!data.figure && !data.words.length)) return null;
   return (

@@ -1,24 +1,25 @@
 // Chart of EIR and capacity over the steps of a LACUNA run, with the pressure between them.
 import * as Plot from "@observablehq/plot";
 import { colourOf } from "../colours";
-import type { LacunaRun, Pressure } from "./api";
+import type { LacunaRun, PressureCurve } from "../documents";
 import { useAnswer } from "./asking";
 import { Legend } from "./legend";
 import { draw, Picture, wholeTicks } from "./picture";
 
 export function PressureChart({ at, run, t }: { at: string; run: LacunaRun; t: number }) {
-  const { data, error, waiting } = useAnswer<Pressure>("pressure", { at, run: run.run });
+  const { data, error, waiting } = useAnswer("pressure", { at, run: run.run });
+  const curve = data?.curve;
   if (error || data?.unknown) return <p class="quiet">No EIR: {error || data?.unknown}</p>;
-  if (!data) return waiting ? <p class="quiet">Counting what must survive each {run.units.step}…</p> : null;
-  const now = data.pressure[t] ?? null;
-  const words = `${bits(data.needed_bits[t])} needed after ${run.units.step} ${t}, ${bits(data.capacity_bits)} fit (h = ${data.h})`;
+  if (!curve) return waiting ? <p class="quiet">Counting what must survive each {run.units.step}…</p> : null;
+  const now = curve.pressure[t] ?? null;
+  const words = `${bits(curve.needed_bits[t])} needed after ${run.units.step} ${t}, ${bits(curve.capacity_bits)} fit (h = ${curve.h})`;
   return (
     <figure>
       <figcaption>
         <strong>What must survive, and what fits.</strong> {words}
-        {now !== null && `; pressure ${now.toFixed(2)}`}, at most {data.peak_pressure.toFixed(2)}.{beyond(run)}
+        {now !== null && `; pressure ${now.toFixed(2)}`}, at most {curve.peak_pressure.toFixed(2)}.{beyond(run)}
       </figcaption>
-      <Picture make={(width) => pressurePicture(data, t, width, run.units.step)} on={[data, t]} label={`EIR and capacity over the ${run.units.step}s. ${words}.`} />
+      <Picture make={(width) => pressurePicture(curve, t, width, run.units.step)} on={[curve, t]} label={`EIR and capacity over the ${run.units.step}s. ${words}.`} />
       <Legend keys={[["needed", "EIR"], ["capacity", "capacity"], ["over", "more than fits"], ["under", "room left"]]} />
     </figure>
   );
@@ -26,16 +27,16 @@ export function PressureChart({ at, run, t }: { at: string; run: LacunaRun; t: n
 
 // A memory that is not held to h records keeps more than what stays in sight.
 function beyond(run: LacunaRun): string {
-  const how = run.access ?? run.trial ?? {};
-  if (!how["memory"] || how["panel"] === "strict") return "";
-  return ` That is what stays in sight; its memory, ${how["memory"]}, is not held to h records.`;
+  const { memory, panel } = run.access;
+  if (!memory || panel === "strict") return "";
+  return ` That is what stays in sight; its memory, ${memory}, is not held to h records.`;
 }
 
 function bits(value: number | null | undefined): string {
   return value === null || value === undefined ? "unknown" : `${value.toFixed(1)} bits`;
 }
 
-function pressurePicture(data: Pressure, t: number, width: number, step: string): Element {
+function pressurePicture(data: PressureCurve, t: number, width: number, step: string): Element {
   const cuts = data.needed_bits.map((needed, cut) => ({ cut, needed, capacity: data.capacity_bits }));
   const known = cuts.filter((cut) => cut.needed !== null);
   return draw({

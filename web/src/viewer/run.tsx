@@ -1,6 +1,5 @@
 // Chooses the view of a run by its kind.
 import { useEffect } from "preact/hooks";
-import type { LacunaRun, VestigeRun } from "./api";
 import { reportOf } from "./address";
 import { useAnswer } from "./asking";
 import { LacunaPage } from "./lacuna";
@@ -16,13 +15,13 @@ interface Asked {
 
 export function RunPage({ at, run, address, stamp, named }: Asked) {
   // A run is written once and whole; only an analysis that is made anew changes it.
-  const { data, error } = useAnswer<LacunaRun | VestigeRun>("run", { at, run }, stamp.split("-")[4] ?? "");
+  const { data, error } = useAnswer("run", { at, run }, stamp.split("-")[4] ?? "");
   useEffect(() => {
     if (data?.kind === "lacuna") named(data.units.step);
   }, [data]);
   if (error) return <p class="fault">{error}</p>;
   if (!data) return <p class="quiet">Reading the run…</p>;
-  const row = data.kind === "lacuna" && data.cell ? `cell-${data.cell}` : "";
+  const row = data.kind === "lacuna" ? `cell-${data.cell}` : "";
   return (
     <>
       <p class="quiet">

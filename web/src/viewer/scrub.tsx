@@ -1,6 +1,6 @@
 // The slider over steps or turns, and its arrow keys.
 import { useLayoutEffect } from "preact/hooks";
-import type { Cell } from "./api";
+import type { Cell } from "../documents";
 import { go } from "./address";
 
 export function Scrubber({ name, title, mark, at, last, marks }: { name: string; title: string; mark: string; at: number; last: number; marks: number[] }) {

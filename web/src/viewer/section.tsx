@@ -1,25 +1,12 @@
 // A section of a report inside the viewer: its sentences, charts and tables.
-import type { Chart } from "../charts/chart";
+import type { ShownTable } from "../documents";
 import { useAnswer } from "./asking";
 import { Inert, Prose } from "./inert";
 import { Drawn } from "./possible";
 
-interface ShownTable {
-  title: string;
-  columns: { title: string; meaning: string; figure: boolean }[];
-  lines: string[][];
-}
-
-interface ShownSection {
-  title: string;
-  words: string[];
-  charts: Chart[];
-  tables: ShownTable[];
-}
-
 // What a rescue, a capability test or a probe came to, before its single runs.
 export function EvidencePart({ at, stamp }: { at: string; stamp: string }) {
-  const { data, error } = useAnswer<ShownSection>("evidence", { at }, stamp);
+  const { data, error } = useAnswer("evidence", { at }, stamp);
   if (error) return <p class="quiet">{error}</p>;
   if (!data) return null;
   return (

@@ -1,5 +1,5 @@
 // Answers requests of an exported copy of the viewer from files, without a server; filters and sorts rows itself.
-import type { Cell, Field, Page } from "./api";
+import type { Cell, Field, Page } from "../documents";
 
 type Row = Page["rows"][number];
 

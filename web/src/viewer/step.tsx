@@ -1,6 +1,6 @@
-// One step of a LACUNA run: inputs, answers, fates of records, exact texts, the path of the error, the recovery cone.
+// One step of a LACUNA run: inputs, answers, outcomes of records, exact texts, the path of the error, the recovery cone.
 import type { ComponentChildren } from "preact";
-import type { ActionTaken, Exchange, LacunaRun, MemoryCall, Step, StepMore, Told, ToldTurn } from "./api";
+import type { ConversationTurn, LacunaRun, MemoryCall, Question, ShownAction, ShownExchange, Step, StepDetails } from "../documents";
 import { go } from "./address";
 import { COLOURS } from "./arcs";
 import { Block, Inert } from "./inert";
@@ -9,19 +9,19 @@ import { Picture } from "./picture";
 import { Why } from "./why";
 import { capital, sentence, values, verdictOf } from "./words";
 
-export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun; step: Step; more: StepMore | null }) {
+export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun; step: Step; more: StepDetails | null }) {
   return (
     <>
       <p class={`verdict ${verdictOf(step)}`}>
         <strong>
           {capital(run.units.step)} {step.t}.
-        </strong> {more?.told?.fate ? `Wrong: ${more.told.fate}; ${more.told.meaning}.` : sentence(step, run.units.step)}
+        </strong> {more?.conversation?.outcome ? `Wrong: ${more.conversation.outcome}; ${more.conversation.meaning}.` : sentence(step, run.units.step)}
       </p>
       <dl class="pairs">
-        {more?.told ? <Pair name="question"><Inert text={more.told.question} /></Pair> : <Pair name="input">{values(step.input)}</Pair>}
+        {more?.conversation ? <Pair name="question"><Inert text={more.conversation.question} /></Pair> : <Pair name="input">{values(step.input)}</Pair>}
         <Pair name="true answer">{values(step.answer)}</Pair>
         <Pair name="submitted">{step.submitted === undefined ? "–" : step.submitted ? values(step.submitted) : `nothing (${step.fault ?? "no answer"})`}</Pair>
-        {!more?.told && (
+        {!more?.conversation && (
           <>
             <Pair name="required">
               <Required step={step} />
@@ -41,7 +41,7 @@ export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun;
         )}
       </dl>
       {more && <Why at={at} run={run} more={more} />}
-      {more?.told && <ToldTurns told={more.told} />}
+      {more?.conversation && <Conversation of={more.conversation} />}
       {more && <Fault run={run} step={step} more={more} />}
       {more?.cone && <Recovery run={run} more={more} />}
       {more && <Said at={at} run={run} more={more} />}
@@ -50,11 +50,11 @@ export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun;
 }
 
 // The user's turns in order, each marked by what became of it.
-function ToldTurns({ told }: { told: Told }) {
+function Conversation({ of }: { of: Question }) {
   return (
     <section>
       <h3>The conversation until then</h3>
-      <p class="told-legend">
+      <p class="turns-legend">
         {Object.entries(STATES).map(([state, meaning]) => (
           <span>
             <mark class={state}>value</mark> {meaning}
@@ -64,8 +64,8 @@ function ToldTurns({ told }: { told: Told }) {
           <strong>bold</strong> needed for the answer
         </span>
       </p>
-      <ul class="told">
-        {told.turns.map((turn) => (
+      <ul class="conversation">
+        {of.turns.map((turn) => (
           <li class={turn.needed ? "needed" : ""}>
             {turn.pieces.map(([text, state]) =>
               state === null ? (
@@ -91,7 +91,7 @@ const STATES = {
   lost: "the memory does not have it",
 };
 
-function marks(turn: ToldTurn): string[] {
+function marks(turn: ConversationTurn): string[] {
   const found = turn.needed ? ["needed"] : [];
   if (turn.stored !== null) found.push(turn.stored ? "stored" : "not stored");
   if (turn.returned !== null && (turn.returned || turn.needed)) found.push(turn.returned ? "returned" : "not returned");
@@ -133,7 +133,7 @@ function Chips({ steps, kind, named = false }: { steps: number[]; kind: (t: numb
   );
 }
 
-function Fault({ run, step, more }: { run: LacunaRun; step: Step; more: StepMore }) {
+function Fault({ run, step, more }: { run: LacunaRun; step: Step; more: StepDetails }) {
   const { path } = more.spread;
   if (!step.cause || !path.length) return null;
   const nodes = [...new Set(path.flat())].map((id) => ({ id, ...look(run, id), ring: id === step.t }));
@@ -160,7 +160,7 @@ function list(steps: number[]): string {
   return `${steps.length === 1 ? "step" : "steps"} ${shown}${steps.length > 12 ? ` and ${steps.length - 12} more` : ""}`;
 }
 
-function Recovery({ run, more }: { run: LacunaRun; more: StepMore }) {
+function Recovery({ run, more }: { run: LacunaRun; more: StepDetails }) {
   const cone = more.cone;
   if (!cone) return null;
   const nodes = cone.nodes.map((id) => ({ id, colour: "var(--cone)", ring: cone.targets.includes(id) }));
@@ -182,7 +182,7 @@ function Recovery({ run, more }: { run: LacunaRun; more: StepMore }) {
   );
 }
 
-function Said({ at, run, more }: { at: string; run: LacunaRun; more: StepMore }) {
+function Said({ at, run, more }: { at: string; run: LacunaRun; more: StepDetails }) {
   const asked = { at, run: run.run, t: more.t };
   return (
     <>
@@ -198,7 +198,7 @@ function Said({ at, run, more }: { at: string; run: LacunaRun; more: StepMore })
   );
 }
 
-function Spoken({ exchange, number, asked }: { exchange: Exchange; number: number; asked: { at: string; run: string; t: number } }) {
+function Spoken({ exchange, number, asked }: { exchange: ShownExchange; number: number; asked: { at: string; run: string; t: number } }) {
   const rules = exchange.messages.filter((message) => message.role === "system");
   const rest = exchange.messages.filter((message) => message.role !== "system");
   return (
@@ -230,7 +230,7 @@ function Spoken({ exchange, number, asked }: { exchange: Exchange; number: numbe
   );
 }
 
-function Actions({ actions }: { actions: ActionTaken[] }) {
+function Actions({ actions }: { actions: ShownAction[] }) {
   const evicts = actions.some((action) => action.evicted !== null);
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Actions of this step">
@@ -263,7 +263,7 @@ function Actions({ actions }: { actions: ActionTaken[] }) {
   );
 }
 
-function plain(text: ActionTaken["action"]): string {
+function plain(text: ShownAction["action"]): string {
   return typeof text === "string" ? text : text.text;
 }
 
@@ -275,8 +275,8 @@ function Consulted({ call, asked }: { call: MemoryCall; asked: { at: string; run
         {call.verb === "search" && `: ${call.passages} ${call.passages === 1 ? "passage" : "passages"}`}, {call.latency_seconds.toFixed(2)} s
         {call.lacking.length ? `, lacking ${list(call.lacking)}` : ""}
       </summary>
-      {call.text !== undefined && <Block text={call.text} asked={asked} label="asked of the memory" />}
-      {(call.found ?? []).map((passage, place) => (
+      {call.text !== null && <Block text={call.text} asked={asked} label="asked of the memory" />}
+      {call.found.map((passage, place) => (
         <Block key={place} text={passage} asked={asked} label={`passage ${place + 1}`} />
       ))}
     </details>

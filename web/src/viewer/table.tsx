@@ -1,8 +1,8 @@
 // The table of runs: one page of rows at a time, sorted by a heading, filtered by the address.
-import type { Facet, Field, Page } from "./api";
+import type { Facet, Field, Page } from "../documents";
 import { go, linkTo, rowsAsked } from "./address";
 import { useAnswer } from "./asking";
-import { failureColour, fateColour } from "./failures";
+import { failureColour, outcomeColour } from "./failures";
 import { Inert } from "./inert";
 import { TermLink } from "./terms";
 import { shown } from "./words";
@@ -22,7 +22,7 @@ const ANY_SHARE = "1e-9"; // less than the share of one record
 export function RunTable({ at, address, stamp, of = RUNS }: { at: string; address: URLSearchParams; stamp: string; of?: RowKind }) {
   const offset = Number(address.get("offset") ?? 0) || 0;
   const asked = { at, ...rowsAsked(address), offset, limit: ROWS };
-  const { data, error, waiting } = useAnswer<Page>("runs", asked, stamp);
+  const { data, error, waiting } = useAnswer("runs", asked, stamp);
   if (error) return <p class="fault">{error}</p>;
   if (!data) return <p class="quiet">Reading {of.many}…</p>;
   return (
@@ -32,7 +32,6 @@ export function RunTable({ at, address, stamp, of = RUNS }: { at: string; addres
         {data.matched === data.total
           ? `${data.total.toLocaleString("en")} ${data.total === 1 ? of.one : of.many}`
           : `${data.matched.toLocaleString("en")} of ${data.total.toLocaleString("en")} ${of.many}`}
-        {data.read_share < 1 && `; ${Math.floor(100 * data.read_share)}% of the file read so far`}
       </p>
       {data.matched > 0 ? (
         <div class="scroll named" tabIndex={0} role="region" aria-label={`Table of ${of.many}`}>
@@ -98,7 +97,7 @@ function follow(event: MouseEvent, to: Record<string, string>): void {
 
 function Heading({ field, sort }: { field: Field; sort: string }) {
   const direction = sort === field.key ? "ascending" : sort === `-${field.key}` ? "descending" : "none";
-  const colour = fateColour(field.key);
+  const colour = outcomeColour(field.key);
   const next = direction === "none" ? (field.kind === "text" ? field.key : `-${field.key}`) : reversed(sort, field);
   return (
     <th scope="col" aria-sort={direction} class={field.kind === "text" ? "" : "figure"}>
@@ -136,7 +135,7 @@ function Filters({ page, address, many }: { page: Page; address: URLSearchParams
       {facets.map((facet) => (
         <Choice key={facet.key} facet={facet} chosen={address.get(`f.${facet.key}`) ?? ""} />
       ))}
-      <FateChoice fates={page.fields.filter((field) => fateColour(field.key))} address={address} />
+      <OutcomeChoice outcomes={page.fields.filter((field) => outcomeColour(field.key))} address={address} />
       {chosen && (
         <button type="button" onClick={() => go(cleared(address), "replace")}>
           All {many}
@@ -168,19 +167,19 @@ function Choice({ facet, chosen }: { facet: Facet; chosen: string }) {
   );
 }
 
-// Runs in which at least one record or answer had a fate.
-function FateChoice({ fates, address }: { fates: Field[]; address: URLSearchParams }) {
-  if (!fates.length) return null;
-  const chosen = fates.find((fate) => address.has(`min.${fate.key}`))?.key ?? "";
+// Runs in which at least one record or answer had an outcome.
+function OutcomeChoice({ outcomes, address }: { outcomes: Field[]; address: URLSearchParams }) {
+  if (!outcomes.length) return null;
+  const chosen = outcomes.find((outcome) => address.has(`min.${outcome.key}`))?.key ?? "";
   const choose = (key: string) => ({ ...(chosen ? { [`min.${chosen}`]: null } : {}), ...(key ? { [`min.${key}`]: ANY_SHARE } : {}), offset: null });
   return (
     <label>
-      with the fate
-      <select name="fate" value={chosen} onChange={(event) => go(choose(event.currentTarget.value), "replace")}>
+      with the outcome
+      <select name="outcome" value={chosen} onChange={(event) => go(choose(event.currentTarget.value), "replace")}>
         <option value="">any</option>
-        {fates.map((fate) => (
-          <option key={fate.key} value={fate.key}>
-            {fate.title}
+        {outcomes.map((outcome) => (
+          <option key={outcome.key} value={outcome.key}>
+            {outcome.title}
           </option>
         ))}
       </select>

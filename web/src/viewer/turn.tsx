@@ -1,14 +1,13 @@
 // One turn of a recorded run: what it touched, what was said and done, and the raw log at that place.
 import { useState } from "preact/hooks";
-import { fateOf } from "./actions";
-import type { Action, Call, Source, Turn, TurnEntry, VestigeRun } from "./api";
+import { useOf } from "./actions";
+import type { ActionRow, LoggedCall, TurnCounts, RunView } from "../documents";
 import { useAnswer } from "./asking";
 import { Diff, editOf } from "./diff";
 import { Block, Inert } from "./inert";
-import { one } from "./vestige";
 
-export function TurnPanel({ at, run, entry }: { at: string; run: VestigeRun; entry: TurnEntry }) {
-  const id = String(one(run.run["run_id"]));
+export function TurnPanel({ at, run, entry }: { at: string; run: RunView; entry: TurnCounts }) {
+  const id = run.run.run_id;
   const actions = run.actions.filter((action) => action.turn === entry.turn);
   return (
     <section aria-label={`Turn ${entry.turn}`}>
@@ -34,7 +33,7 @@ export function TurnPanel({ at, run, entry }: { at: string; run: VestigeRun; ent
 
 const LEADS = { needed: "", dead: ", leads nowhere", unjudged: ", not known where it leads" };
 
-function Touched({ run, actions }: { run: VestigeRun; actions: Action[] }) {
+function Touched({ run, actions }: { run: RunView; actions: ActionRow[] }) {
   if (!actions.length) return <p class="quiet">No file was read or written.</p>;
   return (
     <ul class="touched">
@@ -43,7 +42,7 @@ function Touched({ run, actions }: { run: VestigeRun; actions: Action[] }) {
           {action.kind} <Inert text={action.path} /> v{action.version}
           {action.tokens !== null && `, ${action.tokens.toLocaleString("en")} tokens`}
           {action.kind === "read" && action.carried_to !== null && `, carried to the write of turn ${action.carried_to}`}
-          {LEADS[fateOf(run, action)]}
+          {LEADS[useOf(run, action)]}
         </li>
       ))}
     </ul>
@@ -52,7 +51,7 @@ function Touched({ run, actions }: { run: VestigeRun; actions: Action[] }) {
 
 function Words({ at, id, turn }: { at: string; id: string; turn: number }) {
   const asked = { at, run: id, turn };
-  const { data, error } = useAnswer<Turn>("turn", asked);
+  const { data, error } = useAnswer("turn", asked);
   const [raw, setRaw] = useState(false);
   if (error) return <p class="fault">{error}</p>;
   if (!data || data.turn !== turn) return <p class="quiet">Reading the log…</p>;
@@ -99,7 +98,7 @@ function Words({ at, id, turn }: { at: string; id: string; turn: number }) {
 }
 
 // The arguments of a call; those that make an edit are shown as one difference.
-function Given({ call, asked }: { call: Call; asked: { at: string; run: string; turn: number } }) {
+function Given({ call, asked }: { call: LoggedCall; asked: { at: string; run: string; turn: number } }) {
   const edit = editOf(call);
   const plain = call.arguments.filter((argument) => !edit?.shown.includes(argument.name));
   return (
@@ -113,7 +112,7 @@ function Given({ call, asked }: { call: Call; asked: { at: string; run: string; 
 }
 
 function Raw({ asked }: { asked: { at: string; run: string; turn: number } }) {
-  const { data, error } = useAnswer<Source>("source", asked);
+  const { data, error } = useAnswer("source", asked);
   if (error) return <p class="fault">{error}</p>;
   if (!data) return <p class="quiet">Reading the log…</p>;
   return (

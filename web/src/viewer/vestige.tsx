@@ -1,8 +1,8 @@
 // The view of one recorded run: turns, demand over cuts, graph of actions, and what was lost.
 import { label } from "../measures";
-import type { Cell, Cut, Row, TurnEntry, VestigeRun } from "./api";
+import type { Cell, CutRow, FileUse, RunRow, RunView, TurnCounts } from "../documents";
 import { go } from "./address";
-import { actionPicture, fateOf, isMeasured } from "./actions";
+import { actionPicture, useOf, isMeasured } from "./actions";
 import { Breaks } from "./breaks";
 import { demandPicture } from "./demand";
 import { Inert } from "./inert";
@@ -13,9 +13,9 @@ import { Scrubber, Turn } from "./scrub";
 import { TurnPanel } from "./turn";
 import { shown } from "./words";
 
-export function VestigePage({ at, run, address }: { at: string; run: VestigeRun; address: URLSearchParams }) {
+export function VestigePage({ at, run, address }: { at: string; run: RunView; address: URLSearchParams }) {
   const last = Math.max(1, run.turns.length);
-  const turn = Math.min(last, Math.max(1, Number(address.get("turn")) || Number(run.run["peak_cut"]) || 1));
+  const turn = Math.min(last, Math.max(1, Number(address.get("turn")) || run.run.peak_cut || 1));
   const eventful = run.turns.filter((entry) => entry.events.length).map((entry) => entry.turn);
   const entry = run.turns[turn - 1];
   const touched = run.actions.length > 0 || run.cuts.some((cut) => cut.later_used > 0);
@@ -33,7 +33,7 @@ export function VestigePage({ at, run, address }: { at: string; run: VestigeRun;
 
 const UNTOUCHED = "No file was read or written in this run, so there is no demand to draw; that is not the same as no need.";
 
-function Pictures({ run, turn }: { run: VestigeRun; turn: number }) {
+function Pictures({ run, turn }: { run: RunView; turn: number }) {
   const choose = (to: number) => go({ turn: String(to) }, "replace");
   return (
     <>
@@ -66,13 +66,13 @@ function Pictures({ run, turn }: { run: VestigeRun; turn: number }) {
 
 const KINDS = { lit: "leads to the goal", vain: "touched files that lead to no known goal", still: "touched no file" };
 
-function kindOf(entry: TurnEntry): keyof typeof KINDS {
+function kindOf(entry: TurnCounts): keyof typeof KINDS {
   if (entry.needed) return "lit";
   return entry.reads + entry.writes ? "vain" : "still";
 }
 
 // One cell a turn: whether it led to the goal, and whether something befell it.
-function TurnStrip({ run, turn }: { run: VestigeRun; turn: number }) {
+function TurnStrip({ run, turn }: { run: RunView; turn: number }) {
   const count = (kind: keyof typeof KINDS) => run.turns.filter((entry) => kindOf(entry) === kind).length;
   const eventful = run.turns.filter((entry) => entry.events.length).length;
   const words = `${run.turns.length} turns: ${count("lit")} lead to the goal, ${count("vain")} touched files that lead to no known goal, ${count("still")} touched none; something befell ${eventful}.`;
@@ -93,50 +93,50 @@ function TurnStrip({ run, turn }: { run: VestigeRun; turn: number }) {
   );
 }
 
-export function Headline({ run }: { run: VestigeRun }) {
+export function Headline({ run }: { run: RunView }) {
   const row = run.run;
-  const text = (name: string) => shown(one(row[name]), "number");
-  const outcome = row["resolved"] === true ? "resolved" : row["resolved"] === false ? "failed" : "unknown";
+  const text = (name: keyof RunRow) => shown(one(row[name]), "number");
+  const outcome = row.resolved === null ? "unknown" : row.resolved ? "resolved" : "failed";
   const figures: [string, string][] = [
     ["model", text("model")],
     ["log", `${text("source")} (${text("format")})`],
     ["outcome", outcome],
     ["turns", text("turns")],
     [label("trajectory_tokens"), `${text("trajectory_tokens")} tokens`],
-    ["goal", run.goal.join(", ") || (Array.isArray(row["goal_files"]) ? row["goal_files"].join(", ") : "") || "none"],
-    [label(row["unit"] === "tokens" ? "peak_demand_tokens" : "later_used_peak"), peakWords(row)],
+    ["goal", run.goal.join(", ") || row.goal_files.join(", ") || "none"],
+    [label(row.unit === "tokens" ? "peak_demand_tokens" : "later_used_peak"), peakWords(row)],
     ["dead reads", isMeasured(row) ? `${text("dead_reads")} of ${text("reads")}` : `– of ${text("reads")}`],
   ];
   return <Figures figures={figures} />;
 }
 
-function peakWords(row: Row): string {
-  const text = (name: string) => shown(one(row[name]), "number");
-  if (row["unit"] !== "tokens") return `${text("later_used_peak")} entities`;
+function peakWords(row: RunRow): string {
+  const text = (name: keyof RunRow) => shown(one(row[name]), "number");
+  if (row.unit !== "tokens") return `${text("later_used_peak")} entities`;
   if (!isMeasured(row)) return "not measured: no goal file was touched";
-  return `${text("peak_demand_tokens")} tokens${row["peak_cut"] ? ` at cut ${text("peak_cut")}` : ""}`;
+  return `${text("peak_demand_tokens")} tokens${row.peak_cut ? ` at cut ${text("peak_cut")}` : ""}`;
 }
 
 export function one(value: Cell | Cell[] | undefined): Cell {
   return Array.isArray(value) ? value.join(", ") : (value ?? null);
 }
 
-function demandWords(run: VestigeRun, turn: number): string {
-  const cut: Cut | undefined = run.cuts[turn - 1];
-  const unit = run.run["unit"] === "tokens" ? "tokens" : "entities";
+function demandWords(run: RunView, turn: number): string {
+  const cut: CutRow | undefined = run.cuts[turn - 1];
+  const unit = run.run.unit === "tokens" ? "tokens" : "entities";
   if (!cut) return "No cuts.";
   const needed = cut.demand_tokens === null || !isMeasured(run.run) ? "" : `${cut.demand_tokens.toLocaleString("en")} tokens in ${cut.live_files} ${cut.live_files === 1 ? "file" : "files"} needed for the goal, `;
   return `Before turn ${turn}: ${needed}${cut.later_used.toLocaleString("en")} ${unit} used later for anything.`;
 }
 
-function actionWords(run: VestigeRun): string {
-  const count = (fate: string) => run.actions.filter((action) => fateOf(run, action) === fate).length;
+function actionWords(run: RunView): string {
+  const count = (use: string) => run.actions.filter((action) => useOf(run, action) === use).length;
   const unjudged = count("unjudged") ? `, of ${count("unjudged")} it is not known` : "";
   const more = run.actions_left_out ? `, ${run.actions_left_out} more are not drawn` : "";
   return `${count("needed")} of ${run.actions.length} reads and writes lead to the goal${unjudged}${more}.`;
 }
 
-const TABLES: [keyof VestigeRun & string, string, string[]][] = [
+const TABLES: [keyof RunView & string, string, string[]][] = [
   ["dropped", "What they dropped", ["cut", "path", "tokens", "carried_share", "dropped_tokens", "fate", "reread_turn"]],
   ["instructions", "What became of instructions", ["cut", "kind", "text", "survival", "broken_turn", "broken_by"]],
   ["hidden_lines", "Gold lines that a clipped view left out", ["turn", "path", "line", "outcome", "recovered_turn", "text"]],
@@ -159,23 +159,24 @@ const FATES: Record<string, string> = {
   never: label("never_reread_tokens"),
 };
 
-function Losses({ run }: { run: VestigeRun }) {
+function Losses({ run }: { run: RunView }) {
   return (
     <>
       {run.breaks.length > 0 && <Breaks rows={run.breaks} />}
       {TABLES.map(([name, title, columns]) => {
-        const rows = name === "files" ? costliest(run.files) : (run[name] as Row[]);
+        const rows = (name === "files" ? costliest(run.files) : run[name]) as unknown as Row[];
         return rows.length ? <Listed key={name} title={title} rows={rows} columns={columns} /> : null;
       })}
     </>
   );
 }
 
-function costliest(files: Row[]): Row[] {
-  return [...files].sort((a, b) => Number(b["read_tokens"] ?? 0) - Number(a["read_tokens"] ?? 0));
+function costliest(files: FileUse[]): FileUse[] {
+  return [...files].sort((a, b) => b.read_tokens - a.read_tokens);
 }
 
 const LISTED = 200; // rows
+type Row = Record<string, Cell | Cell[]>; // of any table: its columns are named above
 
 function Listed({ title, rows, columns }: { title: string; rows: Row[]; columns: string[] }) {
   const known = columns.filter((column) => rows.some((row) => row[column] !== undefined));

@@ -1,12 +1,12 @@
 // Why a step is wrong: what became of everything that its answer needed, and failures like it.
 import { linkTo } from "./address";
-import type { LacunaRun, NeededInput, Similar, StepMore } from "./api";
+import type { CardInput, LacunaRun, StepDetails } from "../documents";
 import { useAnswer } from "./asking";
 import { failureColour } from "./failures";
 import { Inert } from "./inert";
 import { label } from "../measures";
 
-export function Why({ at, run, more }: { at: string; run: LacunaRun; more: StepMore }) {
+export function Why({ at, run, more }: { at: string; run: LacunaRun; more: StepDetails }) {
   const { card } = more;
   if (!card || card.correct) return null;
   return (
@@ -27,14 +27,14 @@ export function Why({ at, run, more }: { at: string; run: LacunaRun; more: StepM
   );
 }
 
-function Needed({ at, run, input }: { at: string; run: string; input: NeededInput }) {
+function Needed({ at, run, input }: { at: string; run: string; input: CardInput }) {
   return (
     <div class="needed-input">
       <h4>
         {input.step === null ? <Inert text={input.name} /> : <a href={linkTo({ at, run, t: String(input.step) })}>{input.name}</a>}
-        {input.fate && (
-          <span class="fate">
-            <span class="swatch" style={{ background: failureColour(label(input.fate)) }} /> {label(input.fate)}
+        {input.outcome && (
+          <span class="outcome">
+            <span class="swatch" style={{ background: failureColour(label(input.outcome)) }} /> {label(input.outcome)}
           </span>
         )}
       </h4>
@@ -53,7 +53,7 @@ function Needed({ at, run, input }: { at: string; run: string; input: NeededInpu
 }
 
 function Alike({ at, run, t }: { at: string; run: LacunaRun; t: number }) {
-  const { data } = useAnswer<{ similar: Similar | null }>("similar", { at, run: run.run, t });
+  const { data } = useAnswer("similar", { at, run: run.run, t });
   const found = data?.similar;
   if (!found) return null;
   return (

@@ -1,6 +1,6 @@
 // Formats of numbers and names in the viewer.
 import { label, measuresOf } from "../measures";
-import type { Cause, Cell, FieldKind, Step } from "./api";
+import type { Cause, Cell, FieldKind, Step } from "../documents";
 
 export function shown(cell: Cell | undefined, kind: FieldKind): string {
   if (cell === null || cell === undefined || cell === "") return "–";
@@ -37,6 +37,6 @@ export function capital(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
-export function values(payload: number[] | null | undefined): string {
+export function values(payload: (number | string)[] | null | undefined): string {
   return payload ? payload.join(" ") : "–";
 }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
 from shlex import quote
@@ -11,36 +10,47 @@ from time import monotonic
 from typing import Any
 
 import click
+from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options_with, option, say
 from eirkit.cli.execution import LiveLine, engine_options, is_watched
-from eirkit.engine.interface import Engine, make_engine
+from eirkit.engine.interface import Engine
 from eirkit.errors import UnknownNameError
 from eirkit.folders import files_below
+from eirkit.records.analysis import (
+    DEMAND_RULES,
+    OWN_EDITS,
+    VISIBILITIES,
+    AnalysisSummary,
+    DemandRule,
+    ListedRun,
+    OwnEdits,
+    RepeatedFile,
+    RunBreak,
+    SkippedInput,
+    Visibility,
+)
 from eirkit.report.document import Document, Section, facts
 from eirkit.report.logs.break_sentences import break_columns, break_counts, break_facts, instruction_words
 from eirkit.report.logs.sentences import (
-    SIGNATURES,
     advice_lines,
     advice_rows,
     coverage_facts,
     coverage_warnings,
     goal_is_known,
-    goal_runs,
     is_silent,
+    known_figures,
     later_runs,
+    signature_counts,
     split_facts,
     sub_agent_facts,
 )
 from eirkit.report.showing import FORMS
-from eirkit.report.table import Cell, Column, Table, counted
-from eirkit.vestige.audits.occupancy import read_windows
-from eirkit.vestige.corpus.analysis import AnalysisOptions
-from eirkit.vestige.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.report.table import Column, Table, counted
 from eirkit.vestige.corpus.reader import LOG_ENDINGS
-from eirkit.vestige.demand.graph import DEMAND_RULES, OWN_EDITS, DemandRule, OwnEdits
-from eirkit.vestige.demand.live_states import VISIBILITIES, Visibility
 from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
+from eirkit.vestige.results.analyze import analyze as analyze_logs
 from eirkit.vestige.sources.remote import Location, Remote, as_location
 from eirkit.vestige.trajectory import formats
 
@@ -114,7 +124,6 @@ class _Location(click.Path):
 _PATH = click.Path(path_type=Path)
 LOCATION = _Location()
 SKIPPED_SHOWN = 10
-SMALL_BYTES = 24 << 20  # a few seconds of work: less than starting workers and merging their parts would save
 GOALS = {
     "gold": "the reference patch",
     "log": "the log itself",
@@ -205,138 +214,152 @@ def analyze(
     PATH is a file, a folder, or a URL that fsspec knows, such as s3://bucket/runs or hf://datasets/NAME. Large corpora
     are analysed by several processes; an interrupted analysis continues when the command is repeated.
     """
-    options = AnalysisOptions(read_windows(windows), visibility, goal_tests, own_edits, rule)
-    corpus = Corpus(paths, gold, outcomes, log_format)
-    how: dict[str, Any] = {"estimate": estimate_tokens, "strict": strict}
-    engine = engine or (None if is_small(corpus, SMALL_BYTES) else make_engine("local"))
     with CorpusProgress(paths) as progress:
-        if engine is None:
-            data = analyze_here(corpus, out, options, **how, progress=progress)
-        else:
-            with closing(engine):
-                data = analyze_in_parts(corpus, out, options, engine, **how, progress=progress)
-    show(_document({**data, "visibility": visibility, "advice": advice_rows(data)}, options))
+        found = analyze_logs(
+            *paths,
+            out=out,
+            gold=gold,
+            outcomes=outcomes,
+            windows=windows,
+            log_format=log_format,
+            visibility=visibility,
+            goal_tests=goal_tests,
+            rule=rule,
+            own_edits=own_edits,
+            estimate_tokens=estimate_tokens,
+            strict=strict,
+            engine=engine,
+            progress=progress,
+        )
+    show(_document(found.summary, out))
 
 
-def _document(data: Mapping[str, Any], options: AnalysisOptions) -> Document:
-    found = facts("summary", "What these runs needed and lost", list(_lines(data, options)))
-    tables = (found, _largest(data["largest"]), _breaks(data["costliest_breaks"]), _repeated(data["repeated_files"]))
+def _document(summary: AnalysisSummary, folder: Path) -> Document:
+    advice = advice_rows(summary.advice)
+    found = facts("summary", "What these runs needed and lost", list(_lines(summary)))
+    tables = (found, _largest(summary.largest), _breaks(summary.costliest_breaks), _repeated(summary.repeated_files))
     sections = [Section("", (), tuple(table for table in tables if table.rows))]
-    if advice := tuple(advice_lines(data["advice"])):
-        sections.insert(0, Section("What to do", advice))
-    if warnings := tuple(coverage_warnings(data)):
+    if lines := tuple(advice_lines(advice)):
+        sections.insert(0, Section("What to do", lines))
+    if warnings := tuple(coverage_warnings(summary)):
         sections.append(Section("", warnings))
-    if skipped := tuple(_skipped(data["skipped"])):
+    if skipped := tuple(_skipped(summary.skipped)):
         sections.append(Section("", skipped))
-    first = data["largest"][0]["run_id"] if data["largest"] else None
-    out = quote(str(data["out"]))
-    then = f"eirkit report {out}" if first is None else f"eirkit vestige show {out} {quote(str(first))}"
-    title = f"Analysis in {data['out']}"
-    return Document("vestige-analyze", title, _answer(data), data, tuple(sections), next=then)
+    out = quote(str(folder))
+    then = f"eirkit report {out}"
+    if summary.largest:
+        then = f"eirkit vestige show {out} {quote(summary.largest[0].run_id)}"
+    more = {"visibility": summary.options.visibility, "advice": to_builtins(advice)}
+    data = {"out": str(folder), **to_builtins(summary), **more}
+    return Document(
+        "vestige-analyze", f"Analysis in {folder}", _answer(summary, folder), data, tuple(sections), next=then
+    )
 
 
-def _answer(data: Mapping[str, Any]) -> tuple[str, ...]:
-    runs = f"{counted(data['runs'], 'run')} analysed; tables in {data['out']}."
-    if is_silent(data):
+def _answer(summary: AnalysisSummary, folder: Path) -> tuple[str, ...]:
+    runs = f"{counted(summary.runs, 'run')} analysed; tables in {folder}."
+    if is_silent(summary):
         return ("No call was understood, so what these runs needed is not known.", runs)
-    if not data["goal_access"]:
+    if not summary.goal_access:
         return (runs,)
-    covered = data["mean_peak_covered_tokens"] or 0
+    covered = summary.mean_peak_covered_tokens or 0
     need = f"Runs that touched a goal file needed {covered:,.0f} tokens of files at their peak, on average."
     return need, runs
 
 
-def _lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tuple[str, str]]:
-    found = {"unknown": "with unknown outcome"}
-    outcomes = ", ".join(f"{n} {found.get(name, name)}" for name, n in document["outcomes"].items() if n)
-    yield "runs", f"{document['runs']:,} ({outcomes}), {counted(document['turns'], 'turn')}"
-    yield "formats", ", ".join(f"{name} {count}" for name, count in document["formats"].items())
-    yield from coverage_facts(document)
-    yield from split_facts(document)
-    yield from sub_agent_facts(document)
-    for source, count in document["goal_sources"].items():
-        by_paper = source == "own-edits" and options.rule == "paper"
-        said = f"none given: {PAPER_EDITS[options.own_edits]}" if by_paper else GOALS[source]
+def _lines(summary: AnalysisSummary) -> Iterator[tuple[str, str]]:
+    counts = summary.outcomes
+    named = ((counts.resolved, "resolved"), (counts.failed, "failed"), (counts.unknown, "with unknown outcome"))
+    outcomes = ", ".join(f"{count} {name}" for count, name in named if count)
+    yield "runs", f"{summary.runs:,} ({outcomes}), {counted(summary.turns, 'turn')}"
+    yield "formats", ", ".join(f"{name} {count}" for name, count in summary.formats.items())
+    yield from coverage_facts(summary)
+    yield from split_facts(summary)
+    yield from sub_agent_facts(summary)
+    for source, count in summary.goal_sources.items():
+        by_paper = source == "own-edits" and summary.options.rule == "paper"
+        said = f"none given: {PAPER_EDITS[summary.options.own_edits]}" if by_paper else GOALS[source]
         yield "goal", f"{said} ({counted(count, 'run')})"
-    yield from _demand_lines(document, options)
-    for unit, found in document["later_used"].items():
-        shares = ", ".join(f"{found[f'peak_{p}']:,.0f} ({p[1:]}%)" for p in ("p50", "p90", "p99"))
-        long = later_runs(unit, found["runs"])
-        said = f"{shares} {unit}, over {long}" if found["peak_p99"] else f"nothing that {long} had seen"
+    yield from _demand_lines(summary)
+    for unit, later in summary.later_used.items():
+        shares = f"{later.peak_p50:,.0f} (50%), {later.peak_p90:,.0f} (90%), {later.peak_p99:,.0f} (99%)"
+        long = later_runs(unit, later.runs)
+        said = f"{shares} {unit}, over {long}" if later.peak_p99 else f"nothing that {long} had seen"
         yield LOG_MEASURES["later_used_peak"].label, said
-    if document["read_tokens"]:
+    if summary.read_tokens:
         read, again = READING_MEASURES["read_tokens"], READING_MEASURES["repeat_share"]
-        yield read.label, f"{document['read_tokens']:,}: {read.meaning}"
+        yield read.label, f"{summary.read_tokens:,}: {read.meaning}"
         yield (
             again.label,
-            f"{document['repeat_share']:.1%} ({document['repeat_tokens']:,} tokens): {again.meaning}",
+            f"{summary.repeat_share:.1%} ({summary.repeat_tokens:,} tokens): {again.meaning}",
         )
-        yield READING_MEASURES["dead_read_share"].label, _in_vain(document)
-    yield from _loss_lines(document)
+        yield READING_MEASURES["dead_read_share"].label, _in_vain(summary)
+    yield from _loss_lines(summary)
 
 
-def _in_vain(document: Mapping[str, Any]) -> str:
-    if document["dead_read_share"] is None:
+def _in_vain(summary: AnalysisSummary) -> str:
+    if summary.dead_read_share is None:
         return "unknown: no goal file was touched"
     vain = READING_MEASURES["dead_read_share"]
-    whose = "" if document["judged_read_tokens"] == document["read_tokens"] else f" of {vain.of}"
-    found = f"{document['dead_read_share']:.1%}{whose} ({document['dead_read_covered_tokens']:,} tokens)"
-    if own := document["goal_sources"].get("own-edits"):
+    whose = "" if summary.judged_read_tokens == summary.read_tokens else f" of {vain.of}"
+    found = f"{summary.dead_read_share:.1%}{whose} ({summary.dead_read_covered_tokens:,} tokens)"
+    if own := summary.goal_sources.get("own-edits"):
         # What is read before an edit that stays leads to it, so that this share is small by construction.
-        runs = "" if set(document["goal_sources"]) == {"own-edits"} else f" for {counted(own, 'run')}"
+        runs = "" if set(summary.goal_sources) == {"own-edits"} else f" for {counted(own, 'run')}"
         found += f"; no goal was given{runs}, so what was edited counts as the goal"
     return f"{found}: {vain.meaning}"
 
 
-def _demand_lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tuple[str, str]]:
-    if document["goal_access"] is None:
+def _demand_lines(summary: AnalysisSummary) -> Iterator[tuple[str, str]]:
+    if summary.goal_access is None:
         return
-    reached = "edited a file" if set(document["goal_sources"]) == {"own-edits"} else "read or wrote a goal file"
-    runs, peak = counted(goal_runs(document), "run"), LOG_MEASURES["peak_demand_tokens"].label
-    share = f"{document['goal_access']:.1%} of {runs} {reached}"
+    reached = "edited a file" if set(summary.goal_sources) == {"own-edits"} else "read or wrote a goal file"
+    runs, peak = counted(summary.goal_runs, "run"), LOG_MEASURES["peak_demand_tokens"].label
+    share = f"{summary.goal_access:.1%} of {runs} {reached}"
     yield (
         LOG_MEASURES["goal_accessed"].label,
-        share if goal_is_known(document) else f"unknown: no goal was given and none of {runs} edited a file",
+        share if goal_is_known(summary) else f"unknown: no goal was given and none of {runs} edited a file",
     )
-    if not document["goal_access"]:
+    if not summary.goal_access:
         yield peak, "not measured: no run touched a goal file, which is not the same as no need"
         return
-    other = "environment" if options.visibility == "seen" else "seen"
-    label, meaning = OTHER_VISIBILITY[other]
-    covered = document["mean_peak_covered_tokens"] or 0
+    in_environment = summary.options.visibility == "seen"
+    label, meaning = OTHER_VISIBILITY["environment" if in_environment else "seen"]
+    other = summary.mean_peak_environment_tokens if in_environment else summary.mean_peak_seen_tokens
+    covered = summary.mean_peak_covered_tokens or 0
     yield (
         peak,
-        f"{document['mean_peak_tokens']:,.0f} tokens on average, {covered:,.0f} where a goal file was touched",
+        f"{summary.mean_peak_tokens:,.0f} tokens on average, {covered:,.0f} where a goal file was touched",
     )
-    yield label, f"{document[f'mean_peak_{other}_tokens']:,.0f} tokens on average: {meaning}"
-    if options.rule != "paper":
-        paper = f"{document['mean_peak_paper_tokens']:,.0f} tokens on average"
+    yield label, f"{other:,.0f} tokens on average: {meaning}"
+    if summary.options.rule != "paper":
+        paper = f"{summary.mean_peak_paper_tokens:,.0f} tokens on average"
         rule = "an edit uses nothing, and without a goal the last edit is it"
         yield "… by the paper's rule", f"{paper}: {rule} (--demand paper)"
 
 
-def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    if document["mean_peak_context_share"] is not None:
+def _loss_lines(summary: AnalysisSummary) -> Iterator[tuple[str, str]]:
+    if summary.mean_peak_context_share is not None:
         window = LOG_MEASURES["peak_context_share"]
-        yield window.label, f"{document['mean_peak_context_share']:.1%} of {window.of} at the peak, mean over runs"
-    breaks = document["breaks"]
-    if breaks["compactions"] or breaks["clears"]:
+        yield window.label, f"{summary.mean_peak_context_share:.1%} of {window.of} at the peak, mean over runs"
+    breaks = summary.breaks
+    if breaks.compactions or breaks.clears:
         yield "context lost", break_counts(breaks)
         yield from break_facts(breaks)
-    if document["clipped_views"]:
-        goal_views = document["clipped_goal_views"]
-        yield LOG_MEASURES["clipped_views"].label, f"{document['clipped_views']:,}, {goal_views:,} of goal files"
-    for key, label in (("instructions", "instructions"), ("todos", "open to-dos")):
-        if told := instruction_words(document[key]):
+    if summary.clipped_views:
+        goal_views = summary.clipped_goal_views
+        yield LOG_MEASURES["clipped_views"].label, f"{summary.clipped_views:,}, {goal_views:,} of goal files"
+    for label, counts in (("instructions", summary.instructions), ("open to-dos", summary.todos)):
+        if told := instruction_words(counts):
             yield label, told
-    found = [f"{LOG_MEASURES[key].label} {document[key]:,}" for key in SIGNATURES if document[key]]
+    found = [f"{label} {count:,}" for label, count in signature_counts(summary) if count]
     if found:
         yield "signatures", ", ".join(found)
 
 
-def _largest(runs: list[dict[str, Any]]) -> Table:
-    shown = [run for run in runs if run["goal_accessed"] or run["later_used_peak"]]
-    several = len({run["unit"] for run in shown}) > 1
+def _largest(runs: Sequence[ListedRun]) -> Table:
+    shown = [run for run in runs if run.goal_accessed or run.later_used_peak]
+    several = len({run.unit for run in shown}) > 1
     columns = (
         Column("run_id", "run", role="name"),
         Column("turns", "turns"),
@@ -349,35 +372,28 @@ def _largest(runs: list[dict[str, Any]]) -> Table:
         Column.of(READING_MEASURES["dead_read_tokens"], priority=2),
         Column.of(LOG_MEASURES["peak_context_tokens"], priority=4),
     )
-    rows = [
-        {
-            **run,
-            "peak_demand_tokens": run["peak_demand_tokens"] if run["goal_accessed"] else None,
-            "dead_read_tokens": run["dead_read_tokens"] if run["goal_accessed"] else None,
-        }
-        for run in shown
-    ]
-    return Table("largest", "Runs with the largest demand", columns, tuple(rows))
+    rows = tuple(asdict(known_figures(run)) for run in shown)
+    return Table("largest", "Runs with the largest demand", columns, rows)
 
 
-def _breaks(breaks: list[dict[str, Any]]) -> Table:
+def _breaks(breaks: Sequence[RunBreak]) -> Table:
     columns = (
         Column("run_id", "run", role="name"),
         Column("kind", "what"),
         Column("cut", "turn"),
         *break_columns(breaks),
     )
-    rows = tuple(one for one in breaks if one["measured"])
+    rows = tuple(asdict(cost) for cost in breaks if cost.measured)
     return Table("breaks", "Where context was lost, in tokens of files", columns, rows)
 
 
-def _repeated(files: list[dict[str, Cell]]) -> Table:
+def _repeated(files: Sequence[RepeatedFile]) -> Table:
     columns = (Column("path", "file", role="name"), Column("repeat_reads", "reads"), Column("repeat_tokens", "tokens"))
-    return Table("repeated", "Read again although unchanged", columns, tuple(files))
+    return Table("repeated", "Read again although unchanged", columns, tuple(map(asdict, files)))
 
 
-def _skipped(skipped: list[dict[str, str]]) -> Iterator[str]:
-    for one in skipped[:SKIPPED_SHOWN]:
-        yield f"skipped: {one['source']}: {one['reason']}"
+def _skipped(skipped: Sequence[SkippedInput]) -> Iterator[str]:
+    for part in skipped[:SKIPPED_SHOWN]:
+        yield f"skipped: {part.source}: {part.reason}"
     if len(skipped) > SKIPPED_SHOWN:
         yield f"skipped: {len(skipped) - SKIPPED_SHOWN:,} more; --json and analysis.json name them all"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from math import isfinite
@@ -12,19 +11,19 @@ from shlex import quote
 from typing import Any
 
 import click
+from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from eirkit.cli.command import Show, command, document_options, option
+from eirkit.records.analysis import CohortKey, CohortRow, CohortStatistics, CohortTest
 from eirkit.report.document import Document, Section
 from eirkit.report.logs.sentences import cohort_sentence, goal_is_known
 from eirkit.report.table import Cell, Column, Table, counted
-from eirkit.vestige.cohorts.cohort import ANALYSES, BY, TESTS, analyse_cohorts
-from eirkit.vestige.cohorts.covariates import read_base_lines
-from eirkit.vestige.cohorts.finding import AnalysisPlan, Resampled, read_plan
-from eirkit.vestige.cohorts.run_columns import By
-from eirkit.vestige.corpus.query import QueryResult, query_apart
+from eirkit.vestige.cohorts.cohort import ANALYSES, BY
+from eirkit.vestige.cohorts.finding import Resampled
+from eirkit.vestige.corpus.query import QueryResult
 from eirkit.vestige.measures import COHORT_MEASURES, LOG_MEASURES
-
-Test = Mapping[str, Any]
+from eirkit.vestige.results.analysis import Analysis
 
 NOTES = "; "  # between the notes on a test
 UNCOVERED = "runs of n that touched no goal file and count with demand 0: missing coverage, not lack of need"
@@ -53,7 +52,7 @@ _PATH = click.Path(path_type=Path)
 @document_options
 def cohort(
     folders: tuple[Path, ...],
-    by: By,
+    by: CohortKey,
     suite: Path | None,
     base_lines: Path | None,
     disjoint: tuple[Path, ...],
@@ -66,29 +65,32 @@ def cohort(
 
     Runs of several folders are pooled unless --by splits them.
     """
-    plan = AnalysisPlan() if suite is None else read_plan(suite, TESTS)
-    given = {name: value for name, value in (("resampled", resample), ("seed", seed)) if value is not None}
-    plan = replace(plan, settings=replace(plan.settings, **given))  # type: ignore[arg-type]
-    lines = None if base_lines is None else read_base_lines(base_lines)
-    data = analyse_cohorts(folders, plan, by=by, base_lines=lines, disjoint=disjoint, analyses=only or tuple(ANALYSES))
-    show(_document(data, folders))
-
-
-def _document(data: Mapping[str, Any], folders: Sequence[Path]) -> Document:
-    rows = data["cohorts"]
-    answer = tuple(
-        f"{row['cohort']}: {cohort_sentence(row)}" if len(rows) > 1 else cohort_sentence(row) for row in rows
+    found = Analysis(folders[0]).cohorts(
+        *folders[1:],
+        by=by,
+        suite=suite,
+        base_lines=base_lines,
+        disjoint=disjoint,
+        only=only,
+        resample=resample,
+        seed=seed,
     )
+    show(_document(found, folders[0]))
+
+
+def _document(found: CohortStatistics, folder: Path) -> Document:
+    rows = found.cohorts
+    answer = tuple(f"{row.cohort}: {cohort_sentence(row)}" if len(rows) > 1 else cohort_sentence(row) for row in rows)
     sections = [Section("", (), (_cohort_table(rows),))]
     for row in rows:
-        sections += _test_sections(row["cohort"], [test for test in data["tests"] if test["cohort"] == row["cohort"]])
-    sections.append(Section("", tuple(_plan_words(data))))
-    then = f"eirkit report {quote(str(folders[0]))}"
-    return Document("vestige-cohort", "Cohort statistics", answer, data, tuple(sections), next=then)
+        sections += _test_sections(row.cohort, [test for test in found.tests if test.cohort == row.cohort])
+    sections.append(Section("", tuple(_plan_words(found))))
+    then = f"eirkit report {quote(str(folder))}"
+    return Document("vestige-cohort", "Cohort statistics", answer, to_builtins(found), tuple(sections), next=then)
 
 
-def _cohort_table(rows: Sequence[Test]) -> Table:
-    unknown = any(row["unknown"] for row in rows)
+def _cohort_table(rows: Sequence[CohortRow]) -> Table:
+    unknown = any(row.unknown for row in rows)
     columns = (
         Column("cohort", "cohort", role="name"),
         Column("runs", "runs"),
@@ -102,33 +104,33 @@ def _cohort_table(rows: Sequence[Test]) -> Table:
     )
     shown = tuple(
         {
-            **{name: row[name] for name in ("cohort", "runs", "resolved", "unknown", "tasks")},
-            "goal_access": row["goal_access"] if goal_is_known(row) else None,
+            **asdict(row),
+            "goal_access": row.goal_access if goal_is_known(row) else None,
             "peak": _peak(row),
             "area": _area(row)[0],
             "interval": _area(row)[1],
         }
         for row in rows
     )
-    notes = [*_uncovered_notes(rows), *(f"{row['cohort']}: {row['note']}" for row in rows if row["note"])]
+    notes = [*_uncovered_notes(rows), *(f"{row.cohort}: {row.note}" for row in rows if row.note)]
     return Table("cohorts", "Cohorts", columns, shown, ". ".join(notes))
 
 
-def _test_sections(name: str, tests: Sequence[Test]) -> Iterator[Section]:
-    shown = [test for test in tests if test["estimate"] is not None and not _is_quantile(test)]
+def _test_sections(name: str, tests: Sequence[CohortTest]) -> Iterator[Section]:
+    shown = [test for test in tests if test.estimate is not None and not _is_quantile(test)]
     if shown:
         yield Section("", (), (_test_table(name, shown),))
         yield Section("", tuple(_explained(shown)))
     if quantiles := [test for test in tests if _is_quantile(test)]:
         yield Section("", (), (_quantile_table(name, quantiles),))
-        limits = f"It does not show {quantiles[0]['does_not_show']}."
+        limits = f"It does not show {quantiles[0].does_not_show}."
         yield Section("", (limits, *_left_out(quantiles)))
-    if missing := tuple(_missing([test for test in tests if test["estimate"] is None], shown)):
+    if missing := tuple(_missing([test for test in tests if test.estimate is None], shown)):
         yield Section("", missing)
 
 
-def _test_table(name: str, tests: Sequence[Test]) -> Table:
-    planned, uncovered = any(test["planned"] for test in tests), any(map(_uncovered, tests))
+def _test_table(name: str, tests: Sequence[CohortTest]) -> Table:
+    planned, uncovered = any(test.planned for test in tests), any(map(_uncovered, tests))
     columns = (
         Column("name", "test", role="name"),
         Column("estimate", "estimate", figures=True),
@@ -141,28 +143,28 @@ def _test_table(name: str, tests: Sequence[Test]) -> Table:
     )
     rows: list[dict[str, Cell]] = [
         {
-            **{key: test[key] for key in ("name", "p", "p_holm", "n")},
-            "estimate": _number(test["estimate"]),
-            "interval": _interval(test["low"], test["high"]),
+            **asdict(test),
+            "estimate": _number(test.estimate),
+            "interval": _interval(test.low, test.high),
             "uncovered": _uncovered(test),
-            "fixed": "planned" if test["planned"] else "exploratory",
+            "fixed": "planned" if test.planned else "exploratory",
         }
         for test in tests
     ]
     return Table(f"tests-{name}", f"Tests on {name}", columns, tuple(rows))
 
 
-def _uncovered(test: Test) -> int | None:
-    return test["details"].get("uncovered") or None
+def _uncovered(test: CohortTest) -> int | None:
+    return test.details.uncovered or None
 
 
-def _explained(tests: Sequence[Test]) -> Iterator[str]:
+def _explained(tests: Sequence[CohortTest]) -> Iterator[str]:
     """Yield what the tests show; a scale, a limit or a note that several share is said once."""
-    for (limits,), alike in _grouped(tests, "does_not_show"):
+    for limits, alike in _grouped(tests, lambda test: test.does_not_show):
         said: list[str] = []
-        for (scale,), group in _grouped(alike, "scale"):
+        for scale, group in _grouped(alike, lambda test: test.scale):
             yield from said
-            yield from (f"{test['name']} shows {test['shows']}." for test in group)
+            yield from (f"{test.name} shows {test.shows}." for test in group)
             said = [f"{'Each is' if len(group) > 1 else 'It is'} the {scale}."]
         shown = f"{'None of them shows' if len(alike) > 1 else 'It does not show'} {limits}."
         yield " ".join([*said, *([shown] if limits else [])])
@@ -171,42 +173,42 @@ def _explained(tests: Sequence[Test]) -> Iterator[str]:
     yield from _left_out(tests)
 
 
-def _left_out(tests: Sequence[Test]) -> Iterator[str]:
+def _left_out(tests: Sequence[CohortTest]) -> Iterator[str]:
     """Yield what did not enter tests that have an estimate; tests that left out the same are named together."""
     together: dict[tuple[tuple[str, int], ...], list[str]] = {}
     for test in tests:
-        left_out = tuple((part["reason"], part["rows"]) for part in test["excluded"])
-        together.setdefault(left_out, []).append(test["name"])
+        left_out = tuple((part.reason, part.rows) for part in test.excluded)
+        together.setdefault(left_out, []).append(test.name)
     for left_out, names in together.items():
         if left_out:
             said = ", ".join(f"{rows:,} ({reason})" for reason, rows in left_out)
             yield f"left out of {', '.join(names)}: {said}"
 
 
-def _grouped(tests: Sequence[Test], *names: str) -> Iterable[tuple[tuple[str, ...], list[Test]]]:
-    groups: dict[tuple[str, ...], list[Test]] = {}
+def _grouped(tests: Sequence[CohortTest], key: Callable[[CohortTest], str]) -> Iterable[tuple[str, list[CohortTest]]]:
+    groups: dict[str, list[CohortTest]] = {}
     for test in tests:
-        groups.setdefault(tuple(test[name] for name in names), []).append(test)
+        groups.setdefault(key(test), []).append(test)
     return groups.items()
 
 
-def _notes(tests: Iterable[Test]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _notes(tests: Iterable[CohortTest]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield each note once with the tests that it is on; notes on the same tests together."""
     tests_of: dict[str, list[str]] = {}
     for test in tests:
-        for part in filter(None, test["note"].split(NOTES)):
-            tests_of.setdefault(part, []).append(test["name"])
+        for part in filter(None, test.note.split(NOTES)):
+            tests_of.setdefault(part, []).append(test.name)
     together: dict[tuple[str, ...], list[str]] = {}
     for part, names in tests_of.items():
         together.setdefault(tuple(names), []).append(part)
     return ((names, NOTES.join(parts)) for names, parts in together.items())
 
 
-def _is_quantile(test: Mapping[str, Any]) -> bool:
-    return bool(test["name"].startswith("used-later-")) and test["estimate"] is not None
+def _is_quantile(test: CohortTest) -> bool:
+    return test.name.startswith("used-later-") and test.estimate is not None
 
 
-def _quantile_table(name: str, tests: Sequence[Test]) -> Table:
+def _quantile_table(name: str, tests: Sequence[CohortTest]) -> Table:
     columns = (
         Column("scale", "quantile", role="text"),
         Column("estimate", "value", 1),
@@ -214,62 +216,62 @@ def _quantile_table(name: str, tests: Sequence[Test]) -> Table:
         Column("n", "runs"),
     )
     rows = tuple(
-        {**{key: test[key] for key in ("scale", "estimate", "n")}, "interval": _interval(test["low"], test["high"])}
+        {"scale": test.scale, "estimate": test.estimate, "n": test.n, "interval": _interval(test.low, test.high)}
         for test in tests
     )
     return Table(f"later-{name}", f"Held at the peak for later use, {name}", columns, rows)
 
 
-def _missing(tests: Sequence[Test], shown: Sequence[Test]) -> Iterator[str]:
+def _missing(tests: Sequence[CohortTest], shown: Sequence[CohortTest]) -> Iterator[str]:
     """Yield why there is no estimate, each reason once with the tests that it stops; not what was noted before."""
-    noted = {part for test in shown for part in test["note"].split(NOTES)}
+    noted = {part for test in shown for part in test.note.split(NOTES)}
     reasons: dict[str, list[str]] = {}
     for test in tests:
-        own = NOTES.join(part for part in test["note"].split(NOTES) if part not in noted)
-        reasons.setdefault(own or test["note"], []).append(test["name"])
+        own = NOTES.join(part for part in test.note.split(NOTES) if part not in noted)
+        reasons.setdefault(own or test.note, []).append(test.name)
     for reason, names in reasons.items():
         yield f"no estimate of {', '.join(names)}: {reason}"
 
 
-def _plan_words(data: Mapping[str, Any]) -> Iterator[str]:
-    plan = data["plan"]
-    if data["repeated_runs"]:
-        runs = counted(data["repeated_runs"], "run occurs", "runs occur")
+def _plan_words(found: CohortStatistics) -> Iterator[str]:
+    plan = found.plan
+    if found.repeated_runs:
+        runs = counted(found.repeated_runs, "run occurs", "runs occur")
         yield f"{runs} more than once; every interval takes them for new runs"
-    if not plan["planned"]:
+    if not plan.planned:
         yield "nothing was fixed in advance: every test is exploratory; a suite file (--suite) fixes some"
         return
-    when = f" on {plan['recorded']}" if plan["recorded"] else ""
+    when = f" on {plan.recorded}" if plan.recorded else ""
     family = "Holm over these"
-    if plan["not_run"]:
-        family += f", {len(plan['not_run']):,} that {'was' if len(plan['not_run']) == 1 else 'were'} not run among them"
-    yield f"fixed in advance{when}: {', '.join(plan['planned'])} (suite {plan['digest'][:12]}); {family}"
+    if plan.not_run:
+        family += f", {len(plan.not_run):,} that {'was' if len(plan.not_run) == 1 else 'were'} not run among them"
+    yield f"fixed in advance{when}: {', '.join(plan.planned)} (suite {plan.digest[:12]}); {family}"
 
 
-def _area(row: Mapping[str, Any]) -> tuple[float | None, str | None]:
+def _area(row: CohortRow) -> tuple[float | None, str | None]:
     """Return the failure AUC of runs whose need is known, with its interval."""
-    names = ("failure_auc", "auc_low", "auc_high")
-    area, low, high = (row[f"covered_{name}" if row["unit"] == "tokens" else name] for name in names)
-    return area, _interval(low, high)
+    if row.unit == "tokens":
+        return row.covered_failure_auc, _interval(row.covered_auc_low, row.covered_auc_high)
+    return row.failure_auc, _interval(row.auc_low, row.auc_high)
 
 
-def _uncovered_notes(rows: Sequence[Test]) -> Iterator[str]:
+def _uncovered_notes(rows: Sequence[CohortRow]) -> Iterator[str]:
     """Yield what the area would be if runs without coverage had needed nothing."""
     for row in rows:
-        left = row["auc_n"] - (row["covered_auc_n"] or 0) if row["unit"] == "tokens" else 0
-        if left and row["failure_auc"] is not None:
-            ends = _interval(row["auc_low"], row["auc_high"])
+        left = row.auc_n - (row.covered_auc_n or 0) if row.unit == "tokens" else 0
+        if left and row.failure_auc is not None:
+            ends = _interval(row.auc_low, row.auc_high)
             who = counted(left, "run that touched no goal file", "runs that touched no goal file")
-            said = f"AUC {row['failure_auc']:.3f}{f' ({ends})' if ends else ', without an interval'}"
-            yield f"{row['cohort']}: with {who} as needing 0, {said}"
+            said = f"AUC {row.failure_auc:.3f}{f' ({ends})' if ends else ', without an interval'}"
+            yield f"{row.cohort}: with {who} as needing 0, {said}"
 
 
-def _peak(row: Mapping[str, Any]) -> str | None:
-    if row["unit"] == "tokens" and not row["covered_runs"]:
+def _peak(row: CohortRow) -> str | None:
+    if row.unit == "tokens" and not row.covered_runs:
         return None
-    if row["mean_peak_tokens"] is not None:
-        return f"{row['mean_peak_tokens']:,.0f} tokens"
-    return None if row["mean_peak_entities"] is None else f"{row['mean_peak_entities']:.1f} entities"
+    if row.mean_peak_tokens is not None:
+        return f"{row.mean_peak_tokens:,.0f} tokens"
+    return None if row.mean_peak_entities is None else f"{row.mean_peak_entities:.1f} entities"
 
 
 def _interval(low: float | None, high: float | None) -> str | None:
@@ -293,12 +295,12 @@ def run_query(folder: Path, sql: str, rows: int, show: Show) -> None:
     Tables: runs, calls, cuts, states, files, actions, rereads, exposures, gaps, clips, hidden_lines, anomalies, breaks,
     dropped, instructions, entities; the first column of each is run_id. `SELECT * FROM cuts LIMIT 1` shows columns.
     """
-    answer = query_apart(folder, sql, rows)
+    show(_query_document(folder, Analysis(folder).query(sql, rows)))
+
+
+def _query_document(folder: Path, answer: QueryResult) -> Document:
     listed = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
-    show(_query_document(folder, answer, {"rows": listed, "cut": answer.cut}))
-
-
-def _query_document(folder: Path, answer: QueryResult, data: dict[str, Any]) -> Document:
+    data = {"rows": listed, "cut": answer.cut}
     said = counted(len(answer.rows), "row") + ("; there are more, see --rows." if answer.cut else ".")
     then = f"eirkit report {quote(str(folder))}"
     section = Section("", (), (_query_table(answer.columns, answer.rows),))

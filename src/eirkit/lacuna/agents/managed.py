@@ -7,7 +7,8 @@ and changes nothing. Every reply costs at least one action, so the action limit 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from eirkit.errors import SpecError
 from eirkit.lacuna.agents.conditions import Condition, ManagedOptions, RefusedAction
@@ -29,12 +30,15 @@ from eirkit.lacuna.agents.protocol import (
     silence,
     tools,
 )
-from eirkit.lacuna.agents.session import ActionTaken, Ending, Injector, Outcome, Session, inject_nothing
+from eirkit.lacuna.agents.session import Injector, Session, inject_nothing
 from eirkit.lacuna.agents.wording import recognise
 from eirkit.lacuna.memories.memory import LONGEST_PASSAGE, MOST_PASSAGES, MemoryCall, MemoryResult
-from eirkit.lacuna.models.model import Message, Reply, Request, set_aside
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import Reply, Request, set_aside
 from eirkit.lacuna.tasks.task import Payload, show_record
 from eirkit.lacuna.tasks.view import Budgets, PublicTask, Visible
+from eirkit.records.events import ActionOutcome, ActionTaken
+from eirkit.records.runs import Ending
 
 
 class ManagedSession(Session):
@@ -152,7 +156,7 @@ class ManagedSession(Session):
             self._end("action-limit")
 
     def _log(
-        self, t: int, action: str, outcome: Outcome, detail: str, evicted: int | None = None, reason: str = ""
+        self, t: int, action: str, outcome: ActionOutcome, detail: str, evicted: int | None = None, reason: str = ""
     ) -> None:
         self._outcomes.append(detail if outcome == "done" else f"refused: {detail}")
         self._events.append(ActionTaken(self._actions, t, action, outcome, detail, evicted, reason))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eirkit.lacuna.agents.conditions import ACTION_LIMIT
 from eirkit.lacuna.agents.protocol import Action, Done, Fault, Read, as_text, read_reply
-from eirkit.lacuna.agents.session import ActionTaken, LostAnswer, Session
-from eirkit.lacuna.models.model import Message, Reply, Request
+from eirkit.lacuna.agents.session import Session
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import Reply, Request
 from eirkit.lacuna.tasks.generation import prepare
 from eirkit.lacuna.tasks.policy import Retention, find_policy
 from eirkit.lacuna.tasks.simulation.plain import outlook_of
 from eirkit.lacuna.tasks.task import Payload, TaskInstance, show_label, show_record
 from eirkit.lacuna.tasks.view import PublicTask, publish
+from eirkit.records.events import ActionTaken
+from eirkit.records.runs import LostAnswer
+from eirkit.records.settings import ACTION_LIMIT
 
 
 def find_lost_answer(task: TaskInstance, policy: str, h: int, from_step: int = 1) -> LostAnswer | None:

@@ -12,7 +12,8 @@ from functools import lru_cache
 from eirkit.errors import UnknownNameError
 from eirkit.lacuna.agents.protocol import USAGE
 from eirkit.lacuna.models.factory import split_model
-from eirkit.lacuna.models.model import Message, ModelOptions, models
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions, models
 from eirkit.lacuna.tasks.task import TaskSpec, show_label, show_labels, show_records, show_values
 from eirkit.lacuna.tasks.view import Budgets, PublicTask, Visible
 from eirkit.lacuna.tasks.workload import Workload

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from msgspec import Struct
+
 from eirkit.lacuna.memories.validity import split_ended
 from eirkit.lacuna.models.model import Request
 from eirkit.lacuna.tasks.generation import prepare
 from eirkit.lacuna.tasks.task import Payload, TaskSpec
 from eirkit.lacuna.tasks.workload import Workload
-from eirkit.records.facts import fact
 
 _RECORD = re.compile(r"\bA_(\d+) = (\d+(?: \d+)*)")
 _STEP = re.compile(r"^STEP (\d+) \w+( answered)?$(?:\nINPUT ([\d ]+)$)?(?:\nREFS (.+)$)?", re.MULTILINE)
@@ -40,8 +41,7 @@ class TaskRules:
     commands: frozenset[str]
 
 
-@fact
-class StepPrompt:
+class StepPrompt(Struct, frozen=True, gc=False):
     """The content of a prompt for one step."""
 
     rules: TaskRules

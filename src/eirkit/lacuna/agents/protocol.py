@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from msgspec import Struct
+
 from eirkit.lacuna.agents.answers import MARK, readings
 from eirkit.lacuna.agents.wording import plain_digits
 from eirkit.lacuna.models.model import FILTER, LENGTH, REFUSAL, Reply, Tool, ToolCall, set_aside
 from eirkit.lacuna.tasks.task import Payload
-from eirkit.records.facts import fact
 
 LONGEST_REPLY = 65_536  # characters that are parsed; the rest is ignored and reported
 MOST_ACTIONS = 16  # actions taken from one reply
@@ -29,8 +30,7 @@ LONGEST_TEXT = 4_096  # characters of a note or query
 MOST_VALUES = 1_024  # values taken from one tool call; more than any record has
 
 
-@fact
-class Answer:
+class Answer(Struct, frozen=True, gc=False):
     t: int
     values: Payload
     grouped: Payload | None = None  # the values if commas separate thousands, where that is another reading

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal
 
 from eirkit.lacuna.agents.answers import find_answer, is_taken_back
 from eirkit.lacuna.agents.prompt import Renderer, render
@@ -26,54 +24,15 @@ from eirkit.lacuna.agents.protocol import (
 )
 from eirkit.lacuna.agents.wording import labels_in
 from eirkit.lacuna.memories.memory import MemoryCall, MemoryResult
-from eirkit.lacuna.models.model import Message, Reply, Request
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import Reply, Request
 from eirkit.lacuna.tasks.policy import Retention
 from eirkit.lacuna.tasks.task import Payload
 from eirkit.lacuna.tasks.view import PublicStep, PublicTask, Record, Visible
-from eirkit.records.facts import fact
+from eirkit.records.events import ActionTaken, Decision
+from eirkit.records.runs import Ending
 
 Injector = Callable[[PublicStep, tuple[int, ...], Mapping[int, Payload]], tuple[Record, ...]]
-Ending = Literal["finished", "done", "action-limit"]
-Outcome = Literal["done", "refused", "fault", "late"]
-
-
-@fact
-class Decision:
-    """What was required, retained, available and submitted at one step; all measures are computed from it."""
-
-    t: int
-    required: tuple[int, ...]
-    retained: tuple[int, ...]  # in context when the step arrived, before any recovery or injection
-    missing: tuple[int, ...]  # required, answered before and not retained: a miss
-    unavailable: tuple[int, ...]  # missing, and not obtainable through the interfaces within the budgets
-    restored: tuple[Record, ...]  # injected by an intervention
-    submitted: Payload | None  # None: no valid answer
-    fault: str | None  # the kind of fault if there is no valid answer
-    fetched: tuple[int, ...] = ()  # read, recomputed or found during the step
-    reads: int = 0
-    recomputations: int = 0
-    recovery_depth: int = 0
-    actions: int = 1
-    answers: int = (
-        1  # how many were given, read or refused; Controlled Retention takes the last, managed runs the first
-    )
-    uncertain: tuple[int, ...] = ()  # required, and not known to be in context or returned
-    stated: tuple[Record, ...] = ()  # wrong values that searches returned for missing records
-
-
-@dataclass(frozen=True, slots=True)
-class ActionTaken:
-    """One action of an agent-managed run and its outcome; in both modes also actions after the end."""
-
-    number: int  # from 1; 0 for an action after the end, which does not count
-    t: int  # the current step; 0 before the first
-    action: str  # as a line of text; the kind of fault where there is none
-    outcome: Outcome
-    detail: str  # the response shown to the agent
-    evicted: int | None = None  # the record that was evicted for it
-    reason: str = ""  # stable code of why it was refused; docs/session.md lists them
-
-
 Event = Decision | ActionTaken
 
 
@@ -83,15 +42,6 @@ REASK = "No answer was found in your last reply. Reply with one line: ANSWER {t}
 def inject_nothing(step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]) -> tuple[Record, ...]:
     """Inject no records, as in the control arm of a rescue."""
     return ()
-
-
-@dataclass(frozen=True, slots=True)
-class LostAnswer:
-    """A lost answer, and the records that are still held when it is needed."""
-
-    at: int  # the step that refers to it
-    target: int
-    resident: tuple[int, ...]
 
 
 class Session(ABC):

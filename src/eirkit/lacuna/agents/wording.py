@@ -19,9 +19,10 @@ from functools import lru_cache
 from itertools import pairwise
 from unicodedata import decimal
 
+from msgspec import Struct
+
 from eirkit.lacuna.memories.validity import split_ended
 from eirkit.lacuna.tasks.task import Payload
-from eirkit.records.facts import fact
 
 _CANONICAL = re.compile(r"A_([0-9]{1,6}) = ([0-9]{1,20}(?: [0-9]{1,20})*)")
 _NUMBER = r"[0-9]{1,3}(?:[,_'’\u00a0\u2009\u202f][0-9]{3})+|[0-9]{1,20}"
@@ -62,8 +63,7 @@ _MOST_SEGMENTS = 2  # that a label without a value waits for one
 Values = Mapping[int, Payload]
 
 
-@fact
-class Statement:
+class Statement(Struct, frozen=True, gc=False):
     """Numbers that a text states for one label."""
 
     label: int

@@ -23,7 +23,7 @@ from eirkit.lacuna.conversation.reading import (
 from eirkit.lacuna.conversation.world import ATTRIBUTES, Saying, WorldQuestion
 from eirkit.lacuna.memories.in_process import KeyValue, usage_of_texts
 from eirkit.lacuna.memories.memory import LONGEST_PASSAGE, MemoryUsage, memories
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.truth import statements_of
 from eirkit.lacuna.conversation.workload import ToldWorld
 from eirkit.lacuna.conversation.world import INSTRUCTIONS, USER, World
-from eirkit.lacuna.findings.conversation_measures import COUNTS
 from eirkit.lacuna.models.model import set_aside
+from eirkit.records.runs import InstructionCounts
 
 # kept: the answer does as the instruction in force says, or, after its withdrawal, as none of the earlier ones said.
 # overridden: it does as an instruction says that was replaced or withdrawn. Otherwise it follows none, and the one in
@@ -79,9 +79,9 @@ def standing_at_answers(world: World) -> Iterator[tuple[InstructionState, ...]]:
         yield from (now for _ in session.questions)
 
 
-def instruction_record(task: ToldWorld, trace: Trace) -> dict[str, int]:
+def instruction_record(task: ToldWorld, trace: Trace) -> InstructionCounts:
     """Return how each standing instruction fared at each answer of a run."""
-    counts = Counter(dict.fromkeys(COUNTS, 0))
+    counts: Counter[str] = Counter()
     standing = list(standing_at_answers(task.world))
     for exchange in trace.exchanges:
         if not exchange.t:
@@ -97,4 +97,4 @@ def instruction_record(task: ToldWorld, trace: Trace) -> dict[str, int]:
             else:
                 counts["asked"] += 1
                 counts[verdict] += 1
-    return dict(counts)
+    return InstructionCounts(**counts)

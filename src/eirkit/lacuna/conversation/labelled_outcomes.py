@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from msgspec.structs import replace
 
 from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY
 from eirkit.lacuna.agents.telemetry import Trace
@@ -16,7 +17,7 @@ from eirkit.lacuna.conversation.labelled import LabelledTalk, has_words, plain_w
 from eirkit.lacuna.conversation.outcomes import LONGEST_EVIDENCE, Seen, WordVerdict, record_of
 from eirkit.lacuna.conversation.published import ABSTAIN, LabelledQuestion
 from eirkit.lacuna.conversation.workload import unspell
-from eirkit.lacuna.findings.conversation_measures import COUNTS
+from eirkit.records.runs import ConversationRun, EvidenceCounts
 
 LEAST_BEGINNING = 40  # characters of a turn by which one that was cut is known
 
@@ -120,25 +121,22 @@ class LabelJudge:
 
 def judge_labelled(
     task: LabelledTalk, trace: Trace, condition: str, shown: Mapping[int, str]
-) -> tuple[list[WordVerdict], dict[str, Any]]:
+) -> tuple[list[WordVerdict], ConversationRun]:
     """Return the verdicts on all questions of a run, and what its record says about them."""
     judge = LabelJudge(task)
     stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
     recalled = {one.t: one.passages for one in trace.consultations if one.call.verb == "recall"}
     submitted = {one.t: one.submitted for one in trace.decisions}
     verdicts = []
-    evidence = {"labelled": 0, "all_shown": 0, "some_shown": 0}
+    labelled = all_shown = some_shown = 0
     for put in task.puts:
         given = submitted.get(put.t)
         passages = recalled.get(put.t, ()) if condition == MEMORY else (shown[put.after],)
         seen = Seen(passages, stored[: put.after], condition == MEMORY, condition == COMPACTION)
         verdict, needed, found = judge.judge(put.t, None if given is None else unspell(given), seen)
         verdicts.append(verdict)
-        evidence["labelled"] += needed > 0
-        evidence["all_shown"] += 0 < needed == found
-        evidence["some_shown"] += 0 < found < needed
-    return verdicts, record_of(task, trace, verdicts) | {
-        "instruction": dict.fromkeys(COUNTS, 0),
-        "floor_bytes": None,  # what may be asked is not declared
-        "evidence": evidence,
-    }
+        labelled += needed > 0
+        all_shown += 0 < needed == found
+        some_shown += 0 < found < needed
+    evidence = EvidenceCounts(labelled, all_shown, some_shown)
+    return verdicts, replace(record_of(task, trace, verdicts), evidence=evidence)

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from typing import Any
+
+from msgspec.structs import replace
 
 from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY
 from eirkit.lacuna.agents.telemetry import Trace
@@ -35,8 +36,10 @@ from eirkit.lacuna.conversation.reading import (
 from eirkit.lacuna.conversation.truth import Key
 from eirkit.lacuna.conversation.workload import Asked, ToldTask, ToldWorld, abstains, canonical_answer, unspell
 from eirkit.lacuna.conversation.world import ATTRIBUTES, Answer, Saying
-from eirkit.lacuna.findings.causes import Cause, Kind, Verdict
+from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.memories.memory import LONGEST_PASSAGE
+from eirkit.records.events import Cause, Kind
+from eirkit.records.runs import AbilityCount, ConversationRun, WrongAnswer
 
 COMPUTED = ("how_many", "between", "member", "first", "day")  # forms of questions whose answers no statement has as is
 LONGEST_EVIDENCE = 300  # characters of the passage in a record
@@ -490,41 +493,41 @@ def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Map
     return found
 
 
-def recorded_verdicts(task: ToldTask, record: Mapping[str, Any]) -> list[Verdict]:
-    """Return the verdicts of a recorded run, which names the fate of every wrong answer."""
-    wrong = {t: (fate, evidence) for t, fate, evidence in record["words"]["wrong"]}
-    missed = set(record["words"].get("missed", ()))
-    return [
-        WordVerdict(one.t, one.ability, one.t not in wrong, *wrong.get(one.t, (None, "")), one.t in missed).verdict()
-        for one in task.puts
-    ]
+def recorded_verdicts(task: ToldTask, record: ConversationRun) -> list[Verdict]:
+    """Return the verdicts of a recorded run, which names the outcome of every wrong answer."""
+    wrong = {answer.t: answer for answer in record.wrong}
+    verdicts = []
+    for put in task.puts:
+        answer, missed = wrong.get(put.t), put.t in record.missed
+        fate, evidence = (None, "") if answer is None else (answer.outcome, answer.evidence)
+        verdicts.append(WordVerdict(put.t, put.ability, answer is None, fate, evidence, missed).verdict())
+    return verdicts
 
 
-def word_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:
-    """Return what a run record says about answers in words, as plain data."""
-    return record_of(task, trace, verdicts) | {
-        "instruction": instruction_record(task, trace),
-        "floor_bytes": task.floor_bits() / 8,
-    }
+def conversation_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> ConversationRun:
+    """Return what a run record says about answers."""
+    return replace(
+        record_of(task, trace, verdicts),
+        instruction=instruction_record(task, trace),
+        floor_bytes=task.floor_bits() / 8,
+    )
 
 
-def record_of(task: ToldTask, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:
+def record_of(task: ToldTask, trace: Trace, verdicts: Sequence[WordVerdict]) -> ConversationRun:
     """Return what the record of a run on any conversation says about its answers and its memory."""
     observed = [one for one in trace.consultations if one.call.verb == "observe"]
     last = observed[-1].stored if observed else None
-    abilities: dict[str, list[int]] = {}
-    for one in verdicts:
-        counts = abilities.setdefault(one.ability, [0, 0])
-        counts[0] += one.right
-        counts[1] += 1
-    return {
-        "abilities": dict(sorted(abilities.items())),
-        "fates": dict(sorted(Counter(one.fate for one in verdicts if one.fate is not None).items())),
-        "wrong": [[one.t, one.fate, one.evidence] for one in verdicts if one.fate is not None],
-        "missed": [one.t for one in verdicts if one.missed],
-        "stored_texts": None if last is None else len(last),
-        "stored_bytes": None if last is None else sum(len(text.encode()) for text in last),
-        "said_bytes": sum(len(turn.encode()) for turn in task.turns),
-        "recalls": sum(one.call.verb == "recall" for one in trace.consultations),
-        "returned_bytes": sum(one.returned_characters for one in trace.consultations),
-    }
+    asked = Counter(verdict.ability for verdict in verdicts)
+    right = Counter(verdict.ability for verdict in verdicts if verdict.right)
+    wrong = [WrongAnswer(verdict.t, verdict.fate, verdict.evidence) for verdict in verdicts if verdict.fate is not None]
+    return ConversationRun(
+        abilities={ability: AbilityCount(right[ability], asked[ability]) for ability in sorted(asked)},
+        outcomes=dict(sorted(Counter(answer.outcome for answer in wrong).items())),
+        wrong=tuple(wrong),
+        missed=tuple(verdict.t for verdict in verdicts if verdict.missed),
+        stored_texts=None if last is None else len(last),
+        stored_bytes=None if last is None else sum(len(text.encode()) for text in last),
+        said_bytes=sum(len(turn.encode()) for turn in task.turns),
+        recalls=sum(one.call.verb == "recall" for one in trace.consultations),
+        returned_bytes=sum(one.returned_characters for one in trace.consultations),
+    )

@@ -7,21 +7,25 @@ below it whatever a standing instruction of the user demands.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from eirkit.lacuna.agents.answers import read_worded_answer
 from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY, TRUNCATED, WHOLE
 from eirkit.lacuna.agents.protocol import silence, spoken_part
-from eirkit.lacuna.agents.session import Decision, Session
+from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.conversation.dialogues import Told
 from eirkit.lacuna.conversation.reading import show_turn
 from eirkit.lacuna.conversation.workload import spell
 from eirkit.lacuna.memories.memory import MemoryCall, MemoryResult
-from eirkit.lacuna.models.model import Message, Reply, Request, ServerCompaction, set_aside
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import Reply, Request, ServerCompaction, set_aside
 from eirkit.lacuna.tasks.task import Payload
 from eirkit.lacuna.tasks.view import PublicTask
+from eirkit.records.events import Decision
 
 CHARACTERS_PER_TOKEN = 4  # stated rather than measured, as in the compaction condition of other workloads
 RULES = """\

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from eirkit.lacuna.conversation import Ability
 from eirkit.lacuna.conversation.world import (
     ATTRIBUTES,
     Answer,
@@ -15,6 +14,7 @@ from eirkit.lacuna.conversation.world import (
     WorldQuestion,
     WorldSession,
 )
+from eirkit.lacuna.findings.conversation_measures import Ability
 
 Key = tuple[str, str]  # attribute and subject
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eirkit.lacuna.agents.protocol import Fault, read_reply
-from eirkit.lacuna.agents.session import ActionTaken, Decision
 from eirkit.lacuna.agents.telemetry import Exchange
 from eirkit.lacuna.agents.wording import records_in
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.models.model import Reply
 from eirkit.lacuna.tasks.task import Payload
 from eirkit.lacuna.tasks.workload import Graph
+from eirkit.records.events import ActionTaken, Decision
 
 PREFETCH_STEPS = 4  # within how many steps a record read ahead must be referred to
 THRASH_LENGTH = 3  # non-answer actions in a row that make an episode

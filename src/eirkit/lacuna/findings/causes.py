@@ -12,42 +12,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
 
-from eirkit.lacuna.agents.session import ActionTaken, Decision
+from msgspec import Struct
+
 from eirkit.lacuna.tasks.task import Payload, Step, TaskInstance, read_record
 from eirkit.lacuna.tasks.workload import Graph, Workload
-from eirkit.records.facts import fact
+from eirkit.records.events import ActionTaken, Cause, Decision, Kind
+from eirkit.records.runs import CAUSES, RunScore
 
 _RECOVERY = ("READ ", "RECOMPUTE ")
 
-Cause = Literal["state_supply", "cascade", "not_answered", "malformed", "truncated", "undetermined", "computation"]
-CAUSES: tuple[Cause, ...] = get_args(Cause)
-
-Kind = Literal[
-    "missing",
-    "declined",
-    "misinformed",
-    "never_submitted",
-    "propagated",
-    "unanswered",
-    "unreached",
-    "truncated_reply",
-    "uncertain",
-    "correct_inputs",
-    "on_corrupted",
-    "not_fetched",
-    "protocol",
-]
 # Faults of an answer that is not there; an answer with any other fault is there and cannot be read.
 _SILENT = ("unanswered", "declined", "empty", "refused", "filtered")
 _NONE: frozenset[int] = frozenset()
 CASCADE: Cause = "cascade"
 
 
-@fact
-class Verdict:
+class Verdict(Struct, frozen=True, gc=False):
     """The outcome of one step."""
 
     t: int
@@ -63,73 +45,6 @@ class Verdict:
     unsure: bool = False  # it is not known whether a reference was in context
     blind: bool = False  # answered although an input was lost
     unexplained: bool = False  # blind and correct, and what was visible does not give the answer
-
-
-@dataclass(frozen=True, slots=True)
-class RunScore:
-    """The score of one run. Fractions are of the scored steps: all n unless the task has a warm-up."""
-
-    steps: int  # scored
-    correct: int
-    consuming: int  # scored steps with references
-    consuming_correct: int
-    answered: int
-    self_consistent: int
-    missed: int  # steps of the whole run with at least one missing reference
-    consuming_all: int  # steps of the whole run with references
-    missed_references: int
-    final_correct: bool  # the answer of the last step: the outcome of the task
-    first_miss: int | None  # over all steps, scored or not
-    first_error: int | None
-    errors: Mapping[Cause, int]  # wrong steps by cause; all causes
-    kinds: Mapping[Kind, int] = field(default_factory=dict)
-    max_turn: bool = False  # the run reached its limit of actions
-    reads: int = 0
-    recomputations: int = 0
-    informed: int = 0  # scored steps with references that were all in context and right
-    informed_correct: int = 0
-    unsure: int = 0  # steps of the whole run of which it is not known whether a reference was in context
-    blind: int = 0  # scored steps that were answered although an input was lost
-    unexplained: int = 0  # of those, correct ones whose answer does not follow from what was visible
-
-    @property
-    def accuracy(self) -> float:
-        """Correct answers / scored steps; unanswered steps are wrong."""
-        return self.correct / max(1, self.steps)
-
-    @property
-    def step_accuracy(self) -> float | None:
-        """Correct answers / scored steps with references; None where there are none."""
-        return self.consuming_correct / self.consuming if self.consuming else None
-
-    @property
-    def self_consistent_accuracy(self) -> float:
-        """Answers that equal the operator on the agent's own earlier answers / scored steps."""
-        return self.self_consistent / max(1, self.steps)
-
-    @property
-    def answered_fraction(self) -> float:
-        return self.answered / max(1, self.steps)
-
-    @property
-    def miss_rate(self) -> float:
-        """Steps with a missing reference / steps with references of which it is known; 0 where there are none."""
-        return self.missed / max(1, self.consuming_all - self.unsure)
-
-    @property
-    def error_shares(self) -> dict[Cause, float]:
-        """Wrong steps by cause / scored steps; with the accuracy they add up to 1."""
-        return {cause: self.errors[cause] / max(1, self.steps) for cause in CAUSES}
-
-    @property
-    def aligned(self) -> bool | None:
-        """First miss = first error; an error-free run with a miss is unaligned, one without a miss has no alignment."""
-        return None if self.first_miss is None else self.first_miss == self.first_error
-
-
-def read_score(record: Mapping[str, Any]) -> RunScore:
-    """Return the score from a run's record."""
-    return RunScore(**record)
 
 
 def judge(
@@ -173,7 +88,7 @@ def score(verdicts: Sequence[Verdict], decisions: Sequence[Decision], *, max_tur
         first_miss=next((verdict.t for verdict in verdicts if verdict.missed), None),
         first_error=next((verdict.t for verdict in verdicts if not verdict.correct), None),
         errors={cause: causes[cause] for cause in CAUSES},
-        kinds=Counter([verdict.kind for verdict in wrong if verdict.kind is not None]),
+        kinds=dict(sorted(Counter([verdict.kind for verdict in wrong if verdict.kind is not None]).items())),
         max_turn=max_turn,
         reads=sum([decision.reads for decision in decisions]),
         recomputations=sum([decision.recomputations for decision in decisions]),

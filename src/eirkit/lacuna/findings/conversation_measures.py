@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 from eirkit.measures import Better, Measure, MeasureGroup
 
+Ability = Literal["fact", "update", "set", "count", "time", "hops", "rule", "withdrawal", "abstention", "needle"]
+ABILITIES: tuple[Ability, ...] = get_args(Ability)
+
 _ASKED = "questions"
-# Of instructions in force: checks, and how they ended. Of withdrawn ones: checks, and how many were followed still.
-COUNTS = ("asked", "kept", "overridden", "ignored", "dropped", "withdrawn", "came_back")
-UNSEEN = "unknown"  # not kept, and nobody can tell whether it was shown
 
 
 # A fate that a record of another task can have too has its colour.

@@ -1,4 +1,4 @@
-"""What a memory held, in bits: at each cut beside the bits that the task required there (EIR), and at most in a cell.
+"""What a memory held, in bits: at each cut beside the bits that the task required there (EIR).
 
 A record counts as the bits of its value; labels, vectors and other overhead appear in the bytes of the store only. The
 number of records is the one that the system reports or, if it reports none, the number that was written to it. Which
@@ -7,14 +7,13 @@ records are held is taken not to depend on the values, as no policy of eirkit lo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 from eirkit.eir.demand import DemandCurve
-from eirkit.lacuna.agents.session import Decision
 from eirkit.lacuna.agents.telemetry import Consultation
+from eirkit.records.events import Decision
+from eirkit.records.runs import Counted, RunFloor
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +24,6 @@ class Cut:
     needed_bits: float  # EIR, or the certified lower bound where it is not exact
     held_records: int  # distinct labels in the store or in context
     held_bits: float
-
-
-Counted = Literal["system", "writes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,81 +148,9 @@ def floor_of(cuts: Sequence[Cut]) -> Floor:
     )
 
 
-def floor_record(curve: DemandCurve, held: Holdings, record_bits: float) -> dict[str, Any]:
-    """Return the floor of a run as plain data, with what was held at each cut."""
+def floor_record(curve: DemandCurve, held: Holdings, record_bits: float) -> RunFloor:
+    """Return the floor of a run, with what was held at each cut."""
     found = floor_of(cuts_of(curve, held.records, record_bits))
-    return {
-        "counted": held.counted,
-        "held_records": list(held.records),
-        "held_bytes": list(held.bytes),
-        "record_bits": record_bits,
-        "needed_bits": found.needed_bits,
-        "held_bits": found.held_bits,
-        "short_cuts": found.short_cuts,
-    }
-
-
-def pool_floors(records: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the peaks over runs and the mean share of cuts at which less was held than needed; None without runs."""
-    if not records:
-        return None
-    peak = Floor(
-        max(record["needed_bits"] for record in records),
-        max(record["held_bits"] for record in records),
-        sum(record["short_cuts"] for record in records),
-    )
-    cuts = sum(len(record["held_records"]) for record in records)
-    sizes = [size for record in records for size in record["held_bytes"] if size is not None]
-    counted: Counted = "system" if all(record["counted"] == "system" for record in records) else "writes"
-    return {
-        "counted": counted,
-        "held_bytes": max(sizes, default=None),
-        "needed_bits": peak.needed_bits,
-        "held_bits": peak.held_bits,
-        "ratio": peak.ratio,
-        "short_cuts": peak.short_cuts / cuts,
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What is known of the size of a memory; `bits` is None where it is unknown, and `why` then says why."""
-
-    bits: float | None
-    why: str = ""
-
-
-def held_in_context(h: int, record_bits: float) -> Held:
-    """Return the size of a memory of at most h records, all of them in context."""
-    return Held(h * record_bits)
-
-
-def held_by_store(
-    floors: Iterable[Mapping[str, Any] | None], in_sight: int, made: Sequence[int], record_bits: float
-) -> Held:
-    """Return the largest size over all cuts of some runs with a memory system; its bytes where those are fewer bits.
-
-    Floors count a record in sight once if the store may hold it too. Nobody says that it does, so those in sight are
-    added, up to the number of records that there are.
-
-    Args:
-        floors: what each run held, as `floor_record` writes it; None where nothing was recorded.
-        in_sight: records that were in context beside the store, at most.
-        made: how many records there are after each step.
-    """
-    found = list(floors)
-    if not found or any(one is None for one in found):
-        return Held(None, "what was held was not recorded, as it is only for workloads whose EIR has a closed form")
-    known = [one for one in found if one is not None]
-    if any(one["counted"] != "system" for one in known):
-        return Held(None, "how many records are held is not reported")
-    return Held(max(_largest(one, in_sight, made, record_bits) for one in known))
-
-
-def _largest(floor: Mapping[str, Any], in_sight: int, made: Sequence[int], record_bits: float) -> float:
-    cuts = zip(floor["held_records"], floor["held_bytes"], made, strict=True)
-    seen = in_sight * record_bits
-    return max(
-        min(min(int(count) + in_sight, most) * record_bits, math.inf if size is None else 8 * float(size) + seen)
-        for count, size, most in cuts
+    return RunFloor(
+        held.counted, held.records, held.bytes, record_bits, found.needed_bits, found.held_bits, found.short_cuts
     )

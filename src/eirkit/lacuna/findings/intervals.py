@@ -10,7 +10,8 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from itertools import count
 
-from eirkit.lacuna.findings.statistics import ROUNDING, Interval
+from eirkit.lacuna.findings.statistics import ROUNDING
+from eirkit.records.evidence import Interval
 
 LEVEL = 0.95
 FEWEST_CLUSTERS = 6  # with fewer, sign flips cannot reach p = 0.05, and t intervals depend on normality alone

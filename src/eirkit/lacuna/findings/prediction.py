@@ -10,8 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from eirkit.lacuna.findings.causes import CAUSES, Cause, Verdict
+from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.findings.statistics import DRAWS, ROUNDING, TestResult, permuted_difference, spearman
+from eirkit.records.events import Cause
+from eirkit.records.runs import CAUSES
 from eirkit.seeds import words
 
 
@@ -23,7 +25,7 @@ class NoCascade:
     of_consuming: float  # 1 − steps with a miss / steps with references
 
 
-def no_cascade(missed_steps: int, n: int, consuming_steps: int) -> NoCascade:
+def no_cascade(missed_steps: float, n: int, consuming_steps: int) -> NoCascade:
     """Return the accuracy that independent misses alone would leave."""
     return NoCascade(1 - missed_steps / max(1, n), 1 - missed_steps / max(1, consuming_steps))
 

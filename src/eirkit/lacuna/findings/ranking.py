@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import cache
 from statistics import NormalDist, fmean
-from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from eirkit.lacuna.findings.intervals import (
@@ -31,8 +31,7 @@ POWER = 0.8  # with which a difference is wanted to be shown
 MOST_TASKS = 100_000  # beyond, it is only said that more would be needed
 
 
-@dataclass(frozen=True, slots=True)
-class Lead:
+class Lead(Struct, frozen=True):
     """How much better the candidate that ranks higher is than another."""
 
     better: str
@@ -50,8 +49,7 @@ class Lead:
         return self.low is not None and self.low > 0
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """The place of one candidate: the ranks that the intervals leave open."""
 
     name: str
@@ -64,8 +62,24 @@ class Standing:
         return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class ShownLead(Lead, frozen=True):
+    """A lead, and whether its interval excludes zero."""
+
+    shown: bool = False
+
+
+class RankingFigures(Struct, frozen=True, kw_only=True):
+    """A ranking as scripts receive it."""
+
+    cases: int
+    tasks: int
+    level: float
+    leaders: tuple[str, ...]
+    standings: tuple[Standing, ...]
+    contrasts: tuple[ShownLead, ...]
+
+
+class Ranking(Struct, frozen=True):
     """Candidates from best to worst by their means, and what is shown about each pair."""
 
     standings: tuple[Standing, ...]
@@ -83,15 +97,16 @@ class Ranking:
         """Return the contrast of two candidates."""
         return next(each for each in self.contrasts if {each.better, each.worse} == {one, other})
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "cases": self.cases,
-            "tasks": self.tasks,
-            "level": self.level,
-            "leaders": list(self.leaders),
-            "standings": [asdict(one) for one in self.standings],
-            "contrasts": [{**asdict(one), "shown": one.is_shown} for one in self.contrasts],
-        }
+    def figures(self) -> RankingFigures:
+        """Return everything that scripts receive."""
+        return RankingFigures(
+            cases=self.cases,
+            tasks=self.tasks,
+            level=self.level,
+            leaders=self.leaders,
+            standings=self.standings,
+            contrasts=tuple(ShownLead(**asdict(lead), shown=lead.is_shown) for lead in self.contrasts),
+        )
 
 
 def rank(

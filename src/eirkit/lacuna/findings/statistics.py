@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, Literal
 
@@ -18,7 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.errors import SpecError
-from eirkit.lacuna.findings.causes import CAUSES, Cause, Kind, RunScore
+from eirkit.records.events import Kind
+from eirkit.records.evidence import Interval
+from eirkit.records.runs import CAUSES, RunScore
+from eirkit.records.sweeps import CellScore
 from eirkit.seeds import Words, below, words
 
 Method = Literal["exact", "sampled", "normal"]
@@ -45,17 +48,6 @@ class TestResult:
     p: float
     n: int  # observations or pairs that carry information
     method: Method
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An estimate with a percentile interval over resampled trajectories."""
-
-    estimate: float
-    low: float
-    high: float
-    level: float
-    clusters: int  # trajectories
 
 
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> TestResult:
@@ -214,35 +206,6 @@ def _share_at_least(found: Floats, observed: float) -> float:
 def _sampled_p(found: Floats, observed: float) -> float:
     """Return (1 + extreme draws) / (1 + draws): the observed order is one of those that count."""
     return (1 + int((np.abs(found) >= observed - ROUNDING).sum())) / (1 + len(found))
-
-
-@dataclass(frozen=True, slots=True)
-class CellScore:
-    """One model under one condition, pooled over its runs. ± is the population standard deviation."""
-
-    scored: int  # runs
-    accuracy: float | None  # None where no run was scored
-    accuracy_sd: float | None
-    step_accuracy: float | None  # over steps with references
-    self_consistent_accuracy: float | None
-    final_accuracy: float | None  # share of runs whose last answer is correct
-    answered_fraction: float | None
-    miss_rate: float | None
-    missed_steps: float | None  # steps with a missing reference, per run
-    first_error_at_first_miss: float | None  # over runs with a miss; error-free ones count as unaligned
-    steps: int  # scored, over all runs
-    errors: dict[Cause, int]  # wrong steps by cause, over all runs
-    error_shares: dict[Cause, float | None]  # of scored steps; mean over runs
-    kinds: dict[Kind, int]
-    unsure: int  # steps of which it is not known whether a reference was in context, over all runs
-    blind: int  # scored steps that were answered although an input was lost, over all runs
-    unexplained: int  # of those, right ones whose answer does not follow from what was visible
-    max_turn: int  # runs that reached their limit of actions
-    reads: float | None  # per run
-    recomputations: float | None
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def pool(scores: Sequence[RunScore]) -> CellScore:

@@ -8,49 +8,19 @@ Beside every result of a memory system stands how it was used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator
 
+from eirkit.lacuna import MOST_PASSAGES
 from eirkit.lacuna.findings.intervals import binomial_tail
-from eirkit.lacuna.findings.statistics import Interval
-from eirkit.lacuna.memories.memory import MOST_PASSAGES
 from eirkit.lacuna.tasks.generation import prepare
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.workload import Workload
+from eirkit.records.evidence import Interval
+from eirkit.records.runs import MemoryRun
+from eirkit.records.sweeps import Doubt, MemoryRow, Validity
 
 ALARM = 0.001  # a probability below this is not chance, even over hundreds of cells
 _PROBED = 16  # operands for which an operator is tried
-
-Doubt = Literal["leak", "contradiction"]
-
-
-@dataclass(frozen=True, slots=True)
-class Validity:
-    """What was right at steps that had lost an input, against chance."""
-
-    blind: int  # scored steps that were answered although an input was lost
-    right: int  # of those, right ones whose answer does not follow from what was visible
-    chance: float  # at most, of a guess
-    p: float  # probability of so many right answers or more by chance
-    finding: Doubt | None
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "sentence": self.sentence}
-
-    @property
-    def sentence(self) -> str | None:
-        """The finding in words; None without one."""
-        if self.finding is None:
-            return None
-        seen = f"{self.right} of {self.blind} steps are right although an input was lost, where chance gives"
-        seen = f"{seen} {self.blind * self.chance:.2g}"
-        if self.finding == "leak":
-            return f"leak: {seen}; the model has the information from elsewhere, so nothing is claimed about its loss"
-        return (
-            f"contradiction: {seen}; the records were there in a form that was not recognised, or the model has them "
-            "from elsewhere, so nothing is claimed about their loss"
-        )
 
 
 def check_validity(blind: int, right: int, spec: TaskSpec, *, in_words: bool) -> Validity:
@@ -64,7 +34,20 @@ def check_validity(blind: int, right: int, spec: TaskSpec, *, in_words: bool) ->
     chance = chance_of(spec) if right else 1 / spec.q
     p = binomial_tail(right, blind, chance)
     found: Doubt | None = None if p > ALARM else "contradiction" if in_words else "leak"
-    return Validity(blind, right, chance, p, found)
+    return Validity(blind, right, chance, p, found, _sentence(blind, right, chance, found))
+
+
+def _sentence(blind: int, right: int, chance: float, finding: Doubt | None) -> str | None:
+    """Return the finding in words; None without one."""
+    if finding is None:
+        return None
+    seen = f"{right} of {blind} steps are right although an input was lost, where chance gives {blind * chance:.2g}"
+    if finding == "leak":
+        return f"leak: {seen}; the model has the information from elsewhere, so nothing is claimed about its loss"
+    return (
+        f"contradiction: {seen}; the records were there in a form that was not recognised, or the model has them "
+        "from elsewhere, so nothing is claimed about their loss"
+    )
 
 
 def chance_of(spec: TaskSpec) -> float:
@@ -90,17 +73,6 @@ def _tells_operands_apart(workload: Workload, spec: TaskSpec) -> bool:
     return len(results) == len(values)
 
 
-def doubt_of(row: Mapping[str, Any]) -> str | None:
-    """Return the finding against a row of a sweep, in words; None if there is none."""
-    sentence: str | None = row["validity"]["sentence"]
-    return sentence
-
-
-def is_withheld(row: Mapping[str, Any]) -> bool:
-    """True if a row may not support claims: its control failed or was undecided, or there is a finding against it."""
-    return (row["control"] is not None and not row["claims"]) or doubt_of(row) is not None
-
-
 def is_above(difference: Interval) -> bool:
     """True if an interval of a difference lies above zero."""
     return difference.low > 0
@@ -111,26 +83,21 @@ def repair_shown(over: Iterable[Interval], doubt: Doubt | None = None) -> bool:
     return doubt is None and all(map(is_above, over))
 
 
-def system_remarks(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return a line for each profile in which a memory system was used, and one for each warning of a system."""
-    return tuple(dict.fromkeys(line for row in rows for line in _said(row)))
+def system_remarks(systems: Iterable[tuple[str | None, MemoryRow | MemoryRun | None]]) -> tuple[str, ...]:
+    """Return a line for each profile in which a memory was used, and one for each warning of its code.
+
+    Args:
+        systems: names of memories, each with what it did.
+    """
+    return tuple(dict.fromkeys(line for name, used in systems if used is not None for line in _remarks(name, used)))
 
 
-def _said(row: Mapping[str, Any]) -> Iterator[str]:
-    system = row["memory_system"]
-    if system is None:
-        return
-    used = system.get("profile")
-    name = row["memory"] if used is None else f"{row['memory']} ({used['name']})"
-    if used is not None:
-        yield f"{name}: on: {used['on']}; off: {used['off'] or 'nothing'}{_asked_for(used)}"
-    yield from (f"{name} warned: {said}" for said in system.get("warnings", ()))
-
-
-def _asked_for(profile: Mapping[str, Any]) -> str:
-    """Return how many passages each search asked for, and who chose that; nothing in records of earlier versions."""
-    if "passages" not in profile:
-        return ""
-    every = f"all passages, of which {MOST_PASSAGES} are shown"
-    number = every if profile["passages"] is None else f"{profile['passages']} passages"
-    return f"; a search asks for {number} ({profile['passages_from']})"
+def _remarks(memory: str | None, used: MemoryRow | MemoryRun) -> Iterator[str]:
+    profile = used.profile
+    name = memory if profile is None else f"{memory} ({profile.name})"
+    if profile is not None:
+        every = f"all passages, of which {MOST_PASSAGES} are shown"
+        number = every if profile.passages is None else f"{profile.passages} passages"
+        asked = f"a search asks for {number} ({profile.passages_from})"
+        yield f"{name}: on: {profile.on}; off: {profile.off or 'nothing'}; {asked}"
+    yield from (f"{name} warned: {warning}" for warning in used.warnings)

@@ -1,34 +1,36 @@
 """Explains one step of a finished run: what became of everything that its answer needed, and where its error went.
 
 The explanation is a card of plain data, which the terminal and the viewer show. Only what the records tell is said;
-None, or the word "unknown", stands for the rest. `told_why.py` makes the cards of questions in words.
+None, or the word "unknown", stands for the rest. `conversation/why.py` makes the cards of questions in words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
 
-from eirkit.lacuna.agents.session import ActionTaken, Decision
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from eirkit.lacuna.agents.telemetry import Consultation
 from eirkit.lacuna.agents.wording import read_wording, recognise
-from eirkit.lacuna.findings.causes import RunScore, Spread, Verdict, spread_of
+from eirkit.lacuna.findings.causes import Spread, Verdict, spread_of
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
-from eirkit.lacuna.findings.fates import RETURNED, Fate, Lookups
+from eirkit.lacuna.findings.fates import Lookups
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
 from eirkit.lacuna.tasks.generation import graph_of
 from eirkit.lacuna.tasks.task import Payload, TaskInstance, show_label, show_values
 from eirkit.measures import Measure
+from eirkit.records.events import ActionTaken, Cause, Decision, Kind
+from eirkit.records.runs import RETURNED, Outcome
 
 UNKNOWN = "unknown"
+NOWHERE = Spread((), (), ())
 NO_TEXTS = "unknown: the texts of the run were not kept"
 LONGEST_QUOTE = 200  # characters of a query or a passage in a line
 MOST_STEPS = 12  # named in a sentence
 
 
-@dataclass(frozen=True, slots=True)
-class NeededInput:
+class NeededInput(Struct, frozen=True):
     """One thing that an answer needed, and what became of it; None means unknown unless a field says otherwise."""
 
     name: str  # the label of an earlier answer, or a statement
@@ -44,8 +46,7 @@ class NeededInput:
     fate: str | None = None  # None also for an input that was in context
 
 
-@dataclass(frozen=True, slots=True)
-class UsedPassage:
+class UsedPassage(Struct, frozen=True):
     """One passage that a wrong answer in words rests on."""
 
     rank: int | None  # at which a memory returned it, from 1; None if the conversation itself was shown
@@ -62,23 +63,22 @@ class UsedPassage:
         return f"The answer rests on ({place}): {quote(self.text)}"
 
 
-@dataclass(frozen=True, slots=True)
-class WhyCard:
+class WhyCard(Struct, frozen=True):
     """Why one step is wrong; a right step has a card too, without a cause."""
 
     t: int
     correct: bool
     answer: str  # that is right
     submitted: str | None  # None: no valid answer
-    cause: str | None
-    kind: str | None
+    cause: Cause | None
+    kind: Kind | None
     inputs: tuple[NeededInput, ...]
     fault: str | None = None  # why there is no valid answer
     fate: str | None = None  # of the whole answer, in words
     evidence: str = ""  # the text that shows this fate
     asked: str = ""  # the question, in words
     rests_on: tuple[UsedPassage, ...] = ()  # what a wrong answer rests on, in words
-    spread: Spread = field(default_factory=lambda: Spread((), (), ()))
+    spread: Spread = NOWHERE
 
     @property
     def way(self) -> str | None:
@@ -94,7 +94,7 @@ class WhyCard:
             how = "" if self.fate is not None else f"; {KIND_MEASURES[self.kind].meaning}"
             yield f"Cause: {CAUSE_MEASURES[self.cause].label}{how}."
         if self.fate is not None:
-            yield f"Fate: {WORD_FATES[self.fate].label}; {WORD_FATES[self.fate].meaning}."
+            yield f"Outcome: {WORD_FATES[self.fate].label}; {WORD_FATES[self.fate].meaning}."
             yield from self._which_came()
         yield from (one.sentence() for one in self.rests_on)
         for one in self.inputs:
@@ -120,10 +120,29 @@ class WhyCard:
             return f"{what} is wrong: there is no valid answer ({self.fault or UNKNOWN}), and {self.answer} is right."
         return f"{what} is wrong: the answer was {self.submitted}, and {self.answer} is right."
 
-    def as_json(self) -> dict[str, Any]:
-        found = {name: value for name, value in asdict(self).items() if name != "inputs"}
-        inputs = [{**asdict(one), "lines": [list(line) for line in one.lines]} for one in self.inputs]
-        return {**found, "inputs": inputs, "way": self.way, "sentences": list(self.sentences())}
+    def figures(self) -> CardFigures:
+        """Return everything that scripts receive."""
+        return CardFigures(**asdict(self), way=self.way, sentences=tuple(self.sentences()))
+
+
+class CardFigures(Struct, frozen=True):
+    """A card as scripts receive it."""
+
+    t: int
+    correct: bool
+    answer: str
+    submitted: str | None
+    cause: Cause | None
+    kind: Kind | None
+    inputs: tuple[NeededInput, ...]
+    fault: str | None
+    fate: str | None
+    evidence: str
+    asked: str
+    rests_on: tuple[UsedPassage, ...]
+    spread: Spread
+    way: str | None
+    sentences: tuple[str, ...]
 
 
 def name_steps(steps: Sequence[int]) -> str:
@@ -139,14 +158,6 @@ def quote(text: str) -> str:
     """Return a text on one line, cut to the length of a quotation."""
     line = " ".join(text.split())
     return line if len(line) <= LONGEST_QUOTE else f"{line[:LONGEST_QUOTE]}…"
-
-
-def count_ways(record: Mapping[str, Any], score: RunScore | None) -> dict[str, int]:
-    """Return how often a run failed in each way that `WhyCard.way` can name, from its record."""
-    memory, words = record.get("memory") or {}, record.get("words") or {}
-    kinds = {} if score is None else dict(score.kinds)
-    counts = {**kinds, **memory.get("fates", {}), **words.get("fates", {})}
-    return {way: count for way, count in counts.items() if count and way not in RETURNED}
 
 
 def way_measure(way: str) -> Measure:
@@ -212,7 +223,7 @@ class _RecordStory:
         self.writes = [] if lookups is None else [one for one in lookups.writes.get(r, ()) if one[0] <= decision.t]
         self.searches = [] if lookups is None else lookups.searches.get(decision.t, [])
         self.sought = [one for one in self.searches if r in one.call.steps]
-        self.fate: Fate | None = lookups.fate(r, decision) if lookups is not None and self.needed else None
+        self.fate: Outcome | None = lookups.fate(r, decision) if lookups is not None and self.needed else None
 
     def told(self) -> NeededInput:
         """Return everything that is known."""

@@ -22,7 +22,7 @@ from eirkit.errors import PluginError, describe
 from eirkit.lacuna.memories.memory import OPTIONAL, REQUIRED, Item, MemorySystem, MemoryUsage, MemoryWrapper
 from eirkit.lacuna.memories.validity import with_text
 from eirkit.lacuna.memories.values import check_contents, check_passages, check_read, start_call
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.registry import place_in_user_file
 

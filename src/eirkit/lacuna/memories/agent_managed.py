@@ -23,7 +23,7 @@ from eirkit.lacuna.memories.memory import (
 )
 from eirkit.lacuna.memories.temporary_directory import StoreDirectory
 from eirkit.lacuna.memories.tool_agent import ToolAgent
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 
 MOST_CHARACTERS = SEARCH_LIMIT * LONGEST_PASSAGE  # of a file, all of which is shown
 SHORT_RECORD = 16  # characters of a record such as A_0007 = 0042, with the end of its line

@@ -28,6 +28,7 @@ from eirkit.lacuna.memories.keeper import (
     HOST,
     NOW,
     SOCKETS,
+    KeeperReport,
     LineSocket,
     ProcessId,
     all_processes,
@@ -36,9 +37,10 @@ from eirkit.lacuna.memories.keeper import (
     state_of,
 )
 from eirkit.lacuna.memories.memory import Item, MemorySystem, MemoryUsage
+from eirkit.lacuna.memories.questions import SystemFacts
 from eirkit.lacuna.memories.times import CLOSE_SECONDS, GRACE_SECONDS, KILL_SECONDS, START_SECONDS
 from eirkit.lacuna.memories.validity import EndedText, with_text
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.scrubber import Scrubber, names_secret
 from eirkit.registry import locate
 from eirkit.streams import COMMAND
@@ -166,10 +168,11 @@ class KeptProcess:
                 await self._receive_report()
                 while self._keeper.poll() is None:
                     await asyncio.sleep(_LOOK_SECONDS)
-        if self._reported().get("left") != []:  # the keeper itself was killed
+        report = self._reported()
+        if report is None or report.left:  # the keeper itself was killed
             self._keeper.kill()
             self._keeper.wait()
-            for pid in self._reported().get("left", ()):
+            for pid in report.left if report else ():
                 _SURVIVORS.update(state_of(pid))
             end_all(lambda: marked(self._mark))
 
@@ -179,12 +182,11 @@ class KeptProcess:
             while part := await loop.sock_recv(self._life, 1 << 16):
                 self._report += part
 
-    def _reported(self) -> dict[str, Any]:
+    def _reported(self) -> KeeperReport | None:
         try:
-            report = json.loads(self._report.splitlines()[-1])
-        except (ValueError, IndexError):
-            return {}
-        return report if isinstance(report, dict) else {}
+            return KeeperReport(**json.loads(self._report.splitlines()[-1]))
+        except (ValueError, IndexError, TypeError):
+            return None
 
     async def _cause_of_death(self) -> str:
         """Return why the host has ended, in the words of its keeper."""
@@ -192,10 +194,9 @@ class KeptProcess:
             async with asyncio.timeout(GRACE_SECONDS + KILL_SECONDS):
                 await self._receive_report()
         report = self._reported()
-        said = report["said"] if report else self._report.decode("utf-8", "replace").splitlines()
+        said = report.said if report else self._report.decode("utf-8", "replace").splitlines()
         last = next((str(line).strip()[:300] for line in reversed(said) if str(line).strip()), "no output")
-        status = report.get("status")
-        return last if status is None else f"exit code {status}, {last}"
+        return last if report is None or report.status is None else f"exit code {report.status}, {last}"
 
 
 def _path_of(python: Path) -> str:
@@ -328,10 +329,10 @@ class ProcessMemory(MemorySystem):
         try:
             async with asyncio.timeout(START_SECONDS):
                 facts = await load(self._process, self.name)
-                self._own, self.can_forget = frozenset(facts["own"]), facts["forgets"]
+                self._own, self.can_forget = frozenset(facts.own), facts.forgets
                 self.can_reopen = "reopen" in self._own
-                self.delay_seconds = float(facts["delay_seconds"] or 0.0)
-                self.most_records = None if facts["most_records"] is None else int(facts["most_records"])
+                self.delay_seconds = float(facts.delay_seconds or 0.0)
+                self.most_records = None if facts.most_records is None else int(facts.most_records)
                 await self._ask("construct", dict(self.settings), self.truth)
         except (StoreError, TimeoutError, UsageError) as error:
             why = f"not within {START_SECONDS:g} s" if isinstance(error, TimeoutError) else error
@@ -354,13 +355,14 @@ def open_process(name: str, python: Path, variables: Sequence[str] = (), *, is_o
     return KeptProcess(name, python, seen)
 
 
-async def load(process: KeptProcess, name: str, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+async def load(process: KeptProcess, name: str, settings: Mapping[str, Any] | None = None) -> SystemFacts:
     """Load a system in its process and return the facts about it.
 
     Raises:
         UsageError: there is no such system, or its code cannot be loaded.
     """
+    from msgspec import convert  # here, because processes of memory systems import this module without msgspec
+
     file = name.rpartition(":")[0]
     place = str(locate(file)) if file.endswith(".py") else None
-    facts: dict[str, Any] = await process.ask("load", name, place, dict(settings or {}))
-    return facts
+    return convert(await process.ask("load", name, place, dict(settings or {})), SystemFacts)

@@ -31,8 +31,10 @@ from eirkit.lacuna.memories.openai_dialect import (
     read_request,
     read_texts,
 )
-from eirkit.lacuna.models.ledger import MEMORY, PAYER, Payer, exact_sum
-from eirkit.lacuna.models.model import Message, Model, Reply, Request, ask_model, close_model
+from eirkit.lacuna.models.ledger import PAYER, Payer
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import Model, Reply, Request, ask_model, close_model
+from eirkit.records.money import MEMORY, exact_sum
 from eirkit.registry import call
 
 LARGEST_BODY = 1 << 24  # bytes of one request

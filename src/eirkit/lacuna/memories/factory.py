@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ from eirkit.lacuna.memories.questions import ENDPOINT, NOWHERE, settings_of, sta
 from eirkit.lacuna.memories.times import CALL_SECONDS, START_SECONDS
 from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.model import USUAL_TOKENS
+from eirkit.records.runs import MemoryProfile
 from eirkit.registry import is_only_read, locate
 
 EMBEDDING = "embedding"  # a setting of a system that calls a model
@@ -242,14 +243,17 @@ def model_of(name: str, settings: Mapping[str, Any]) -> str | None:
     return str(settings.get(MODEL, EXTRACTOR)) if MODEL in _asked(name, kind_of(name)) else None
 
 
-def profile_record(plan: MemoryPlan | None) -> dict[str, Any] | None:
-    """Return the profile in which a system is used, as plain data; None if it has no profiles."""
+def profile_record(plan: MemoryPlan | None) -> MemoryProfile | None:
+    """Return the profile in which a system is used; None if it has no profiles."""
     if plan is None:
         return None
     kind = kind_of(plan.name, _own_settings(plan))
     name = profile_of(kind, plan.settings)
     passages = passages_of(kind, plan.settings)
-    return None if name is None else {"name": name, **asdict(kind.profiles[name]), "passages": passages}
+    if name is None:
+        return None
+    profile = kind.profiles[name]
+    return MemoryProfile(name, profile.on, profile.off, passages, profile.passages_from)
 
 
 def passages_asked(plan: MemoryPlan) -> int | None:

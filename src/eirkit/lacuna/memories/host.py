@@ -19,10 +19,10 @@ from typing import Any, Protocol
 from eirkit.errors import EirkitError, PluginError, StoreError, UsageError, describe
 from eirkit.lacuna.memories.keeper import LONGEST_LINE, SOCKETS, LineSocket, adopt_orphans
 from eirkit.lacuna.memories.memory import Item, MemorySystem, find_memory
-from eirkit.lacuna.memories.questions import ENDPOINT, NOWHERE, facts_of, settings_of
+from eirkit.lacuna.memories.questions import ENDPOINT, NOWHERE, SystemFacts, facts_of, settings_of
 from eirkit.lacuna.memories.validity import EndedText
 from eirkit.lacuna.memories.values import check_contents, check_passages, check_read, check_usage, start_call
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 from eirkit.registry import place_in_user_file, relocate
 
 LONGEST_REASON = 2_000  # characters
@@ -37,7 +37,9 @@ class Host:
 
     async def answer(self, verb: str, arguments: list[Any]) -> Any:
         """Carry out one call and return its result as plain data."""
-        if verb in ("load", "try", "construct"):
+        if verb == "load":
+            return asdict(self.load(*arguments))
+        if verb in ("try", "construct"):
             return getattr(self, verb if verb != "try" else "attempt")(*arguments)
         if verb == "write":
             return await self.call(verb, Item(*arguments))
@@ -59,7 +61,7 @@ class Host:
             return check_read(found)
         return asdict(check_usage(found)) if verb == "usage" else None
 
-    def load(self, name: str, place: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def load(self, name: str, place: str | None, settings: Mapping[str, Any]) -> SystemFacts:
         """Import the system and return the facts about it.
 
         Args:

@@ -52,6 +52,14 @@ class ProcessId(NamedTuple):
     started: str  # in ticks since the machine was started
 
 
+class KeeperReport(NamedTuple):
+    """What a keeper sends when all has ended."""
+
+    status: int | None  # of the host
+    left: list[int]  # processes that could not be ended
+    said: list[str]  # the last lines of output
+
+
 def _facts(pid: int) -> tuple[ProcessId, int, str] | None:
     """Return a process, its parent and its state; None if there is none, or on systems that do not tell."""
     try:
@@ -217,9 +225,9 @@ class Keeper:
                 os.killpg(self.host, signal.SIGKILL)
         left_over = kill_children()
         self._hear()
-        report = {"status": self.status, "left": left_over, "said": list(self._said)}
+        report = KeeperReport(self.status, left_over, list(self._said))
         with suppress(OSError):  # eirkit may be gone
-            self.life.sendall(json.dumps(report).encode() + b"\n")
+            self.life.sendall(json.dumps(report._asdict()).encode() + b"\n")
 
     def _look(self, seconds: float | None, *, wait_for_order: bool = True) -> bool:
         """Wait for something to happen; return True if it is the order to end."""

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna import FLOOD as FLOOD
+from eirkit.lacuna import LONGEST_PASSAGE as LONGEST_PASSAGE
+from eirkit.lacuna import MOST_PASSAGES as MOST_PASSAGES
+from eirkit.lacuna import SEARCH_LIMIT as SEARCH_LIMIT
+from eirkit.lacuna.models.message import Message
 from eirkit.registry import Registry, load_object, locate
-
-SEARCH_LIMIT = 5  # passages that a search asks for, unless the profile of the system has a number of its own
-MOST_PASSAGES = 50  # shown of a search of a system that returns all that it has found
-LONGEST_PASSAGE = 2_000  # characters of one passage
 
 Asked = Literal["model", "embedding"]  # what a system can request from its endpoint
 Weights = Literal["minilm"]

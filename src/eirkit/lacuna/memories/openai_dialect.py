@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from eirkit.lacuna.memories.embeddings import Vectors
-from eirkit.lacuna.models.model import Message, Reply, Request, Tool
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import Reply, Request, Tool
 
 MODEL_NAME = "eirkit"  # model name that systems use; the endpoint decides which model answers
 SCHEMA_WORDS = "Reply with one JSON object that fits this schema: "

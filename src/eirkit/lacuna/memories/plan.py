@@ -20,6 +20,7 @@ from eirkit.lacuna.memories.times import CALL_SECONDS, SETUP_SECONDS, TEARDOWN_S
 from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.model import Model, ModelOptions
 from eirkit.lacuna.tasks.task import TaskInstance, show_record
+from eirkit.records.runs import MemoryProfile
 
 ModelMaker = Callable[[str, ModelOptions], Model]
 EXTRACTOR = "scripted/extractor"  # model of memory systems, by default
@@ -53,7 +54,7 @@ class MemoryFactory(Protocol):
 
     def model_of(self, name: str, settings: Mapping[str, Any]) -> str | None: ...
 
-    def profile_record(self, plan: MemoryPlan | None) -> dict[str, Any] | None: ...
+    def profile_record(self, plan: MemoryPlan | None) -> MemoryProfile | None: ...
 
     def passages_asked(self, plan: MemoryPlan) -> int | None: ...
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import dataclass
 from typing import Any
 
 from eirkit.errors import UsageError
@@ -38,29 +38,50 @@ def settings_of(kind: type) -> list[str]:
     return [one.name for one in parameters if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]
 
 
-def facts_of(kind: type[MemorySystem], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts about a class as plain data.
+@dataclass(frozen=True, slots=True)
+class SystemFacts:
+    """The facts about a class; its process sends them as JSON."""
+
+    name: str
+    about: str | None
+    lacking: tuple[str, ...]  # required methods
+    own: tuple[str, ...]  # optional methods
+    forgets: bool
+    delay_seconds: float | None
+    most_records: float | None
+    parameters: tuple[tuple[str, str], ...]  # settings, and the type of their defaults
+    declared: Requirements
+    needed: Requirements  # with these settings
+    sees_truth: bool
+    profile: str | None
+    passages: int | None
+    profiles: Mapping[str, Profile]
+
+
+def facts_of(kind: type[MemorySystem], settings: Mapping[str, Any]) -> SystemFacts:
+    """Return the facts about a class.
 
     Raises:
         UsageError: it does not declare its requirements properly.
     """
     parameters = inspect.signature(kind).parameters
-    return {
-        "class": kind.__name__,
-        "about": kind.__doc__,
-        "lacking": missing_verbs(kind),
-        "own": own_verbs(kind),
-        "forgets": can_forget(kind),
-        "delay_seconds": _declared(kind, "delay_seconds"),
-        "most_records": _declared(kind, "most_records"),
-        "parameters": [(name, _sample_of(parameters[name].default)) for name in settings_of(kind)],
-        "declared": asdict(requirements_of(kind)),
-        "needed": asdict(requirements_of(kind, settings)),
-        "sees_truth": hasattr(kind, "for_task"),
-        "profile": (profile := profile_of(kind, settings)),
-        "passages": passages_of(kind, settings),
-        "profiles": {} if profile is None else {name: asdict(one) for name, one in kind.profiles.items()},
-    }
+    profile = profile_of(kind, settings)
+    return SystemFacts(
+        name=kind.__name__,
+        about=kind.__doc__,
+        lacking=tuple(missing_verbs(kind)),
+        own=tuple(own_verbs(kind)),
+        forgets=can_forget(kind),
+        delay_seconds=_declared(kind, "delay_seconds"),
+        most_records=_declared(kind, "most_records"),
+        parameters=tuple((name, _sample_of(parameters[name].default)) for name in settings_of(kind)),
+        declared=requirements_of(kind),
+        needed=requirements_of(kind, settings),
+        sees_truth=hasattr(kind, "for_task"),
+        profile=profile,
+        passages=passages_of(kind, settings),
+        profiles={} if profile is None else dict(kind.profiles),
+    )
 
 
 def _declared(kind: type, name: str) -> float | None:
@@ -85,32 +106,21 @@ def _sample_of(default: object) -> str:
     return next((one.__name__ for one in (bool, int, float, str) if isinstance(default, one)), "other")
 
 
-def requirements_in(given: Mapping[str, Any]) -> Requirements:
-    """Return requirements from their JSON form."""
-    return Requirements(**{one.name: _frozen(given[one.name]) for one in fields(Requirements)})
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
-
-def stand_in(facts: Mapping[str, Any]) -> type[MemorySystem]:
+def stand_in(facts: SystemFacts) -> type[MemorySystem]:
     """Return a class with these facts; it cannot be used as a memory system."""
     given = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_SAMPLES.get(sample, inspect.Parameter.empty))
-        for name, sample in facts["parameters"]
+        for name, sample in facts.parameters
     ]
-    namespace: dict[str, Any] = {verb: _unusable for verb in REQUIRED if verb not in facts["lacking"]}
-    namespace |= {"forget": _unusable} if facts["forgets"] else {}
-    namespace |= {"for_task": _unusable} if facts["sees_truth"] else {}
-    namespace |= {"requirements": requirements_in(facts["declared"]), "__doc__": facts["about"]}
-    needed = requirements_in(facts["needed"])
-    profiles = {name: Profile(**said) for name, said in facts["profiles"].items()}
-    namespace |= {"profiles": profiles, "profile_for": classmethod(lambda cls, settings: facts["profile"])}
-    namespace |= {"passages_for": classmethod(lambda cls, settings: facts["passages"])}
-    namespace |= {"requirements_for": classmethod(lambda cls, settings: needed)}
+    namespace: dict[str, Any] = {verb: _unusable for verb in REQUIRED if verb not in facts.lacking}
+    namespace |= {"forget": _unusable} if facts.forgets else {}
+    namespace |= {"for_task": _unusable} if facts.sees_truth else {}
+    namespace |= {"requirements": facts.declared, "__doc__": facts.about}
+    namespace |= {"profiles": facts.profiles, "profile_for": classmethod(lambda cls, settings: facts.profile)}
+    namespace |= {"passages_for": classmethod(lambda cls, settings: facts.passages)}
+    namespace |= {"requirements_for": classmethod(lambda cls, settings: facts.needed)}
     namespace |= {"__signature__": inspect.Signature(given)}  # which inspect reads
-    made: type[MemorySystem] = type(facts["class"], (MemorySystem,), namespace)
+    made: type[MemorySystem] = type(facts.name, (MemorySystem,), namespace)
     return made
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from eirkit.errors import StoreError
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 
 ROUNDS = 12  # of calls, after which a model that does not end is stopped
 KEEP = "Keep what the user says in this conversation in your memory, by its tools."

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any
 
+from msgspec.structs import replace
+
 from eirkit.errors import ModelError
-from eirkit.lacuna.models.model import REFUSAL, UNREPORTED, Message, Reply, Request, Tool, ToolCall, Usage, read_finish
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import REFUSAL, UNREPORTED, Reply, Request, Tool, ToolCall, Usage, read_finish
 from eirkit.lacuna.models.scrubber import Scrubber
 
 MOST_TOKENS = 10**9  # larger counts are invalid; the usage is then unknown

@@ -12,7 +12,8 @@ from typing import Any
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.models.chat_completion import model_error, refusal
-from eirkit.lacuna.models.model import Message, ModelOptions, Reply, Request, ToolCall, Usage, models, read_finish
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request, ToolCall, Usage, models, read_finish
 from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.packages import load_vendor, require_vendor
 

@@ -15,34 +15,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 from hashlib import sha256
 from itertools import count
 
+from msgspec import structs
+
 from eirkit.errors import SpendCapReached
 from eirkit.lacuna.models.model import Usage
-
-NOTHING = Decimal(0)
-AGENT, MEMORY = "agent", "memory"  # who asked
-RAISE = "raise the cap and resume"  # what helps where a cap was reached
-_HUNDREDTH = Decimal("0.01")
-
-
-def exact_usd(amount: Decimal | float | str) -> Decimal:
-    """Return an amount as a decimal: of a float the shortest number that is written like it, not its binary value."""
-    return amount if isinstance(amount, Decimal) else Decimal(str(amount))
-
-
-def exact_sum(costs: Iterable[float | None]) -> float | None:
-    """Return the sum of amounts as they are written, without errors of rounding; None if one is unknown."""
-    known = list(costs)
-    if not any(known) and None not in known:
-        return 0.0  # as for every agent that costs nothing
-    return None if None in known else float(sum((exact_usd(cost) for cost in known if cost is not None), NOTHING))
+from eirkit.records.database import PaidCall
+from eirkit.records.money import AGENT, NOTHING, RAISE, SpendingSoFar, exact_usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,58 +100,6 @@ class Hold:
     is_rest: bool = False  # all that the cap leaves, which is less than the declared maximum
 
 
-@dataclass(slots=True)
-class CallSizes:
-    """How long the calls of a model were so far."""
-
-    calls: int = 0
-    output_tokens: int = 0  # in all
-    tokens_per_char: float = 0.0  # of the densest prompt
-
-    def add(self, chars: int, input_tokens: int, output_tokens: int) -> None:
-        self.calls += 1
-        self.output_tokens += output_tokens
-        self.tokens_per_char = max(self.tokens_per_char, input_tokens / max(1, chars))
-
-
-@dataclass(slots=True)
-class Spending:
-    """What has been spent so far; the first three count against the cap."""
-
-    billed_usd: Decimal = NOTHING  # for replies, as priced
-    unconfirmed_usd: Decimal = NOTHING  # the most that calls without a usable reply may have cost
-    in_flight_usd: Decimal = NOTHING  # the most that calls may have cost that were in flight when a process was killed
-    over_usd: Decimal = NOTHING  # part of billed_usd: above what was reserved for its call
-    over_calls: int = 0  # after the first, as much is reserved for the model's later ones, which may stay below it
-    factors: dict[str, Decimal] = field(default_factory=dict)  # by model: the largest bill, in declared maxima
-    sizes: dict[str, CallSizes] = field(default_factory=dict)  # by model
-    replies: int = 0
-    unanswered: int = 0  # calls that may have been billed without a reply
-
-    @property
-    def calls_per_reply(self) -> Decimal:
-        """How many calls that may be billed there were for each reply; 1 before the first."""
-        return Decimal(self.replies + self.unanswered) / self.replies if self.replies else Decimal(1)
-
-    @property
-    def total_usd(self) -> Decimal:
-        return self.billed_usd + self.unconfirmed_usd + self.in_flight_usd
-
-    def settle(self, hold: Hold, usd: Decimal, unconfirmed_usd: Decimal, is_reply: bool) -> None:
-        """Add a call that has ended."""
-        self.replies += is_reply
-        self.unanswered += bool(unconfirmed_usd) and not is_reply
-        self.billed_usd += usd
-        self.unconfirmed_usd += unconfirmed_usd
-        if hold.usd and usd > hold.usd:
-            self.over_usd += usd - hold.usd
-            self.over_calls += 1
-            if hold.is_rest:
-                return
-            factor = (usd * hold.factor / hold.usd).quantize(_HUNDREDTH, ROUND_CEILING)
-            self.factors[hold.model] = max(self.factors.get(hold.model, factor), factor)
-
-
 class Ledger:
     """The spending of one sweep, shared by all its models.
 
@@ -175,7 +109,7 @@ class Ledger:
 
     def __init__(self, cap_usd: Decimal | float | None = None) -> None:
         self.cap_usd = None if cap_usd is None else exact_usd(cap_usd)
-        self.spending = Spending()
+        self.spending = SpendingSoFar()
         self.held_usd = NOTHING
         self._in_flight = 0  # calls
         self._running: dict[int, RunAccount] = {}  # by attempt, oldest first
@@ -296,16 +230,14 @@ class Ledger:
             unconfirmed_usd: the most that a call without a usable reply may have cost.
             usage: of the reply, if there was one.
         """
-        self.spending.settle(hold, usd, unconfirmed_usd, usage is not None)
-        if usage is not None and usage.is_reported:
-            sizes = self.spending.sizes.setdefault(hold.model, CallSizes())
-            sizes.add(hold.chars, usage.input_tokens, usage.output_tokens)
+        call = ended_call(hold, usd, unconfirmed_usd, usage)
+        self.spending.settle(call)
         self._in_flight -= 1
         self.held_usd -= hold.usd
         if hold.payer is not None:
             hold.payer.account.held_usd -= hold.usd
             hold.payer.account.spent_usd += usd + unconfirmed_usd
-        self._end(hold, usd, unconfirmed_usd, usage)
+        self._end(hold, call)
         self._wake()
 
     def _wake(self) -> None:
@@ -316,5 +248,31 @@ class Ledger:
         """Record a call that is about to be made; nothing for a ledger in memory."""
         return hold
 
-    def _end(self, hold: Hold, usd: Decimal, unconfirmed_usd: Decimal, usage: Usage | None) -> None:
+    def _end(self, hold: Hold, call: PaidCall) -> None:
         """Record a call that has ended; nothing for a ledger in memory."""
+
+
+def reserved_call(hold: Hold) -> PaidCall:
+    """Return a call as it is stored before it is made."""
+    return PaidCall(
+        id=hold.number,
+        attempt=None if hold.payer is None else hold.payer.account.attempt,
+        payer=AGENT if hold.payer is None else hold.payer.by,
+        model=hold.model,
+        reserved_usd=hold.usd,
+        chars=hold.chars,
+        factor=hold.factor,
+        is_rest=hold.is_rest,
+    )
+
+
+def ended_call(hold: Hold, usd: Decimal, unconfirmed_usd: Decimal, usage: Usage | None) -> PaidCall:
+    """Return a call with what it came to."""
+    return structs.replace(
+        reserved_call(hold),
+        billed_usd=usd,
+        unconfirmed_usd=unconfirmed_usd,
+        input_tokens=None if usage is None else usage.input_tokens,
+        output_tokens=None if usage is None else usage.output_tokens,
+        cached_tokens=None if usage is None else usage.cached_tokens,
+    )

@@ -10,14 +10,15 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from decimal import Decimal
 from math import ceil
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
 from eirkit.lacuna.models.factory import make_model, runs_at_once
-from eirkit.lacuna.models.ledger import NOTHING, PAYER, CallSizes, Hold, Ledger, ModelSpend, exact_usd
+from eirkit.lacuna.models.ledger import PAYER, Hold, Ledger, ModelSpend
 from eirkit.lacuna.models.model import (
     LENGTH,
     RAISED_TOKENS,
@@ -37,6 +38,7 @@ from eirkit.lacuna.models.model import (
 )
 from eirkit.lacuna.models.prices import MILLION, Price, PriceList, load_prices
 from eirkit.lacuna.models.reply_cache import ReplyCache
+from eirkit.records.money import NOTHING, CallSizes, exact_usd
 from eirkit.registry import call
 
 PASSING = {"rate-limit", "server", "timeout", "unreachable", "dropped", "malformed"}  # kinds that are retried

@@ -13,22 +13,17 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
-from eirkit.records.facts import fact
+import msgspec
+from msgspec import Struct, structs
+
+from eirkit.lacuna.models.message import Message
+from eirkit.records.settings import ModelSettings
 from eirkit.registry import Registry, attribute
 
 
-@fact
-class Message:
-    """One message of a conversation."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True, gc=False):
     """An action offered as a tool call."""
 
     name: str
@@ -36,16 +31,14 @@ class Tool:
     parameters: Mapping[str, Any]  # JSON schema
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, gc=False):
     """An action that the model requested as a tool call."""
 
     name: str
     arguments: Mapping[str, Any]  # text that is not a JSON object is kept as {"": text}, which fits no schema
 
 
-@dataclass(frozen=True, slots=True)
-class ServerCompaction:
+class ServerCompaction(Struct, frozen=True, gc=False):
     """That the server of a model compacts what it is sent, by the field that its own API has for this."""
 
     trigger_tokens: int  # as the server counts the request
@@ -53,8 +46,7 @@ class ServerCompaction:
     instructions: str = ""  # what the summary should contain, where the API takes that
 
 
-@fact
-class Request:
+class Request(Struct, frozen=True, gc=False):
     """Everything a model sees for one reply."""
 
     messages: tuple[Message, ...]
@@ -64,8 +56,7 @@ class Request:
     carried: tuple[Mapping[str, Any], ...] = ()  # what a server compacted before, unread; comes before the messages
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True, gc=False):
     """Tokens and cost of one reply. Tokens as the provider counts them; all 0 if it does not report them."""
 
     input_tokens: int = 0
@@ -115,8 +106,7 @@ def read_finish(word: str) -> str:
     return _FINISH.get(word.lower(), word)
 
 
-@fact
-class Reply:
+class Reply(Struct, frozen=True, gc=False):
     """The reply of a model."""
 
     text: str
@@ -192,7 +182,6 @@ RAISED_TOKENS = 16_384  # after a reply was cut while the model was still reason
 BATCH_SECONDS = 25 * 3600.0  # for a reply from a batch API, which answers within a day
 MOST_AT_ONCE = 1_000  # runs, and so requests of a batch; providers allow 50,000 and more
 _RAISED_TIMES = 5  # times the usual time limit for a reply under the raised limit
-_OPERATIONAL = ("timeout_seconds", "retries", "connections")  # options that cannot change a reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,14 +199,22 @@ class ModelOptions:
     reask: bool = False  # Controlled Retention asks once more where a reply has no usable answer
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> ModelSettings:
         """Return the options that can change a reply, without those that only concern the connection."""
-        given = {name: getattr(self, name) for name in ModelOptions.__slots__ if name not in _OPERATIONAL}
-        if self.dialect is None:
-            del given["dialect"]  # determined by the model
-        if not self.reask:
-            del given["reask"]
-        return {**given, "extra": dict(self.extra)}
+        return ModelSettings(
+            self.base_url,
+            self.temperature,
+            self.max_tokens,
+            self.seed,
+            dict(self.extra),
+            self.dialect,
+            self.reask,
+        )
+
+    @classmethod
+    def of(cls, asked: ModelSettings) -> ModelOptions:
+        """Return options that ask for the same; what only concerns the connection has its default."""
+        return cls(**structs.asdict(asked))
 
     @property
     def batched(self) -> bool:
@@ -270,66 +267,32 @@ _begun = lru_cache(maxsize=64)(_digest)
 
 def reply_key(model: str, settings: Mapping[str, Any], request: Request) -> str:
     """Return the key of the reply cache, from the model, its settings and the request."""
-    return sha256(canonical({"model": model, "settings": settings, "request": request_record(request)})).hexdigest()
+    return sha256(canonical({"model": model, "settings": settings, "request": request})).hexdigest()
 
 
-def canonical(document: Mapping[str, Any]) -> bytes:
-    """Return the canonical form of a JSON document: sorted keys, no spaces, ASCII only."""
+def canonical(document: object) -> bytes:
+    """Return the canonical form of a JSON document, or of a struct: sorted keys, no spaces, ASCII only."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_plain).encode("ascii")
 
 
 def _plain(value: object) -> Any:
+    if isinstance(value, Struct):
+        return msgspec.structs.asdict(value)
+    if isinstance(value, Message):
+        return asdict(value)
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is not allowed in a request; use JSON values")
 
 
-def request_record(request: Request) -> dict[str, Any]:
-    """Return everything in a request that can change the reply."""
-    return {
-        "messages": [[message.role, message.content] for message in request.messages],
-        "tools": [[tool.name, tool.description, tool.parameters] for tool in request.tools],
-        "max_tokens": request.max_tokens,
-        **({} if request.compaction is None else {"compaction": asdict(request.compaction)}),
-        **({"carried": list(request.carried)} if request.carried else {}),
-    }
+def reply_text(reply: Reply) -> str:
+    """Return a reply as JSON in ASCII, in which lone surrogates survive as escapes; `read_reply` inverts it."""
+    return json.dumps(msgspec.to_builtins(reply, enc_hook=dict), allow_nan=False)
 
 
-def reply_record(reply: Reply) -> dict[str, Any]:
-    """Return a reply as a document for a file; `read_reply_record` inverts it."""
-    usage = reply.usage
-    return {
-        "text": reply.text,
-        "calls": [{"name": call.name, "arguments": dict(call.arguments)} for call in reply.calls],
-        "finish": reply.finish,
-        "reasoning": reply.reasoning,
-        "max_tokens": reply.max_tokens,
-        "latency_seconds": reply.latency_seconds,
-        "usage": {
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cached_tokens": usage.cached_tokens,
-            "cost_usd": usage.cost_usd,
-            "from_cache": usage.from_cache,
-            "reasoning_tokens": usage.reasoning_tokens,
-        },
-        **({"carried": [dict(item) for item in reply.carried]} if reply.carried else {}),
-    }
-
-
-def read_reply_record(record: Mapping[str, Any]) -> Reply:
-    """Return the reply from its document; raises KeyError or TypeError if the document is malformed."""
-    calls = tuple(ToolCall(str(call["name"]), dict(call["arguments"])) for call in record["calls"])
-    return Reply(
-        text=str(record["text"]),
-        calls=calls,
-        usage=Usage(**record["usage"]),
-        latency_seconds=float(record["latency_seconds"]),
-        finish=read_finish(str(record["finish"])),
-        reasoning=str(record["reasoning"]),
-        max_tokens=int(record["max_tokens"]),
-        carried=tuple(dict(item) for item in record.get("carried", ())),
-    )
+def read_reply(text: str) -> Reply:
+    """Return a reply from its JSON; raise ValueError or msgspec.ValidationError if it is damaged."""
+    return msgspec.convert(json.loads(text), Reply)
 
 
 # Tags around what a model thinks aloud; those that servers and chat templates are known to leave in the content.

@@ -14,19 +14,8 @@ from eirkit.errors import ModelError, UsageError
 from eirkit.lacuna.models.batches import POLL_SECONDS, Body, Texts, anthropic_batch, google_batch
 from eirkit.lacuna.models.chat_completion import clean, counts_of, finish_of, malformed, read_arguments
 from eirkit.lacuna.models.chat_server import ChatServer, bound_body
-from eirkit.lacuna.models.model import (
-    FILTER,
-    LENGTH,
-    REFUSAL,
-    STOP,
-    TOOLS,
-    UNREPORTED,
-    Message,
-    Reply,
-    Request,
-    ToolCall,
-    Usage,
-)
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import FILTER, LENGTH, REFUSAL, STOP, TOOLS, UNREPORTED, Reply, Request, ToolCall, Usage
 from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.packages import load_vendor
 

@@ -1,4 +1,4 @@
-"""`replay/<run folder or events file>`: repeats the replies of a recorded run without its model.
+"""`replay/<run folder or exported events>`: repeats the replies of a recorded run without its model.
 
 Replies are looked up by the prompt alone. A prompt that occurs several times gets its replies in the recorded order,
 and then the last one.
@@ -7,19 +7,19 @@ and then the last one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from eirkit.errors import InputFileError, ModelError
 from eirkit.folders import files_below
 from eirkit.lacuna.models.factory import refuse_settings
 from eirkit.lacuna.models.model import ModelOptions, Reply, Request, ToolCall, Usage, models, prompt_hash
-from eirkit.records.event_blocks import read_lines
-from eirkit.records.lines import decode, encode
-
-SCHEMA = "event/1"
-_HEAD = encode(SCHEMA, {})[:-2]  # start of every line of such a file
+from eirkit.records.database import DATABASE, SweepDatabase
+from eirkit.records.events import ModelExchange
+from eirkit.records.export import EVENTS, read_exchanges
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Replay:
 
     async def reply(self, request: Request) -> Reply:
         if self._recorded is None:
-            self._recorded = read_exchanges(self.source)
+            self._recorded = read_replies(self.source)
         found = self._recorded.get(prompt_hash(request))
         if found is None:
             raise ModelError(
@@ -49,7 +49,7 @@ class Replay:
                 "unrecorded",
             )
         reply = found.next()
-        return replace(reply, usage=replace(reply.usage, cost_usd=0.0))
+        return replace(reply, usage=replace(reply.usage, cost_usd=0.0, from_cache=False))
 
     async def close(self) -> None:
         self._recorded = None
@@ -58,7 +58,7 @@ class Replay:
         return {"provider": "replay", "model": self.source.name}
 
     def preflight(self) -> None:
-        next(event_files(self.source))
+        recordings_in(self.source)
 
 
 @models.add("replay")
@@ -68,43 +68,43 @@ def make_replay(name: str, options: ModelOptions) -> Replay:
     return Replay(Path(name))
 
 
-def event_files(source: Path) -> Iterator[Path]:
-    """Yield the event files of a run folder, or the given file."""
-    if source.is_file():
-        yield source
-        return
-    found = False
-    for path in sorted(path for path in files_below(source) if path.name.endswith(".jsonl.zst")):
-        if next(read_lines(path), b"").startswith(_HEAD):
-            found = True
-            yield path
+def recordings_in(source: Path) -> list[Path]:
+    """Return the databases and exported events below a folder, or the given file."""
+    paths = [source] if source.is_file() else sorted(files_below(source))
+    found = [path for path in paths if path.name in (DATABASE, EVENTS)]
     if not found:
-        raise InputFileError(f"{source} has no recorded events; give the folder of a run or its events file")
+        raise InputFileError(f"{source} has no recorded events; give the folder of a run or its {EVENTS}")
+    return found
 
 
-def read_exchanges(source: Path) -> dict[str, _Recorded]:
+def read_replies(source: Path) -> dict[str, _Recorded]:
     """Return the recorded replies by the hash of their prompt."""
     recorded: dict[str, _Recorded] = {}
-    for path in event_files(source):
-        for number, line in enumerate(read_lines(path), 1):
-            record = decode(line, SCHEMA, path, number)
-            if record.get("type") == "exchange":
-                entry = recorded.setdefault(str(record.get("prompt_sha256")), _Recorded([]))
-                entry.replies.append(_reply(record, path))
+    for path in recordings_in(source):
+        for exchange in read_exchanges(path) if path.name == EVENTS else _stored(path.parent):
+            if exchange.reply is None:
+                raise InputFileError(f"{path} was recorded without texts; record the run with texts to replay it")
+            recorded.setdefault(exchange.prompt_sha256, _Recorded([])).replies.append(recorded_reply(exchange))
     return recorded
 
 
-def _reply(record: Mapping[str, Any], path: Path) -> Reply:
-    if "reply" not in record:
-        raise InputFileError(f"{path} was recorded without texts; record the run with texts to replay it")
-    try:
-        calls = tuple(ToolCall(call["name"], call["arguments"]) for call in record.get("calls", ()))
-        reasoning_tokens = record.get("reasoning_tokens", 0)
-        usage = Usage(
-            record["input_tokens"], record["output_tokens"], record["cached_tokens"], reasoning_tokens=reasoning_tokens
-        )
-        told = {name: record[name] for name in ("finish", "reasoning", "max_tokens") if name in record}
-        carried = tuple(dict(item) for item in record.get("carried", ()))
-        return Reply(record["reply"], calls, usage, record["latency_seconds"], carried=carried, **told)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputFileError(f"{path} contains a damaged exchange ({error}); restore the file") from error
+def _stored(folder: Path) -> Iterator[ModelExchange]:
+    with SweepDatabase(folder) as database:
+        for control in (False, True):
+            for record in database.records(control=control):
+                events = database.events(record.run, control=control)
+                yield from (event for event in events if isinstance(event, ModelExchange))
+
+
+def recorded_reply(event: ModelExchange) -> Reply:
+    """Return the reply of an exchange whose texts were kept."""
+    return Reply(
+        event.reply or "",
+        tuple(ToolCall(call.name, call.arguments) for call in event.calls),
+        Usage(**{name: getattr(event, name) for name in Usage.__struct_fields__}),
+        event.latency_seconds,
+        event.finish,
+        event.reasoning,
+        event.max_tokens,
+        carried=event.carried,
+    )

@@ -5,14 +5,15 @@ Processes and threads may share the file. The first reply stored under a key is 
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import threading
 from pathlib import Path
 
+import msgspec
+
 from eirkit.errors import InfrastructureError, InputFileError
-from eirkit.lacuna.models.model import Reply, read_reply_record, reply_record
+from eirkit.lacuna.models.model import Reply, read_reply, reply_text
 
 VERSION = 1
 WAIT_SECONDS = 30.0  # for another writer; each holds the file for well under a millisecond
@@ -35,8 +36,8 @@ class ReplyCache:
         if row is None:
             return None
         try:
-            return read_reply_record(json.loads(row[0]))
-        except (ValueError, KeyError, TypeError) as error:
+            return read_reply(row[0])
+        except (ValueError, msgspec.ValidationError) as error:
             raise InputFileError(f"{self.path} contains a damaged reply; delete the file") from error
 
     def put(self, key: str, reply: Reply) -> Reply:
@@ -45,7 +46,7 @@ class ReplyCache:
         Raises:
             InfrastructureError: the disk is full or another writer holds the lock.
         """
-        text = json.dumps(reply_record(reply), allow_nan=False)  # ASCII: lone surrogates survive as escapes
+        text = reply_text(reply)
         try:
             with self._lock, self._open() as connection:
                 statement = "INSERT OR IGNORE INTO replies (key, reply) VALUES (?, ?)"

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from eirkit.errors import SpecError
-from eirkit.lacuna.agents.conditions import ACTION_LIMIT
 from eirkit.lacuna.memories.factory import check_plan
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.cells import (
-    ARMS,
-    EXTERNAL,
-    NATIVE,
-    STRICT,
-    TOLD_ARMS,
-    Access,
-    Arm,
-    Cell,
-    Planned,
-    RescueArm,
-    Truth,
-)
+from eirkit.lacuna.runs.cells import ARMS, TOLD_ARMS, Cell, Planned
 from eirkit.lacuna.tasks.policy import find_policy
-from eirkit.lacuna.tasks.task import TaskSpec, without_seed
+from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.workload import Telling, find_workload
+from eirkit.records.evidence import RescueSettings
+from eirkit.records.settings import ACTION_LIMIT, EXTERNAL, NATIVE, STRICT, Access, Arm, RescueArm, Truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +60,7 @@ class RescueSetup:
             return Access("truncated", None, h=self.h)
         if self.memory is not None:
             memory, panel = self.memory, self.panel or NATIVE
-            return Access(EXTERNAL, None, memory.name, memory.settings, panel, h=self.h, actions=self.actions)
+            return Access(EXTERNAL, None, memory.name, dict(memory.settings), panel, h=self.h, actions=self.actions)
         if self.managed:
             return Access(self.policy, None, h=self.h, actions=self.actions)
         return Access(policy=self.policy, h=self.h)
@@ -88,24 +76,19 @@ class RescueSetup:
         if self.memory is not None:
             check_plan(self.memory)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the condition without a task's seed; a memory and its limit of actions only where there is one."""
-        how: dict[str, Any] = {name: getattr(self, name) for name in ("h", "policy", "truth", "managed")}
-        if self.memory is not None:
-            settings = dict(self.memory.settings)
-            how |= {"memory": self.memory.name, "memory_settings": settings, "panel": self.panel}
-        return {"task": without_seed(self.spec), **how, **self._limit()}
-
     @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> RescueSetup:
-        """Return the condition that `as_json` wrote."""
-        how = {name: settings[name] for name in ("h", "policy", "truth", "managed")}
+    def of(cls, settings: RescueSettings) -> RescueSetup:
+        """Return the condition that the settings of a plan describe."""
         memory = None
-        if settings.get("memory") is not None:
-            limit = settings["h"] if settings["panel"] == STRICT else None
-            memory = MemoryPlan(settings["memory"], settings["memory_settings"], limit)
-        actions = settings.get("actions", ACTION_LIMIT)
-        return cls(TaskSpec(**settings["task"]), **how, memory=memory, actions=actions)
-
-    def _limit(self) -> dict[str, int]:
-        return {} if self.actions == ACTION_LIMIT else {"actions": self.actions}
+        if settings.memory is not None:
+            limit = settings.h if settings.panel == STRICT else None
+            memory = MemoryPlan(settings.memory, settings.memory_settings, limit)
+        return cls(
+            TaskSpec.of(settings.task),
+            settings.h,
+            settings.policy,
+            settings.truth,
+            settings.managed,
+            memory,
+            settings.actions,
+        )

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from eirkit.errors import SpecError
 from eirkit.lacuna.agents.session import ControlledSession, Session
 from eirkit.lacuna.memories.memory import MemoryCall
-from eirkit.lacuna.models.model import Reply, Request, canonical, request_record
+from eirkit.lacuna.models.model import Reply, Request, canonical
 from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.policies import Fifo
 from eirkit.lacuna.tasks.policy import Retention
@@ -90,8 +92,7 @@ def read_shown(request: Request) -> Shown:
     return Shown(None if announced is None else int(announced.group(1)), records, frozenset(labels))
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelRow:
+class ChannelRow(Struct, frozen=True):
     """The checks and findings of one channel, with the first examples."""
 
     channel: str
@@ -100,8 +101,7 @@ class ChannelRow:
     examples: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Audit:
+class Audit(Struct, frozen=True):
     """The result of an audit."""
 
     rows: tuple[ChannelRow, ...]
@@ -109,17 +109,9 @@ class Audit:
     decisions: int
     saturated: int  # decisions with h records shown
     value_slots: int  # displayed, over all decisions
-
-    @property
-    def checks(self) -> int:
-        return sum(row.checks for row in self.rows)
-
-    @property
-    def findings(self) -> int:
-        return sum(row.findings for row in self.rows)
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "checks": self.checks, "findings": self.findings}
+    checks: int
+    findings: int
+    plant: str | None = None  # the channel through which the audited interface leaks on purpose
 
 
 class _Tally:
@@ -157,7 +149,9 @@ def run_audit(
             saturated += len(decision.expected) == instance.h
             value_slots += sum(len(slots) for _, slots in decision.shown[0].records)
             _check(tally, instance, decision, elsewhere[decision.t - 1])
-    return Audit(tally.rows(), len(listed), decisions, saturated, value_slots)
+    rows = tally.rows()
+    checks, findings = sum(row.checks for row in rows), sum(row.findings for row in rows)
+    return Audit(rows, len(listed), decisions, saturated, value_slots, checks, findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +199,7 @@ def _constant(public: PublicTask, value: int) -> dict[int, Payload]:
 def _with_inputs(public: PublicTask, value: int) -> PublicTask:
     """Return the task with one value in place of all its inputs."""
     same = (value,) * public.width
-    return replace(public, steps=tuple(replace(s, input=s.input and same) for s in public.steps))
+    return replace(public, steps=tuple(msgspec.structs.replace(s, input=s.input and same) for s in public.steps))
 
 
 def _mixed(histories: Sequence[Answers], kept: Sequence[int]) -> dict[int, Payload]:
@@ -270,7 +264,7 @@ def _length(request: Request) -> int:
 
 def serialize(request: Request) -> bytes:
     """Return a request as bytes."""
-    return canonical(request_record(request))
+    return canonical(request)
 
 
 def digest(request: Request) -> str:

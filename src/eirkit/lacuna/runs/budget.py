@@ -8,17 +8,20 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
+
 from eirkit.errors import PluginError
 from eirkit.lacuna.agents.reference import Reference
 from eirkit.lacuna.memories.plan import EXTRACTOR, MODEL, memory_factory
 from eirkit.lacuna.models.factory import make_model, preflight, split_model
 from eirkit.lacuna.models.ledger import Ledger
 from eirkit.lacuna.models.metered import Metered
-from eirkit.lacuna.models.model import Model, ModelOptions, canonical, close_model
+from eirkit.lacuna.models.model import Model, ModelOptions, close_model
 from eirkit.lacuna.models.prices import Price, PriceList, load_prices
 from eirkit.lacuna.models.reply_cache import ReplyCache
 from eirkit.lacuna.runs.cells import Cell, RunPlan
 from eirkit.lacuna.runs.journal import SpendJournal
+from eirkit.records.database import SweepWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +90,10 @@ class Budget:
             self.journal.note_price(string, base_url, price)
         return price.batched() if price is not None and options.batched else price
 
-    def open(self) -> None:
+    def open(self, database: SweepWriter) -> None:
         """Record the terms and read what was spent, before the first call."""
         if self.journal is not None:
-            self.journal.open()
+            self.journal.open(database)
 
     def close(self) -> None:
         if self.journal is not None:
@@ -159,4 +162,4 @@ class ModelPool:
 
 
 def _key(cell: Cell) -> bytes:
-    return canonical({"model": cell.model, "settings": cell.settings()})
+    return msgspec.json.encode((cell.model, cell.options.asked()), order="sorted")

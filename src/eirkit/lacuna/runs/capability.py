@@ -7,26 +7,29 @@ Errors that carry over do not count, so one slip that spoils the rest of a run d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
 
 from eirkit.errors import EirkitError
 from eirkit.lacuna.agents.conditions import WHOLE
-from eirkit.lacuna.findings.causes import CAUSES, RunScore
+from eirkit.lacuna.findings.command_line import evidence_command
 from eirkit.lacuna.findings.intervals import proportion
-from eirkit.lacuna.findings.statistics import Interval, deviation, mean
+from eirkit.lacuna.findings.statistics import deviation, mean
 from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.model import Batching, ModelOptions
-from eirkit.lacuna.runs import cells as runs
 from eirkit.lacuna.runs.budget import is_scripted
-from eirkit.lacuna.runs.cells import CellPlan, Planned
-from eirkit.lacuna.runs.command_line import evidence_command
+from eirkit.lacuna.runs.cells import Cell, CellPlan, Planned
 from eirkit.lacuna.runs.runner import Results, Runner, counted_losses, runner_or_temporary
-from eirkit.lacuna.runs.values import read_seeds, show_seeds
 from eirkit.lacuna.tasks.generation import generate_many, prepare
-from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec, without_seed
+from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
 from eirkit.lacuna.tasks.workload import Telling
+from eirkit.records.evidence import CapabilityCell, CapabilityResult, CapabilitySettings, Interval, Passing
+from eirkit.records.runs import CAUSES, RunScore
+from eirkit.records.settings import Access, CalculatorAid
+from eirkit.records.sweeps import Excluded, GateVerdict
+from eirkit.seeds import read_seeds, show_seeds
 
 THRESHOLD = 0.9  # of steps whose inputs were all shown and right
 WINDOWS = (4, 8, 16)
@@ -37,39 +40,6 @@ MARGIN = 3  # times the fewest that would decide if the share stayed the same, a
 
 
 CAPABILITY = "capability"  # the command
-GateVerdict = Literal["passed", "failed", "undecided"]
-STANDING = ("accuracy", "skill", "skill_low", "skill_high", "verdict", "passes", "reason")
-
-
-@dataclass(frozen=True, slots=True)
-class CapabilityCell:
-    """One model on one workload at full information, recovery off."""
-
-    model: str
-    workload: str
-    accuracy: float | None  # mean over windows and seeds; None where no run was scored
-    accuracy_sd: float | None
-    by_window: dict[int, float | None]
-    scored: int  # runs
-    attempted: int
-    steps: int
-    errors: dict[str, int]
-    calculator_accuracy: float | None  # with a calculator; None if not run
-    skill: float | None  # right answers at steps whose inputs were all shown and right; None without such a step
-    skill_low: float  # exact 95% interval
-    skill_high: float
-    skill_steps: int
-    verdict: GateVerdict
-    passes: bool
-    reason: str  # why the cell does or does not support claims about lost information
-    failures: dict[str, int]  # reasons of failed runs, with and without the calculator, and their numbers
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def standing(self) -> dict[str, Any]:
-        """Return the verdict as it appears in the results of other commands."""
-        return {name: getattr(self, name) for name in STANDING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +75,13 @@ class Control:
 
     def cells(self, spec: TaskSpec, model: str, options: ModelOptions, *, aided: bool) -> list[Planned]:
         """Return the runs of one model on one workload, without or with a calculator."""
-        aid = runs.CalculatorAid() if aided else None
+        aid = CalculatorAid() if aided else None
         found = []
         for sized in self.specs(spec):
             told = isinstance(prepare(spec), Telling)
             # Every eligible answer is shown, or the whole conversation.
-            access = runs.Access(WHOLE, None, h=sized.m) if told else runs.Access(policy="fifo", h=sized.m)
-            found.append((runs.Cell(sized.with_seed(0), model, access, options, aid), self.seeds))
+            access = Access(WHOLE, None, h=sized.m) if told else Access(policy="fifo", h=sized.m)
+            found.append((Cell(sized.with_seed(0), model, access, options, aid), self.seeds))
         return found
 
     def plan(self, models: Iterable[str], specs: Sequence[TaskSpec], options: ModelOptions) -> Iterator[Planned]:
@@ -133,46 +103,47 @@ class CapabilityExperiment:
     control: Control = Control()
 
     @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> CapabilityExperiment:
+    def of(cls, settings: CapabilitySettings) -> CapabilityExperiment:
         """Return the control that the settings of a plan describe."""
-        how = {name: settings[name] for name in ("windows", "threshold", "calculator")}
-        specs = [TaskSpec(**task) for task in settings["tasks"]]
-        control = Control(read_seeds(settings["seeds"]), **how)
-        return cls(specs, settings["models"], ModelOptions(**settings["options"]), control)
+        seeds = read_seeds(settings.seeds)
+        control = Control(seeds, settings.windows, settings.threshold, settings.calculator)
+        specs = [TaskSpec.of(task) for task in settings.tasks]
+        return cls(specs, settings.models, ModelOptions.of(settings.options), control)
 
     def plan(self) -> CellPlan:
         planned = tuple(self.control.plan(self.models, self.specs, self.options))
-        return CellPlan(CAPABILITY, planned, _settings(self.specs, self.models, self.options, self.control))
+        settings = _settings(self.specs, self.models, self.options, self.control)
+        return CellPlan(CAPABILITY, planned, msgspec.to_builtins(settings))
 
     def measure(self, results: Results) -> tuple[CapabilityCell, ...]:
         return measure_capability(self.models, self.specs, self.control, self.options, results)
 
-    def document(self, cells: Sequence[CapabilityCell]) -> dict[str, Any]:
+    def result(self, cells: Sequence[CapabilityCell]) -> CapabilityResult:
         """Return the result as one document."""
-        return {
-            "rows": [cell.as_json() for cell in cells],
-            "threshold": self.control.threshold,
-            "eligible": [[cell.model, cell.workload] for cell in cells if cell.passes],
-            "excluded": [[cell.model, cell.workload, cell.reason] for cell in cells if not cell.passes],
-        }
+        return CapabilityResult(
+            rows=tuple(cells),
+            threshold=self.control.threshold,
+            eligible=tuple(Passing(cell.model, cell.workload) for cell in cells if cell.passes),
+            excluded=tuple(Excluded(cell.model, cell.workload, cell.reason) for cell in cells if not cell.passes),
+        )
 
-    def answer(self, results: Results) -> dict[str, Any]:
+    def answer(self, results: Results) -> CapabilityResult:
         """Return the result of the runs so far."""
-        return self.document(self.measure(results))
+        return self.result(self.measure(results))
 
 
 def _settings(
     specs: Sequence[TaskSpec], models: Sequence[str], options: ModelOptions, control: Control
-) -> dict[str, Any]:
-    return {
-        "tasks": [without_seed(spec) for spec in specs],
-        "windows": list(control.windows),
-        "threshold": control.threshold,
-        "calculator": control.calculator,
-        "seeds": show_seeds(control.seeds),
-        "models": list(models),
-        "options": options.asked(),
-    }
+) -> CapabilitySettings:
+    return CapabilitySettings(
+        tasks=tuple(spec.parameters() for spec in specs),
+        windows=tuple(control.windows),
+        threshold=control.threshold,
+        calculator=control.calculator,
+        seeds=show_seeds(control.seeds),
+        models=tuple(models),
+        options=options.asked(),
+    )
 
 
 def assess(
@@ -215,7 +186,7 @@ def _measured(model: str, spec: TaskSpec, control: Control, options: ModelOption
     if verdict == "undecided" and skill.clusters:
         more = replace(control, seeds=range(_seeds_to_decide(skill, control)))
         settings = _settings(control.specs(spec)[-1:], [model], options, more)  # whatever window the sweep has
-        reason += f"; run `{evidence_command({'command': CAPABILITY, 'settings': settings})}`"
+        reason += f"; run `{evidence_command(settings)}`"
     return CapabilityCell(
         model=model,
         workload=spec.workload,
@@ -245,14 +216,24 @@ def _scores(planned: Iterable[Planned], results: Results) -> list[tuple[int, Run
 
 
 def _impossible(model: str, workload: str, why: str) -> CapabilityCell:
-    nothing = {str(cause): 0 for cause in CAUSES}
-    reason = f"excluded: the control cannot be run here: {why}"
     return CapabilityCell(
-        *(model, workload, None, None, {}, 0, 0, 0, nothing, None),
-        *(None, 0.0, 1.0, 0),
+        model=model,
+        workload=workload,
+        accuracy=None,
+        accuracy_sd=None,
+        by_window={},
+        scored=0,
+        attempted=0,
+        steps=0,
+        errors=dict.fromkeys(CAUSES, 0),
+        calculator_accuracy=None,
+        skill=None,
+        skill_low=0.0,
+        skill_high=1.0,
+        skill_steps=0,
         verdict="undecided",
         passes=False,
-        reason=reason,
+        reason=f"excluded: the control cannot be run here: {why}",
         failures={},
     )
 
@@ -267,11 +248,6 @@ def _verdict(skill: Interval, threshold: float) -> GateVerdict:
     if skill.low >= threshold:
         return "passed"
     return "failed" if skill.high < threshold else "undecided"
-
-
-def is_undecided(standing: Mapping[str, Any]) -> bool:
-    """True if a verdict is that steps were right neither often nor rarely enough to tell; more seeds can decide it."""
-    return standing.get("verdict") == "undecided" and standing["skill"] is not None
 
 
 def _seeds_to_decide(skill: Interval, control: Control) -> int:

@@ -6,103 +6,41 @@ A `Suite` is a plan too, which makes its cells lazily, because a grid may have m
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from importlib import import_module
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Protocol
 
-from eirkit.lacuna.agents.conditions import ACTION_LIMIT
-from eirkit.lacuna.agents.session import Decision, Injector, Session, inject_nothing
+from msgspec import structs
+
+from eirkit.lacuna.agents.session import Injector, Session, inject_nothing
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.memories.plan import MODEL, RUN_MODEL, MemoryPlan, memory_factory
 from eirkit.lacuna.models.factory import split_model
 from eirkit.lacuna.models.model import Model, ModelOptions, canonical
 from eirkit.lacuna.runs import CONVERSATIONS
-from eirkit.lacuna.runs.values import UNLIMITED, show_seeds
-from eirkit.lacuna.tasks.task import Payload, TaskInstance, TaskSpec, without_seed
+from eirkit.lacuna.tasks.task import Payload, TaskInstance, TaskSpec
 from eirkit.lacuna.tasks.view import PublicStep, Record
 from eirkit.lacuna.tasks.workload import Telling, Workload, find_workload
-from eirkit.seeds import below, words
+from eirkit.records.events import Decision
+from eirkit.records.runs import ConversationRun
+from eirkit.records.settings import STRICT, Access, Arm, Intervention, Repeat, RescueArm, Setting, Truth
+from eirkit.seeds import below, show_seeds, words
 
-CONTROLLED, EXTERNAL = "controlled", "external"
 READER = "scripted/reader"  # model of memory systems in conversations, by default
-NATIVE, STRICT = "native", "strict"
-UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How an agent accesses its earlier results; a budget of None means no limit."""
-
-    condition: str = CONTROLLED
-    policy: str | None = "window"  # which records stay visible under Controlled Retention
-    memory: str | None = None  # the external system
-    memory_settings: Mapping[str, Any] = field(default_factory=dict)  # its settings
-    panel: str = NATIVE  # strict: nothing stays in context, and the external system is limited to h records
-    h: int = 16
-    reads: int | None = 0  # B_oracle
-    recomputations: int | None = 0  # B
-    actions: int = ACTION_LIMIT
-    tool_calls: bool = False
-    context_tokens: int | None = None  # the limit of the compaction condition
-    summary_prompt: str | None = None  # prompt of the compaction condition; None for the default
-
-    @property
-    def is_controlled(self) -> bool:
-        return self.condition == CONTROLLED
-
-    @property
-    def memory_plan(self) -> MemoryPlan | None:
-        if self.memory is None:
-            return None
-        return MemoryPlan(self.memory, self.memory_settings, self.h if self.panel == STRICT else None)
-
-
-Arm = Literal["control", "oracle", "sham", "stale"]
 ARMS: tuple[Arm, ...] = ("control", "oracle", "sham")
 TOLD_ARMS: tuple[Arm, ...] = (*ARMS, "stale")  # of conversations, in which facts change
-Truth = Literal["true", "submitted"]  # what the oracle restores
 
 
-@dataclass(frozen=True, slots=True)
-class RescueArm:
-    """One arm of a rescue: nothing, the missing result, or a sham of equal length at every step that misses one."""
-
-    kind: ClassVar[str] = "rescue"
-    arm: Arm
-    truth: Truth = "true"
-    only_lacking: bool = (
-        False  # inject only what the memory system did not return in the control arm's run of the same seed
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class RecoveryProbe:
-    """Instead of the task, rebuild the first result that is lost at or after a step."""
-
-    kind: ClassVar[str] = "probe"
-    from_step: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class CalculatorAid:
-    """The agent may name visible operands, and the harness applies the rule to them."""
-
-    kind: ClassVar[str] = "calculator"
-
-
-Intervention = RescueArm | RecoveryProbe | CalculatorAid
-_INTERVENTIONS: dict[str, type[Intervention]] = {one.kind: one for one in (RescueArm, RecoveryProbe, CalculatorAid)}
-
-
-def read_intervention(document: Mapping[str, Any] | None) -> Intervention | None:
-    """Return the intervention of a run record; None if it has none."""
-    if document is None:
+def plan_of(access: Access) -> MemoryPlan | None:
+    """Return the memory that an access names, with its settings and its limit; None if it names none."""
+    if access.memory is None:
         return None
-    given = dict(document)
-    return _INTERVENTIONS[given.pop("kind")](**given)
+    return MemoryPlan(access.memory, access.memory_settings, access.h if access.panel == STRICT else None)
 
 
 @dataclass(frozen=True)
@@ -129,7 +67,13 @@ class Cell:
     @cached_property
     def id(self) -> str:
         """Twelve hexadecimal digits of a hash over everything that can change a record."""
-        return sha256(canonical(self.as_json())).hexdigest()[:12]
+        return self.setting.id()
+
+    @cached_property
+    def setting(self) -> Setting:
+        """The setting that is recorded with every run."""
+        repeat = Repeat(self.repeat, self.first.id) if self.repeat else None
+        return Setting(self.task.parameters(), self.model, self.options.asked(), self.access, self.intervention, repeat)
 
     @cached_property
     def memory_plan(self) -> MemoryPlan | None:
@@ -138,7 +82,7 @@ class Cell:
         The options hold for every model of a run, so that no call goes to another server than the one that was given.
         Settings of one provider's models mean nothing to those of another.
         """
-        plan = self.access.memory_plan
+        plan = plan_of(self.access)
         if plan is None:
             return None
         named = plan.settings.get(MODEL) or self._scripted(plan)
@@ -163,26 +107,10 @@ class Cell:
         arm = self.intervention
         if not isinstance(arm, RescueArm) or not arm.only_lacking or arm.arm == "control":
             return None
-        return replace(self, intervention=replace(arm, arm="control"))
+        return replace(self, intervention=structs.replace(arm, arm="control"))
 
     def run_id(self, seed: int) -> str:
         return f"{self.id}-{seed}"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the coordinates that every run record contains."""
-        done = self.intervention
-        return {
-            "task": without_seed(self.task),
-            "model": self.model,
-            "settings": self.settings(),
-            "access": asdict(self.access),
-            **({} if done is None else {"intervention": {"kind": done.kind, **asdict(done)}}),
-            **({} if not self.repeat else {"repeat": {"number": self.repeat, "of": self.first.id}}),
-        }
-
-    def settings(self) -> dict[str, Any]:
-        """Return the model options that can change a reply."""
-        return self.options.asked()
 
 
 Unrecovered = Mapping[int, frozenset[int]]  # by step: missing inputs that were not recovered
@@ -248,6 +176,16 @@ class RunPlan(Protocol):
     """Cells with their seeds in execution order; iterating again gives the same cells."""
 
     @property
+    def kind(self) -> str:
+        """The command: run, rescue, probe, capability, study, …"""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Everything that determines the cells, as the manifest records it."""
+        ...
+
+    @property
     def texts(self) -> bool:
         """Whether prompts and replies are kept beside their hashes."""
         ...
@@ -283,56 +221,11 @@ def plan_sha256(plan: RunPlan) -> str:
     return digest.hexdigest()
 
 
-def recorded_cell(record: Mapping[str, Any]) -> Cell:
+def recorded_cell(setting: Setting) -> Cell:
     """Return the cell of a run record."""
-    return Cell(
-        TaskSpec(**record["task"]),
-        record["model"],
-        Access(**record["access"]),
-        ModelOptions(**record["settings"]),
-        read_intervention(record.get("intervention")),
-        record["repeat"]["number"] if "repeat" in record else 0,
-    )
-
-
-def panel_of(access: Access) -> str:
-    """Return `strict` if an access is limited to h records in total, else `native`, which is not comparable."""
-    if access.memory is not None:
-        return access.panel
-    return NATIVE if access.condition in UNBOUNDED else STRICT
-
-
-def cell_of(record: Mapping[str, Any]) -> str:
-    """Return the cell with which a run record is pooled: for a repeat, the one that it repeats."""
-    return str(record["repeat"]["of"] if "repeat" in record else record["cell"])
-
-
-def coordinates(cell: Cell, seeds: int, repeats: int = 1) -> dict[str, Any]:
-    """Return the coordinates of a row."""
-    task, access = cell.task, cell.access
-    return {
-        "cell": cell.id,
-        "workload": task.workload,
-        **({"preset": task.preset} if task.preset else {}),
-        "model": cell.model,
-        "condition": access.condition,
-        "policy": access.policy,
-        "memory": access.memory,
-        "memory_settings": dict(access.memory_settings),
-        "panel": panel_of(access),
-        **({"context_tokens": access.context_tokens} if access.context_tokens is not None else {}),
-        **({"summary_prompt": access.summary_prompt} if access.summary_prompt is not None else {}),
-        "n": task.n,
-        "m": task.m,
-        "lookback": task.reach,
-        "fan_in": task.fan_in,
-        "h": access.h,
-        "pressure": task.m / access.h,
-        "b_oracle": UNLIMITED if access.reads is None else access.reads,
-        "b": UNLIMITED if access.recomputations is None else access.recomputations,
-        "seeds": seeds,
-        "repeats": repeats,
-    }
+    options = ModelOptions.of(setting.settings)
+    repeat = 0 if setting.repeat is None else setting.repeat.number
+    return Cell(TaskSpec.of(setting.task), setting.model, setting.access, options, setting.intervention, repeat)
 
 
 class ConversationRuns(Protocol):
@@ -350,7 +243,7 @@ class ConversationRuns(Protocol):
 
     def judge_told(
         self, access: Access, task: TaskInstance, trace: Trace
-    ) -> tuple[tuple[Verdict, ...], dict[str, Any]]: ...
+    ) -> tuple[tuple[Verdict, ...], ConversationRun]: ...
 
     def stand_in(self, task: TaskInstance) -> Model: ...
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY, SERVER, TOLD_CONDITIONS, TRUNCATED, WHOLE
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.floor import floor_bits, present_requirement
 from eirkit.lacuna.conversation.labelled import LabelledTalk
 from eirkit.lacuna.conversation.labelled_outcomes import judge_labelled
-from eirkit.lacuna.conversation.outcomes import WordVerdict, judge_conversation, word_record
+from eirkit.lacuna.conversation.outcomes import WordVerdict, conversation_record, judge_conversation
 from eirkit.lacuna.conversation.reading import Heard, needed_statements, plain_sentence, show_turn
 from eirkit.lacuna.conversation.session import (
     CHARACTERS_PER_TOKEN,
@@ -28,10 +30,12 @@ from eirkit.lacuna.conversation.world import Value
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.memories.factory import check_plan, sees_truth
 from eirkit.lacuna.models.model import Model, ModelOptions, ServerCompaction
-from eirkit.lacuna.runs.cells import NATIVE, Access, Arm, Intervention, RescueArm
+from eirkit.lacuna.runs.cells import plan_of
 from eirkit.lacuna.scripted.reader import Quoter, make_reader
 from eirkit.lacuna.tasks.view import publish
 from eirkit.lacuna.tasks.workload import Workload
+from eirkit.records.runs import ConversationRun, ServerCompactions
+from eirkit.records.settings import NATIVE, Access, Arm, Intervention, RescueArm
 
 LIMITED = (TRUNCATED, COMPACTION, SERVER)
 CONTEXT_TOKENS = 512  # default of a limited context
@@ -80,7 +84,7 @@ def check_told_access(access: Access) -> None:
         raise SpecError(f"a context of {access.context_tokens} tokens is too small for a summary; use {LEAST_TOKENS}")
     if access.summary_prompt is not None and access.condition not in (COMPACTION, SERVER):
         raise UsageError(f"summary_prompt applies to {COMPACTION!r} and {SERVER!r} only; leave it out")
-    if (plan := access.memory_plan) is not None:
+    if (plan := plan_of(access)) is not None:
         check_plan(plan)
         if sees_truth(plan.name):
             raise UsageError(f"memory {plan.name!r} is made from labelled records; choose another for conversations")
@@ -178,7 +182,7 @@ def shown_part(access: Access, task: ToldTask, t: int, prompts: Mapping[int, str
     return said[-characters_of(access) :] if access.condition == TRUNCATED else said
 
 
-def judge_told(access: Access, task: ToldTask, trace: Trace) -> tuple[tuple[Verdict, ...], dict[str, Any]]:
+def judge_told(access: Access, task: ToldTask, trace: Trace) -> tuple[tuple[Verdict, ...], ConversationRun]:
     """Return the verdicts on the answers of a run, and what its record says about them in words."""
     prompts = {one.t: one.request.messages[-1].content for one in trace.exchanges if one.t}
     shown: dict[int, str] = {}  # one text for all questions after the same session
@@ -191,15 +195,15 @@ def judge_told(access: Access, task: ToldTask, trace: Trace) -> tuple[tuple[Verd
         found, record = judge_labelled(task, trace, access.condition, shown)
     elif isinstance(task, ToldWorld):
         found = judge_conversation(task, trace, access.condition, shown)
-        record = word_record(task, trace, found)
+        record = conversation_record(task, trace, found)
         if access.condition == SERVER:
-            record["server"] = server_record(task, trace, found)
+            record = replace(record, server=server_record(task, trace, found))
     else:
         raise UsageError(f"{task.spec.workload} is no workload in words that can be judged; use another")
     return tuple(one.verdict() for one in found), record
 
 
-def server_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:
+def server_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> ServerCompactions:
     """Return what the answers of a run tell about the compactions of its server, as plain data.
 
     Nobody can read a compaction, so it is probed by questions for the present value of a fact. A fact of M classes is
@@ -222,11 +226,11 @@ def server_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]
             guessed = asked.t in submitted and submitted[asked.t] != unknown
             lost = fact.bits / (fact.classes - 1) if guessed and fact.classes > 1 else 0.0
             probed[key] = fact.bits, fact.bits if right[asked.t] else -lost, right[asked.t]
-    return {
-        "compactions": sum(bool(one.reply.carried) for one in trace.exchanges),
-        "needed_bits": floor_bits(task.world, cut),
-        "probed_facts": len(probed),
-        "right_facts": sum(is_right for _, _, is_right in probed.values()),
-        "probed_bits": sum(bits for bits, _, _ in probed.values()),
-        "kept_bits": sum(kept for _, kept, _ in probed.values()),
-    }
+    return ServerCompactions(
+        compactions=sum(bool(one.reply.carried) for one in trace.exchanges),
+        needed_bits=floor_bits(task.world, cut),
+        probed_facts=len(probed),
+        right_facts=sum(is_right for _, _, is_right in probed.values()),
+        probed_bits=sum(bits for bits, _, _ in probed.values()),
+        kept_bits=sum(kept for _, kept, _ in probed.values()),
+    )

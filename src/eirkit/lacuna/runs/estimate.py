@@ -13,6 +13,8 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.prompt import renderer_of
 from eirkit.lacuna.agents.reference import make_reference
@@ -20,17 +22,17 @@ from eirkit.lacuna.agents.telemetry import Exchange, Trace
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.memory import memories
 from eirkit.lacuna.models.factory import make_model
-from eirkit.lacuna.models.ledger import MEMORY, NOTHING, exact_usd
 from eirkit.lacuna.models.model import Model, ModelOptions
 from eirkit.lacuna.models.prices import CHARS_PER_TOKEN, MILLION, Estimate, Price, add_up, estimate
 from eirkit.lacuna.runs.budget import Budget, asks_paid_model
-from eirkit.lacuna.runs.cells import Cell, RunPlan, Unrecovered, conversation_runs, coordinates, unrecovered_in
-from eirkit.lacuna.runs.journal import Journal, ModelCalls, read_journal
+from eirkit.lacuna.runs.cells import Cell, RunPlan, Unrecovered, conversation_runs, unrecovered_in
 from eirkit.lacuna.runs.sessions import make_session
-from eirkit.lacuna.runs.store import RUNS, scan_runs
 from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.task import TaskInstance
 from eirkit.lacuna.tasks.workload import Telling, Workload
+from eirkit.records.database import DATABASE, SweepDatabase
+from eirkit.records.money import MEMORY, NOTHING, Journal, ModelCalls, exact_usd, journal_of
+from eirkit.records.settings import UNLIMITED
 
 DEARER_TIMES = 4  # by which a run may cost more than the dearest before it
 _UnrecoveredByRun = dict[str, Unrecovered]  # by run, of control arms that other arms depend on
@@ -46,8 +48,57 @@ class Calibration:
     output_tokens: float  # a call
     calls_ratio: float  # of finished runs, for each call of the reference agent
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+
+class ModelAssumption(Struct, frozen=True):
+    """What the estimate of one model assumes; the fields of `Calibration`."""
+
+    model: str
+    calls: int
+    tokens_per_char: float
+    cached_share: float
+    output_tokens: float
+    calls_ratio: float
+
+
+class ModelEstimate(Struct, frozen=True):
+    """The estimate for all runs of one model."""
+
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    most_usd: float | None
+
+
+class EstimateRow(Struct, frozen=True, kw_only=True):
+    """The estimate for one cell, as it is printed."""
+
+    cell: str
+    workload: str
+    preset: str
+    model: str
+    condition: str
+    policy: str | None
+    memory: str | None
+    memory_settings: dict[str, Any]
+    panel: str
+    n: int
+    m: int
+    lookback: int
+    fan_in: int
+    h: int
+    b_oracle: int | str
+    b: int | str
+    pressure: float
+    seeds: int
+    repeats: int
+    runs: int
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    most_usd: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +112,20 @@ class RecordedRuns:
     def paid_calls(self, cell: Cell, seed: int) -> int:
         """Return how many calls of a finished run were paid for, also before it was cut short and continued."""
         run = cell.run_id(seed)
-        return min(self.calls[run], sum(one.usage["calls"] for one in self.journal.of_run(run)))
+        return min(self.calls[run], sum(attempt.agent.calls for attempt in self.journal.by_run().get(run, ())))
 
 
-def read_recorded(folder: Path, runs: str = "") -> RecordedRuns:
-    """Return the payments of a folder, and the finished runs in it or in a folder inside."""
+def read_recorded(folder: Path, *, control: bool = False) -> RecordedRuns:
+    """Return the payments of a folder, and its finished runs, or those of its control."""
     attempts: dict[str, dict[int, int]] = {}
     calls: dict[str, int] = {}
-    if (path := folder / runs / RUNS).exists():
-        for record, _ in scan_runs(path):
-            attempts.setdefault(record["cell"], {})[record["seed"]] = record["usage"].get("attempt", 0)
-            calls[record["run"]] = record["usage"]["calls"]
-    return RecordedRuns(read_journal(folder) or Journal(), attempts, calls)
+    if not (folder / DATABASE).exists():
+        return RecordedRuns()
+    with SweepDatabase(folder) as database:
+        for record in database.records(control=control):
+            attempts.setdefault(record.cell, {})[record.seed] = record.usage.attempt
+            calls[record.run] = record.usage.calls
+        return RecordedRuns(journal_of(database) or Journal(), attempts, calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +140,36 @@ class CellEstimate:
     is_partial: bool = False  # without what the model of its memory system costs, which is unknown
     repeats: int = 1
 
-    def as_json(self) -> dict[str, Any]:
-        return {**coordinates(self.cell, self.seeds, self.repeats), "runs": self.runs, **asdict(self.expected)}
+    def row(self) -> EstimateRow:
+        """Return it as it is printed."""
+        cell, access, task = self.cell, self.cell.access, self.cell.task
+        return EstimateRow(
+            cell=cell.id,
+            workload=task.workload,
+            preset=task.preset,
+            model=cell.model,
+            condition=access.condition,
+            policy=access.policy,
+            memory=access.memory,
+            memory_settings=access.memory_settings,
+            panel=access.budget,
+            n=task.n,
+            m=task.m,
+            lookback=task.reach,
+            fan_in=task.fan_in,
+            h=access.h,
+            b_oracle=UNLIMITED if access.reads is None else access.reads,
+            b=UNLIMITED if access.recomputations is None else access.recomputations,
+            pressure=task.m / access.h,
+            seeds=self.seeds,
+            repeats=self.repeats,
+            runs=self.runs,
+            calls=self.expected.calls,
+            input_tokens=self.expected.input_tokens,
+            output_tokens=self.expected.output_tokens,
+            cost_usd=self.expected.cost_usd,
+            most_usd=self.expected.most_usd,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,22 +306,22 @@ def cap_of_next_run(estimates: Sequence[CellEstimate], journal: Journal) -> Deci
     return spending.total_usd + max(needs) if any(needs) else None
 
 
-def assumptions(estimates: Sequence[CellEstimate]) -> list[dict[str, Any]]:
+def assumptions(estimates: Sequence[CellEstimate]) -> list[ModelAssumption]:
     """Return what the estimate of each model that costs money assumes."""
-    found = {}
+    found: dict[str, ModelAssumption] = {}
     for one in estimates:
         if one.expected.cost_usd != 0 and one.cell.model not in found:
             seen = one.calibration or _assumed(one.expected.output_tokens, one.expected.calls)
-            found[one.cell.model] = {"model": one.cell.model, **seen.as_json()}
+            found[one.cell.model] = ModelAssumption(one.cell.model, **asdict(seen))
     return list(found.values())
 
 
-def by_model(estimates: Sequence[CellEstimate]) -> list[dict[str, Any]]:
+def by_model(estimates: Sequence[CellEstimate]) -> list[ModelEstimate]:
     """Return the sums of each model."""
     parts: dict[str, list[Estimate]] = {}
     for one in estimates:
         parts.setdefault(one.cell.model, []).append(one.expected)
-    return [{"model": model, **asdict(add_up(own))} for model, own in parts.items()]
+    return [ModelEstimate(model, **asdict(add_up(own))) for model, own in parts.items()]
 
 
 def estimate_run(cell: Cell, seed: int, unrecovered: Unrecovered | None, price: Price | None) -> Estimate:

@@ -11,13 +11,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from hashlib import sha256
+
+from msgspec.structs import replace
 
 from eirkit.errors import InfrastructureError, UnknownNameError
 from eirkit.lacuna.agents.prompt import Renderer, render
 from eirkit.lacuna.agents.session import ControlledSession, Session
-from eirkit.lacuna.models.model import Message
+from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.runs.audit import Audit, Digests, Interface, digests, instances, run_audit, shipped_interface
 from eirkit.lacuna.tasks.policies import Fifo
 from eirkit.lacuna.tasks.policy import Retention

@@ -12,7 +12,7 @@ from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.session import ControlledSession
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.agents.wording import records_in
-from eirkit.lacuna.findings.causes import RunScore, Verdict, judge, score
+from eirkit.lacuna.findings.causes import Verdict, judge, score
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.model import Reply, Request
 from eirkit.lacuna.tasks.generation import graph_of, prepare
@@ -20,6 +20,7 @@ from eirkit.lacuna.tasks.policy import Outlook, Retention, find_policy
 from eirkit.lacuna.tasks.simulation.plain import structure_of
 from eirkit.lacuna.tasks.task import TaskInstance
 from eirkit.lacuna.tasks.view import publish
+from eirkit.records.runs import RunScore
 
 Agent = Callable[[str], str | Awaitable[str]]
 Held = Callable[[], str]

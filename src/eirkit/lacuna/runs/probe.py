@@ -6,45 +6,27 @@ cone cut at the resident records, which includes the target and excludes residen
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec import structs
 
 from eirkit.errors import SpecError
 from eirkit.lacuna.agents.probe_session import find_lost_answer
-from eirkit.lacuna.agents.session import ActionTaken, LostAnswer
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.findings.statistics import mean
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.cells import Access, Cell, CellPlan, RecoveryProbe
+from eirkit.lacuna.runs.cells import Cell, CellPlan
 from eirkit.lacuna.runs.runner import Results, Runner, counted_losses, runner_or_temporary
-from eirkit.lacuna.runs.values import read_seeds, show_seeds
 from eirkit.lacuna.tasks.cones import cone_of
 from eirkit.lacuna.tasks.generation import generate_many, graph_of
-from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec, without_seed
-
-FAN_INS = (2, 4)  # a chain (fan-in 1) has no shared ancestors that could be read twice
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeScore:
-    """One probe."""
-
-    seed: int
-    fan_in: int
-    target: int
-    resident: tuple[int, ...]
-    minimum: int  # reads that the cone requires
-    order: tuple[int, ...]  # what was read, in order
-    redundant: int  # repeated reads of a step
-    off_cone: int  # first reads of steps that the target does not need, residents included
-    success: bool  # the target became known
-    early_stop: bool  # DONE came before the target was known
-
-    @property
-    def overhead(self) -> float:
-        """Reads / minimum; 1 is optimal."""
-        return len(self.order) / self.minimum
+from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
+from eirkit.records.events import ActionTaken
+from eirkit.records.evidence import Probe, ProbeResult, ProbeRow, ProbeScore, ProbeSettings, ProbeSetup
+from eirkit.records.runs import LostAnswer
+from eirkit.records.settings import Access, RecoveryProbe
+from eirkit.seeds import read_seeds, show_seeds
 
 
 def score_probe(task: TaskInstance, lost: LostAnswer, trace: Trace) -> ProbeScore:
@@ -71,59 +53,32 @@ def _is_read(action: ActionTaken) -> bool:
     return action.outcome == "done" and action.action.startswith("READ ")
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeRow:
-    """All probes of one model on one workload, fan-ins pooled."""
+def lost_answers(plan: ProbeSetup, spec: TaskSpec, seeds: Sequence[int]) -> list[tuple[TaskInstance, LostAnswer]]:
+    """Return a lost answer for every fan-in and seed that has one.
 
-    workload: str
-    model: str
-    probes: int  # scored
-    attempted: int
-    successful: int
-    early_stops: int
-    at_limit: int  # ended by the limit of actions, the target unknown
-    read_overhead: float | None  # mean over successes of reads / minimum
-    redundant: int
-    off_cone: int
-    minimum: float | None  # mean
-    failures: dict[str, int]  # reasons of failed probes and their numbers
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+    Raises:
+        SpecError: there is none.
+    """
+    tasks = (task for fan_in in plan.fan_ins for task in generate_many(replace(spec, fan_in=fan_in), seeds))
+    found = ((task, find_lost_answer(task, plan.policy, plan.h, _first(plan, spec))) for task in tasks)
+    if lost_answers := [(task, lost) for task, lost in found if lost is not None]:
+        return lost_answers
+    where = f"{spec.workload} loses no answer this late under {plan.policy} with h = {plan.h}"
+    raise SpecError(f"{where}; lower --h or --from-step")
 
 
-@dataclass(frozen=True, slots=True)
-class ProbePlan:
-    """Which lost answers are probed."""
-
-    policy: str = "lru"  # not fifo, whose residents are newer than lost answers and never cut their cones
-    h: int = 8
-    fan_ins: tuple[int, ...] = FAN_INS
-    from_step: int | None = None  # default: half of the task
-
-    def lost_answers(self, spec: TaskSpec, seeds: Sequence[int]) -> list[tuple[TaskInstance, LostAnswer]]:
-        """Return a lost answer for every fan-in and seed that has one.
-
-        Raises:
-            SpecError: there is none.
-        """
-        tasks = (task for fan_in in self.fan_ins for task in generate_many(replace(spec, fan_in=fan_in), seeds))
-        found = ((task, find_lost_answer(task, self.policy, self.h, self._first(spec))) for task in tasks)
-        if lost_answers := [(task, lost) for task, lost in found if lost is not None]:
-            return lost_answers
-        where = f"{spec.workload} loses no answer this late under {self.policy} with h = {self.h}"
-        raise SpecError(f"{where}; lower --h or --from-step")
-
-    def cell(self, spec: TaskSpec, model: str, options: ModelOptions) -> Cell:
-        """Return the cell of one fan-in."""
-        access, probe = Access(policy=self.policy, h=self.h), RecoveryProbe(self._first(spec))
-        return Cell(spec.with_seed(0), model, access, options, probe)
-
-    def _first(self, spec: TaskSpec) -> int:
-        return spec.n // 2 if self.from_step is None else self.from_step
+def probe_cell(plan: ProbeSetup, spec: TaskSpec, model: str, options: ModelOptions) -> Cell:
+    """Return the cell of one fan-in."""
+    access, probe = Access(policy=plan.policy, h=plan.h), RecoveryProbe(_first(plan, spec))
+    return Cell(spec.with_seed(0), model, access, options, probe)
 
 
-Probed = tuple[tuple[ProbeRow, ...], tuple[tuple[str, str, ProbeScore], ...]]
+def _first(plan: ProbeSetup, spec: TaskSpec) -> int:
+    return spec.n // 2 if plan.from_step is None else plan.from_step
+
+
+USUAL_PROBES = ProbeSetup()
+Probed = tuple[tuple[ProbeRow, ...], tuple[Probe, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,63 +89,58 @@ class ProbeExperiment:
     seeds: Sequence[int]
     models: Sequence[str]
     options: ModelOptions
-    probes: ProbePlan = ProbePlan()
+    probes: ProbeSetup = USUAL_PROBES
 
     @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> ProbeExperiment:
+    def of(cls, settings: ProbeSettings) -> ProbeExperiment:
         """Return the probes that the settings of a plan describe."""
-        given = settings["plan"]
-        probes = ProbePlan(**{**given, "fan_ins": tuple(given["fan_ins"])})
-        specs = [TaskSpec(**task) for task in settings["tasks"]]
-        options = ModelOptions(**settings["options"])
-        return cls(specs, read_seeds(settings["seeds"]), settings["models"], options, probes)
+        specs = [TaskSpec.of(task) for task in settings.tasks]
+        options = ModelOptions.of(settings.options)
+        return cls(specs, read_seeds(settings.seeds), settings.models, options, settings.plan)
 
     def plan(self) -> CellPlan:
         """Return every probe of every model."""
         lost: dict[TaskSpec, list[int]] = {}
         for spec in self.specs:
-            for task, _ in self.probes.lost_answers(spec, self.seeds):
+            for task, _ in lost_answers(self.probes, spec, self.seeds):
                 lost.setdefault(task.spec.with_seed(0), []).append(task.spec.seed)
         planned = [
-            (self.probes.cell(spec, model, self.options), own) for model in self.models for spec, own in lost.items()
+            (probe_cell(self.probes, spec, model, self.options), own)
+            for model in self.models
+            for spec, own in lost.items()
         ]
-        settings = {
-            "tasks": [without_seed(spec) for spec in self.specs],
-            "plan": asdict(self.probes),
-            "seeds": show_seeds(self.seeds),
-            "models": list(self.models),
-            "options": self.options.asked(),
-        }
-        return CellPlan("probe", tuple(planned), settings)
+        settings = ProbeSettings(
+            tasks=tuple(spec.parameters() for spec in self.specs),
+            plan=self.probes,
+            seeds=show_seeds(self.seeds),
+            models=tuple(self.models),
+            options=self.options.asked(),
+        )
+        return CellPlan("probe", tuple(planned), msgspec.to_builtins(settings))
 
     def measure(self, results: Results) -> Probed:
-        """Return a row for each workload and model, and every probe with its workload and model."""
+        """Return a row for each workload and model, and every probe."""
         rows, probes = [], []
-        lost_answers = [(spec.workload, self.probes.lost_answers(spec, self.seeds)) for spec in self.specs]
+        by_workload = [(spec.workload, lost_answers(self.probes, spec, self.seeds)) for spec in self.specs]
         for model in self.models:
-            for name, probed in lost_answers:
-                cells = [(self.probes.cell(task.spec, model, self.options), task, lost) for task, lost in probed]
+            for name, probed in by_workload:
+                cells = [(probe_cell(self.probes, task.spec, model, self.options), task, lost) for task, lost in probed]
                 traces = [(task, lost, results.trace(cell, task.spec.seed)) for cell, task, lost in cells]
                 scores = [score_probe(task, lost, trace) for task, lost, trace in traces if trace is not None]
                 lost = results.losses((cell, [task.spec.seed]) for cell, task, _ in cells)
                 rows.append(_row(name, model, scores, counted_losses(lost.values())))
-                probes += [(name, model, score) for score in scores]
+                for score in scores:
+                    found = structs.asdict(score)
+                    probes.append(Probe(workload=name, model=model, reads=len(score.order), **found))
         return tuple(rows), tuple(probes)
 
-    def document(self, rows: Sequence[ProbeRow], probes: Sequence[tuple[str, str, ProbeScore]]) -> dict[str, Any]:
+    def result(self, rows: Sequence[ProbeRow], probes: Sequence[Probe]) -> ProbeResult:
         """Return the result as one document."""
-        return {
-            "rows": [row.as_json() for row in rows],
-            "plan": asdict(self.probes),
-            "probes": [
-                {"workload": workload, "model": model, **asdict(found), "reads": len(found.order)}
-                for workload, model, found in probes
-            ],
-        }
+        return ProbeResult(rows=tuple(rows), plan=self.probes, probes=tuple(probes))
 
-    def answer(self, results: Results) -> dict[str, Any]:
+    def answer(self, results: Results) -> ProbeResult:
         """Return the result of the runs so far."""
-        return self.document(*self.measure(results))
+        return self.result(*self.measure(results))
 
 
 def run_probes(question: ProbeExperiment, runner: Runner | None = None) -> Probed:

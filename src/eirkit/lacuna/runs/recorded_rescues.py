@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TypeVar
+
+import msgspec
+from msgspec import structs
 
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.arms import RescueSetup
-from eirkit.lacuna.runs.capability import GATE, CapabilityCell, CapabilityExperiment, measure_gates, models_to_control
+from eirkit.lacuna.runs.capability import GATE, CapabilityExperiment, measure_gates, models_to_control
 from eirkit.lacuna.runs.cells import CellPlan
 from eirkit.lacuna.runs.probe import ProbeExperiment
-from eirkit.lacuna.runs.rescue import Contrast, Rescue, measure_rescue
+from eirkit.lacuna.runs.rescue import Rescue, measure_rescue
 from eirkit.lacuna.runs.runner import Results
-from eirkit.lacuna.runs.values import read_seeds, show_seeds
+from eirkit.records.database import SweepDatabase
+from eirkit.records.evidence import (
+    SETTINGS,
+    ArmRow,
+    CapabilityCell,
+    CapabilitySettings,
+    Contrast,
+    Estimate,
+    EvidenceResult,
+    RepairEffect,
+    RescueResult,
+    RescueSettings,
+)
+from eirkit.records.sweeps import Excluded, Manifest
+from eirkit.seeds import read_seeds, show_seeds
+
+Judged = TypeVar("Judged", ArmRow, Contrast)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,79 +50,97 @@ class RescueExperiment:
         """Return the controls, then the arms."""
         gates = GATE.plan(self._controlled(), [self.setup.spec], self.options)
         arms = self.setup.cells(self.models, self.options, self.seeds)
-        settings = {
-            **self.setup.as_json(),
-            "seeds": show_seeds(self.seeds),
-            "models": list(self.models),
-            "options": self.options.asked(),
-            "control": self.control,
-        }
-        return CellPlan("rescue", (*gates, *arms), settings)
+        return CellPlan("rescue", (*gates, *arms), msgspec.to_builtins(self.settings()))
 
-    @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> RescueExperiment:
-        """Return the rescue that the settings of a plan describe."""
-        options = ModelOptions(**settings["options"])
-        return cls(
-            RescueSetup.read(settings), read_seeds(settings["seeds"]), settings["models"], options, settings["control"]
+    def settings(self) -> RescueSettings:
+        """Return what determines the runs."""
+        setup = self.setup
+        return RescueSettings(
+            task=setup.spec.parameters(),
+            h=setup.h,
+            policy=setup.policy,
+            truth=setup.truth,
+            managed=setup.managed,
+            seeds=show_seeds(self.seeds),
+            models=tuple(self.models),
+            options=self.options.asked(),
+            control=self.control,
+            memory=None if setup.memory is None else setup.memory.name,
+            memory_settings={} if setup.memory is None else dict(setup.memory.settings),
+            panel=setup.panel,
+            actions=setup.actions,
         )
 
-    def answer(self, results: Results) -> dict[str, Any]:
+    @classmethod
+    def of(cls, settings: RescueSettings) -> RescueExperiment:
+        """Return the rescue that the settings of a plan describe."""
+        options = ModelOptions.of(settings.options)
+        return cls(RescueSetup.of(settings), read_seeds(settings.seeds), settings.models, options, settings.control)
+
+    def answer(self, results: Results) -> RescueResult:
         """Return the result of the runs so far."""
-        return self.document(*self.measure(results))
+        return self.result(*self.measure(results))
 
     def measure(self, results: Results) -> tuple[Rescue, dict[str, CapabilityCell]]:
         """Return the comparison of the arms and the controls by model."""
         controls = measure_gates(self._controlled(), self.setup.spec, self.options, results)
         return measure_rescue(self.setup, self.seeds, self.models, self.options, results), controls
 
-    def document(self, found: Rescue, controls: Mapping[str, CapabilityCell]) -> dict[str, Any]:
-        return rescue_document(self.setup, len(self.seeds), found, controls)
+    def result(self, found: Rescue, controls: Mapping[str, CapabilityCell]) -> RescueResult:
+        return rescue_result(self.setup, len(self.seeds), found, controls)
 
     def _controlled(self) -> list[str]:
         return models_to_control(self.models, self.options, self.control)
 
 
-def rescue_document(
+def rescue_result(
     setup: RescueSetup, seeds: int, found: Rescue, controls: Mapping[str, CapabilityCell]
-) -> dict[str, Any]:
+) -> RescueResult:
     """Return the result as one document, with one effect per model that supports claims, never a mean."""
-    document = found.as_json()
-    for row in (*document["rows"], *document["contrasts"]):
-        cell = controls.get(row["model"])
-        row |= {"control": None if cell is None else cell.standing(), "claims": cell is not None and cell.passes}
     allowed = may_claim(found, controls)
-    condition = {"workload": setup.spec.workload, "m": setup.spec.m, "h": setup.h, "policy": setup.policy}
-    return {
-        **document,
-        "repair_effect": found.repair_effect_of(allowed),
-        "repair_effects": [_effect(one, found) for one in found.repair_effects(allowed)],
-        **condition,
-        "truth": setup.truth,
-        "managed": setup.managed,
-        "memory": None if setup.memory is None else setup.memory.name,
-        "panel": setup.panel,
-        "seeds": seeds,
-        "threshold": GATE.threshold,
-        "excluded": [[cell.model, cell.workload, cell.reason] for cell in controls.values() if not cell.passes],
-    }
+
+    def judged(row: Judged) -> Judged:
+        cell = controls.get(row.model)
+        standing = None if cell is None else cell.standing()
+        return structs.replace(row, control=standing, claims=cell is not None and cell.passes)
+
+    return RescueResult(
+        rows=tuple(judged(row) for row in found.rows),
+        repair_effect=found.repair_effect_of(allowed),
+        contrasts=tuple(judged(contrast) for contrast in found.contrasts),
+        failures=found.failures,
+        validity=dict(found.validity),
+        systems=found.systems,
+        repair_effects=tuple(_effect(contrast, found) for contrast in found.repair_effects(allowed)),
+        workload=setup.spec.workload,
+        m=setup.spec.m,
+        h=setup.h,
+        policy=setup.policy,
+        truth=setup.truth,
+        managed=setup.managed,
+        memory=None if setup.memory is None else setup.memory.name,
+        panel=setup.panel,
+        seeds=seeds,
+        threshold=GATE.threshold,
+        excluded=tuple(
+            Excluded(cell.model, cell.workload, cell.reason) for cell in controls.values() if not cell.passes
+        ),
+    )
 
 
-def _effect(one: Contrast, found: Rescue) -> dict[str, Any]:
+def _effect(contrast: Contrast, found: Rescue) -> RepairEffect:
     """Return the effect of one model: over a sham, over nothing, and whether both show a repair."""
-    over, control = one.difference, found.contrast(one.model, ("oracle", "control"))
+    over, control = contrast.difference, found.contrast(contrast.model, ("oracle", "control"))
     beyond = None if control is None else control.difference
-    return {
-        "model": one.model,
-        "effect": over.estimate,
-        "low": over.low,
-        "high": over.high,
-        "over_control": None
-        if beyond is None
-        else {name: getattr(beyond, name) for name in ("estimate", "low", "high")},
-        "repairs": found.repairs(one.model),
-        "pairs": one.pairs,
-    }
+    return RepairEffect(
+        model=contrast.model,
+        effect=over.estimate,
+        low=over.low,
+        high=over.high,
+        over_control=None if beyond is None else Estimate(beyond.estimate, beyond.low, beyond.high),
+        repairs=found.repairs(contrast.model),
+        pairs=contrast.pairs,
+    )
 
 
 def may_claim(found: Rescue, controls: Mapping[str, CapabilityCell]) -> set[str]:
@@ -111,23 +148,21 @@ def may_claim(found: Rescue, controls: Mapping[str, CapabilityCell]) -> set[str]
     return {row.model for row in found.rows if row.model not in controls or controls[row.model].passes}
 
 
-class Experiment(Protocol):
-    """An experiment whose result follows from its runs."""
-
-    def answer(self, results: Results) -> dict[str, Any]: ...
-
-
-READERS: Mapping[str, Callable[[Mapping[str, Any]], Experiment]] = {
-    "rescue": RescueExperiment.read,
-    "capability": CapabilityExperiment.read,
-    "probe": ProbeExperiment.read,
-}
+def experiment_of(manifest: Manifest) -> RescueExperiment | CapabilityExperiment | ProbeExperiment:
+    """Return the experiment that a manifest describes."""
+    settings = msgspec.convert(manifest.settings, SETTINGS[manifest.command])
+    if isinstance(settings, RescueSettings):
+        return RescueExperiment.of(settings)
+    return (
+        CapabilityExperiment.of(settings) if isinstance(settings, CapabilitySettings) else ProbeExperiment.of(settings)
+    )
 
 
-def result_so_far(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of an experiment from the runs that have ended; nothing is run and nothing written.
+def result_so_far(folder: Path, manifest: Manifest) -> EvidenceResult:
+    """Return the result of an experiment from the runs that have ended; nothing is run and nothing written.
 
     Raises:
         UsageError: a model or plug-in of the settings is not available.
     """
-    return READERS[manifest["command"]](manifest["settings"]).answer(Results(folder))
+    with SweepDatabase(folder) as database:
+        return experiment_of(manifest).answer(Results(database))

@@ -6,17 +6,18 @@ and must be equal to the stored ones. A run can also be made anew with its model
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
-from eirkit.errors import EirkitError, InputFileError, UntrustedError
+import msgspec
+from msgspec import Struct, structs
+
+from eirkit.errors import EirkitError, UntrustedError
 from eirkit.lacuna.agents.driver import lacking_in
-from eirkit.lacuna.agents.telemetry import Consultation, Exchange, Trace, trace_of, with_stores
+from eirkit.lacuna.agents.telemetry import Consultation, Exchange, Trace, trace_of
 from eirkit.lacuna.conversation.workload import ToldTask
 from eirkit.lacuna.findings.causes import judge, score
 from eirkit.lacuna.memories.calls import wait_for
@@ -24,6 +25,7 @@ from eirkit.lacuna.memories.factory import reason_absent
 from eirkit.lacuna.memories.memory import (
     LONGEST_PASSAGE,
     MOST_PASSAGES,
+    OWN_NUMBER,
     SEARCH_LIMIT,
     MemoryCall,
     MemoryResult,
@@ -32,16 +34,19 @@ from eirkit.lacuna.memories.memory import (
 )
 from eirkit.lacuna.memories.plan import MemoryPool
 from eirkit.lacuna.models.factory import make_model, split_model
-from eirkit.lacuna.models.model import Model, Reply, Request, ToolCall, Usage, close_model
+from eirkit.lacuna.models.model import Model, Reply, Request, close_model
+from eirkit.lacuna.models.replay import recorded_reply
 from eirkit.lacuna.models.scrubber import Scrubber
-from eirkit.lacuna.runs.attempt import CellContext, Failure, attempt, finished_run, score_record, session_of
+from eirkit.lacuna.runs.attempt import CellContext, attempt, finished_run, session_of
 from eirkit.lacuna.runs.cells import Cell, recorded_cell
 from eirkit.lacuna.runs.manifest import SystemMessages
-from eirkit.lacuna.runs.store import FinishedRun, scan_runs
 from eirkit.lacuna.runs.workers import CellBatch, cell_context_of
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.lacuna.tasks.task import TaskInstance
-from eirkit.records.event_blocks import EVENTS, LARGEST_BLOCK, read_block
+from eirkit.records.database import FinishedRun
+from eirkit.records.events import Event, MemoryExchange, ModelExchange, decode_events, encode_events
+from eirkit.records.runs import Failure, MemoryProfile, RunRecord, RunScore
+from eirkit.records.settings import Setting
 from eirkit.registry import records_read
 
 ROUNDING_SECONDS = 1e-6  # times are stored with six digits, and sums of them are rounded once more
@@ -51,7 +56,6 @@ UNREADABLE = (
     *(OSError, RecursionError, MemoryError),
 )
 _SCRIPTS = ("reference", "scripted")
-_COORDINATES = ("task", "model", "settings", "access", "intervention", "repeat")
 _ITS_OWN = "eirkit.lacuna.memories.in_process"  # memories that need nothing but this process
 _IN_MEMORY_RECORD = tuple(one.name for one in fields(MemoryUsage))  # what a system says of itself
 
@@ -62,28 +66,28 @@ class DiffersError(EirkitError):
 
 @dataclass(slots=True)
 class Replays:
-    """Plays runs of one folder again; cells and their system messages are made once."""
+    """Plays recorded runs again; cells and their system messages are made once."""
 
-    folder: Path
     plugins: bool = False  # whether code that a record names may be run, and files be opened
-    planned: Mapping[str, Any] | None = None  # by cell: what a record must say of it; None: anything
-    largest_block: int = LARGEST_BLOCK  # bytes of the events of one run
+    planned: Mapping[str, Setting] | None = None  # by cell: what a record must say of it; None: anything
     _contexts: dict[str, CellContext] = field(default_factory=dict)
     _rules: SystemMessages = field(default_factory=SystemMessages)
 
-    def check(self, record: Mapping[str, Any]) -> tuple[bool, list[str]]:
-        """Return whether one run of this folder was played again, and what is wrong with it.
+    def check(self, record: RunRecord, lines: bytes) -> tuple[bool, list[str]]:
+        """Return whether one run was played again, and what is wrong with it.
 
         A run whose texts were not kept cannot be played; its score is computed again from its answers.
+
+        Args:
+            lines: its events.
 
         Raises:
             UntrustedError: the record names code or a file, and `plugins` does not allow it.
         """
         try:
-            block = self._block(record)
-            events = with_stores([_json(line) for line in block.splitlines()])
+            events = decode_events(lines, record.run)
             context, task = self.context_of(record)
-            if any(event["type"] == "exchange" and "reply" not in event for event in events):
+            if any(isinstance(event, ModelExchange) and event.reply is None for event in events):
                 return False, list(_scored_again(context, task, record, events))
             again = finished_run(context, task, *_played(context, task, record, events))
         except DiffersError as error:
@@ -94,52 +98,46 @@ class Replays:
             words = " ".join(str(error).split())[:200]
             return True, [f"cannot be played again ({type(error).__name__}: {words})"]
         found = []
-        if again.events != block or again.count != record["events"]["count"]:
-            found.append(f"its events do not follow from its replies ({_first_difference(block, again.events)})")
+        if again.events != lines:
+            found.append(f"its events do not follow from its replies ({_first_difference(lines, again.events)})")
         if changed := differing(record, again.record):
             found.append(f"its {', '.join(changed)} do not follow from its events")
         return True, found
 
-    def _block(self, record: Mapping[str, Any]) -> bytes:
-        place = record["events"]
-        return read_block(self.folder / EVENTS, place["offset"], place["bytes"], self.largest_block)
-
-    def made_anew(self, record: Mapping[str, Any]) -> str | None:
+    def made_anew(self, record: RunRecord, lines: bytes) -> str | None:
         """Run a task again with its model and memory, which must be scripts; return what differs, apart from times."""
         context, task = self.context_of(record)
         with records_read(plugins=self.plugins):
             outcome = wait_for(_attempted(context, task))
         if isinstance(outcome, Failure):
-            return f"fails when it is run again: {outcome.record['message']}"
-        before = self._block(record)
-        then, now = (_without_times(lines) for lines in (before, outcome.events))
+            return f"fails when it is run again: {outcome.message}"
+        then, now = (_without_times(decode_events(part, record.run)) for part in (lines, outcome.events))
         if then != now:
             return f"gives other events when it is run again ({_first_difference(then, now)})"
         changed = differing(record, outcome.record, exact=False)
         return f"gives another {', '.join(changed)} when it is run again" if changed else None
 
-    def context_of(self, record: Mapping[str, Any]) -> tuple[CellContext, TaskInstance]:
+    def context_of(self, record: RunRecord) -> tuple[CellContext, TaskInstance]:
         """Return the cell of a run as its record describes it, and its task."""
         with records_read(plugins=self.plugins):
             return self._context_of(record)
 
-    def _context_of(self, record: Mapping[str, Any]) -> tuple[CellContext, TaskInstance]:
-        said = {name: record[name] for name in _COORDINATES if name in record}
-        if self.planned is not None and said != self.planned.get(record["cell"]):
+    def _context_of(self, record: RunRecord) -> tuple[CellContext, TaskInstance]:
+        if self.planned is not None and record.setting != self.planned.get(record.cell):
             raise DiffersError("its settings are not those that were planned")
-        described = json.dumps([record.get(name) for name in _COORDINATES])
-        if described not in self._contexts:
-            batch = CellBatch(recorded_cell(record), [record["seed"]], texts=True)
+        key = record.setting.id()
+        if key not in self._contexts:
+            batch = CellBatch(recorded_cell(record.setting), [record.seed], texts=True)
             scrub = Scrubber.of_environment(os.environ)
-            self._contexts[described] = cell_context_of(batch, _NotAsked(), self._rules, scrub)
-        context = self._contexts[described]
+            self._contexts[key] = cell_context_of(batch, _NotAsked(), self._rules, scrub)
+        context = self._contexts[key]
         cell = context.cell
-        if (cell.id, cell.run_id(record["seed"])) != (record["cell"], record["run"]):
+        if (cell.id, cell.run_id(record.seed)) != (record.cell, record.run):
             raise DiffersError("its settings are not those of its cell")
-        if "injected" in record:
-            injected = {t: frozenset(steps) for t, steps in record["injected"]}
-            context = replace(context, unrecovered={record["seed"]: injected})
-        return context, generate(cell.task.with_seed(record["seed"]))
+        if record.injected is not None:
+            injected = {t: frozenset(steps) for t, steps in record.injected}
+            context = replace(context, unrecovered={record.seed: injected})
+        return context, generate(cell.task.with_seed(record.seed))
 
 
 def reason_not_made_anew(cell: Cell) -> str | None:
@@ -154,139 +152,98 @@ def reason_not_made_anew(cell: Cell) -> str | None:
     return None if reason_absent(memory, cell.access.memory_settings) is None else "its packages are not installed here"
 
 
-def check_runs(
-    path: Path,
-    *,
-    plugins: bool = False,
-    planned: Mapping[str, Any] | None = None,
-    largest_block: int = LARGEST_BLOCK,
-) -> Iterator[tuple[Mapping[str, Any], bool, list[str]]]:
-    """Yield every run of a file, whether it was played again, and what is wrong with it.
-
-    Raises:
-        InputFileError: the file is damaged, or there are events that no run owns.
-    """
-    replays, end = Replays(path.parent, plugins, planned, largest_block), 0
-    for record, _ in scan_runs(path):
-        place = record["events"]
-        found = [] if place["offset"] == end else ["its events do not follow those of the run before"]
-        end = place["offset"] + place["bytes"]
-        was_played, wrong = replays.check(record)
-        yield record, was_played, [*found, *wrong]
-    if path.exists() and (path.parent / EVENTS).stat().st_size != end:
-        raise InputFileError(f"{path.parent / EVENTS} has events that belong to no run; restore the folder")
-
-
-def differing(then: Mapping[str, Any], now: Mapping[str, Any], *, exact: bool = True) -> list[str]:
+def differing(then: RunRecord, now: RunRecord, *, exact: bool = True) -> list[str]:
     """Return the fields in which two records of a run differ.
 
     Args:
         exact: whether times must be equal too, up to rounding.
     """
-    calls = max(1, then.get("usage", {}).get("calls", 0) + then.get("usage", {}).get("memory_calls", 0))
+    calls = max(1, then.usage.calls + then.usage.memory_calls)
     margin = (calls + 1) * ROUNDING_SECONDS if exact else math.inf
-    now = _plain(now)
     changed = []
-    for name in sorted((then.keys() | now.keys()) - {"events", "schema"}):
-        old, new = then.get(name), now.get(name)
-        if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+    for name in sorted(RunRecord.__struct_fields__):
+        old, new = getattr(then, name), getattr(now, name)
+        if not (isinstance(old, Struct) and isinstance(new, Struct)):
             changed += [] if old == new else [name]
             continue
-        for part in sorted((old.keys() | new.keys()) - {"attempt"}):
-            a, b = old.get(part), new.get(part)
-            if part == "profile" and isinstance(a, Mapping) and isinstance(b, Mapping) and "passages" not in a:
-                b = {key: b[key] for key in b if key in a}  # of a version that asked every search for the same number
-            if part.endswith("_seconds") and a is not None and b is not None:
-                alike = abs(a - b) <= margin
-            else:
-                alike = a == b
+        for part in sorted(set(old.__struct_fields__) - {"attempt"}):
+            a, b = getattr(old, part), getattr(new, part)
+            if isinstance(a, MemoryProfile) and isinstance(b, MemoryProfile) and a.passages_from == OWN_NUMBER:
+                # Recorded before searches asked for the vendor's number.
+                b = structs.replace(b, passages=SEARCH_LIMIT, passages_from=OWN_NUMBER)
+            alike = abs(a - b) <= margin if part.endswith("_seconds") else a == b
             changed += [] if alike else [f"{name}.{part}"]
     return changed
 
 
 def _scored_again(
-    context: CellContext, task: TaskInstance, record: Mapping[str, Any], events: Sequence[dict[str, Any]]
+    context: CellContext, task: TaskInstance, record: RunRecord, events: Sequence[Event]
 ) -> Iterator[str]:
     """Yield what does not follow from the answers of a run."""
-    if task.fingerprint != record["fingerprint"]:
+    if task.fingerprint != record.fingerprint:
         yield "its task is not the one of its seed"
-    if "score" in record and not isinstance(task, ToldTask):
-        trace = trace_of(events, record["ending"])
+    if record.score is not None and not isinstance(task, ToldTask):
+        trace = trace_of(events, record.ending)
         verdicts = judge(task, context.workload, trace.decisions, trace.actions)
-        again = score_record(score(verdicts, trace.decisions, max_turn=record["ending"] == "action-limit"))
-        if changed := [name for name, value in _plain(again).items() if record["score"].get(name) != value]:
+        again = score(verdicts, trace.decisions, max_turn=record.ending == "action-limit")
+        names = RunScore.__struct_fields__
+        if changed := [name for name in names if getattr(record.score, name) != getattr(again, name)]:
             yield f"its {', '.join(changed)} do not follow from its events"
 
 
 def _played(
-    context: CellContext, task: TaskInstance, record: Mapping[str, Any], events: Sequence[Mapping[str, Any]]
+    context: CellContext, task: TaskInstance, record: RunRecord, events: Sequence[Event]
 ) -> tuple[Trace, MemoryUsage | None]:
     """Return the trace of a run whose replies and passages are taken from its events, and the usage of its memory."""
-    given = iter([event for event in events if event["type"] in ("exchange", "memory")])
+    given = iter([event for event in events if isinstance(event, (ModelExchange, MemoryExchange))])
     session, trace = session_of(context, task), Trace()
-    profile = (record.get("memory") or {}).get("profile") or {}
-    limit = profile.get("passages", SEARCH_LIMIT) or MOST_PASSAGES  # runs of earlier versions have no number
+    profile = None if record.memory is None else record.memory.profile
+    limit = (SEARCH_LIMIT if profile is None else profile.passages) or MOST_PASSAGES
     while (request := session.request()) is not None:
         t, event = session.position, next(given, None)
-        is_call = isinstance(request, MemoryCall)
-        if event is None or (event["type"] == "memory") != is_call:
-            raise DiffersError(f"its replies lead to another call at step {t} than the one recorded")
-        if isinstance(request, MemoryCall):
+        if isinstance(request, MemoryCall) and isinstance(event, MemoryExchange):
             asked = _consultation(t, request, event, session.records, limit)
             trace.log.append(asked)
             session.receive_memory(MemoryResult(asked.passages))
-        else:
-            reply = _reply(event)
+        elif isinstance(request, Request) and isinstance(event, ModelExchange):
+            reply = recorded_reply(event)
             trace.log.append(Exchange(t, request, reply))
             session.receive(reply)
+        else:
+            raise DiffersError(f"its replies lead to another call at step {t} than the one recorded")
         trace.log.extend(session.drain())
     if next(given, None) is not None:
         raise DiffersError("it has replies after its end")
     trace.ending = session.ending
-    told = record.get("memory")
-    used = None if told is None else MemoryUsage(**{name: told[name] for name in _IN_MEMORY_RECORD if name in told})
+    memory = record.memory
+    used = None if memory is None else MemoryUsage(**{name: getattr(memory, name) for name in _IN_MEMORY_RECORD})
     return trace, used
 
 
-def _reply(event: Mapping[str, Any]) -> Reply:
-    usage = Usage(**{one.name: event[one.name] for one in fields(Usage) if one.name in event})
-    calls = tuple(ToolCall(call["name"], call["arguments"]) for call in event.get("calls", ()))
-    return Reply(
-        event["reply"],
-        calls,
-        usage,
-        event["latency_seconds"],
-        event.get("finish", ""),
-        event.get("reasoning", ""),
-        event.get("max_tokens", 0),
-        carried=tuple(event.get("carried", ())),
-    )
-
-
 def _consultation(
-    t: int, call: MemoryCall, event: Mapping[str, Any], records: Mapping[int, Any], limit: int
+    t: int, call: MemoryCall, event: MemoryExchange, records: Mapping[int, Any], limit: int
 ) -> Consultation:
-    if (event["verb"], event.get("text")) != (call.verb, call.text):
+    if (event.verb, event.text) != (call.verb, call.text):
         raise DiffersError(f"its replies lead to another {call.verb} at step {t} than the one recorded")
-    passages = tuple(event["found"])
+    passages = event.found or ()
     whole = sum(map(len, passages))
     is_cut = len(passages) == limit or any(len(text) >= LONGEST_PASSAGE for text in passages)
-    if event["returned_characters"] < whole or (event["returned_characters"] != whole and not is_cut):
+    if event.returned_characters < whole or (event.returned_characters != whole and not is_cut):
         raise DiffersError(f"the length of what its memory returned at step {t} is wrong")
     lacking, stated, uncertain = lacking_in(call, passages, records) if call.verb == "search" else ((), (), ())
     return Consultation(
         t,
         call,
         passages,
-        event["latency_seconds"],
-        event["returned_characters"],
+        event.latency_seconds,
+        event.returned_characters,
         lacking,
-        tuple(step for step in event["held"] if step in lacking),
+        tuple(step for step in event.held if step in lacking),
         stated,
-        event["records"],
-        event["bytes"],
+        event.records,
+        event.bytes,
         uncertain,
-        tuple(event["stored"]) if "stored" in event else None,
+        event.stored,
     )
 
 
@@ -314,29 +271,20 @@ class _NotAsked(Model):
         return {}
 
 
-def _json(line: bytes) -> dict[str, Any]:
-    event = json.loads(line)
-    if not isinstance(event, dict):
-        raise DiffersError("an event of it is no record")
-    return event
-
-
-def _plain(value: Mapping[str, Any]) -> Any:
-    """Return a value as JSON would give it back, so that tuples equal lists."""
-    return json.loads(json.dumps(value, sort_keys=True))
-
-
-def _without_times(lines: bytes) -> bytes:
-    events = [{**_json(line), "latency_seconds": 0} for line in lines.splitlines()]
-    return b"\n".join(json.dumps(event, sort_keys=True).encode() for event in events)
+def _without_times(events: Sequence[Event]) -> bytes:
+    return encode_events(
+        [
+            structs.replace(event, latency_seconds=0.0) if hasattr(event, "latency_seconds") else event
+            for event in events
+        ]
+    )
 
 
 def _first_difference(then: bytes, now: bytes) -> str:
     """Return the step and the kind of the first event that differs."""
-    lines: Sequence[tuple[bytes, bytes]] = list(zip(then.splitlines(), now.splitlines(), strict=False))
-    for old, new in lines:
+    for old, new in zip(then.splitlines(), now.splitlines(), strict=False):
         if old != new:
-            event, other = _json(old), _json(new)
+            event, other = msgspec.json.decode(old), msgspec.json.decode(new)
             changed = [name for name in event.keys() | other.keys() if event.get(name) != other.get(name)]
             return f"{event.get('type')} of step {event.get('t', '–')}: {', '.join(sorted(changed))}"
     return f"{len(then.splitlines())} events instead of {len(now.splitlines())}"

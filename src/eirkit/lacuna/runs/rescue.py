@@ -8,64 +8,29 @@ only inputs that its memory did not return are injected and counted.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import get_args
 
+from msgspec import structs
+
+from eirkit.errors import InputFileError
 from eirkit.lacuna.conversation.outcomes import recorded_verdicts
 from eirkit.lacuna.conversation.workload import ToldWorld
-from eirkit.lacuna.findings.causes import RunScore, Verdict, judge, read_score
-from eirkit.lacuna.findings.fates import FATES, Fate
+from eirkit.lacuna.findings.causes import Verdict, judge
 from eirkit.lacuna.findings.intervals import paired
-from eirkit.lacuna.findings.statistics import Interval, deviation, mcnemar, mean, sign_flip
-from eirkit.lacuna.findings.validity import Validity, check_validity, repair_shown, system_remarks
+from eirkit.lacuna.findings.statistics import deviation, mcnemar, mean, sign_flip
+from eirkit.lacuna.findings.validity import check_validity, repair_shown, system_remarks
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.arms import RescueSetup
-from eirkit.lacuna.runs.cells import (
-    Arm,
-    Cell,
-    CellPlan,
-    Unrecovered,
-    unrecovered_in,
-)
+from eirkit.lacuna.runs.cells import Cell, CellPlan, Unrecovered, unrecovered_in
 from eirkit.lacuna.runs.conversations import WordInjection
 from eirkit.lacuna.runs.runner import Results, Runner, runner_or_temporary
 from eirkit.lacuna.tasks.generation import generate_many, prepare
 from eirkit.lacuna.tasks.task import TaskInstance
-
-
-@dataclass(frozen=True, slots=True)
-class ArmRow:
-    """One arm of one model."""
-
-    model: str
-    arm: Arm
-    steps: int  # scored steps with a missing input that, with a memory, the control arm's memory did not return
-    accuracy: float | None  # at those steps, pooled over trajectories; None if nothing was missing
-    scored: int  # trajectories
-    attempted: int
-    trajectory_accuracy: float | None  # over all steps, mean over trajectories
-    trajectory_accuracy_sd: float | None
-    self_consistent_accuracy: float | None
-    missed_steps: (
-        float | None
-    )  # per trajectory: steps with an input out of context, whether a memory returned it or not
-    memory: str | None = None
-    fates: Mapping[Fate, int] | None = None  # what became of missing results; only with a memory
-    misled: float | None = None  # of those steps, answers with an old value; only of conversations
-
-
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """One arm against another at the steps that both missed, paired by seed and step."""
-
-    model: str
-    arms: tuple[Arm, Arm]
-    pairs: int
-    trajectories: int
-    difference: Interval  # of accuracies at missed steps, first − second; exact over steps and t over trajectories
-    mcnemar_p: float
-    permutation_p: float  # sign flips of each trajectory's difference
-    of: str = "accuracy"  # what is compared: right answers, or `misled`, answers with an old value
+from eirkit.records.evidence import ArmRow, Compared, Contrast
+from eirkit.records.runs import OUTCOMES, Outcome, RunScore
+from eirkit.records.settings import Arm
+from eirkit.records.sweeps import Validity
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,23 +69,13 @@ class Rescue:
         """The contrasts of oracle and sham for these models."""
         return [c for c in self.contrasts if c.arms == ("oracle", "sham") and c.model in models]
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "rows": [asdict(row) for row in self.rows],
-            "repair_effect": self.repair_effect,
-            "contrasts": [asdict(contrast) for contrast in self.contrasts],
-            "failures": list(self.failures),
-            "validity": {model: one.as_json() for model, one in self.validity.items()},
-            "systems": list(self.systems),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class _Run:
     verdicts: tuple[Verdict, ...]
     score: RunScore
     unrecovered: Unrecovered
-    fates: Mapping[Fate, int] | None  # of an external memory
+    outcomes: Mapping[Outcome, int] | None  # of an external memory
     old: frozenset[int] = frozenset()  # questions of a conversation that were answered with an old value
     outdated: frozenset[int] = frozenset()  # questions about something that was said differently before
     systems: tuple[str, ...] = ()  # lines about the memory system
@@ -158,13 +113,13 @@ def measure_rescue(
         validity[model] = check_validity(blind, right, setup.spec, in_words=setup.memory is not None)
         memory = None if setup.memory is None else setup.memory.name
         made = (_row(model, arm, runs[arm], len(seeds), chosen, setup.told) for arm in setup.arms)
-        rows += [replace(row, memory=memory) for row in made]
+        rows += [structs.replace(row, memory=memory) for row in made]
         pairs: tuple[tuple[Arm, Arm], ...] = (("oracle", "sham"), ("oracle", "control"), ("sham", "control"))
         for first, second in pairs:
             contrasts += _contrast(model, (first, second), runs[first], runs[second], chosen)
         if setup.told:
             outdated = {seed: run.outdated for seed, run in runs["control"].items()}
-            for of in ("accuracy", "misled"):
+            for of in get_args(Compared):
                 contrasts += _contrast(model, ("stale", "control"), runs["stale"], runs["control"], outdated, of)
     return Rescue(tuple(rows), tuple(contrasts), tuple(failures), validity, tuple(systems))
 
@@ -201,16 +156,19 @@ def _read_run(task: TaskInstance, cell: Cell, results: Results) -> _Run | None:
     record, trace = results.record(cell, seed), results.trace(cell, seed)
     if record is None or trace is None:
         return None
-    systems = system_remarks([{"memory": cell.access.memory, "memory_system": record.get("memory")}])
-    if isinstance(task, ToldWorld):
-        told = recorded_verdicts(task, record)
-        old = {t for t, fate, _ in record["words"]["wrong"] if fate in ("word_stale", "word_withdrawn")}
+    systems = system_remarks([(cell.access.memory, record.memory)])
+    if record.score is None:
+        raise InputFileError(f"run {record.run} has no score; restore the folder")
+    if isinstance(task, ToldWorld) and record.conversation is not None:
+        verdicts = tuple(recorded_verdicts(task, record.conversation))
+        wrong = record.conversation.wrong
+        old = {answer.t for answer in wrong if answer.outcome in ("word_stale", "word_withdrawn")}
         stale = WordInjection(task, "stale")
         outdated = {one.t for one in task.asked if stale(one.t) is not None}
-        return _Run(tuple(told), read_score(record["score"]), {}, None, frozenset(old), frozenset(outdated), systems)
+        return _Run(verdicts, record.score, {}, None, frozenset(old), frozenset(outdated), systems)
     verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
-    fates = record["memory"]["fates"] if "memory" in record else None
-    return _Run(verdicts, read_score(record["score"]), unrecovered_in(trace.decisions), fates, systems=systems)
+    outcomes = None if record.memory is None else record.memory.outcomes
+    return _Run(verdicts, record.score, unrecovered_in(trace.decisions), outcomes, systems=systems)
 
 
 def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None, told: bool) -> ArmRow:
@@ -230,7 +188,7 @@ def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None,
         trajectory_accuracy_sd=deviation(accuracies),
         self_consistent_accuracy=mean(found.self_consistent_accuracy for found in scores),
         missed_steps=mean(float(found.missed) for found in scores),
-        fates=_sum_fates(runs.values()),
+        outcomes=_sum_outcomes(runs.values()),
         misled=_misled(runs, chosen) if told else None,
     )
 
@@ -241,13 +199,13 @@ def _misled(runs: Runs, chosen: Steps | None) -> float | None:
     return mean(float(t in run.old) for run, t in counted)
 
 
-def _sum_fates(runs: Iterable[_Run]) -> dict[Fate, int] | None:
-    found = [run.fates for run in runs if run.fates is not None]
-    return {fate: sum(fates.get(fate, 0) for fates in found) for fate in FATES} if found else None
+def _sum_outcomes(runs: Iterable[_Run]) -> dict[Outcome, int] | None:
+    found = [run.outcomes for run in runs if run.outcomes is not None]
+    return {outcome: sum(counts.get(outcome, 0) for counts in found) for outcome in OUTCOMES} if found else None
 
 
 def _contrast(
-    model: str, arms: tuple[Arm, Arm], first: Runs, second: Runs, chosen: Steps | None, of: str = "accuracy"
+    model: str, arms: tuple[Arm, Arm], first: Runs, second: Runs, chosen: Steps | None, of: Compared = "accuracy"
 ) -> list[Contrast]:
     """Return the comparison of two arms; empty if they share no step with a miss."""
     shared = {seed: _pairs(first[seed], second[seed], seed, chosen, of) for seed in first if seed in second}
@@ -272,7 +230,7 @@ def _contrast(
     ]
 
 
-def _pairs(first: _Run, second: _Run, seed: int, chosen: Steps | None, of: str) -> list[tuple[bool, bool]]:
+def _pairs(first: _Run, second: _Run, seed: int, chosen: Steps | None, of: Compared) -> list[tuple[bool, bool]]:
     verdicts = zip(first.verdicts, second.verdicts, strict=True)
     both = [(a, b) for a, b in verdicts if _counts(a, seed, chosen) and _counts(b, seed, chosen)]
     if of == "misled":

@@ -8,29 +8,28 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any
+
+import msgspec
 
 from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, SpendCapReached
 from eirkit.lacuna.agents.telemetry import Trace, trace_of
-from eirkit.lacuna.findings.causes import RunScore, read_score
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.metered import Metered
-from eirkit.lacuna.models.model import Model, canonical
+from eirkit.lacuna.models.model import Model
 from eirkit.lacuna.models.scrubber import Scrubber
-from eirkit.lacuna.runs.attempt import CellContext, Failure, cause_of
+from eirkit.lacuna.runs.attempt import CellContext, cause_of
 from eirkit.lacuna.runs.budget import Budget, ModelPool, is_scripted
 from eirkit.lacuna.runs.cells import Cell, Planned, RunPlan, Unrecovered, unrecovered_in
 from eirkit.lacuna.runs.manifest import SystemMessages
-from eirkit.lacuna.runs.store import RUNS, FinishedRun, RunStore, read_events, read_failures, scan_runs
+from eirkit.lacuna.runs.store import RunStore
 from eirkit.lacuna.runs.workers import (
     Admission,
     CellBatch,
@@ -40,6 +39,8 @@ from eirkit.lacuna.runs.workers import (
     run_concurrently,
     run_on_engine,
 )
+from eirkit.records.database import FinishedRun, SweepDatabase, SweepWriter
+from eirkit.records.runs import Failure, RunRecord, RunScore
 
 PLUG_INS = ("memory", "model", "policy", "workload", "harness")  # kinds of failures that name the code that raised
 NOT_RUN = "not run: pending, or skipped after other runs failed; run the command again to finish"
@@ -81,6 +82,7 @@ class Runner:
         folder: where runs are stored; by default a temporary directory that is removed on exit.
         budget: makes all models and counts their spending.
         engine: runs free models; by default they run in this process.
+        is_new: begin the folder anew, whatever a sweep left there that was killed before its manifest was written.
 
     Raises:
         UsageError: on entry, if another process writes to the folder.
@@ -92,17 +94,21 @@ class Runner:
         budget: Budget | None = None,
         observe: Observer = ignore_progress,
         engine: Engine | None = None,
+        *,
+        is_new: bool = False,
     ) -> None:
         self.folder, self.budget, self.observe, self.engine = folder, budget or Budget(), observe, engine
+        self.is_new = is_new
         self._inside = ExitStack()
         self._store: RunStore | None = None
         self._done: dict[str, set[int]] | None = None  # seeds by cell
 
     def __enter__(self) -> Runner:
         folder = self.folder or Path(self._inside.enter_context(TemporaryDirectory(prefix="eirkit-runs-")))
-        self._store = RunStore(folder)
         try:
-            self._inside.enter_context(self._store)
+            database = SweepWriter(folder, is_new=self.is_new, is_temporary=self.folder is None)
+            self._store = RunStore(self._inside.enter_context(database))
+            self.budget.open(database)
         except BaseException:
             self._inside.close()
             raise
@@ -111,9 +117,14 @@ class Runner:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.budget.folder == self.folder:  # the control of a sweep is paid for from the sweep's folder
-            self.budget.close()
+        self.budget.close()
         self._inside.close()
+
+    def control(self, observe: Observer) -> Runner:
+        """Return a runner for the capability control of the sweep, in the same folder and on the same budget."""
+        runner = Runner(self.folder, self.budget, observe, self.engine)
+        runner._store = RunStore(self.store.database, control=True)
+        return runner
 
     @property
     def store(self) -> RunStore:
@@ -127,9 +138,15 @@ class Runner:
         Args:
             models: the models of the plan, if they exist already.
         """
+        if not self.store.control:
+            self.plan(plan)
         execution = Execution(plan, models or ModelPool(plan, self.budget), self)
         execution.run()
         return PlanOutcome(execution.stopped, execution.cap)
+
+    def plan(self, plan: RunPlan) -> None:
+        """Store which runs are planned; the order of cells is that in which they were first stored."""
+        self.store.database.plan((cell.setting, len(seeds)) for cell, seeds in plan.plan())
 
     def progress(self, plan: RunPlan) -> Progress:
         """Return the progress of a plan before it continues."""
@@ -149,34 +166,28 @@ class Runner:
             raise ended.cap
         return self.results
 
-    @cached_property
+    @property
     def results(self) -> Results:
         """All runs of the folder, including earlier plans."""
-        return Results(self.store.folder)
+        return Results(self.store.database, control=self.store.control)
 
     def recover(self) -> dict[str, set[int]]:
-        """Return the seeds of finished runs by cell, reading the folder the first time."""
+        """Return the seeds of finished runs by cell."""
         if self._done is None:
-            self._done = {}
-            for run in self.store.recover():
-                cell, _, seed = run.rpartition("-")
-                seeds = self._done.setdefault(cell, set())
-                if int(seed) in seeds:
-                    raise _misplaced(self.store.folder, run)
-                seeds.add(int(seed))
-            self.budget.open()
+            self._done = self.store.finished()
         return self._done
 
     def refuse_unplanned(self, plan: RunPlan) -> None:
         """Raise InputFileError if the folder contains a run of another plan."""
-        planned = {cell.id: seeds for cell, seeds in plan.plan()}
-        for cell, seeds in self.recover().items():
-            if wrong := [seed for seed in sorted(seeds) if cell not in planned or seed not in planned[cell]]:
-                raise _misplaced(self.store.folder, f"{cell}-{wrong[0]}")
+        left = {cell: set(seeds) for cell, seeds in self.recover().items()}
+        for cell, seeds in plan.plan():
+            left.get(cell.id, set()).difference_update(seeds)
+        if wrong := [f"{cell}-{min(seeds)}" for cell, seeds in left.items() if seeds]:
+            raise _misplaced(self.store.folder, wrong[0])
 
 
 def _misplaced(folder: Path, run: str) -> InputFileError:
-    return InputFileError(f"{folder}: run {run} is duplicated or not planned; restore the folder")
+    return InputFileError(f"{folder}: run {run} is not planned; restore the folder")
 
 
 @contextmanager
@@ -220,9 +231,9 @@ class Execution:
         self.store.commit(finished, durable=False)
         for outcome in outcomes:
             if isinstance(outcome, Failure):
-                self.store.fail(outcome.record)
-                self._tried.setdefault(outcome.record["cell"], set()).add(outcome.record["seed"])
-        self._report([outcome.record for outcome in outcomes])
+                self.store.fail(outcome)
+                self._tried.setdefault(outcome.cell, set()).add(outcome.seed)
+        self._report([outcome if isinstance(outcome, Failure) else outcome.record for outcome in outcomes])
 
     async def _run_queues(self) -> None:
         """Run reference agents, then all other models concurrently."""
@@ -248,7 +259,7 @@ class Execution:
         for model in models:
             if isinstance(model, Metered):
                 given = replace(model.options, seed=0).asked()
-                shared.setdefault(canonical({"model": model.name, **given}), []).append(model)
+                shared.setdefault(msgspec.json.encode((model.name, given)), []).append(model)
 
         def queue(name: str, asked: Sequence[Model]) -> RunQueue:
             work = self._work(asked, following)
@@ -290,16 +301,17 @@ class Execution:
         done = self._done.get(cell.id, set()) | self._tried.get(cell.id, set())
         return [seed for seed in seeds if seed not in done] if done else seeds
 
-    def _report(self, records: Sequence[Mapping[str, Any]]) -> None:
-        for record in records:
-            failed = "kind" in record
-            self._failed += failed
-            self._steps += record["steps"] if failed else record["task"]["n"]
-            if not failed:
-                self._done.setdefault(record["cell"], set()).add(record["seed"])
+    def _report(self, ended: Sequence[RunRecord | Failure]) -> None:
+        for run in ended:
+            if isinstance(run, Failure):
+                self._failed += 1
+                self._steps += run.steps
+            else:
+                self._steps += run.setting.task.n
+                self._done.setdefault(run.cell, set()).add(run.seed)
             self._runs += 1
-            self._left[record["cell"]] -= 1
-            self._cells += not self._left[record["cell"]]
+            self._left[run.cell] -= 1
+            self._cells += not self._left[run.cell]
         self._show()
 
     def _show(self) -> None:
@@ -309,40 +321,32 @@ class Execution:
 
 
 class Results:
-    """The runs that are in a folder so far; every lookup reads new records first."""
+    """The runs that are in a folder so far."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._records: dict[str, Mapping[str, Any]] = {}  # by run
-        self._end = 0  # bytes read so far
+    def __init__(self, database: SweepDatabase, *, control: bool = False) -> None:
+        self.database, self.control = database, control
 
-    def record(self, cell: Cell, seed: int) -> Mapping[str, Any] | None:
+    def record(self, cell: Cell, seed: int) -> RunRecord | None:
         """Return the record of a run; None if it has not finished."""
-        run = cell.run_id(seed)
-        if run not in self._records:
-            self._read_on()
-        return self._records.get(run)
+        return self.database.record(cell.run_id(seed), control=self.control)
 
     def score(self, cell: Cell, seed: int) -> RunScore | None:
         record = self.record(cell, seed)
-        return None if record is None else read_score(record["score"])
+        return None if record is None else record.score
 
     def trace(self, cell: Cell, seed: int) -> Trace | None:
         """Return the decisions and actions of a run; None if it has not finished."""
         record = self.record(cell, seed)
-        return None if record is None else trace_of(read_events(self.folder, record["events"]), record["ending"])
+        if record is None:
+            return None
+        return trace_of(self.database.events(record.run, control=self.control), record.ending)
 
     def losses(self, planned: Iterable[Planned]) -> dict[tuple[str, int], str]:
         """Return why runs have not finished, by cell and seed, in the order of the plan."""
         missing = [(cell, seed) for cell, seeds in planned for seed in seeds if self.record(cell, seed) is None]
-        last = {failure["run"]: _words(failure) for failure in read_failures(self.folder)} if missing else {}
+        failures = self.database.failures(control=self.control) if missing else []
+        last = {failure.run: _words(failure) for failure in failures}
         return {(cell.id, seed): last.get(cell.run_id(seed), NOT_RUN) for cell, seed in missing}
-
-    def _read_on(self) -> None:
-        if not (self.folder / RUNS).exists():
-            return
-        for record, end in scan_runs(self.folder / RUNS, self._end, len(self._records)):
-            self._records[record["run"]], self._end = record, end
 
 
 def counted_losses(losses: Iterable[str]) -> dict[str, int]:
@@ -350,6 +354,6 @@ def counted_losses(losses: Iterable[str]) -> dict[str, int]:
     return dict(Counter(losses))
 
 
-def _words(failure: Mapping[str, Any]) -> str:
-    said, kind = cause_of(str(failure["message"])), failure["kind"]
-    return f"{kind} failed: {said}; fix it and run again" if kind in PLUG_INS else said
+def _words(failure: Failure) -> str:
+    said = cause_of(failure.message)
+    return f"{failure.kind} failed: {said}; fix it and run again" if failure.kind in PLUG_INS else said

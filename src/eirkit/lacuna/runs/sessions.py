@@ -25,9 +25,17 @@ from eirkit.lacuna.agents.conditions import (
     Scratch,
     ScratchLru,
 )
-from eirkit.lacuna.agents.session import CalculatorSession, ControlledSession, LostAnswer, Session
+from eirkit.lacuna.agents.session import CalculatorSession, ControlledSession, Session
 from eirkit.lacuna.memories.plan import memory_factory
-from eirkit.lacuna.runs.cells import (
+from eirkit.lacuna.runs.cells import Unrecovered, conversation_runs, injector, plan_of
+from eirkit.lacuna.tasks.generation import graph_of
+from eirkit.lacuna.tasks.policy import Outlook, Retention, Structure, find_policy, policies
+from eirkit.lacuna.tasks.simulation.plain import structure_of
+from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.lacuna.tasks.view import PublicTask, publish
+from eirkit.lacuna.tasks.workload import Telling, Workload
+from eirkit.records.runs import LostAnswer
+from eirkit.records.settings import (
     CONTROLLED,
     EXTERNAL,
     NATIVE,
@@ -37,16 +45,7 @@ from eirkit.lacuna.runs.cells import (
     Intervention,
     RecoveryProbe,
     RescueArm,
-    Unrecovered,
-    conversation_runs,
-    injector,
 )
-from eirkit.lacuna.tasks.generation import graph_of
-from eirkit.lacuna.tasks.policy import Outlook, Retention, Structure, find_policy, policies
-from eirkit.lacuna.tasks.simulation.plain import structure_of
-from eirkit.lacuna.tasks.task import TaskInstance
-from eirkit.lacuna.tasks.view import PublicTask, publish
-from eirkit.lacuna.tasks.workload import Telling, Workload
 
 CONTEXT_TOKENS = 128  # default of the compaction condition
 
@@ -137,8 +136,8 @@ def check_access(access: Access, workload: Workload | None = None) -> None:
 def _check_memory(access: Access) -> None:
     if access.panel not in (NATIVE, STRICT):
         raise UnknownNameError("panel", access.panel, (NATIVE, STRICT))
-    if access.memory_plan is not None:
-        memory_factory().check_plan(access.memory_plan)
+    if (plan := plan_of(access)) is not None:
+        memory_factory().check_plan(plan)
     elif access.panel == STRICT or access.memory_settings:
         raise UsageError("a panel and memory settings need a memory system; give memory or leave them out")
 

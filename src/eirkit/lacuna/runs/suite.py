@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.folders import read_small
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.cells import CONTROLLED, EXTERNAL, Access, Cell, conversation_runs, plan_sha256
+from eirkit.lacuna.runs.cells import Cell, conversation_runs, plan_sha256
 from eirkit.lacuna.runs.sessions import check_access, default_reads
 from eirkit.lacuna.runs.values import (
     Reader,
@@ -27,12 +27,12 @@ from eirkit.lacuna.runs.values import (
     read_memory_options,
     read_model_options,
     read_name,
-    read_seeds,
     read_text,
-    show_seeds,
 )
 from eirkit.lacuna.tasks.generation import prepare
 from eirkit.lacuna.tasks.workload import Telling, find_workload
+from eirkit.records.settings import CONTROLLED, EXTERNAL, Access
+from eirkit.seeds import read_seeds, show_seeds
 
 MOST_RUNS = 100_000_000
 
@@ -86,6 +86,14 @@ class Grid:
         for values in product(*(self.axes[name] for name in names)):
             yield make_cell(dict(zip(names, values, strict=True)), self.options, self.memory_options)
 
+    def singles(self) -> Iterator[Grid]:
+        """Yield a grid of each cell alone, in the order of `cells`."""
+        names = [name for name in AXES if name in self.axes]
+        for values in product(*(self.axes[name] for name in names)):
+            axes = {name: (value,) for name, value in zip(names, values, strict=True)}
+            kept = {name: own for name, own in self.memory_options.items() if (name,) == axes.get("memory")}
+            yield replace(self, axes=axes, memory_options=kept)
+
     def __len__(self) -> int:
         size = 1
         for values in self.axes.values():
@@ -121,13 +129,64 @@ class Suite:
                 for number in range(1, grid.repeats):
                     yield cell.repeated(number), grid.seeds
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the canonical form; `read_suite` is the inverse."""
+    @property
+    def kind(self) -> str:
+        return "run"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The canonical form; `read_suite` is the inverse."""
         return {"name": self.name, "texts": self.texts, "grid": [grid.as_json() for grid in self.grids]}
 
     def sha256(self) -> str:
         """Return a hash of everything that can change a record, without names and connection limits."""
         return plan_sha256(self)
+
+
+def join_suites(recorded: Suite, further: Suite) -> Suite:
+    """Return a suite with all runs of both, and no others; cells that both have get the seeds of both.
+
+    Raises:
+        UsageError: one keeps texts and the other does not, or a cell would have other seeds in some of its repeats.
+    """
+    if recorded.texts != further.texts:
+        raise UsageError(
+            "the folder keeps prompts and replies, or does not, unlike what is added; choose another --out"
+        )
+    wanted = {cell.id: grid for grid in further.grids for cell in grid.cells()}
+    grids: list[Grid] = []
+    for grid in recorded.grids:
+        others = [wanted.pop(cell.id, None) for cell in grid.cells()]
+        spans = {id(other): _span(grid, other) for other in others}
+        own = [spans[id(other)] for other in others]
+        if all(span == own[0] for span in own):
+            grids.append(replace(grid, seeds=own[0][0], repeats=own[0][1]))
+        else:  # only some of its cells get more
+            singles = zip(grid.singles(), own, strict=True)
+            grids += [replace(single, seeds=seeds, repeats=repeats) for single, (seeds, repeats) in singles]
+    for grid in further.grids:
+        new = [single for single, cell in zip(grid.singles(), grid.cells(), strict=True) if cell.id in wanted]
+        grids += [grid] if len(new) == len(grid) else new
+    joined = Suite(tuple(grids), recorded.name, recorded.texts)
+    check_suite(joined)
+    return joined
+
+
+def _span(grid: Grid, other: Grid | None) -> tuple[Sequence[int], int]:
+    """Return the seeds and the repeats of a cell that is in both grids; the seeds are a range where they are one."""
+    if other is None:
+        return grid.seeds, grid.repeats
+    whole = sorted({*grid.seeds, *other.seeds})
+    if grid.repeats != other.repeats and len(whole) > len((grid if grid.repeats > other.repeats else other).seeds):
+        raise UsageError(
+            f"the folder has {grid.repeats} repeats of some tasks and {other.repeats} of others would be added; "
+            "give the same --repeats, or more of them with all seeds"
+        )
+    repeats = max(grid.repeats, other.repeats)
+    if len(whole) == len(grid.seeds):
+        return grid.seeds, repeats
+    run = range(whole[0], whole[-1] + 1)
+    return run if len(run) == len(whole) else whole, repeats
 
 
 def make_cell(
@@ -141,7 +200,7 @@ def make_cell(
     memory = values.get("memory")
     if isinstance(workload, Telling):
         given = {name: values[name] for name in _ACCESS if name in values}
-        given |= {"memory_settings": (memory_options or {}).get(memory or "", {}), "h": task.m}
+        given |= {"memory_settings": dict((memory_options or {}).get(memory or "", {})), "h": task.m}
         return Cell(task, values["model"], conversation_runs().told_access(given), options)
     condition = values.get("condition", CONTROLLED if memory is None else EXTERNAL)
     shared = {name: values[name] for name in _SHARED if name in values}
@@ -149,7 +208,7 @@ def make_cell(
         condition=condition,
         policy=values.get("policy", "window" if condition == CONTROLLED else None),
         memory=memory,
-        memory_settings=(memory_options or {}).get(memory or "", {}),
+        memory_settings=dict((memory_options or {}).get(memory or "", {})),
         h=values.get("h", task.m),
         reads=_budget(values["b_oracle"]) if "b_oracle" in values else default_reads(condition),
         recomputations=_budget(values.get("b", 0)),

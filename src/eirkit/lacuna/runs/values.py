@@ -1,4 +1,4 @@
-"""Parses and checks single values of a suite: names, counts, budgets, seeds, model and memory options."""
+"""Parses and checks single values of a suite: names, counts, budgets, model and memory options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from eirkit.lacuna.models.model import ModelOptions, canonical
 Reader = Callable[[str, Any], Any]
 
 UNLIMITED, DEFAULT = "unlimited", "default"
-MOST_SEEDS = 10_000_000
 LONGEST_TEXT = 4_096  # characters
 
 
@@ -123,43 +122,3 @@ _MODEL_OPTIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "reask": (lambda value: isinstance(value, bool), "true or false"),
     "extra": (_is_table, "a table of settings that JSON can hold"),
 }
-
-
-def read_seeds(value: Any) -> Sequence[int]:
-    """Return seeds from `3`, `[0, 4, 9]`, `"0,4,9"` or `"0:300"` (300 excluded)."""
-    seeds = _seeds(value)
-    if seeds is None or not _are_seeds(seeds):
-        raise SpecError(f'seeds = {value!r} must name 1 … {MOST_SEEDS:,} different seeds, such as 3, [0, 4] or "0:300"')
-    return seeds
-
-
-def show_seeds(seeds: Sequence[int]) -> str | list[int]:
-    """Return seeds in their shortest form; `read_seeds` is the inverse."""
-    first = seeds[0]
-    is_range = isinstance(seeds, range) or list(seeds) == list(range(first, first + len(seeds)))
-    return f"{first}:{first + len(seeds)}" if is_range else list(seeds)
-
-
-def _seeds(value: Any) -> Sequence[int] | None:
-    if isinstance(value, range):
-        return value if value.step == 1 else list(value[:MOST_SEEDS])
-    if isinstance(value, str):
-        return _seeds_of_text(value)
-    listed = value if isinstance(value, (list, tuple)) else [value]
-    return None if any(type(seed) is not int for seed in listed) else list(listed)
-
-
-def _seeds_of_text(text: str) -> Sequence[int] | None:
-    try:
-        if ":" in text:
-            first, last = (int(part) for part in text.split(":"))
-            return range(first, last)
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        return None
-
-
-def _are_seeds(seeds: Sequence[int]) -> bool:
-    if isinstance(seeds, range):  # check the ends only: a range may be very long
-        return 0 <= seeds.start < seeds.stop <= min(seeds.start + MOST_SEEDS, 1 << 64)
-    return bool(seeds) and 0 <= min(seeds) <= max(seeds) < 1 << 64 and len(set(seeds)) == len(seeds)

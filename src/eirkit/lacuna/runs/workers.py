@@ -19,6 +19,8 @@ from hashlib import sha256
 from multiprocessing import parent_process
 from typing import Any
 
+from msgspec import structs
+
 from eirkit.engine.interface import Engine, LostPiece
 from eirkit.errors import SpendCapReached
 from eirkit.lacuna.agents.prompt import renderer_of
@@ -26,18 +28,21 @@ from eirkit.lacuna.agents.reference import Reference
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.plan import MemoryPool, ModelMaker
 from eirkit.lacuna.models.factory import make_model, split_model
-from eirkit.lacuna.models.ledger import NOTHING, RunAccount, exact_usd
+from eirkit.lacuna.models.ledger import RunAccount
 from eirkit.lacuna.models.model import Batching, Model, close_model
 from eirkit.lacuna.models.scrubber import Scrubber
-from eirkit.lacuna.runs.attempt import CellContext, Failure, attempt
+from eirkit.lacuna.runs.attempt import CellContext, attempt
 from eirkit.lacuna.runs.budget import FREE, Budget, asks_paid_model
 from eirkit.lacuna.runs.cells import Cell, Unrecovered
 from eirkit.lacuna.runs.estimate import DEARER_TIMES, estimate_run
 from eirkit.lacuna.runs.manifest import SystemMessages
-from eirkit.lacuna.runs.store import FinishedRun, RunStore
+from eirkit.lacuna.runs.store import RunStore
 from eirkit.lacuna.tasks.generation import generate_many, prepare
 from eirkit.lacuna.tasks.simulation.plain import structure_of
 from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.records.database import FinishedRun
+from eirkit.records.money import NOTHING, exact_usd
+from eirkit.records.runs import Failure, RunRecord, RunUsage
 
 TOGETHER = ("reference", "bundled")  # providers whose runs are batched; others get one run per piece
 SHARE = 64
@@ -63,9 +68,17 @@ def is_free(cell: Cell) -> bool:
 def cell_context_of(work: CellBatch, model: Model, rules: SystemMessages, scrub: Scrubber) -> CellContext:
     """Return the context of the runs of a cell."""
     cell = work.cell
-    told = sha256(rules.of(cell, work.seeds[0]).encode()).hexdigest()
-    facts = (told, work.texts, scrub, cell.as_json(), work.unrecovered, renderer_of(cell.model, cell.options))
-    return CellContext(cell, prepare(cell.task), structure_of(cell.task), model, *facts)
+    return CellContext(
+        cell=cell,
+        workload=prepare(cell.task),
+        structure=structure_of(cell.task),
+        model=model,
+        rules_sha256=sha256(rules.of(cell, work.seeds[0]).encode()).hexdigest(),
+        texts=work.texts,
+        scrub=scrub,
+        unrecovered=work.unrecovered,
+        renderer=renderer_of(cell.model, cell.options),
+    )
 
 
 def split_batches(work: Iterable[CellBatch]) -> Iterator[CellBatch]:
@@ -109,25 +122,25 @@ def run_on_engine(engine: Engine, work: Iterable[CellBatch]) -> Iterator[list[Fi
     for outcome in engine.map(run_batch, noted()):
         if isinstance(outcome, LostPiece):
             share = given[outcome.number]
-            yield [Failure(_lost(share, seed, outcome.reason)) for seed in share.seeds]
+            yield [_lost(share, seed, outcome.reason) for seed in share.seeds]
         else:
             yield outcome.value
 
 
-def _lost(share: CellBatch, seed: int, reason: str) -> dict[str, Any]:
+def _lost(share: CellBatch, seed: int, reason: str) -> Failure:
     cell = share.cell
-    return {
-        "run": cell.run_id(seed),
-        "cell": cell.id,
-        "seed": seed,
-        "workload": cell.task.workload,
-        "model": cell.model,
-        "condition": cell.access.memory or cell.access.condition,
-        "kind": "worker",
-        "message": f"one of {len(share.seeds)} runs in a batch {reason}",
-        "steps": 0,
-        "usage": {},
-    }
+    return Failure(
+        run=cell.run_id(seed),
+        cell=cell.id,
+        seed=seed,
+        workload=cell.task.workload,
+        model=cell.model,
+        condition=cell.access.memory or cell.access.condition,
+        kind="worker",
+        message=f"one of {len(share.seeds)} runs in a batch {reason}",
+        steps=0,
+        usage=RunUsage(),
+    )
 
 
 BATCH = 16  # runs of reference agents stored together: about 50 ms of work
@@ -137,7 +150,7 @@ FAILURES_IN_A_ROW = 16  # failures in a row after which a model is skipped
 Work = tuple[CellContext, TaskInstance]
 
 
-Report = Callable[[Sequence[Mapping[str, Any]]], None]  # receives the records of runs that ended, scored or not
+Report = Callable[[Sequence[RunRecord | Failure]], None]  # receives the runs that ended, scored or not
 
 
 class RunQueue:
@@ -234,11 +247,13 @@ class RunQueue:
             self.admission.learn(context.cell, account)
         if not account.is_written:
             return outcome
-        usage = {**outcome.record["usage"], "attempt": account.attempt}
-        return replace(outcome, record={**outcome.record, "usage": usage})
+        if isinstance(outcome, Failure):
+            return structs.replace(outcome, usage=structs.replace(outcome.usage, attempt=account.attempt))
+        usage = structs.replace(outcome.record.usage, attempt=account.attempt)
+        return structs.replace(outcome, record=structs.replace(outcome.record, usage=usage))
 
     def _fail(self, context: CellContext, failure: Failure) -> None:
-        self.store.fail(failure.record)
+        self.store.fail(failure)
         self._failures_in_a_row += 1
         if self._failures_in_a_row >= FAILURES_IN_A_ROW and failure.kind == "memory":
             self.skipped.append(context.cell.id)  # only this cell, because others have other memory systems or none
@@ -246,9 +261,9 @@ class RunQueue:
         elif self._failures_in_a_row >= FAILURES_IN_A_ROW:
             self.stopped = (
                 f"{self.name}: {FAILURES_IN_A_ROW} runs in a row failed ({failure.kind}), so the rest was skipped; "
-                "see failures.jsonl, fix the cause and resume"
+                "fix the cause and resume"
             )
-        self.report([failure.record])
+        self.report([failure])
 
     def _commit(self, finished: list[FinishedRun], *, durable: bool) -> None:
         if not finished:

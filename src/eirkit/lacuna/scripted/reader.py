@@ -233,7 +233,9 @@ def make_reader(options: ModelOptions, given: str = "") -> WordReader:
         SpecError: a dial is not a number from 0 to 1.
     """
     settings = given.split("+") if given else [f"{name}={value}" for name, value in options.extra.items()]
-    options = replace(options, extra=dict(map(_setting, settings)))
+    options = replace(
+        options, extra={name: _number_or_text(value) for name, _, value in (text.partition("=") for text in settings)}
+    )
     refuse_settings("scripted", options, (*DIALS, "language"))
     for name in DIALS:
         value: Any = options.extra.get(name, 0.0)
@@ -242,12 +244,11 @@ def make_reader(options: ModelOptions, given: str = "") -> WordReader:
     return WordReader(options, str(options.extra.get("language", "english")))
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    name, _, value = text.partition("=")
+def _number_or_text(value: str) -> float | str:
     try:
-        return name, float(value)
+        return float(value)
     except ValueError:
-        return name, value
+        return value
 
 
 def _tokens(characters: int) -> int:

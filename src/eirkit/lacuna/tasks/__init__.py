@@ -5,6 +5,7 @@ POLICIES = dict.fromkeys(
     ("belady", "fifo", "fixed", "learned", "lfu", "lru", "random", "theory", "unbounded", "window"),
     "eirkit.lacuna.tasks.policies",
 )
+FORESIGHT = ("belady",)  # of these, policies that know the references in advance
 CONVERSATIONS = {
     "words": "eirkit.lacuna.conversation.workload",
     "instructions": "eirkit.lacuna.conversation.workload",

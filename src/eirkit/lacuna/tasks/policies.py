@@ -60,9 +60,6 @@ class Tables:
         resting = self.idle[present * MOST_USES + seen, bucket(idle)]
         return int(self.left[pair, bucket(max(0, left))] + resting + self.uses[pair, seen])
 
-    def as_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name).tolist() for name in SHAPES}
-
     @classmethod
     def read(cls, path: Path | Traversable) -> Self:
         """Read the tables from a JSON file; raise SpecError if it holds anything else."""

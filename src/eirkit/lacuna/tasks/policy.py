@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from operator import attrgetter, index
 from typing import Any, Literal, Self
 
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from eirkit.errors import ContractError, SpecError
 from eirkit.lacuna.tasks.task import Kind
 from eirkit.lacuna.tasks.workload import Graph
-from eirkit.records.facts import fact
 from eirkit.registry import Registry, guard_verbs
 from eirkit.seeds import Words, below
 
@@ -43,8 +43,7 @@ policies: Registry[type[Policy]] = Registry(
 )
 
 
-@fact
-class Record:
+class Record(Struct, frozen=True, gc=False):
     """What a policy may know about a record, which never includes its value."""
 
     id: int  # the step that made it

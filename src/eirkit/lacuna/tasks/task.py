@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from eirkit.errors import SpecError
-from eirkit.records.facts import fact
+from eirkit.records.settings import Task
 
 Kind = Literal["compute", "store", "query", "recall"]
 ASKING: frozenset[Kind] = frozenset({"query", "recall"})  # steps without an input of their own
@@ -67,22 +69,50 @@ class TaskSpec:
     def with_seed(self, seed: int) -> TaskSpec:
         return replace(self, seed=seed)
 
-    def as_json(self) -> dict[str, Any]:
-        given = {**asdict(self), "lookback": self.reach}
-        if not self.preset:
-            del given["preset"]  # as records of workloads without one have always been
-        return given
+    def parameters(self) -> Task:
+        """Return the parameters without the seed, as they are recorded."""
+        return Task(
+            self.workload,
+            self.n,
+            self.m,
+            self.reach,
+            self.fan_in,
+            self.slots,
+            self.digits,
+            self.k,
+            self.queries,
+            self.warm_up,
+            self.preset,
+        )
+
+    @classmethod
+    def of(cls, task: Task, seed: int = 0) -> TaskSpec:
+        """Return the specification that recorded parameters describe."""
+        return cls(**structs.asdict(task), seed=seed)
+
+    def as_document(self) -> TaskParameters:
+        """Return the parameters as documents state them, with the seed and the lookback that applies."""
+        return TaskParameters(**{**asdict(self), "lookback": self.reach, "preset": self.preset or UNSET})
 
 
-def without_seed(spec: TaskSpec) -> dict[str, Any]:
-    """Return the parameters without the seed, as plain data."""
-    shared = spec.as_json()
-    del shared["seed"]
-    return shared
+class TaskParameters(Struct, frozen=True, kw_only=True):
+    """The parameters of a task in a document; see `TaskSpec`."""
+
+    workload: str
+    n: int
+    m: int
+    lookback: int
+    fan_in: int
+    slots: int
+    digits: int
+    k: int
+    seed: int | UnsetType = UNSET  # of a document about many seeds it is left out
+    queries: str
+    warm_up: int
+    preset: str | UnsetType = UNSET  # only workloads in words have one
 
 
-@fact
-class Step:
+class Step(Struct, frozen=True, gc=False):
     """One step with its answer. Agents never receive it, only text made from its public part."""
 
     t: int  # from 1
@@ -104,26 +134,34 @@ class TaskInstance:
     def step(self, t: int) -> Step:
         return self.steps[t - 1]
 
-    def as_json(self, *, lists: bool) -> dict[str, Any]:
+    def document(self, *, lists: bool) -> TaskDocument:
         """Return the document of `eirkit lacuna generate`; single values are plain integers unless `lists`."""
+        steps = self.steps if lists else tuple(map(_with_single_values, self.steps))
+        return TaskDocument(self.spec.as_document(), self.fingerprint, steps)
 
-        def plain(value: Payload | None) -> int | list[int] | None:
-            if value is None:
-                return None
-            return list(value) if lists else value[0]
 
-        steps = [
-            {
-                "t": s.t,
-                "kind": s.kind,
-                "input": plain(s.input),
-                "refs": list(s.refs),
-                "answer": plain(s.answer),
-                "scored": s.scored,
-            }
-            for s in self.steps
-        ]
-        return {"spec": self.spec.as_json(), "fingerprint": self.fingerprint, "steps": steps}
+class SingleValueStep(Struct, frozen=True, gc=False):
+    """A step of a task whose records have one value each."""
+
+    t: int
+    kind: Kind
+    input: int | None
+    refs: tuple[int, ...]
+    answer: int
+    scored: bool
+
+
+def _with_single_values(step: Step) -> SingleValueStep:
+    value = None if step.input is None else step.input[0]
+    return SingleValueStep(step.t, step.kind, value, step.refs, step.answer[0], step.scored)
+
+
+class TaskDocument(Struct, frozen=True):
+    """A task with its answers."""
+
+    spec: TaskParameters
+    fingerprint: str
+    steps: tuple[Step, ...] | tuple[SingleValueStep, ...]
 
 
 def fingerprint(spec: TaskSpec, references: tuple[tuple[int, ...], ...]) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from eirkit.lacuna.tasks.task import Kind, Payload, TaskInstance, TaskSpec
 from eirkit.lacuna.tasks.workload import Graph, Workload
-from eirkit.records.facts import fact
 
 Record = tuple[int, Payload]  # a step and the values submitted for it
 
 
-@fact
-class PublicStep:
+class PublicStep(Struct, frozen=True, gc=False):
     """A step without its answer."""
 
     t: int
@@ -43,8 +43,7 @@ class Budgets:
     recomputations: int | None  # B
 
 
-@fact
-class Visible:
+class Visible(Struct, frozen=True, gc=False):
     """Everything that a model is shown for one decision, before it is turned into text."""
 
     task: PublicTask

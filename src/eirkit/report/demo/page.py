@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import log2
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from eirkit.lacuna.agents.bundled import WEIGHTS
-from eirkit.lacuna.findings.causes import CAUSES
-from eirkit.lacuna.findings.measures import RUN_MEASURES
+from eirkit.lacuna.findings.measures import RUN_MEASURES, SIMULATION_MEASURES
 from eirkit.lacuna.models.network.layout import load_weights
 from eirkit.lacuna.tasks.generation import prepare
-from eirkit.lacuna.tasks.simulation.table import SIMULATION_MEASURES
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.report.demo.figures import (
+    CauseRow,
+    ContractContrast,
+    DemandRow,
+    Demonstration,
+    RecordedFigures,
+    RecoveryRow,
+    RetentionRow,
+    ShownRescue,
+    Substitutes,
+)
 from eirkit.report.demo.questions import (
     AGENT,
     CAPACITIES,
+    CELLS,
     CORPUS,
     RESCUED,
     WORKLOAD,
+    WORKLOADS,
+    contrast,
+    count_substitutes,
+    demand_row,
     example,
     planted,
+    recovery_row,
+    retention_row,
     run_chain,
     substitutes,
-    substitutes_json,
-    theory,
 )
 from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series
 from eirkit.report.folders import pages
@@ -39,49 +56,49 @@ from eirkit.report.runs.evidence import rescue_section
 from eirkit.report.runs.folder import SweepFolder
 from eirkit.report.runs.page import next_control, next_rescue, rebuilding_section, repair_near
 from eirkit.report.runs.possible import possible_section
-from eirkit.report.table import Column, Table, counted, number, share
-from eirkit.vestige.corpus.analysis import Analysis
+from eirkit.report.table import Cell, Column, Table, counted, number, share
+from eirkit.vestige.corpus.analysis import AnalyzedRun
 
 TITLE = "Three questions about memory, answered"
 SUBTITLE = "How much must an agent remember, does its memory keep it, and what did recorded runs lose?"
 SHOWN = {"prompt": "What it saw", "reply": "What it wrote"}
 
 
-def demonstration_page(document: Mapping[str, Any], sweep: SweepFolder, run: Analysis, corpus: Analysed) -> Page:
+def demonstration_page(figures: Demonstration, sweep: SweepFolder, run: AnalyzedRun, corpus: Analysed) -> Page:
     """Return the page: exact demand, a causal chain, recorded runs."""
     losses, repair = losses_of(sweep.rows), repair_near(sweep)
     sections = (
-        survival_section(document["demand"], document["contrast"]),
-        retention_section(document["retention"]),
-        recovery_section(document["recovery"]),
-        *_chain_sections(sweep, document),
+        survival_section(figures.demand, figures.contrast),
+        retention_section(figures.retention),
+        recovery_section(figures.recovery),
+        *_chain_sections(sweep, figures),
         run_section(run),
         corpus_section(corpus),
         rebuilding_section(sweep),
     )
-    headline = _headline(document, sweep, losses, repair, run)
+    headline = _headline(figures, sweep, losses, repair, run)
     shown = tuple(section for section in sections if section is not None)
-    return Page(TITLE, headline, shown, SUBTITLE, document, "demo")
+    return Page(TITLE, headline, shown, SUBTITLE, figures, "demo")
 
 
 def _headline(
-    document: Mapping[str, Any], sweep: SweepFolder, losses: Losses | None, repair: Repair | None, run: Analysis
+    figures: Demonstration, sweep: SweepFolder, losses: Losses | None, repair: Repair | None, run: AnalyzedRun
 ) -> Headline:
     answer = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep))
-    contrast = document["contrast"]
+    contrast = figures.contrast
     sentences = (
         answer.sentences[0],
-        f"{_who(document)} It worked through sums with {_held()} of its results in sight.",
-        f"It had to carry {contrast['every_step_bits']:.1f} bits across a cut where any sum may be asked for, and "
-        f"{contrast['final_only_bits']:.1f} bits where only the total is: the same inputs, another contract.",
+        f"{_who(figures)} It worked through sums with {_held()} of its results in sight.",
+        f"It had to carry {contrast.every_step_bits:.1f} bits across a cut where any sum may be asked for, and "
+        f"{contrast.final_only_bits:.1f} bits where only the total is: the same inputs, another contract.",
         f"A recorded run of {run.run.turns} turns needed {number(run.run.peak_demand_tokens)} tokens at its peak; "
         f"{number(run.run.dead_read_tokens)} of {number(run.run.read_tokens)} tokens that it read led nowhere.",
     )
     return Headline(answer.number, answer.caption, sentences)
 
 
-def _who(document: Mapping[str, Any]) -> str:
-    millions = document["agent_parameters"] / 1e6
+def _who(figures: Demonstration) -> str:
+    millions = figures.agent_parameters / 1e6
     return f"The agent is `{AGENT}`, a neural network of {millions:.1f} million parameters that comes with the package."
 
 
@@ -90,17 +107,17 @@ def _held() -> str:
     return f"{', '.join(more)} or {last}"
 
 
-def survival_section(rows: Sequence[Mapping[str, Any]], contrast: Mapping[str, float]) -> Section:
+def survival_section(rows: Sequence[DemandRow], contrast: ContractContrast) -> Section:
     """Return the section on the bits that must survive each cut of six workloads."""
     series = []
     for row in rows:
-        known = [(float(t), bits) for t, bits in enumerate(row["bits"]) if bits is not None]
+        known = [(float(t), bits) for t, bits in enumerate(row.bits) if bits is not None]
         x, y = tuple(t for t, _ in known), tuple(bits for _, bits in known)
-        series.append(Series(row["workload"], "step" if row["cuts"] == "all" else "line", x, y))
-    least, most = (pick(rows, key=lambda row: row["peak_bits"]) for pick in (min, max))
+        series.append(Series(row.workload, "step" if row.cuts == "all" else "line", x, y))
+    least, most = (pick(rows, key=lambda row: row.peak_bits) for pick in (min, max))
     told = (
-        f"From {least['peak_bits']:.1f} bits ({least['workload']}) to {most['peak_bits']:.1f} bits "
-        f"({most['workload']}) at the peak, over tasks of the same length and window."
+        f"From {least.peak_bits:.1f} bits ({least.workload}) to {most.peak_bits:.1f} bits "
+        f"({most.workload}) at the peak, over tasks of the same length and window."
     )
     axes = Axis("after step", low=0.0, high=64.0), Axis("bits", low=0.0)
     chart = Chart("survival", "Bits that must survive each cut", told, *axes, tuple(series))
@@ -117,21 +134,23 @@ def survival_section(rows: Sequence[Mapping[str, Any]], contrast: Mapping[str, f
     )
     words = (
         "EIR, the execution information requirement: the logarithm of how many histories the future can still tell "
-        f"apart. Asked for any sum, a window of 16 needs {contrast['every_step_bits']:.1f} bits; asked for the total "
-        f"alone, {contrast['final_only_bits']:.1f}.",
+        f"apart. Asked for any sum, a window of 16 needs {contrast.every_step_bits:.1f} bits; asked for the total "
+        f"alone, {contrast.final_only_bits:.1f}.",
     )
-    return Section("1. How much must survive?", words, (chart, Table("peaks", "At the peak", columns, tuple(rows))))
+    return Section(
+        "1. How much must survive?", words, (chart, Table("peaks", "At the peak", columns, _lines(columns, rows)))
+    )
 
 
-def retention_section(rows: Sequence[Mapping[str, Any]]) -> Section:
+def retention_section(rows: Sequence[RetentionRow]) -> Section:
     """Return the section on what retention policies miss at pressures of one and two."""
-    policies = tuple(rows[0]["miss_rate"])
-    places = tuple(f"{row['workload']}, h = {row['h']}" for row in rows)
+    policies = tuple(rows[0].miss_rate)
+    places = tuple(f"{row.workload}, h = {row.h}" for row in rows)
     online = SIMULATION_MEASURES["online_miss_rate"]
-    best = Series(online.label, "points", places, tuple(row.get(online.id) for row in rows), dashed=True)
-    bars = tuple(Series(p, "bars", places, tuple(row["miss_rate"][p] for row in rows)) for p in policies)
+    best = Series(online.label, "points", places, tuple(row.online_miss_rate for row in rows), dashed=True)
+    bars = tuple(Series(p, "bars", places, tuple(row.miss_rate[p] for row in rows)) for p in policies)
     series = (*bars, best)
-    worst = max(row["miss_rate"]["lru"] for row in rows if row["eir_pressure"] <= 1)
+    worst = max(row.miss_rate["lru"] for row in rows if row.eir_pressure is not None and row.eir_pressure <= 1)
     told = (
         f"At pressure 1 the right policy misses nothing and LRU up to {share(worst)} of the steps; above 1 "
         "every policy misses something."
@@ -139,8 +158,8 @@ def retention_section(rows: Sequence[Mapping[str, Any]]) -> Section:
     axes = Axis("task and capacity", "category"), Axis.of(RUN_MEASURES["miss_rate"])
     chart = Chart("policies", "What policies miss", told, *axes, series)
     lines = tuple(
-        {"workload": r["workload"], "h": r["h"], "eir_pressure": r["eir_pressure"], **r["miss_rate"]}
-        | {online.id: r.get(online.id)}
+        {"workload": r.workload, "h": r.h, "eir_pressure": r.eir_pressure, **r.miss_rate}
+        | {online.id: r.online_miss_rate}
         for r in rows
     )
     columns = (
@@ -152,14 +171,14 @@ def retention_section(rows: Sequence[Mapping[str, Any]]) -> Section:
         Column("belady", "belady", 3, percent=True),
     )
     words = (
-        f"Mean over {rows[0]['tasks']} tasks. Belady sees the future, theory what can still matter. No policy without "
+        f"Mean over {rows[0].tasks} tasks. Belady sees the future, theory what can still matter. No policy without "
         f"that knowledge misses less in the mean than {online.label}; what lies between it and Belady is hindsight.",
     )
     table = Table("policies-table", "Miss rates of policies", columns, lines)
     return Section("2. Does a policy keep it?", words, (chart, table))
 
 
-def recovery_section(rows: Sequence[Mapping[str, Any]]) -> Section:
+def recovery_section(rows: Sequence[RecoveryRow]) -> Section:
     """Return the section on the cost of recovering a lost result."""
     columns = (
         Column("fan_in", "inputs a step"),
@@ -169,30 +188,30 @@ def recovery_section(rows: Sequence[Mapping[str, Any]]) -> Section:
         Column("depth", "depth", 1, meaning="steps one after the other that this goes back"),
     )
     table = Table(
-        "recovery", f"Reads to rebuild a lost result, mean of {rows[0]['cones']:,} results", columns, tuple(rows)
+        "recovery", f"Reads to rebuild a lost result, mean of {rows[0].cones:,} results", columns, _lines(columns, rows)
     )
     words = ("What was stored is fetched. What was not is computed again from its inputs, which may be lost as well.",)
     return Section("3. What does it cost to rebuild it?", words, (table,))
 
 
-def _chain_sections(sweep: SweepFolder, document: Mapping[str, Any]) -> list[Section | None]:
+def _chain_sections(sweep: SweepFolder, figures: Demonstration) -> list[Section | None]:
     record = log2(prepare(TaskSpec(WORKLOAD)).alphabet(TaskSpec(WORKLOAD)))
     intro = Section(
         "4. An agent under pressure",
         (
-            f"{_who(document)} It has learned to look results up and to add, from steps at which nothing was missing; "
+            f"{_who(figures)} It has learned to look results up and to add, from steps at which nothing was missing; "
             "what it does where something is missing is its own doing.",
             f"It answers {WORKLOAD}, where each step adds two of the last 16 results to a fresh number, with {_held()} "
             f"of its results in sight; a result is {record:.1f} bits. Every figure below comes from the folder `run` "
             "beside this page, as `eirkit lacuna run` writes it.",
         ),
     )
-    rescued = [rescue_section(found) for found in sweep.found_by("rescue")]
+    rescued = [rescue_section(rescue.result) for rescue in sweep.rescues()]
     return [
         intro,
         accuracy_section(sweep),
         causes_section(sweep),
-        substitutes_section(document["substitutes"]),
+        substitutes_section(figures.substitutes),
         *rescued,
         pressure_section(sweep),
         demand_section(sweep),
@@ -201,29 +220,29 @@ def _chain_sections(sweep: SweepFolder, document: Mapping[str, Any]) -> list[Sec
     ]
 
 
-def substitutes_section(found: Mapping[str, Any]) -> Section | None:
+def substitutes_section(found: Substitutes) -> Section | None:
     """Return what the agent put in the place of a missing result: one step as it was, and how often it copied."""
-    example = found["example"]
+    example = found.example
     if example is None:
         return None
-    mixed = found["lookups"] - found["copied"]
+    mixed = found.lookups - found.copied
     words = (
         "Before its answer the agent writes the values that it looked up, so one sees what it put in the place of a "
-        f"missing one. Step {example['t']} of the first run: {example['sentence']} It does not say that anything is "
+        f"missing one. Step {example.t} of the first run: {example.sentence} It does not say that anything is "
         "missing.",
-        f"So it was at {counted(found['lookups'], 'lookup')} of results out of sight, with {RESCUED} others in sight: "
-        f"{found['copied']:,} times it copied one of those, {mixed:,} times it wrote a value that stands nowhere; "
-        f"{found['right']:,} of all these were the missing value.",
+        f"So it was at {counted(found.lookups, 'lookup')} of results out of sight, with {RESCUED} others in sight: "
+        f"{found.copied:,} times it copied one of those, {mixed:,} times it wrote a value that stands nowhere; "
+        f"{found.right:,} of all these were the missing value.",
     )
-    saw, wrote = (Listing(f"substitute-{name}", title, example[name]) for name, title in SHOWN.items())
+    saw, wrote = (Listing(f"substitute-{name}", title, getattr(example, name)) for name, title in SHOWN.items())
     return Section("What stood in for a missing result", words, (saw, wrote))
 
 
-def run_section(analysis: Analysis) -> Section:
+def run_section(analysis: AnalyzedRun) -> Section:
     """Return the section on one recorded run: what it still needed before each turn."""
-    run, columns = analysis.run, analysis.tables["cuts"]
-    turns: Sequence[Any] = columns["cut"]
-    tokens: Sequence[Any] = columns["demand_tokens"]
+    run, cuts = analysis.run, analysis.tables["cuts"]
+    turns: Sequence[Any] = cuts["cut"]
+    tokens: Sequence[Any] = cuts["demand_tokens"]
     x, y = tuple(map(float, turns)), tuple(map(float, tokens))
     told = (
         f"Demand peaks at {number(run.peak_demand_tokens)} tokens before turn {run.peak_cut}; "
@@ -232,11 +251,9 @@ def run_section(analysis: Analysis) -> Section:
     )
     axes = Axis("before turn", low=1.0, high=float(len(x))), Axis("tokens still needed", low=0.0)
     chart = Chart("cuts", f"What {run.run_id} needed", told, *axes, (Series("live demand", "step", x, y),))
-    uses = analysis.tables["files"]
     names = ("path", "reads", "writes", "read_tokens", "repeat_tokens")
-    present = [name for name in names if name in uses]
-    lines = tuple(dict(zip(present, values, strict=True)) for values in zip(*(uses[n] for n in present), strict=True))
-    table = Table("files", "Files of the run", tuple(Column(n, n.replace("_", " ")) for n in present), lines)
+    columns = tuple(Column(name, name.replace("_", " ")) for name in names)
+    table = Table("files", "Files of the run", columns, tuple(map(asdict, analysis.files)))
     words = (
         f"{run.run_id}, a log of {run.turns} turns in the `plain` format: what each turn read and wrote. Live is what "
         "was seen before a turn and is used after it by work that leads to the goal, "
@@ -266,7 +283,7 @@ def corpus_section(corpus: Analysed) -> Section:
         f"of failure by {odds}, and the analysis has to find it.{found} In recorded runs the same figure is "
         "association, not cause.",
     )
-    reads = reading_section(corpus.document)
+    reads = reading_section(corpus.summary)
     chart = demand_chart(corpus.runs, "tokens")
     return Section("6. Many recorded runs", words, (chart, *(reads.items[:1] if reads else ())))
 
@@ -275,39 +292,34 @@ def corpus_section(corpus: Analysed) -> Section:
 def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
     """Run the demonstration into a folder and return its page; `answers` are its figures."""
     sweep, run, corpus = run_chain(folder / "run"), example(), planted()
-    (rescued,) = sweep.found_by("rescue")
-    auc = corpus.auc
-    document: dict[str, Any] = {
-        **theory(),
-        "agent": AGENT,
-        "agent_parameters": load_weights(WEIGHTS).parameters,
-        "causes": _causes(sweep),
-        "rescue": {name: rescued.document[name] for name in ("rows", "repair_effect", "contrasts", "failures")},
-        "substitutes": substitutes_json(list(substitutes(sweep.folder, RESCUED))),
-        "recorded": {
-            "run_id": run.run.run_id,
-            "turns": run.run.turns,
-            "peak_demand_tokens": run.run.peak_demand_tokens,
-            "peak_cut": run.run.peak_cut,
-            "read_tokens": run.run.read_tokens,
-            "dead_read_tokens": run.run.dead_read_tokens,
-            "planted_runs": len(corpus.runs),
-            "failure_auc": None if auc is None else auc.estimate,
-        },
-    }
-    return demonstration_page(document, sweep, run, corpus)
+    (rescued,) = (rescue.result for rescue in sweep.rescues())
+    by_cell, auc = sweep.by_cell(), corpus.auc
+    figures = Demonstration(
+        demand=tuple(map(demand_row, WORKLOADS)),
+        contrast=contrast(),
+        retention=tuple(retention_row(name, h) for name, h in CELLS),
+        recovery=tuple(map(recovery_row, (1, 2, 4))),
+        agent=AGENT,
+        agent_parameters=load_weights(WEIGHTS).parameters,
+        causes=tuple(
+            CauseRow(row.h, row.accuracy, row.scored, sum(run.score.steps for run in by_cell[row.cell]), row.errors)
+            for row in sweep.rows
+        ),
+        rescue=ShownRescue(rescued.rows, rescued.repair_effect, rescued.contrasts, rescued.failures),
+        substitutes=count_substitutes(list(substitutes(sweep.folder, RESCUED))),
+        recorded=RecordedFigures(
+            run.run.run_id,
+            run.run.turns,
+            run.run.peak_demand_tokens,
+            run.run.peak_cut,
+            run.run.read_tokens,
+            run.run.dead_read_tokens,
+            len(corpus.runs),
+            None if auc is None else auc.estimate,
+        ),
+    )
+    return demonstration_page(figures, sweep, run, corpus)
 
 
-def _causes(sweep: SweepFolder) -> list[dict[str, Any]]:
-    """Return accuracy and wrong steps by cause at each capacity."""
-    by_cell = sweep.by_cell()
-    return [
-        {
-            "h": row["h"],
-            "accuracy": row["accuracy"],
-            "runs": row["scored"],
-            "steps": sum(run.score.steps for run in by_cell[row["cell"]]),
-            "errors": {cause: row["errors"][cause] for cause in CAUSES},
-        }
-        for row in sweep.rows
-    ]
+def _lines(columns: Sequence[Column], rows: Sequence[Struct]) -> tuple[dict[str, Cell], ...]:
+    return tuple({column.key: getattr(row, column.key) for column in columns} for row in rows)

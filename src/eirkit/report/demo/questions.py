@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.resources import files
 from math import log2
 from pathlib import Path
@@ -21,7 +21,7 @@ from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.budget import Budget
 from eirkit.lacuna.runs.manifest import read_manifest
 from eirkit.lacuna.runs.recorded_rescues import RescueExperiment
-from eirkit.lacuna.runs.store import RUNS, is_unused_folder, read_events, scan_runs
+from eirkit.lacuna.runs.store import is_unused_folder
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import open_plan, start_sweep, write_result
 from eirkit.lacuna.tasks.cones import survey_cones
@@ -29,12 +29,23 @@ from eirkit.lacuna.tasks.generation import generate, graph_of, prepare
 from eirkit.lacuna.tasks.simulation.plain import simulate
 from eirkit.lacuna.tasks.task import Payload, TaskSpec, show_label, show_values
 from eirkit.lacuna.tasks.workload import best_online
-from eirkit.report.logs.analysed import Analysed, analysed_here
+from eirkit.records.database import SweepDatabase
+from eirkit.records.events import Decision, Event, ModelExchange
+from eirkit.report.demo.figures import (
+    ContractContrast,
+    DemandRow,
+    RecoveryRow,
+    RetentionRow,
+    Substitute,
+    Substitutes,
+)
+from eirkit.report.logs.analysed import Analysed, RunOutcome, auc_of
 from eirkit.report.runs.folder import SweepFolder, read_sweep
 from eirkit.report.table import listed
 from eirkit.vestige.audits.occupancy import read_windows
-from eirkit.vestige.corpus.analysis import Analysis, AnalysisOptions, measure
+from eirkit.vestige.corpus.analysis import AnalysisOptions, AnalyzedRun, measure
 from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, PlantedEffects, plain_lines
+from eirkit.vestige.corpus.summary import CorpusTotals
 from eirkit.vestige.formats.plain import Plain
 from eirkit.vestige.sources.documents import LogDocument, Skipped
 from eirkit.vestige.tokens import estimating_counter
@@ -48,42 +59,31 @@ TASKS = range(30)
 GRAPHS = range(300)
 
 
-def theory() -> dict[str, Any]:
-    """Return the results that need no agent."""
-    return {
-        "demand": [demand_row(name) for name in WORKLOADS],
-        "contrast": contrast(),
-        "retention": [retention_row(name, h) for name, h in CELLS],
-        "recovery": [recovery_row(fan_in) for fan_in in (1, 2, 4)],
-    }
-
-
-def demand_row(workload: str) -> dict[str, Any]:
+def demand_row(workload: str) -> DemandRow:
     """Return what must survive each cut of the workload's default task, and how many records that would fill."""
     spec = TaskSpec(workload)
     maker = prepare(spec)
     cuts = SAMPLED.get(workload)
     curve = maker.demand(spec, graph_of(generate(spec)), cuts)
-    record_bits = log2(maker.alphabet(spec))
-    return {
-        "workload": workload,
-        "bits": list(curve.bits),
-        "peak_bits": curve.peak.lower_bits,
-        "cuts": "all" if cuts is None else list(cuts),
-        "records": pressure(curve, 1, record_bits).peak,
-        "method": curve.method,
-    }
+    return DemandRow(
+        workload,
+        tuple(curve.bits),
+        curve.peak.lower_bits,
+        "all" if cuts is None else tuple(cuts),
+        pressure(curve, 1, log2(maker.alphabet(spec))).peak,
+        curve.method,
+    )
 
 
-def contrast() -> dict[str, float]:
+def contrast() -> ContractContrast:
     """Return the peak when every step's sum is asked for, and when only the total is: same inputs, other contract."""
     spec = TaskSpec("stepwise-sum")
     online = prepare(spec).demand(spec, graph_of(generate(spec)))
     offline = max(final_sum(spec.q, spec.n, t) for t in range(spec.n + 1))
-    return {"every_step_bits": online.peak.lower_bits, "final_only_bits": log2(offline)}
+    return ContractContrast(online.peak.lower_bits, log2(offline))
 
 
-def retention_row(workload: str, h: int) -> dict[str, Any]:
+def retention_row(workload: str, h: int) -> RetentionRow:
     """Return the share of steps with a missing input under each policy with h records, and the pressure."""
     tasks = [generate(TaskSpec(workload, seed=seed)) for seed in TASKS]
     spec = tasks[0].spec
@@ -91,21 +91,13 @@ def retention_row(workload: str, h: int) -> dict[str, Any]:
     under = pressure(maker.demand(spec, graph_of(tasks[0])), h, log2(maker.alphabet(spec)))
     rates = {policy: fmean(simulate(task, policy, h).miss_rate for task in tasks) for policy in POLICIES}
     best = best_online(maker.draws(spec), h)
-    online = {} if best is None else {"online_miss_rate": best.miss_rate}
-    return {"workload": workload, "h": h, "eir_pressure": under.peak, "tasks": len(tasks), "miss_rate": rates, **online}
+    return RetentionRow(workload, h, under.peak, len(tasks), rates, None if best is None else best.miss_rate)
 
 
-def recovery_row(fan_in: int) -> dict[str, Any]:
+def recovery_row(fan_in: int) -> RecoveryRow:
     """Return the mean cost of rebuilding a lost result late in a task."""
     survey = survey_cones(TaskSpec("stepwise-sum", m=8, fan_in=fan_in), GRAPHS, from_step=32)
-    return {
-        "fan_in": fan_in,
-        "cones": survey.cones,
-        "fetched": 1,
-        "results_kept": survey.size.mean,
-        "nothing_kept": survey.naive.mean,
-        "depth": survey.depth.mean,
-    }
+    return RecoveryRow(fan_in, survey.cones, 1, survey.size.mean, survey.naive.mean, survey.depth.mean)
 
 
 NAME = "demo"
@@ -132,7 +124,7 @@ def _rescue(folder: Path, agent: str, seeds: range) -> None:
     plan = question.plan()
     with open_plan(plan, folder, Budget()) as runner:
         found, controls = question.measure(runner.complete(plan))
-    write_result(plan, folder, question.document(found, controls))
+    write_result(plan, folder, question.result(found, controls))
 
 
 def _clear(folder: Path) -> None:
@@ -140,7 +132,7 @@ def _clear(folder: Path) -> None:
     if is_unused_folder(folder):
         return
     try:
-        earlier = read_manifest(folder).suite["name"] == NAME
+        earlier = read_manifest(folder).settings.get("name") == NAME
     except UsageError:
         earlier = False
     if not earlier:
@@ -148,30 +140,7 @@ def _clear(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-Row = Mapping[str, Any]
 BETWEEN = "|"  # operands of a reply
-
-
-@dataclass(frozen=True, slots=True)
-class Substitute:
-    """One lookup of a result that was not in sight."""
-
-    prompt: str
-    reply: str
-    t: int
-    label: str  # whose result was looked up
-    written: str
-    true: str
-    like: tuple[str, ...]  # labels in sight whose value it is
-    submitted: str
-    answer: str
-
-    @property
-    def sentence(self) -> str:
-        """What happened, in words."""
-        whose = f", the value of {listed(self.like)}," if self.like else ""
-        gone = f"{self.label} ({self.true}) was out of sight"
-        return f"{gone}; it wrote {self.written}{whose} and answered {self.submitted} instead of {self.answer}."
 
 
 def substitutes(folder: Path, h: int) -> Iterator[Substitute]:
@@ -179,49 +148,59 @@ def substitutes(folder: Path, h: int) -> Iterator[Substitute]:
 
     Replies that do not show an operand for every reference are left out.
     """
-    for record, _ in scan_runs(folder / RUNS):
-        if record["access"]["h"] == h:
-            spec = TaskSpec(**record["task"], seed=record["seed"])
-            answers = {step.t: step.answer for step in generate(spec).steps}
-            yield from _of_run(read_events(folder, record["events"]), answers, spec)
+    with SweepDatabase(folder) as database:
+        for record in database.records():
+            if record.setting.access.h == h:
+                spec = TaskSpec.of(record.setting.task, record.seed)
+                answers = {step.t: step.answer for step in generate(spec).steps}
+                yield from _of_run(database.events(record.run), answers, spec)
 
 
-def _of_run(events: list[dict[str, Any]], answers: Mapping[int, Payload], spec: TaskSpec) -> Iterator[Substitute]:
-    exchanges = {event["t"]: event for event in events if event["type"] == "exchange"}
+def _of_run(events: Sequence[Event], answers: Mapping[int, Payload], spec: TaskSpec) -> Iterator[Substitute]:
+    exchanges = {event.t: event for event in events if isinstance(event, ModelExchange)}
     for event in events:
-        if event["type"] == "decision" and event["missing"] and event["submitted"] is not None:
-            yield from _of_step(exchanges[event["t"]], event, answers, spec)
+        if isinstance(event, Decision) and event.missing and event.submitted is not None:
+            exchange = exchanges[event.t]
+            if exchange.prompt is not None and exchange.reply is not None:
+                yield from _of_step(exchange.prompt, exchange.reply, event, event.submitted, answers, spec)
 
 
-def _of_step(exchange: Row, decision: Row, answers: Mapping[int, Payload], spec: TaskSpec) -> Iterator[Substitute]:
-    operands = [part.strip() for part in exchange["reply"].partition("\n")[0].split(BETWEEN)]
-    if len(operands) != len(decision["required"]):
+def _of_step(
+    prompt: str, reply: str, decision: Decision, given: Payload, answers: Mapping[int, Payload], spec: TaskSpec
+) -> Iterator[Substitute]:
+    operands = [part.strip() for part in reply.partition("\n")[0].split(BETWEEN)]
+    if len(operands) != len(decision.required):
         return
-    shown = {t: show_values(spec.digits, values) for t, values in read_records(exchange["prompt"]).items()}
-    for t, written in zip(decision["required"], operands, strict=True):
-        if t in decision["missing"]:
+    shown = {t: show_values(spec.digits, values) for t, values in read_records(prompt).items()}
+    submitted, answer = show_values(spec.digits, given), show_values(spec.digits, answers[decision.t])
+    for t, written in zip(decision.required, operands, strict=True):
+        if t in decision.missing:
+            label, true = show_label(spec, t), show_values(spec.digits, answers[t])
+            like = tuple(show_label(spec, step) for step, value in shown.items() if value == written)
+            whose = f", the value of {listed(like)}," if like else ""
+            told = f"it wrote {written}{whose} and answered {submitted} instead of {answer}"
             yield Substitute(
-                prompt=exchange["prompt"],
-                reply=exchange["reply"],
-                t=decision["t"],
-                label=show_label(spec, t),
+                prompt=prompt,
+                reply=reply,
+                t=decision.t,
+                label=label,
                 written=written,
-                true=show_values(spec.digits, answers[t]),
-                like=tuple(show_label(spec, one) for one, value in shown.items() if value == written),
-                submitted=show_values(spec.digits, decision["submitted"]),
-                answer=show_values(spec.digits, answers[decision["t"]]),
+                true=true,
+                like=like,
+                submitted=submitted,
+                answer=answer,
+                sentence=f"{label} ({true}) was out of sight; {told}.",
             )
 
 
-def substitutes_json(found: Sequence[Substitute]) -> dict[str, Any]:
+def count_substitutes(found: Sequence[Substitute]) -> Substitutes:
     """Return how many lookups of missing results there were, how many copied one in sight, and the first wrong step."""
-    wrong = next((one for one in found if one.submitted != one.answer), None)
-    return {
-        "lookups": len(found),
-        "copied": sum(bool(one.like) for one in found),
-        "right": sum(one.written == one.true for one in found),
-        "example": None if wrong is None else {**asdict(wrong), "sentence": wrong.sentence},
-    }
+    return Substitutes(
+        len(found),
+        sum(bool(substitute.like) for substitute in found),
+        sum(substitute.written == substitute.true for substitute in found),
+        next((substitute for substitute in found if substitute.submitted != substitute.answer), None),
+    )
 
 
 EXAMPLE = "example.jsonl"
@@ -259,7 +238,7 @@ class TextLog:
     def text(self) -> str:
         return self.content
 
-    def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
+    def lines(self) -> Iterator[tuple[int, Any | Exception]]:
         return ((number, json.loads(line)) for number, line in enumerate(self.content.splitlines(), 1))
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
@@ -269,7 +248,7 @@ class TextLog:
         return ()
 
 
-def example() -> Analysis:
+def example() -> AnalyzedRun:
     """Return the analysis of the run that comes with the package."""
     text = (files("eirkit.report") / "assets" / EXAMPLE).read_text("utf-8")
     (analysis,) = _measured(TextLog(EXAMPLE, text))
@@ -279,10 +258,16 @@ def example() -> Analysis:
 def planted() -> Analysed:
     """Return the analysis of a corpus in which need goes with failure, because it was put there."""
     text = b"".join(plain_lines(CORPUS, SEED)).decode()
-    return analysed_here("planted", list(_measured(TextLog("planted.jsonl", text))), {"visibility": "seen"})
+    totals, outcomes = CorpusTotals(), list[RunOutcome]()
+    for found in _measured(TextLog("planted.jsonl", text)):
+        totals.add(found)
+        run = found.run
+        failed = None if run.resolved is None else not run.resolved
+        outcomes.append(RunOutcome(run.peak_demand_tokens, run.later_used_peak, run.unit, run.goal_accessed, failed))
+    return Analysed("planted", totals.summary(AnalysisOptions(read_windows())), tuple(outcomes), auc_of(outcomes))
 
 
-def _measured(log: TextLog) -> Iterator[Analysis]:
+def _measured(log: TextLog) -> Iterator[AnalyzedRun]:
     """Yield the analysis of each run; these logs give their own token counts, so the counter is never asked."""
     options, count = AnalysisOptions(read_windows()), estimating_counter()
     for recording in Plain().read(log):

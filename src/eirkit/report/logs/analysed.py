@@ -6,20 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import numpy as np
+from msgspec import Struct, to_builtins
 
 from eirkit.errors import InputFileError
-from eirkit.report.comparison import Comparison, MeasuredPair, difference_of
-from eirkit.report.folders import changes_between, comparers
+from eirkit.records.analysis import AnalysisSummary, CohortStatistics, MeasuringOptions
+from eirkit.report.comparison import Comparison, MeasuredPair, changes_between, comparers, difference_of
 from eirkit.report.logs.sentences import GOAL_COLUMNS
 from eirkit.report.table import Column
 from eirkit.vestige.cohorts.cohort import ANALYSES, analyse_cohorts, folder_names
 from eirkit.vestige.cohorts.finding import AnalysisPlan
 from eirkit.vestige.cohorts.run_columns import Floats, RunColumns, read_runs
-from eirkit.vestige.corpus.analysis import Analysis
-from eirkit.vestige.corpus.summary import AnalysisSummary
 from eirkit.vestige.inference.auc import Auc, failure_auc
 from eirkit.vestige.measures import COHORT_MEASURES
 from eirkit.vestige.tables import read_analysis
@@ -62,16 +60,15 @@ class Analysed:
     """The contents of an analysis that its page shows."""
 
     name: str
-    document: Mapping[str, Any]  # the summary of `vestige analyze`
+    summary: AnalysisSummary
     runs: tuple[RunOutcome, ...]
     auc: Auc | None  # of peak demand against failure over covered runs; None without runs of known outcome
-    cohorts: Mapping[str, Any] | None  # the result of `vestige cohort`; None if it was not run
-    options: Mapping[str, Any]
+    cohorts: CohortStatistics | None = None  # the result of `vestige cohort`; None if it was not run
 
 
 def read_analysed(folder: Path, *, tests: bool = True) -> Analysed:
     """Read an analysis folder and compute its cohort statistics."""
-    document = read_analysis(folder)
+    summary = read_analysis(folder)
     runs, _ = read_runs([folder])
     outcomes = tuple(
         RunOutcome(_known(peak), float(later), str(unit), bool(covered), _failed(failed))
@@ -81,7 +78,7 @@ def read_analysed(folder: Path, *, tests: bool = True) -> Analysed:
     )
     chosen = tuple(ANALYSES) if tests and len(runs) <= MOST_TESTED else ()
     cohorts = analyse_cohorts([folder], AnalysisPlan(), analyses=chosen) if len(runs) else None
-    return Analysed(folder.resolve().name, document, outcomes, auc_of(outcomes), cohorts, document["options"])
+    return Analysed(folder.resolve().name, summary, outcomes, auc_of(outcomes), cohorts)
 
 
 def auc_of(runs: Sequence[RunOutcome]) -> Auc | None:
@@ -98,24 +95,6 @@ def _failed(value: float) -> bool | None:
 
 def _known(value: float) -> float | None:
     return None if value != value else float(value)
-
-
-def analysed_here(name: str, analyses: Sequence[Analysis], options: Mapping[str, Any]) -> Analysed:
-    """Return the same for runs analysed in this process, without writing tables."""
-    summary = AnalysisSummary()
-    for analysis in analyses:
-        summary.add(analysis)
-    outcomes = tuple(
-        RunOutcome(
-            None if one.run.peak_demand_tokens is None else float(one.run.peak_demand_tokens),
-            float(one.run.later_used_peak),
-            one.run.unit,
-            one.run.goal_accessed,
-            None if one.run.resolved is None else not one.run.resolved,
-        )
-        for one in analyses
-    )
-    return Analysed(name, summary.as_json(), outcomes, auc_of(outcomes), None, options)
 
 
 def compare_analyses(a: Path, b: Path) -> Comparison:
@@ -136,20 +115,26 @@ def compare_analyses(a: Path, b: Path) -> Comparison:
         pairs = list(_pairs(left, right, keys[0], of))
         if pairs:
             overall.append(difference_of("", name, pairs))
-    documents = [read_analysis(folder) for folder in (a, b)]
-    changes = changes_between(*map(_settings, documents))
+    changes = changes_between(*(to_builtins(_setup(read_analysis(folder))) for folder in (a, b)))
     names = folder_names([a, b])
-    sides = analyse_cohorts([a, b], AnalysisPlan(), by="folder", analyses=())["cohorts"]
+    sides = analyse_cohorts([a, b], AnalysisPlan(), by="folder", analyses=()).cohorts
     warnings = tuple(_warnings(left, right, [change.name for change in changes], by_run=by_run))
     unit = "runs" if by_run else "tasks"
-    found = (unit, tuple(overall), (), changes, warnings, tuple(sides))
+    found = (unit, tuple(overall), (), changes, warnings, tuple(map(to_builtins, sides)))
     return Comparison("vestige-analysis", names[0], names[1], *found, side_columns=SIDE_COLUMNS)
 
 
-def _settings(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of an analysis, without the run counts by format and goal, which are results."""
-    kinds = {name: sorted(document[name]) for name in ("formats", "goal_sources")}
-    return {"eirkit": document["eirkit"], "options": document["options"], **kinds}
+class _Setup(Struct, frozen=True):
+    """The settings of an analysis, without the run counts by format and goal, which are results."""
+
+    eirkit: str
+    options: MeasuringOptions
+    formats: tuple[str, ...]
+    goal_sources: tuple[str, ...]
+
+
+def _setup(summary: AnalysisSummary) -> _Setup:
+    return _Setup(summary.eirkit, summary.options, tuple(sorted(summary.formats)), tuple(sorted(summary.goal_sources)))
 
 
 def _pairs(left: RunColumns, right: RunColumns, key: str, of: Callable[[RunColumns], Floats]) -> Iterator[MeasuredPair]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from msgspec.structs import asdict
+
+from eirkit.records.analysis import AnalysisSummary
 from eirkit.report.document import Axis, Chart, Section, Series
 from eirkit.report.logs.analysed import Analysed, RunOutcome
-from eirkit.report.logs.break_sentences import break_columns, break_words, instruction_words
-from eirkit.report.logs.sentences import SIGNATURES, goal_is_known
+from eirkit.report.logs.break_sentences import break_amounts, break_columns, break_words, instruction_words
+from eirkit.report.logs.sentences import goal_is_known, signature_counts
 from eirkit.report.table import Column, Table, counted, number, share
-from eirkit.vestige.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
+from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
 
 GOALS = {
     "gold": "the reference patch",
@@ -90,29 +92,26 @@ def _quantiles(found: Analysed) -> Table:
         *(Column(f"peak_{p}", f"{p[1:]}%", 0) for p in ("p50", "p90", "p99")),
         *(Column(f"files_{p}", f"things, {p[1:]}%", 1) for p in ("p50", "p90", "p99")),
     )
-    rows = tuple({"unit": unit, **figures} for unit, figures in found.document["later_used"].items())
+    rows = tuple({"unit": unit, **asdict(figures)} for unit, figures in found.summary.later_used.items())
     note = "Held at the peak and used later, whatever for: the quantiles that runs without a goal have too."
     return Table("used-later", "Held for later use", columns, rows, note)
 
 
 def goal_section(found: Analysed) -> Section | None:
     """Return the section on where goals come from and how many runs touched them."""
-    document = found.document
-    if document["goal_access"] is None or not goal_is_known(document):
+    summary = found.summary
+    if summary.goal_access is None or not goal_is_known(summary):
         return None
     peak = LOG_MEASURES["peak_demand_tokens"].label
     rows = [
-        (LOG_MEASURES["goal_accessed"].label, f"{document['covered_runs']:,} runs ({share(document['goal_access'])})"),
-        (f"mean {peak}, all runs", f"{number(document['mean_peak_tokens'])} tokens"),
-        (f"mean {peak}, runs that touched a goal file", f"{number(document['mean_peak_covered_tokens'])} tokens"),
+        (LOG_MEASURES["goal_accessed"].label, f"{summary.covered_runs:,} runs ({share(summary.goal_access)})"),
+        (f"mean {peak}, all runs", f"{number(summary.mean_peak_tokens)} tokens"),
+        (f"mean {peak}, runs that touched a goal file", f"{number(summary.mean_peak_covered_tokens)} tokens"),
         (
             f"mean {peak} if all of the environment is visible",
-            f"{number(document['mean_peak_environment_tokens'])} tokens",
+            f"{number(summary.mean_peak_environment_tokens)} tokens",
         ),
-        *(
-            (f"goal from {GOALS.get(source, source)}", counted(n, "run"))
-            for source, n in document["goal_sources"].items()
-        ),
+        *((f"goal from {GOALS.get(source, source)}", counted(n, "run")) for source, n in summary.goal_sources.items()),
     ]
     columns = (Column("figure", "figure"), Column("value", "value"))
     table = Table("goal", "Goal access", columns, tuple({"figure": name, "value": value} for name, value in rows))
@@ -120,7 +119,6 @@ def goal_section(found: Analysed) -> Section | None:
     return Section("Goals, and who touched them", (words,), (table,))
 
 
-Document = Mapping[str, Any]
 CLIPPING = (
     "clipped_views",
     "clipped_goal_views",
@@ -131,21 +129,21 @@ CLIPPING = (
 )
 
 
-def reading_section(document: Document) -> Section | None:
+def reading_section(summary: AnalysisSummary) -> Section | None:
     """Return the section on reads that were repeated or never used."""
-    if not document["read_tokens"]:
+    if not summary.read_tokens:
         return None
-    known = bool(document["covered_runs"])
+    known = bool(summary.covered_runs)
     again, vain = READING_MEASURES["repeat_share"], READING_MEASURES["dead_read_share"]
-    wasted = f"{share(document['dead_read_share'])} (of {vain.of})" if known else "not known"
+    wasted = f"{share(summary.dead_read_share)} (of {vain.of})" if known else "not known"
     told = (
-        f"{number(document['read_tokens'])} tokens of files were read; {again.label}: "
-        f"{share(document['repeat_share'])}; {vain.label}: {wasted}."
+        f"{number(summary.read_tokens)} tokens of files were read; {again.label}: "
+        f"{share(summary.repeat_share)}; {vain.label}: {wasted}."
     )
-    kinds = {"read_tokens": "read_tokens", "repeat_tokens": "repeat_tokens"}
-    kinds |= {"dead_read_tokens": "dead_read_covered_tokens"} if known else {}
+    kinds = {"read_tokens": summary.read_tokens, "repeat_tokens": summary.repeat_tokens}
+    kinds |= {"dead_read_tokens": summary.dead_read_covered_tokens} if known else {}
     names = tuple(READING_MEASURES[key].label for key in kinds)
-    values = tuple(float(document[key]) for key in kinds.values())
+    values = tuple(map(float, kinds.values()))
     axes = Axis("reads", "category"), Axis("tokens", low=0.0)
     chart = Chart("reads", "Tokens of files", told, *axes, (Series("tokens", "bars", names, values),))
     columns = (
@@ -153,19 +151,19 @@ def reading_section(document: Document) -> Section | None:
         Column("repeat_reads", "reads"),
         Column.of(READING_MEASURES["repeat_tokens"]),
     )
-    table = Table("read-again", "Files that were read again", columns, tuple(document["repeated_files"]))
+    table = Table("read-again", "Files that were read again", columns, tuple(map(asdict, summary.repeated_files)))
     return Section(READING_MEASURES.title, (), (chart, table) if table.rows else (chart,))
 
 
-def clipping_section(document: Document) -> Section | None:
+def clipping_section(summary: AnalysisSummary) -> Section | None:
     """Return the section on what clipped views hid, and whether it was seen later."""
-    if not document["clipped_views"]:
+    if not summary.clipped_views:
         return None
     shown = [LOG_MEASURES[key] for key in CLIPPING]
-    rows = tuple({"figure": one.label, "count": document[one.id], "meaning": one.meaning} for one in shown)
-    lost, seen = document["lines_never_recovered"], document["lines_recovered"]
+    rows = tuple({"figure": one.label, "count": getattr(summary, one.id), "meaning": one.meaning} for one in shown)
+    lost, seen = summary.lines_never_recovered, summary.lines_recovered
     words = (
-        f"{counted(document['clipped_views'], 'view')} were clipped; {lost:,} of {lost + seen:,} lines that the goal "
+        f"{counted(summary.clipped_views, 'view')} were clipped; {lost:,} of {lost + seen:,} lines that the goal "
         "changes and a clipped view left out were never shown again."
     )
     columns = (Column("figure", "figure"), Column("count", "count"), Column("meaning", "meaning"))
@@ -173,12 +171,12 @@ def clipping_section(document: Document) -> Section | None:
     return Section("Clipped views", (words,), (table,))
 
 
-def signatures_section(document: Document) -> Section | None:
+def signatures_section(summary: AnalysisSummary) -> Section | None:
     """Return the section on how often each anomaly signature occurs."""
-    found = {LOG_MEASURES[key].label: document[key] for key in SIGNATURES if document[key]}
+    found = {label: count for label, count in signature_counts(summary) if count}
     if not found:
         return None
-    runs = document["runs"]
+    runs = summary.runs
     told = ", ".join(f"{name} {count:,}" for name, count in found.items())
     series = Series("count", "bars", tuple(found), tuple(float(count) for count in found.values()))
     axes = Axis("signature", "category"), Axis("count", low=0.0)
@@ -186,25 +184,24 @@ def signatures_section(document: Document) -> Section | None:
     return Section("Signatures of trouble", (), (chart,))
 
 
-def breaks_section(document: Document) -> Section | None:
+def breaks_section(summary: AnalysisSummary) -> Section | None:
     """Return the section on what compactions and clears dropped that may have been needed."""
-    breaks = document["breaks"]
-    if not breaks["compactions"] + breaks["clears"]:
+    breaks = summary.breaks
+    if not breaks.compactions + breaks.clears:
         return None
-    both = (("Rules and decisions of the user", "instructions"), ("Open to-dos of the agent", "todos"))
-    told = [(name, instruction_words(document[key])) for name, key in both]
+    both = (("Rules and decisions of the user", summary.instructions), ("Open to-dos of the agent", summary.todos))
+    told = [(name, instruction_words(counts)) for name, counts in both]
     words = (break_words(breaks), *(f"{name} at these: {fates}." for name, fates in told if fates))
-    if breaks["unmeasured"] == breaks["compactions"] + breaks["clears"]:
+    if breaks.unmeasured == breaks.compactions + breaks.clears:
         return Section("Compactions and clears", words)
-    shown = (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks[one.id])
-    amounts = ", ".join(f"{one.label} {number(breaks[one.id])}" for one in shown)
+    amounts = ", ".join(f"{measure.label} {number(tokens)}" for measure, tokens in break_amounts(breaks))
     fates = f"In tokens of files: {amounts}."
     columns = (
         Column("run_id", "run"),
         Column("kind", "kind"),
         Column("cut", "before turn"),
-        *break_columns(document["costliest_breaks"]),
+        *break_columns(summary.costliest_breaks),
     )
-    rows = tuple(one for one in document["costliest_breaks"] if one["measured"])
+    rows = tuple(asdict(cost) for cost in summary.costliest_breaks if cost.measured)
     table = Table("breaks", "The costliest breaks, in tokens of files", columns, rows)
     return Section("Compactions and clears", (*words, fates), (table,))

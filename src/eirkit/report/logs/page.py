@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
+from msgspec import to_builtins
+from msgspec.structs import asdict
+
+from eirkit.records.analysis import AnalysisSummary, CohortRow, CohortTest
 from eirkit.report.document import Axis, Chart, Headline, Item, Listing, Page, Section, Series
 from eirkit.report.folders import pages, refuse_others
 from eirkit.report.logs.analysed import Analysed, read_analysed
@@ -25,25 +28,22 @@ from eirkit.report.logs.sentences import (
     coverage_section,
     coverage_warnings,
     goal_is_known,
-    goal_runs,
-    is_reached,
     is_silent,
+    known_figures,
     later_runs,
     need_sentence,
     sub_agents_section,
 )
-from eirkit.report.table import Column, Table, counted, in_viewer, listed, number, share
+from eirkit.report.table import Cell, Column, Table, counted, in_viewer, listed, number, share
 from eirkit.vestige.measures import COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
-
-Test = Mapping[str, Any]
 
 
 def cohort_sections(found: Analysed, where: str) -> Iterator[Section]:
     """Yield the sections on the failure AUC of each cohort and on the tests."""
     if found.cohorts is None:
         return
-    yield _areas(found.cohorts["cohorts"])
-    tests = [test for test in found.cohorts["tests"] if not test["name"].startswith("used-later-")]
+    yield _areas(found.cohorts.cohorts)
+    tests = [test for test in found.cohorts.tests if not test.name.startswith("used-later-")]
     if tests:
         yield _tests(tests)
     else:
@@ -51,7 +51,7 @@ def cohort_sections(found: Analysed, where: str) -> Iterator[Section]:
         yield Section("Tests", (words,))
 
 
-def _areas(rows: Sequence[Test]) -> Section:
+def _areas(rows: Sequence[CohortRow]) -> Section:
     columns = (
         Column("cohort", "cohort"),
         Column("runs", "runs"),
@@ -66,26 +66,26 @@ def _areas(rows: Sequence[Test]) -> Section:
         Column.of(COHORT_MEASURES["failure_auc"]),
     )
     table = Table("cohorts", "Cohorts", columns, tuple(map(_with_area, rows)))
-    notes = tuple(f"{row['cohort']}: {row['note']}" for row in rows if row["note"])
+    notes = tuple(f"{row.cohort}: {row.note}" for row in rows if row.note)
     return Section("Does need go with failure?", notes, (table,))
 
 
-def _with_area(row: Test) -> Test:
+def _with_area(row: CohortRow) -> dict[str, Cell]:
     """Return the table row of a cohort; runs over entities have no goal files, so their AUC is over all runs."""
-    if row["unit"] == "tokens":
-        unknown = {} if row["covered_runs"] else {"mean_peak_tokens": None}
-        return {**row, **unknown, **({} if goal_is_known(row) else {"goal_access": None})}
-    own = {"covered_failure_auc": "failure_auc", "covered_auc_low": "auc_low", "covered_auc_high": "auc_high"}
-    return {**row, **{name: row[whole] for name, whole in own.items()}, "failure_auc": None}
+    if row.unit == "tokens":
+        peak = row.mean_peak_tokens if row.covered_runs else None
+        return {**asdict(row), "mean_peak_tokens": peak, "goal_access": row.goal_access if goal_is_known(row) else None}
+    own = {"covered_failure_auc": row.failure_auc, "covered_auc_low": row.auc_low, "covered_auc_high": row.auc_high}
+    return {**asdict(row), **own, "failure_auc": None}
 
 
-def _tests(tests: Sequence[Test]) -> Section:
-    known = [test for test in tests if test["estimate"] is not None]
-    rows = [{**test, "uncovered": test["details"].get("uncovered") or None} for test in known]
+def _tests(tests: Sequence[CohortTest]) -> Section:
+    known = [test for test in tests if test.estimate is not None]
+    rows = [{**asdict(test), "uncovered": test.details.uncovered or None} for test in known]
     uncovered = Column(
         "uncovered", "of these uncovered", meaning="touched no goal file and enter with 0; not lack of need"
     )
-    several = len({test["cohort"] for test in tests}) > 1
+    several = len({test.cohort for test in tests}) > 1
     columns = (
         *((Column("cohort", "cohort"),) if several else ()),
         Column("name", "test"),
@@ -105,11 +105,11 @@ def _tests(tests: Sequence[Test]) -> Section:
     return Section("Tests", (words,), items)
 
 
-def _meanings(tests: Sequence[Test]) -> Table:
+def _meanings(tests: Sequence[CohortTest]) -> Table:
     """Return the table of what tests show and do not show; tests with the same interpretation share a row."""
     readings: dict[tuple[str, str], list[str]] = {}
     for test in tests:
-        readings.setdefault((test["shows"], test["does_not_show"]), []).append(test["name"])
+        readings.setdefault((test.shows, test.does_not_show), []).append(test.name)
     columns = (Column("tests", "test"), Column("shows", "shows"), Column("not", "does not show"))
     rows = tuple(
         {"tests": ", ".join(dict.fromkeys(names)), "shows": shows, "not": limits}
@@ -118,32 +118,32 @@ def _meanings(tests: Sequence[Test]) -> Table:
     return Table("readings", "How to read the tests", columns, rows)
 
 
-def _ratio_chart(tests: Sequence[Test]) -> tuple[Chart, ...]:
+def _ratio_chart(tests: Sequence[CohortTest]) -> tuple[Chart, ...]:
     """Return a chart of ratios with their intervals; a ratio of 1 means no association."""
-    shown = [test for test in tests if "ratio" in test["scale"] and test["low"] is not None and test["low"] > 0]
+    shown = [test for test in tests if "ratio" in test.scale and test.low is not None and test.low > 0]
     if not shown:
         return ()
-    apart = [test["name"] for test in shown if not test["low"] <= 1 <= test["high"]]
+    apart = [test.name for test in shown if not (test.low or 0) <= 1 <= (test.high or 0)]
     told = f"Intervals without 1, which is no association: {listed(apart) if apart else 'none'}."
     points = Series(
         "ratio",
         "points",
-        tuple(test["name"] for test in shown),
-        tuple(test["estimate"] for test in shown),
-        tuple(test["low"] for test in shown),
-        tuple(test["high"] for test in shown),
+        tuple(test.name for test in shown),
+        tuple(test.estimate for test in shown),
+        tuple(test.low for test in shown),
+        tuple(test.high for test in shown),
     )
-    none = Series("no association", "rule", (shown[0]["name"],), (1.0,), dashed=True)
+    none = Series("no association", "rule", (shown[0].name,), (1.0,), dashed=True)
     axes = Axis("test", "category"), Axis("odds or rate ratio", "log")
     return (Chart("ratios", "Ratios with 95% intervals", told, *axes, (points, none)),)
 
 
-def _missing(tests: Sequence[Test]) -> Table:
+def _missing(tests: Sequence[CohortTest]) -> Table:
     """Return the table of reasons for missing estimates, each with the tests it applies to."""
     reasons: dict[str, list[str]] = {}
     for test in tests:
-        if test["estimate"] is None:
-            reasons.setdefault(test["note"], []).append(test["name"])
+        if test.estimate is None:
+            reasons.setdefault(test.note, []).append(test.name)
     rows = tuple({"reason": reason, "tests": ", ".join(dict.fromkeys(names))} for reason, names in reasons.items())
     columns = (Column("reason", "why there is no estimate"), Column("tests", "tests"))
     return Table("no-estimate", "Tests without an estimate", columns, rows)
@@ -167,72 +167,72 @@ def page_of(found: Analysed, where: str) -> Page:
         where: the folder, as printed in suggested commands.
     """
     sections = tuple(section for section in _sections(found, where) if section is not None)
-    answers = {"summary": dict(found.document), "cohorts": found.cohorts}
+    answers = to_builtins({"summary": found.summary, "cohorts": found.cohorts})
     return Page(TITLE, headline_of(found), sections, found.name, answers, "vestige-analysis")
 
 
 def _sections(found: Analysed, where: str) -> Iterator[Section | None]:
-    yield advice_section(found.document)
+    yield advice_section(found.summary)
     yield demand_section(found)
     yield goal_section(found)
     yield from cohort_sections(found, where)
-    yield reading_section(found.document)
-    yield clipping_section(found.document)
-    yield signatures_section(found.document)
-    yield breaks_section(found.document)
+    yield reading_section(found.summary)
+    yield clipping_section(found.summary)
+    yield signatures_section(found.summary)
+    yield breaks_section(found.summary)
     yield worst_section(found, where)
-    yield sub_agents_section(found.document)
-    yield coverage_section(found.document)
+    yield sub_agents_section(found.summary)
+    yield coverage_section(found.summary)
     yield skipped_section(found)
     yield again_section(found, where)
 
 
 def headline_of(found: Analysed) -> Headline:
     """Return the headline: mean peak demand, and how it relates to the outcomes."""
-    document = found.document
-    if is_silent(document):
-        return Headline("–", "no call was understood", tuple(coverage_warnings(document)))
-    if document["goal_access"]:
-        peak = number(document["mean_peak_covered_tokens"])
+    summary = found.summary
+    if is_silent(summary):
+        return Headline("–", "no call was understood", tuple(coverage_warnings(summary)))
+    if summary.goal_access:
+        peak = number(summary.mean_peak_covered_tokens)
         caption = "tokens that work towards the goal still needed at the peak, mean over runs that touched a goal file"
-        first = f"At their peak your runs had to keep {peak} tokens on average to reach their goal; {_read(document)}"
+        first = f"At their peak your runs had to keep {peak} tokens on average to reach their goal; {_read(summary)}"
         return Headline(peak, caption, (first, *_more(found)))
-    unit, quantiles = next(iter(document["later_used"].items()), ("tokens", None))
-    if quantiles is None or not quantiles["peak_p99"]:
+    unit, quantiles = next(iter(summary.later_used.items()), ("tokens", None))
+    if quantiles is None or not quantiles.peak_p99:
         words = (
             "No run touched a goal file or used later what it had seen, so nothing was measured; that is not the same "
             "as no need."
         )
         return Headline("–", "nothing was measured", (words, *_more(found)))
-    peak = number(quantiles["peak_p50"])
+    peak = number(quantiles.peak_p50)
     caption = f"{unit} held at the peak that a later step used, median over runs"
-    whose = later_runs(unit, quantiles["runs"])
-    first = f"Half of {whose} held {peak} {unit} or more that a later step used; {_read(document)}"
+    whose = later_runs(unit, quantiles.runs)
+    first = f"Half of {whose} held {peak} {unit} or more that a later step used; {_read(summary)}"
     return Headline(peak, caption, (first, *_more(found)))
 
 
-def _read(document: Mapping[str, Any]) -> str:
-    if not document["read_tokens"]:
+def _read(summary: AnalysisSummary) -> str:
+    if not summary.read_tokens:
         return "reads of files were not recorded."
     again, vain = READING_MEASURES["repeat_share"], READING_MEASURES["dead_read_share"]
-    said = f"of {again.of}, {share(document['repeat_share'])} were {again.label}"
-    if not document["covered_runs"]:
+    said = f"of {again.of}, {share(summary.repeat_share)} were {again.label}"
+    if not summary.covered_runs:
         return f"{said}."
-    return f"{said}; of {vain.of}, {share(document['dead_read_share'])} were {vain.label}."
+    return f"{said}; of {vain.of}, {share(summary.dead_read_share)} were {vain.label}."
 
 
 def _more(found: Analysed) -> Iterator[str]:
-    document = found.document
-    access = document["goal_access"]
-    outcomes = document["outcomes"]
-    known = outcomes["resolved"] + outcomes["failed"]
-    runs = counted(goal_runs(document), "run")
-    if access is not None and goal_is_known(document):
-        reached = "edited a file" if set(document["goal_sources"]) == {"own-edits"} else "touched a goal file"
+    summary = found.summary
+    access = summary.goal_access
+    outcomes = summary.outcomes
+    known = outcomes.resolved + outcomes.failed
+    runs = counted(summary.goal_runs, "run")
+    if access is not None and goal_is_known(summary):
+        reached = "edited a file" if set(summary.goal_sources) == {"own-edits"} else "touched a goal file"
         succeeded = (
-            f"{outcomes['resolved']:,} of {known:,} with a known outcome succeeded" if known else "no outcome is known"
+            f"{outcomes.resolved:,} of {known:,} with a known outcome succeeded" if known else "no outcome is known"
         )
-        whole = "" if document["runs"] == goal_runs(document) else f"of all {counted(document['runs'], 'run')} "
+        whole = "" if summary.runs == summary.goal_runs else f"of all {counted(summary.runs, 'run')} "
         yield f"{share(access)} of {runs} {reached}; {whole}{succeeded}."
     elif access is not None:
         yield f"No goal was given and none of {runs} edited a file, so what a goal needed is not known; give `--gold`."
@@ -243,8 +243,8 @@ def _more(found: Analysed) -> Iterator[str]:
         yield "Whether need goes with failure is not measured: covered runs of both outcomes are needed."
     elif access:
         yield "Whether need goes with failure is not measured: outcomes of both kinds are needed; give `--outcomes`."
-    breaks = document["breaks"]
-    if breaks["compactions"] + breaks["clears"]:
+    breaks = summary.breaks
+    if breaks.compactions + breaks.clears:
         yield break_words(breaks)
 
 
@@ -255,14 +255,13 @@ def _uncovered(found: Analysed) -> int:
 
 def worst_section(found: Analysed, where: str) -> Section | None:
     """Return the section that lists the runs with the largest demand."""
+    listed_runs = [run for run in found.summary.largest if run.later_used_peak or run.goal_accessed]
     rows = [
-        {**_without_unknown(row), "view": in_viewer(run=row["run_id"], turn=row["peak_cut"] or 1)}
-        for row in found.document["largest"]
-        if row["later_used_peak"] or is_reached(row)
+        {**asdict(known_figures(run)), "view": in_viewer(run=run.run_id, turn=run.peak_cut or 1)} for run in listed_runs
     ]
     if not rows:
         return None
-    several = len({row["unit"] for row in rows}) > 1
+    several = len({run.unit for run in listed_runs}) > 1
     columns = tuple(column for column in WORST if column.key != "unit" or several)
     table = Table("largest", "Runs with the largest demand", columns, tuple(rows))
     return Section(
@@ -270,36 +269,31 @@ def worst_section(found: Analysed, where: str) -> Section | None:
     )
 
 
-def _without_unknown(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a run's row, with goal figures set to None if the run touched no goal file."""
-    return row if is_reached(row) else {**row, "peak_demand_tokens": None, "dead_read_tokens": None}
-
-
 def skipped_section(found: Analysed) -> Section | None:
     """Return the section that lists skipped input."""
-    rows = found.document["skipped"]
-    if not rows:
+    skipped = found.summary.skipped
+    if not skipped:
         return None
     columns = (Column("source", "source"), Column("reason", "reason"))
-    table = Table("skipped", "Skipped input", columns, tuple(rows[:100]))
-    told = f"{counted(len(rows), 'part')} of the logs {'was' if len(rows) == 1 else 'were'} skipped."
+    table = Table("skipped", "Skipped input", columns, tuple(map(asdict, skipped[:100])))
+    told = f"{counted(len(skipped), 'part')} of the logs {'was' if len(skipped) == 1 else 'were'} skipped."
     return Section("What is not in these figures", (told,), (table,))
 
 
 def again_section(found: Analysed, where: str) -> Section:
     """Return the section with the command that repeats the analysis; the reader fills in the path of the logs."""
-    options = found.options
+    summary, options = found.summary, found.summary.options
     words = ["eirkit", "vestige", "analyze", "LOGS", "--out", where]
-    if options.get("visibility", "seen") != "seen":
-        words += ["--visibility", options["visibility"]]
-    words += ["--goal-tests"] if options.get("goal_tests") else []
-    if options.get("rule", "paper") == "paper":
+    if options.visibility != "seen":
+        words += ["--visibility", options.visibility]
+    words += ["--goal-tests"] if options.goal_tests else []
+    if options.rule == "paper":
         words += ["--demand", "paper"]
-    if options.get("own_edits", "last") != "last":
-        words += ["--own-edits", options["own_edits"]]
-    if "gold" in found.document["goal_sources"]:
+    if options.own_edits != "last":
+        words += ["--own-edits", options.own_edits]
+    if "gold" in summary.goal_sources:
         words += ["--gold", "PATCHES"]
-    shown = {**{name: str(value) for name, value in options.items()}, "eirkit": str(found.document.get("eirkit", ""))}
+    shown = {**{name: str(value) for name, value in asdict(options).items()}, "eirkit": summary.eirkit}
     rows = tuple({"name": name, "value": value} for name, value in shown.items() if value)
     table = Table("options", "How runs were measured", (Column("name", "name"), Column("value", "value")), rows)
     return Section("How to make this again", (), (Listing("command", "The command", shlex.join(words)), table))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from eirkit.lacuna.models.prices import MILLION, load_prices
+from eirkit.records.analysis import Advice, AnalysisSummary, CohortRow, FormatCoverage, ListedRun
 from eirkit.report.document import Section
 from eirkit.report.table import Column, Table, counted, in_viewer, listed, share
-from eirkit.vestige.actions.touches import UNDERSTOOD_SHARE
-from eirkit.vestige.audits.occupancy import name_in, plain_name
-from eirkit.vestige.corpus.summary import LEAST_USD
-from eirkit.vestige.measures import LOG_MEASURES
+from eirkit.vestige.measures import LEAST_USD, LOG_MEASURES, UNDERSTOOD_SHARE
+from eirkit.vestige.model_names import name_in, plain_name
 
 CHANCE = 0.5
 SIGNATURES = ("edit_failures", "repeated_commands", "repeated_edits", "submits_after_failed_test", "overflow_errors")
@@ -76,18 +76,17 @@ def bounds(low: float, high: float, threshold: float = CHANCE) -> str:
     return f"{low:.{digits}f} to {high:.{digits}f}"
 
 
-def cohort_sentence(row: Mapping[str, Any]) -> str:
-    """Return a summary of a cohort's row in sentences."""
-    known = row["resolved"] + row["failed"]
-    runs = counted(row["runs"], "run")
-    first = f"{runs}, {row['resolved']:,} of {known:,} with a known outcome succeeded." if known else f"{runs}."
-    if row["covered_failure_auc"] is not None:
-        ends = row["covered_auc_low"], row["covered_auc_high"]
-        return f"{first} {need_sentence(row['covered_failure_auc'], *ends, row['auc_n'] - row['covered_auc_n'])}"
-    if row["unit"] != "tokens" and row["failure_auc"] is not None:
-        ends = row["auc_low"], row["auc_high"]
-        return f"{first} {need_sentence(row['failure_auc'], *ends, 0)}"
-    if not (row["resolved"] and row["failed"]):
+def cohort_sentence(row: CohortRow) -> str:
+    """Return a summary of a cohort in sentences."""
+    known = row.resolved + row.failed
+    runs = counted(row.runs, "run")
+    first = f"{runs}, {row.resolved:,} of {known:,} with a known outcome succeeded." if known else f"{runs}."
+    if row.covered_failure_auc is not None:
+        left_out = row.auc_n - (row.covered_auc_n or 0)
+        return f"{first} {need_sentence(row.covered_failure_auc, row.covered_auc_low, row.covered_auc_high, left_out)}"
+    if row.unit != "tokens" and row.failure_auc is not None:
+        return f"{first} {need_sentence(row.failure_auc, row.auc_low, row.auc_high, 0)}"
+    if not (row.resolved and row.failed):
         return f"{first} Whether need goes with failure is not measured: outcomes of both kinds are needed."
     return f"{first} Whether need goes with failure is not measured: too few of them touched a goal file."
 
@@ -98,62 +97,74 @@ def later_runs(unit: str, runs: int) -> str:
     return f"{said} of three tool turns or more" if unit == "tokens" else said
 
 
-def goal_is_known(document: Mapping[str, Any]) -> bool:
+def signature_counts(summary: AnalysisSummary) -> Iterator[tuple[str, int]]:
+    """Yield how often each signature of trouble occurs, under its label."""
+    for key in SIGNATURES:
+        yield LOG_MEASURES[key].label, getattr(summary, key)
+
+
+def known_figures(run: ListedRun) -> ListedRun:
+    """Return a run, with goal figures set to None if it touched no goal file."""
+    return run if run.goal_accessed else replace(run, peak_demand_tokens=None, dead_read_tokens=None)
+
+
+def goal_is_known(found: AnalysisSummary | CohortRow) -> bool:
     """Return True if goals are known: given as input, or taken from files that runs edited."""
-    return bool(document["covered_runs"]) or not set(document["goal_sources"]) <= {"own-edits"}
+    return bool(found.covered_runs) or not set(found.goal_sources) <= {"own-edits"}
 
 
-def goal_runs(document: Mapping[str, Any]) -> int:
-    """Return how many runs can have a goal, which are those over files."""
-    return sum(document["goal_sources"].values())
+class AdviceRow(Advice, frozen=True, kw_only=True, omit_defaults=False):
+    """One thing to act on with its price, in words."""
+
+    words: str
 
 
-def is_reached(run: Mapping[str, Any]) -> bool:
-    """Return True if a listed run touched a goal file."""
-    return bool(run["goal_accessed"])
-
-
-def advice_rows(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+def advice_rows(things: Iterable[Advice]) -> tuple[AdviceRow, ...]:
     """Return what to do, one row for each thing: the dearest first, and nothing that is known to have cost little."""
-    things = [{"usd": input_cost(thing), **thing} for thing in document["advice"]]
-    worth = [thing for thing in things if thing["usd"] is None or thing["usd"] >= LEAST_USD]
-    ranked = sorted(worth, key=lambda thing: -(thing["usd"] or 0))
-    return tuple({**thing, "words": _words(thing), "tokens": _spent(thing)} for thing in ranked)
+    rows = [
+        AdviceRow(**{**asdict(thing), "tokens": _spent(thing), "usd": _cost(thing)}, words=_words(thing))
+        for thing in things
+    ]
+    worth = [row for row in rows if row.usd is None or row.usd >= LEAST_USD]
+    return tuple(sorted(worth, key=lambda row: -(row.usd or 0)))
 
 
-def advice_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def advice_lines(rows: Iterable[AdviceRow]) -> Iterator[str]:
     """Yield what to act on, numbered, with its cost and the turn to look at."""
-    for number, one in enumerate(rows, 1):
-        tokens = "" if one["tokens"] is None else counted(one["tokens"], "token")
-        if tokens and one.get("kind") == "compaction":
+    for number, row in enumerate(rows, 1):
+        tokens = "" if row.tokens is None else counted(row.tokens, "token")
+        if tokens and row.kind == "compaction":
             tokens += " dropped"
-        money = "" if one["usd"] is None or one["usd"] < CENT else f"at least ${one['usd']:.2f}"
-        place = f"turn {one['turn']} of {one['run_id']}"
-        yield f"{number}. {one['words']} [{'; '.join(filter(None, (tokens, money, place)))}]"
+        money = "" if row.usd is None or row.usd < CENT else f"at least ${row.usd:.2f}"
+        place = f"turn {row.turn} of {row.run_id}"
+        yield f"{number}. {row.words} [{'; '.join(filter(None, (tokens, money, place)))}]"
 
 
-def advice_section(document: Mapping[str, Any]) -> Section | None:
+def advice_section(summary: AnalysisSummary) -> Section | None:
     """Return the section with which a page begins."""
-    rows = advice_rows(document)
+    rows = advice_rows(summary.advice)
     if not rows:
         return None
-    columns = tuple(one for one in ADVICE_COLUMNS if one.key != "usd" or any(row["usd"] is not None for row in rows))
-    linked = tuple({**row, "view": in_viewer(run=row["run_id"], turn=row["turn"])} for row in rows)
+    columns = tuple(
+        column for column in ADVICE_COLUMNS if column.key != "usd" or any(row.usd is not None for row in rows)
+    )
+    linked = tuple({**asdict(row), "view": in_viewer(run=row.run_id, turn=row.turn)} for row in rows)
     return Section("What to do", (), (Table("advice", "Worth acting on", columns, linked),))
 
 
-def input_cost(thing: Mapping[str, Any]) -> float | None:
-    """Return what the tokens spent again cost once as input of its model; None if either is unknown."""
+def _cost(thing: Advice) -> float | None:
+    """Return what the tokens spent again cost once as input of the model; None if either is unknown."""
+    if thing.usd is not None:
+        return thing.usd
     names = _prices()
-    name = name_in(names, str(thing.get("model") or ""))
-    tokens = thing.get("count") if thing.get("kind") == "compaction" else _spent(thing)
+    name = name_in(names, thing.model)
+    tokens = thing.count if thing.kind == "compaction" else _spent(thing)
     return None if name is None or tokens is None else tokens * names[name] / MILLION
 
 
-def _spent(thing: Mapping[str, Any]) -> int | None:
+def _spent(thing: Advice) -> int | None:
     """Return the tokens of a thing; those that a cut output hid were not spent."""
-    tokens: int | None = None if thing.get("kind") == "clip" else thing.get("tokens")
-    return tokens
+    return None if thing.kind == "clip" else thing.tokens
 
 
 @cache
@@ -162,24 +173,25 @@ def _prices() -> dict[str, float]:
     return {plain_name(name): float(price.input) for name, price in listed.items() if not name.endswith("*")}
 
 
-def _words(thing: Mapping[str, Any]) -> str:
-    subject = str(thing["subject"])
-    if thing["kind"] == "file":
-        runs = f" in {counted(thing['runs'], 'run')}" if thing["runs"] > 1 else ""
-        again = f"{subject}, or a part of it, was shown again {counted(thing['count'], 'time')}{runs} though unchanged"
+def _words(thing: Advice) -> str:
+    if thing.kind == "file":
+        runs = f" in {counted(thing.runs, 'run')}" if thing.runs > 1 else ""
+        again = (
+            f"{thing.subject}, or a part of it, was shown again {counted(thing.count, 'time')}{runs} though unchanged"
+        )
         return f"{again}: note what matters of it in the agent's memory file, or split it."
-    if thing["kind"] == "compaction":
-        again = f"reading them again took {counted(thing['count'], 'token')}"
-        told = again if thing["count"] else "they were edited without reading them again"
-        doubt = "" if thing.get("trigger") == "auto" else "unless you started it yourself, "
+    if thing.kind == "compaction":
+        again = f"reading them again took {counted(thing.count, 'token')}"
+        told = again if thing.count else "they were edited without reading them again"
+        doubt = "" if thing.trigger == "auto" else "unless you started it yourself, "
         then = f"{doubt}compact between tasks, or name what to keep"
-        return f"A {subject} dropped files that later work used; {told}: {then}."
-    if thing["kind"] == "instruction":
-        lost = f"{_quoted(subject)} is not in what the compaction before turn {thing['cut']} left"
-        return f"{lost}, and was then broken ({thing['by'][:60]}): put it into the agent's instruction file."
-    first, *others = subject.split(", ")
+        return f"A {thing.subject} dropped files that later work used; {told}: {then}."
+    if thing.kind == "instruction":
+        lost = f"{_quoted(thing.subject)} is not in what the compaction before turn {thing.cut} left"
+        return f"{lost}, and was then broken ({thing.by[:60]}): put it into the agent's instruction file."
+    first, *others = thing.subject.split(", ")
     shown = f"{first} and {counted(len(others), 'other file')}" if others else first
-    hid = f"An output that showed {shown} was cut by about {counted(thing['tokens'], 'token')}"
+    hid = f"An output that showed {shown} was cut by about {counted(thing.tokens or 0, 'token')}"
     return f"{hid}, and not looked at again: read in parts, narrow the search, or raise the limit of the output."
 
 
@@ -187,91 +199,93 @@ def _quoted(text: str) -> str:
     return f"“{text if len(text) <= 80 else text[:79] + '…'}”"
 
 
-def coverage_of(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def coverage_of(summary: AnalysisSummary) -> list[FormatCoverage]:
     """Return the coverage of each format and version with calls."""
-    return [one for one in document["coverage"] if one["calls"]]
+    return [log for log in summary.coverage if log.calls]
 
 
-def is_silent(document: Mapping[str, Any]) -> bool:
+def is_silent(summary: AnalysisSummary) -> bool:
     """Return whether there were calls and none was understood, so that nothing is known of what the runs needed."""
-    rows = coverage_of(document)
-    return bool(rows) and not any(one["understood"] for one in rows)
+    logs = coverage_of(summary)
+    return bool(logs) and not any(log.understood for log in logs)
 
 
-def coverage_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def coverage_facts(summary: AnalysisSummary) -> Iterator[tuple[str, str]]:
     """Yield the lines of a summary, the logs with most calls first."""
-    rows = sorted(coverage_of(document), key=lambda one: -one["calls"])
-    for row in rows[:_LINES]:
-        yield MEASURE.label, f"{row['understood']:,} of {row['calls']:,} in {_log(row)}"
-    if rest := rows[_LINES:]:
-        understood, calls = (sum(one[name] for one in rest) for name in ("understood", "calls"))
+    logs = sorted(coverage_of(summary), key=lambda log: -log.calls)
+    for log in logs[:_LINES]:
+        yield MEASURE.label, f"{log.understood:,} of {log.calls:,} in {_log(log)}"
+    if rest := logs[_LINES:]:
+        understood, calls = sum(log.understood for log in rest), sum(log.calls for log in rest)
         yield MEASURE.label, f"{understood:,} of {calls:,} in {counted(len(rest), 'other version')}"
 
 
-def split_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def split_facts(summary: AnalysisSummary) -> Iterator[tuple[str, str]]:
     """Yield how many reads are of files that were printed together; nothing if there are none."""
-    if found := document["undivided_reads"]:
-        yield (
-            "unknown split",
-            f"{counted(found, 'read')} of files printed together; each counts an equal part of the tokens",
-        )
+    if summary.undivided_reads:
+        reads = counted(summary.undivided_reads, "read")
+        yield "unknown split", f"{reads} of files printed together; each counts an equal part of the tokens"
 
 
-def sub_agent_facts(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def sub_agent_facts(summary: AnalysisSummary) -> Iterator[tuple[str, str]]:
     """Yield how many of the runs are sub-agents, and their part of the tokens; nothing if there are none."""
-    found = document["sub_agents"]
-    if found["runs"]:
-        part = share(found["trajectory_tokens"] / max(1, document["trajectory_tokens"]))
+    found = summary.sub_agents
+    if found.runs:
+        part = share(found.trajectory_tokens / max(1, summary.trajectory_tokens))
         yield (
             "sub-agents",
-            f"{found['runs']:,} of the runs, of {counted(found['parents'], 'other')}, with {part} of the tokens",
+            f"{found.runs:,} of the runs, of {counted(found.parents, 'other')}, with {part} of the tokens",
         )
 
 
-def sub_agents_section(document: Mapping[str, Any]) -> Section | None:
+def sub_agents_section(summary: AnalysisSummary) -> Section | None:
     """Return the section of a page on what sub-agents did for the runs that started them; None if there are none."""
-    found = document["sub_agents"]
-    if not found["runs"]:
+    found = summary.sub_agents
+    if not found.runs:
         return None
-    part = share(found["trajectory_tokens"] / max(1, document["trajectory_tokens"]))
+    part = share(found.trajectory_tokens / max(1, summary.trajectory_tokens))
     words = [
-        f"{found['runs']:,} of {counted(document['runs'], 'run')} are sub-agents of "
-        f"{counted(found['parents'], 'run')}, with {part} of all tokens. A sub-agent is a run of its own: every total "
+        f"{found.runs:,} of {counted(summary.runs, 'run')} are sub-agents of "
+        f"{counted(found.parents, 'run')}, with {part} of all tokens. A sub-agent is a run of its own: every total "
         "counts it once, and its caller's figures leave it out."
     ]
-    if found["parents"] > len(found["by_parent"]):
-        words.append(f"Listed are the {len(found['by_parent'])} whose sub-agents took most tokens.")
-    table = Table("sub-agents", "Sub-agents, by the run that started them", _STARTED, tuple(found["by_parent"]))
+    if found.parents > len(found.by_parent):
+        words.append(f"Listed are the {len(found.by_parent)} whose sub-agents took most tokens.")
+    rows = tuple(map(asdict, found.by_parent))
+    table = Table("sub-agents", "Sub-agents, by the run that started them", _STARTED, rows)
     return Section("What sub-agents did", tuple(words), (table,))
 
 
-def coverage_warnings(document: Mapping[str, Any]) -> Iterator[str]:
+def coverage_warnings(summary: AnalysisSummary) -> Iterator[str]:
     """Yield a sentence for each format and version of which too few calls were understood."""
-    for row in coverage_of(document):
-        if row["understood"] < UNDERSTOOD_SHARE * row["calls"]:
-            names = listed([f"{one['tool']} ({one['calls']:,})" for one in row["unknown"]], _NAMED)
-            known = f"{row['understood']:,} of {row['calls']:,} calls in {_log(row)} were understood"
+    for log in coverage_of(summary):
+        if log.understood < UNDERSTOOD_SHARE * log.calls:
+            names = listed([f"{missed.tool} ({missed.calls:,})" for missed in log.unknown], _NAMED)
+            known = f"{log.understood:,} of {log.calls:,} calls in {_log(log)} were understood"
             yield f"warning: {known}, so what these runs read and wrote is not fully known. Not understood: {names}."
-        elif row["silent_runs"]:
-            runs = counted(row["silent_runs"], "run")
-            yield f"warning: no call was understood in {runs} of {_log(row)}; what they needed is not known."
+        elif log.silent_runs:
+            runs = counted(log.silent_runs, "run")
+            yield f"warning: no call was understood in {runs} of {_log(log)}; what they needed is not known."
 
 
-def coverage_section(document: Mapping[str, Any]) -> Section | None:
+def coverage_section(summary: AnalysisSummary) -> Section | None:
     """Return the section of a page; None if no run made a call."""
-    rows = coverage_of(document)
-    if not rows:
+    logs = coverage_of(summary)
+    if not logs:
         return None
-    understood, calls = (sum(one[name] for one in rows) for name in ("understood", "calls"))
+    understood, calls = sum(log.understood for log in logs), sum(log.calls for log in logs)
     words = f"{understood:,} of {calls:,} calls ({share(understood / calls)}) were understood: {MEASURE.meaning}."
-    table = tuple({**one, "log": _log(one), "names": _names(one)} for one in rows)
-    warnings = tuple(coverage_warnings(document))
-    return Section("How much was understood", (words, *warnings), (Table("coverage", "Calls", _COLUMNS, table),))
+    rows = tuple(
+        {
+            **asdict(log),
+            "log": _log(log),
+            "names": ", ".join(f"{missed.tool} {missed.calls:,}" for missed in log.unknown),
+        }
+        for log in logs
+    )
+    warnings = tuple(coverage_warnings(summary))
+    return Section("How much was understood", (words, *warnings), (Table("coverage", "Calls", _COLUMNS, rows),))
 
 
-def _log(row: Mapping[str, Any]) -> str:
-    return f"{row['format']} {row['agent_version']}".rstrip()
-
-
-def _names(row: Mapping[str, Any]) -> str:
-    return ", ".join(f"{one['tool']} {one['calls']:,}" for one in row["unknown"])
+def _log(log: FormatCoverage) -> str:
+    return f"{log.format} {log.agent_version}".rstrip()

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from eirkit.lacuna.findings.causes import CAUSES
 from eirkit.lacuna.findings.intervals import mean_share
-from eirkit.lacuna.findings.measures import CAUSE_MEASURES, RUN_MEASURES
-from eirkit.lacuna.findings.prediction import PressureRun, no_cascade, pressure_correlation
-from eirkit.lacuna.findings.statistics import Interval
-from eirkit.lacuna.findings.validity import is_withheld
-from eirkit.lacuna.tasks.simulation.table import SIMULATION_MEASURES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, RUN_MEASURES, SIMULATION_MEASURES
+from eirkit.lacuna.findings.statistics import spearman
+from eirkit.records.evidence import Interval
+from eirkit.records.runs import CAUSES
+from eirkit.records.sweeps import CellRow
 from eirkit.report.document import Axis, Chart, Section, Series
 from eirkit.report.runs.answers import error_share
 from eirkit.report.runs.demand import eir_pressures
-from eirkit.report.runs.folder import Coordinates, RunFacts, SweepFolder, linked
-from eirkit.report.table import Column, Table, counted, share
+from eirkit.report.runs.folder import Coordinates, ScoredRun, SweepFolder, linked
+from eirkit.report.table import Cell, Column, Table, counted, share
 
-Row = Mapping[str, Any]
 MOST_CELLS = 200  # in a table; a page is for reading
 MOST_POINTS = 24  # in a row of intervals; beyond it a map is easier to read
 MOST_LINES = 8  # of accuracy over pressure
@@ -29,9 +26,9 @@ ACCURACY = RUN_MEASURES["accuracy"]
 
 def accuracy_section(sweep: SweepFolder) -> Section:
     """Return the section on the accuracy of each cell, with an interval over its runs."""
-    rows = [row for row in sweep.rows if row["scored"]]
+    rows = [row for row in sweep.rows if row.scored]
     named, intervals = Coordinates(rows), intervals_of(sweep)
-    shown = named.ordered(sorted(rows, key=lambda row: row["accuracy"])[:MOST_CELLS])
+    shown = named.ordered(sorted(rows, key=_accuracy)[:MOST_CELLS])
     words = [f"All cells: {named.shared}."] if named.shared else []
     words += pooled_words(rows, sweep)
     if len(shown) < len(rows):
@@ -43,10 +40,14 @@ def accuracy_section(sweep: SweepFolder) -> Section:
     return Section("Accuracy by cell", tuple(words), (chart, table) if chart else (table,))
 
 
-def pooled_words(rows: Sequence[Row], sweep: SweepFolder) -> list[str]:
+def _accuracy(row: CellRow) -> float:
+    return row.accuracy or 0.0  # which every scored row has
+
+
+def pooled_words(rows: Sequence[CellRow], sweep: SweepFolder) -> list[str]:
     """Return over what the figures of a cell are means."""
     by_cell = sweep.by_cell()
-    sizes = sorted({(len(own), len({run.seed for run in own})) for row in rows if (own := by_cell.get(row["cell"]))})
+    sizes = sorted({(len(own), len({run.seed for run in own})) for row in rows if (own := by_cell.get(row.cell))})
     if not sizes:
         return []
     runs = counted(sizes[0][0], "run") if len(sizes) == 1 else f"{sizes[0][0]:,} to {sizes[-1][0]:,} runs"
@@ -65,10 +66,8 @@ def intervals_of(sweep: SweepFolder) -> dict[str, Interval]:
     }
 
 
-def _columns(named: Coordinates, rows: Sequence[Row]) -> tuple[Column, ...]:
-    local = (
-        (Column.of(RUN_MEASURES["no_cascade_accuracy"]),) if any(row["memory_system"] is None for row in rows) else ()
-    )
+def _columns(named: Coordinates, rows: Sequence[CellRow]) -> tuple[Column, ...]:
+    local = (Column.of(RUN_MEASURES["no_cascade_accuracy"]),) if any(row.memory_system is None for row in rows) else ()
     return (
         *(Column(name, name, link="view") for name in named.varying or ("workload",)),
         replace(Column.of(RUN_MEASURES["pressure"]), digits=2),
@@ -82,36 +81,36 @@ def _columns(named: Coordinates, rows: Sequence[Row]) -> tuple[Column, ...]:
     )
 
 
-def _line(row: Row, named: Coordinates, intervals: Mapping[str, Interval]) -> dict[str, Any]:
-    found = intervals.get(row["cell"])
-    missed = row["missed_steps"] if row["memory_system"] is None else None  # a memory may bring it all the same
+def _line(row: CellRow, named: Coordinates, intervals: Mapping[str, Interval]) -> dict[str, Cell]:
+    found = intervals.get(row.cell)
+    missed = row.missed_steps if row.memory_system is None else None  # a memory may bring it all the same
     return {
         **linked(row),
-        **(named.cells(row) or {"workload": row["workload"]}),
-        "pressure": row["pressure"],
-        "scored": f"{row['scored']}/{row['attempted']}",
-        "accuracy": row["accuracy"],
+        **(named.cells(row) or {"workload": row.workload}),
+        "pressure": row.pressure,
+        "scored": f"{row.scored}/{row.attempted}",
+        "accuracy": row.accuracy,
         "low": None if found is None else found.low,
         "high": None if found is None else found.high,
-        "miss_rate": row["miss_rate"],
-        "no_cascade_accuracy": None if missed is None else no_cascade(missed, row["n"], row["n"]).of_all,
-        "final_accuracy": row["final_accuracy"],
+        "miss_rate": row.miss_rate,
+        "no_cascade_accuracy": None if missed is None else 1 - missed / max(1, row.n),
+        "final_accuracy": row.final_accuracy,
     }
 
 
-def accuracy_chart(rows: Sequence[Row], named: Coordinates, intervals: Mapping[str, Interval]) -> Chart:
+def accuracy_chart(rows: Sequence[CellRow], named: Coordinates, intervals: Mapping[str, Interval]) -> Chart:
     """Return a chart of accuracy: points with intervals, or a heat map over h if there are many cells."""
-    best, worst = (pick(rows, key=lambda row: row["accuracy"]) for pick in (max, min))
+    best, worst = (pick(rows, key=_accuracy) for pick in (max, min))
     alt = (
-        f"Accuracy lies between {share(worst['accuracy'])} ({named.label(worst)}) and "
-        f"{share(best['accuracy'])} ({named.label(best)})."
+        f"Accuracy lies between {share(worst.accuracy)} ({named.label(worst)}) and "
+        f"{share(best.accuracy)} ({named.label(best)})."
     )
     ordered = named.ordered(rows)
     if len(rows) > MOST_POINTS and "h" in named.varying:
-        ordered.sort(key=lambda row: int(row["h"]))
-        x = tuple(str(row["h"]) for row in ordered)
+        ordered.sort(key=lambda row: row.h)
+        x = tuple(str(row.h) for row in ordered)
         y = tuple(named.label(row, without=("h",)) for row in ordered)
-        cells = Series(ACCURACY.label, "cells", x, y, value=tuple(row["accuracy"] for row in ordered))
+        cells = Series(ACCURACY.label, "cells", x, y, value=tuple(row.accuracy for row in ordered))
         return Chart(
             "accuracy-map",
             "Accuracy by capacity",
@@ -120,17 +119,13 @@ def accuracy_chart(rows: Sequence[Row], named: Coordinates, intervals: Mapping[s
             Axis(""),
             (cells,),
         )
-    shown = (
-        ordered
-        if len(rows) <= MOST_POINTS
-        else named.ordered(sorted(rows, key=lambda row: row["accuracy"])[:MOST_POINTS])
-    )
-    found = [intervals.get(row["cell"]) for row in shown]
+    shown = ordered if len(rows) <= MOST_POINTS else named.ordered(sorted(rows, key=_accuracy)[:MOST_POINTS])
+    found = [intervals.get(row.cell) for row in shown]
     series = Series(
         ACCURACY.label,
         "points",
         tuple(named.label(row) for row in shown),
-        tuple(row["accuracy"] for row in shown),
+        tuple(row.accuracy for row in shown),
         tuple(None if one is None else one.low for one in found),
         tuple(None if one is None else one.high for one in found),
     )
@@ -141,15 +136,15 @@ def accuracy_chart(rows: Sequence[Row], named: Coordinates, intervals: Mapping[s
 
 def pressure_section(sweep: SweepFolder) -> Section | None:
     """Return the section on accuracy against pressure, if the pressure varies: by EIR where it is known, else m/h."""
-    rows = [row for row in sweep.rows if row["scored"]]
+    rows = [row for row in sweep.rows if row.scored]
     by_eir = eir_pressures(sweep)
-    is_known = all(row["cell"] in by_eir for row in rows)
-    under = {row["cell"]: by_eir[row["cell"]] if is_known else float(row["pressure"]) for row in rows}
+    is_known = all(row.cell in by_eir for row in rows)
+    under = {row.cell: by_eir[row.cell] if is_known else row.pressure for row in rows}
     if len(set(under.values())) < 2:
         return None
     named, intervals = Coordinates(rows), intervals_of(sweep)
-    groups: dict[str, list[Row]] = {}
-    for row in sorted(named.ordered(rows), key=lambda row: under[row["cell"]]):
+    groups: dict[str, list[CellRow]] = {}
+    for row in sorted(named.ordered(rows), key=lambda row: under[row.cell]):
         groups.setdefault(named.label(row, without=("h", "m", "n", "lookback")), []).append(row)
     shown = dict(sorted(groups.items())[:MOST_LINES])
     series = tuple(_line_over_pressure(name, group, under, intervals) for name, group in shown.items())
@@ -163,13 +158,11 @@ def pressure_section(sweep: SweepFolder) -> Section | None:
     return Section("Pressure and accuracy", tuple(words), (chart,))
 
 
-def _correlation(sweep: SweepFolder, rows: Sequence[Row], under: Mapping[str, float]) -> str:
-    by_cell = {row["cell"]: row for row in rows}
-    trials = [PressureRun(by_cell[r.cell]["n"], under[r.cell], r.score.accuracy) for r in sweep.runs]
-    unit = "run"
+def _correlation(sweep: SweepFolder, rows: Sequence[CellRow], under: Mapping[str, float]) -> str:
+    trials, unit = [(under[run.cell], run.score.accuracy) for run in sweep.runs if run.cell in under], "run"
     if len(trials) > MOST_TRIALS:
-        unit, trials = "cell", [PressureRun(row["n"], under[row["cell"]], row["accuracy"]) for row in rows]
-    found = pressure_correlation(trials)
+        trials, unit = [(under[row.cell], _accuracy(row)) for row in rows], "cell"
+    found = spearman([pressure for pressure, _ in trials], [accuracy for _, accuracy in trials])
     p = "p < 0.001" if found.p < 0.001 else f"p = {found.p:.3f}"
     rho = f"{found.estimate:+.2f}".replace("-", "−")
     return (
@@ -179,14 +172,14 @@ def _correlation(sweep: SweepFolder, rows: Sequence[Row], under: Mapping[str, fl
 
 
 def _line_over_pressure(
-    name: str, rows: Sequence[Row], under: Mapping[str, float], intervals: Mapping[str, Interval]
+    name: str, rows: Sequence[CellRow], under: Mapping[str, float], intervals: Mapping[str, Interval]
 ) -> Series:
-    found = [intervals.get(row["cell"]) for row in rows]
+    found = [intervals.get(row.cell) for row in rows]
     return Series(
         name,
         "line",
-        tuple(under[row["cell"]] for row in rows),
-        tuple(row["accuracy"] for row in rows),
+        tuple(under[row.cell] for row in rows),
+        tuple(row.accuracy for row in rows),
         tuple(None if one is None else one.low for one in found),
         tuple(None if one is None else one.high for one in found),
     )
@@ -194,28 +187,26 @@ def _line_over_pressure(
 
 def causes_section(sweep: SweepFolder) -> Section | None:
     """Return the section on causes of errors; they are withheld for cells that fail the control."""
-    rows = [row for row in sweep.rows if row["scored"] and sum(row["errors"].values()) and not _is_withheld(row)]
-    words = [f"Withheld: {model} on {workload}: {reason}" for model, workload, reason in sweep.excluded]
+    rows = [row for row in sweep.rows if row.scored and sum(row.errors.values()) and not row.is_withheld]
+    words = [f"Withheld: {failed.model} on {failed.workload}: {failed.reason}" for failed in sweep.excluded]
     if not rows:
         return Section("Why steps were wrong", tuple(words), ()) if words else None
-    if any(row["control"] is None for row in rows):
+    if any(row.control is None for row in rows):
         words.append("No full-information control was run for some cells: their causes describe and claim nothing.")
     named = Coordinates(rows)
     return Section("Why steps were wrong", tuple(words), (causes_chart(rows, named), _causes_table(rows, named)))
 
 
-def _is_withheld(row: Row) -> bool:
-    return is_withheld(row)
-
-
-def causes_chart(rows: Sequence[Row], named: Coordinates) -> Chart:
+def causes_chart(rows: Sequence[CellRow], named: Coordinates) -> Chart:
     """Return a stacked chart of errors by cause, as shares of scored steps."""
-    shown = named.ordered(sorted(rows, key=lambda row: -sum(row["error_shares"].values()))[:MOST_POINTS])
+    shown = named.ordered(
+        sorted(rows, key=lambda row: -sum(share or 0.0 for share in row.error_shares.values()))[:MOST_POINTS]
+    )
     places = tuple(named.label(row) for row in shown)
     series = tuple(
-        Series.of(one, "bars", places, tuple(row["error_shares"][one.id] for row in shown))
-        for one in CAUSE_MEASURES
-        if any(row["error_shares"][one.id] for row in shown)
+        Series.of(CAUSE_MEASURES[cause], "bars", places, tuple(row.error_shares[cause] for row in shown))
+        for cause in CAUSES
+        if any(row.error_shares[cause] for row in shown)
     )
     (whole,) = {one.of for one in CAUSE_MEASURES}
     found = {CAUSE_MEASURES[cause].label: error_share(rows, cause) for cause in CAUSES}
@@ -232,7 +223,7 @@ def causes_chart(rows: Sequence[Row], named: Coordinates) -> Chart:
     )
 
 
-def _causes_table(rows: Sequence[Row], named: Coordinates) -> Table:
+def _causes_table(rows: Sequence[CellRow], named: Coordinates) -> Table:
     more = [RUN_MEASURES[key] for key in ("first_error_at_first_miss", "self_consistent_accuracy")]
     columns = (
         *(Column(name, name) for name in named.varying),
@@ -242,9 +233,9 @@ def _causes_table(rows: Sequence[Row], named: Coordinates) -> Table:
     lines = tuple(
         {
             **named.cells(row),
-            "wrong": sum(row["errors"].values()),
-            **row["error_shares"],
-            **{one.id: row[one.id] for one in more},
+            "wrong": sum(row.errors.values()),
+            **row.error_shares,
+            **{measure.id: getattr(row, measure.id) for measure in more},
         }
         for row in named.ordered(rows[:MOST_CELLS])
     )
@@ -253,7 +244,7 @@ def _causes_table(rows: Sequence[Row], named: Coordinates) -> Table:
 
 def first_miss_section(sweep: SweepFolder) -> Section | None:
     """Return the section on the first miss and the first error of each run."""
-    allowed = {row["cell"] for row in sweep.rows if not _is_withheld(row)}
+    allowed = {row.cell for row in sweep.rows if not row.is_withheld}
     runs = [run for run in sweep.runs if run.score.first_miss is not None and run.cell in allowed]
     if not runs:
         return None
@@ -275,7 +266,7 @@ def first_miss_section(sweep: SweepFolder) -> Section | None:
     return Section("First miss, first error", (), (chart,))
 
 
-def _first_points(runs: Sequence[RunFacts]) -> tuple[Series, ...]:
+def _first_points(runs: Sequence[ScoredRun]) -> tuple[Series, ...]:
     places = sorted({(run.score.first_miss, run.score.first_error) for run in runs})
     far = max((float(max(miss or 0, error or 0)) for miss, error in places), default=1.0)
     x = tuple(None if miss is None else float(miss) for miss, _ in places)

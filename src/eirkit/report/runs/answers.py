@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from eirkit.lacuna.findings.causes import CAUSES, Cause
-from eirkit.lacuna.findings.fates import LOST, NOT_ASKED, Fate
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES
-from eirkit.lacuna.findings.validity import doubt_of
+from eirkit.lacuna.findings.summary import LOST, NOT_ASKED
+from eirkit.records.events import Cause
+from eirkit.records.evidence import RescueResult
+from eirkit.records.runs import CAUSES, Outcome
+from eirkit.records.sweeps import CellRow, FailureGroup
 from eirkit.report.document import Headline
 from eirkit.report.runs.folder import Coordinates
 from eirkit.report.table import counted, listed, share
 
-Row = Mapping[str, Any]
 MOST_REASONS = 4  # in the headline
 
 
@@ -80,27 +80,27 @@ class Repair:
         return "with a miss" if self.memory is None else f"where {self.memory} did not return an input"
 
 
-def losses_of(rows: Sequence[Row]) -> Losses | None:
+def losses_of(rows: Sequence[CellRow]) -> Losses | None:
     """Return the losses over cells that pass the control, else over those without one; None if there are neither."""
-    scored = [row for row in rows if row["scored"] and doubt_of(row) is None]
-    sound = [row for row in scored if row["claims"]]
-    basis = sound or [row for row in scored if row["control"] is None]
+    scored = [row for row in rows if row.scored and row.validity.sentence is None]
+    sound = [row for row in scored if row.claims]
+    basis = sound or [row for row in scored if row.control is None]
     if not basis:
         return None
     stored = [row for row in basis if _asked(row)]
     counted_rows = stored or basis
     return Losses(
         cells=len(counted_rows),
-        runs=sum(row["scored"] for row in counted_rows),
+        runs=sum(row.scored for row in counted_rows),
         external=bool(stored),
-        memory=_only({str(row["memory"]) for row in stored}),
+        memory=_only({row.memory for row in stored if row.memory is not None}),
         needed=sum(map(_asked, stored)) if stored else None,
         lost_share=_lost_by_stores(stored) if stored else _missed(basis),
         unasked_share=_share_of(stored, *NOT_ASKED) if stored else None,
         unused_share=_share_of(stored, "not_used") if stored else None,
         unclear_share=_share_of(stored, "unclear") if stored else None,
-        steps=sum(row["steps"] for row in counted_rows),
-        wrong_steps=sum(sum(row["errors"].values()) for row in counted_rows),
+        steps=sum(row.steps for row in counted_rows),
+        wrong_steps=sum(sum(row.errors.values()) for row in counted_rows),
         error_shares={cause: error_share(counted_rows, cause) for cause in CAUSES},
         claims=bool(sound),
     )
@@ -110,84 +110,87 @@ def _only(names: set[str]) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def error_share(rows: Sequence[Row], cause: Cause) -> float | None:
+def error_share(rows: Sequence[CellRow], cause: Cause) -> float | None:
     """Return the share of scored steps that were wrong for one cause, as a mean over the runs of all rows."""
-    known = [row for row in rows if row["error_shares"][cause] is not None]
-    runs = sum(row["scored"] for row in known)
-    return math.fsum(row["error_shares"][cause] * row["scored"] for row in known) / runs if runs else None
+    return _mean_over_runs([(row.error_shares[cause], row.scored) for row in rows])
 
 
-def _asked(row: Row) -> int:
+def _mean_over_runs(figures: Sequence[tuple[float | None, int]]) -> float | None:
+    """Return the mean of figures of cells, weighted by their runs; None if no figure is known."""
+    known = [(figure, runs) for figure, runs in figures if figure is not None]
+    runs = sum(runs for _, runs in known)
+    return math.fsum(figure * runs for figure, runs in known) / runs if runs else None
+
+
+def _asked(row: CellRow) -> int:
     """Return how many results were needed from an external memory."""
-    return 0 if row["memory_system"] is None else sum(_fates(row).values())
+    return 0 if row.memory_system is None else sum(row.memory_system.outcomes.values())
 
 
-def _fates(row: Row) -> Mapping[str, int]:
-    fates: Mapping[str, int] = row["memory_system"]["fates"]
-    return fates
-
-
-def _lost_by_stores(rows: Sequence[Row]) -> float:
+def _lost_by_stores(rows: Sequence[CellRow]) -> float:
     """Return the share of needed records that were not returned; unused and unclear records are not lost."""
     return _share_of(rows, *LOST)
 
 
-def _share_of(rows: Sequence[Row], *fates: Fate) -> float:
-    """Return the share of needed records with one of these fates, as a mean over the runs that needed any."""
-    systems = [row["memory_system"] for row in rows]
-    total = math.fsum(one["needing_runs"] * one["fate_shares"].get(fate, 0.0) for one in systems for fate in fates)
-    return total / sum(int(one["needing_runs"]) for one in systems)
+def _share_of(rows: Sequence[CellRow], *outcomes: Outcome) -> float:
+    """Return the share of needed records with one of these outcomes, as a mean over the runs that needed any."""
+    systems = [row.memory_system for row in rows if row.memory_system is not None]
+    total = math.fsum(
+        system.needing_runs * system.outcome_shares.get(outcome, 0.0) for system in systems for outcome in outcomes
+    )
+    return total / sum(system.needing_runs for system in systems)
 
 
-def _missed(rows: Sequence[Row]) -> float | None:
+def _missed(rows: Sequence[CellRow]) -> float | None:
     """Return the miss rate as a mean over runs: the share of consuming steps with a missing input."""
-    known = [row for row in rows if row["miss_rate"] is not None]
-    runs = sum(row["scored"] for row in known)
-    return math.fsum(row["miss_rate"] * row["scored"] for row in known) / runs if runs else None
+    return _mean_over_runs([(row.miss_rate, row.scored) for row in rows])
 
 
-def repair_of(document: Row, condition: str = "") -> Repair | None:
+def repair_of(result: RescueResult, condition: str = "") -> Repair | None:
     """Return the result of a rescue over models that have not failed the control; None if there are none.
 
     Models are not pooled: for several models it has the lowest oracle and the highest sham and control accuracy.
 
     Args:
-        condition: what it was measured on; taken from the document by default.
+        condition: what it was measured on; taken from the result by default.
     """
-    rows = [
-        row for row in document["rows"] if row["accuracy"] is not None and (row["claims"] or row["control"] is None)
-    ]
-    arms = {arm: [row for row in rows if row["arm"] == arm] for arm in ("oracle", "sham", "control")}
-    if not all(arms.values()):
+    rows = [row for row in result.rows if row.accuracy is not None and not row.is_withheld]
+    accuracies = {
+        arm: [row.accuracy for row in rows if row.arm == arm and row.accuracy is not None]
+        for arm in ("oracle", "sham", "control")
+    }
+    if not all(accuracies.values()):
         return None
+    restored = [row for row in rows if row.arm == "oracle"]
+    models = {row.model for row in restored}
     return Repair(
-        steps=sum(row["steps"] for row in arms["oracle"]),
-        oracle=min(row["accuracy"] for row in arms["oracle"]),
-        sham=max(row["accuracy"] for row in arms["sham"]),
-        control=max(row["accuracy"] for row in arms["control"]),
-        condition=condition or f"{document['workload']}, m = {document['m']}, h = {document['h']}",
-        claims=all(row["claims"] for row in rows),
-        models=len({row["model"] for row in arms["oracle"]}),
-        memory=document.get("memory"),
-        shown=_is_shown(document, {row["model"] for row in arms["oracle"]}),
+        steps=sum(row.steps for row in restored),
+        oracle=min(accuracies["oracle"]),
+        sham=max(accuracies["sham"]),
+        control=max(accuracies["control"]),
+        condition=condition or f"{result.workload}, m = {result.m}, h = {result.h}",
+        claims=all(row.claims for row in rows),
+        models=len(models),
+        memory=result.memory,
+        shown=_is_shown(result, models),
     )
 
 
-def _is_shown(document: Row, models: Collection[str]) -> bool:
+def _is_shown(result: RescueResult, models: Collection[str]) -> bool:
     """True if restoring did more than nothing and more than a sham, with every model."""
-    if any(one["finding"] for model, one in document.get("validity", {}).items() if model in models):
+    if any(validity.finding for model, validity in result.validity.items() if model in models):
         return False
-    chosen = [one for one in document["contrasts"] if one["arms"][0] == "oracle" and one["model"] in models]
-    return len(chosen) == 2 * len(models) and all(one["difference"]["low"] > 0 for one in chosen)
+    chosen = [contrast for contrast in result.contrasts if contrast.arms[0] == "oracle" and contrast.model in models]
+    return len(chosen) == 2 * len(models) and all(contrast.difference.low > 0 for contrast in chosen)
 
 
 def headline_of(
-    rows: Sequence[Row],
+    rows: Sequence[CellRow],
     losses: Losses | None,
     repair: Repair | None,
     rescue_command: str,
     control_command: str,
-    failures: Sequence[Row] = (),
+    failures: Sequence[FailureGroup] = (),
     ranked: Headline | None = None,
 ) -> Headline:
     """Return the headline: one number, then the answer in sentences.
@@ -196,9 +199,9 @@ def headline_of(
         ranked: the ranking of several memories, which takes the place of what they lost together.
         failures: groups of runs that infrastructure errors broke; they are the answer if no run was scored.
     """
-    if failures and not any(row["scored"] for row in rows):
+    if failures and not any(row.scored for row in rows):
         return _breakdown(failures)
-    doubts = [f"{row['model']}, h = {row['h']}: {doubt}." for row in rows if (doubt := doubt_of(row))]
+    doubts = [f"{row.model}, h = {row.h}: {doubt}." for row in rows if (doubt := row.validity.sentence) is not None]
     if losses is None:
         silence = doubts or _silence(rows)
         return Headline("–", "nothing may be said about lost information", tuple(silence))
@@ -217,19 +220,19 @@ def headline_of(
     return Headline(number, _caption(losses), tuple(sentences))
 
 
-def _control(rows: Sequence[Row], command: str) -> str:
+def _control(rows: Sequence[CellRow], command: str) -> str:
     """Return how to run a control; external agents, which eirkit cannot start, must connect again."""
-    if all(row["model"].startswith("agent/") for row in rows):
+    if all(row.model.startswith("agent/") for row in rows):
         return "let the agent come again to `eirkit mcp serve` with --h at least n, where nothing is missing"
     return f"run `{command}`"
 
 
-def _breakdown(failures: Sequence[Row]) -> Headline:
+def _breakdown(failures: Sequence[FailureGroup]) -> Headline:
     """Return the headline if every run failed: the reasons with their numbers of runs, most frequent first."""
     reasons: dict[str, int] = {}
     for group in failures:
-        reason = f"{group['kind']}: {group['message']}"
-        reasons[reason] = reasons.get(reason, 0) + group["runs"]
+        reason = f"{group.kind}: {group.message}"
+        reasons[reason] = reasons.get(reason, 0) + group.runs
     ordered = sorted(reasons.items(), key=lambda entry: -entry[1])
     told = [f"{counted(runs, 'run')}: {reason.rstrip('.')}." for reason, runs in ordered[:MOST_REASONS]]
     if len(ordered) > MOST_REASONS:
@@ -240,11 +243,11 @@ def _breakdown(failures: Sequence[Row]) -> Headline:
     )
 
 
-def _silence(rows: Sequence[Row]) -> list[str]:
-    if not any(row["scored"] for row in rows):
+def _silence(rows: Sequence[CellRow]) -> list[str]:
+    if not any(row.scored for row in rows):
         return ["No run has come to its end, so there is nothing to say yet."]
-    seen = {f"{row['model']} on {row['workload']}": row["control"] for row in rows if row["control"] is not None}
-    unknown = {name: one["reason"] for name, one in seen.items() if one.get("verdict") == "undecided"}
+    seen = {f"{row.model} on {row.workload}": row.control for row in rows if row.control is not None}
+    unknown = {name: standing.reason for name, standing in seen.items() if standing.verdict == "undecided"}
     if unknown:
         return [
             "No model here is shown to answer well enough where nothing is missing, so nothing is claimed about lost "
@@ -281,10 +284,10 @@ def _loss(losses: Losses) -> str:
         return f"{said}, and all were correct" if losses.lost_share and not losses.wrong_steps else said
     whose, unasked = "it" if losses.memory else "them", losses.unasked_share or 0.0
     beside = (("not_used", losses.unused_share), ("unclear", losses.unclear_share))
-    unused = [f"{share(value)} {FATE_MEASURES[fate].label}" for fate, value in beside if value]
+    unused = [f"{share(value)} {FATE_MEASURES[outcome].label}" for outcome, value in beside if value]
     if losses.all_came_back:
         return f"{_named(losses)} returned every record that the task needed from {whose}{_aside(unused)}"
-    never = " or ".join(FATE_MEASURES[fate].label for fate in NOT_ASKED)
+    never = " or ".join(FATE_MEASURES[outcome].label for outcome in NOT_ASKED)
     if unasked and math.isclose(unasked, losses.lost_share or 0.0):
         memory = losses.memory or "the memories"
         return f"{lost} of the records needed from {memory} were {never} by the agent, so no memory was tested"
@@ -311,12 +314,12 @@ def _causes(losses: Losses) -> str:
     return f"{share(wrong)} of steps were wrong: {', '.join(told)}"
 
 
-def _range(rows: Sequence[Row], losses: Losses) -> list[str]:
+def _range(rows: Sequence[CellRow], losses: Losses) -> list[str]:
     """Return a sentence that names the cells that lost least and most, if there are several."""
-    shown = [row for row in rows if row["scored"] and (row["claims"] or not losses.claims) and doubt_of(row) is None]
+    shown = [row for row in rows if row.scored and (row.claims or not losses.claims) and row.validity.sentence is None]
     if losses.external:
         shown = [row for row in shown if _asked(row)]
-    lost = [(_lost_by_stores([row]) if losses.external else row["miss_rate"], row) for row in shown]
+    lost = [(_lost_by_stores([row]) if losses.external else row.miss_rate, row) for row in shown]
     known = [(value, row) for value, row in lost if value is not None]
     if len(known) < 2:
         return []
@@ -329,16 +332,16 @@ def _range(rows: Sequence[Row], losses: Losses) -> list[str]:
     return [f"{where}: from {share(least)} ({named.label(best)}) to {share(most)} ({named.label(worst)})."]
 
 
-def _first(pair: tuple[float, Row]) -> float:
+def _first(pair: tuple[float, CellRow]) -> float:
     return pair[0]
 
 
-def _left_out(rows: Sequence[Row], losses: Losses) -> list[str]:
+def _left_out(rows: Sequence[CellRow], losses: Losses) -> list[str]:
     """Return a sentence that names the models whose cells do not count, since the control does not speak for them."""
-    silent = [row for row in rows if row["scored"] and doubt_of(row) is None and not row["claims"]]
+    silent = [row for row in rows if row.scored and row.validity.sentence is None and not row.claims]
     if not losses.claims or not silent:
         return []
-    models = listed(list(dict.fromkeys(str(row["model"]) for row in silent)))
+    models = listed(list(dict.fromkeys(row.model for row in silent)))
     return [f"Not counted here: {counted(len(silent), 'cell')} of {models}; the control below says why."]
 
 
@@ -350,11 +353,3 @@ def _standing(losses: Losses, control: str) -> str:
     return (
         f"No full-information control was run, so this describes and claims nothing about lost information; {control}."
     )
-
-
-def answers_json(losses: Losses | None, repair: Repair | None) -> dict[str, Any]:
-    """Return the figures of the headline as JSON data."""
-    return {
-        "losses": None if losses is None else asdict(losses),
-        "repair": None if repair is None else asdict(repair),
-    }

@@ -2,45 +2,59 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count, islice
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+
+from msgspec import structs
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
-from eirkit.lacuna.conversation.totals import INSTRUCTION
-from eirkit.lacuna.findings.fates import LOST, pool_fates
+from eirkit.lacuna.findings.command_line import merged_grid, restricted_grid, sweep_command
+from eirkit.lacuna.findings.conversations import INSTRUCTION
 from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS
-from eirkit.lacuna.findings.ranking import Ranking, rank
-from eirkit.lacuna.findings.validity import doubt_of, system_remarks
-from eirkit.lacuna.tasks.workload import Units, units_of
+from eirkit.lacuna.findings.ranking import MOST_TASKS, Ranking, RankingFigures, rank
+from eirkit.lacuna.findings.summary import LOST, pool_outcomes
+from eirkit.lacuna.findings.validity import system_remarks
+from eirkit.lacuna.tasks.workload import Units, find_workload, units_of
 from eirkit.measures import Measure
-from eirkit.report.comparison import measure_of
+from eirkit.records.sweeps import CellRow
 from eirkit.report.folders import kind_of, maker_of, records_of
-from eirkit.report.runs.candidates import (
-    FOLDER,
-    Case,
-    Names,
-    Placed,
-    confounded_axes,
-    default_axis,
-    settings_of,
-    shared_cases,
-    with_figures,
-    without_figure,
-)
-from eirkit.report.runs.comparison import AXES, FIGURES
-from eirkit.report.runs.folder import RunFacts, SweepFolder, read_sweep
-from eirkit.report.runs.next_runs import command_for, seconds_of
+from eirkit.report.runs.folder import AXES, FIGURES, ScoredRun, SweepFolder, measure_of, read_sweep
 from eirkit.report.table import counted, listed
 
-Row = Mapping[str, Any]
+Placed = Sequence[tuple[SweepFolder, CellRow]]  # the cells, each with its sweep
+Level = int | str | None  # a value on an axis
+FOLDER = "folder"
+_PREFERRED = ("memory", "model")  # what people choose between, if it varies
+MORE = "-more"  # added to the name of a folder
+LEADERS = "leaders"  # the folder of a run of what several folders hold
+MOST_NAMES = 1_000_000  # more than anybody keeps beside each other
 ABILITY = "ability"  # of questions in words
 BY = (*AXES, FOLDER)
 CHECKS = "checks of standing instructions"  # which are no questions
 _DETAILS = ("used", "bytes", "model_calls", "memory_cost_usd", "cost_usd")
+
+
+class ChoiceFigures(RankingFigures, frozen=True, kw_only=True):
+    """A choice as scripts receive it."""
+
+    by: str
+    measure: str
+    parts: dict[str, dict[str, RankingFigures]]  # by axis, then by its value
+    details: dict[str, dict[str, float | None]]  # by candidate
+    warnings: tuple[str, ...]
+    systems: tuple[str, ...]
+    again: str
+    wanted_tasks: int | None
+    wanted_seeds: int | None
+    wanted_seconds: float | None
+    abilities: tuple[str, ...]
+    mean_over: str
+    at_action_limit: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +79,24 @@ class Choice:
     folder: Path = Path()  # of the first candidate
     limited: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # runs at their limit of actions, of how many
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "by": self.by,
-            "measure": self.measure.id,
-            **self.ranking.as_json(),
-            "parts": {axis: {value: one.as_json() for value, one in of.items()} for axis, of in self.parts.items()},
-            "details": {name: dict(found) for name, found in self.details.items()},
-            "warnings": list(self.warnings),
-            "systems": list(self.systems),
-            "again": self.again,
-            "wanted_tasks": self.wanted,
-            "wanted_seeds": self.seeds,
-            "wanted_seconds": self.seconds,
-            "abilities": list(self.abilities),
-            "mean_over": f"{self.units.step}s" if self.pooled else "cases",
-            "at_action_limit": {name: limited for name, (limited, _) in self.limited.items()},
-        }
+    def figures(self) -> ChoiceFigures:
+        """Return everything that scripts receive."""
+        return ChoiceFigures(
+            **structs.asdict(self.ranking.figures()),
+            by=self.by,
+            measure=self.measure.id,
+            parts={axis: {value: part.figures() for value, part in of.items()} for axis, of in self.parts.items()},
+            details={name: dict(figures) for name, figures in self.details.items()},
+            warnings=self.warnings,
+            systems=self.systems,
+            again=self.again,
+            wanted_tasks=self.wanted,
+            wanted_seeds=self.seeds,
+            wanted_seconds=self.seconds,
+            abilities=self.abilities,
+            mean_over=f"{self.units.step}s" if self.pooled else "cases",
+            at_action_limit={name: limited for name, (limited, _) in self.limited.items()},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +141,7 @@ def choose(
         InputFileError: nothing varies, or the candidates were given no task in common.
         UsageError: no question tests such an ability.
     """
-    placed: Placed = [(sweep, row) for sweep in sweeps for row in sweep.rows if row["scored"]]
+    placed: Placed = [(sweep, row) for sweep in sweeps for row in sweep.rows if row.scored]
     if not placed:
         raise InputFileError("no run is scored in these folders; finish a sweep with `eirkit lacuna run --resume DIR`")
     by = by or default_axis(placed)
@@ -156,10 +171,10 @@ def choose(
         {**_parts(values, declared), **({ABILITY: parts} if parts else {})},
         {name: details_of([run for runs in found[name] for run in runs]) for name in names.all},
         (*_left_out(absent, measure), *_warnings(sweeps, placed, left_out, confounded, by)),
-        system_remarks(row for _, row in placed),
+        system_remarks((row.memory, row.memory_system) for _, row in placed),
         command_for(sweeps, leading, needed),
         wanted,
-        units_of({str(row["workload"]) for _, row in placed}),
+        units_of({row.workload for _, row in placed}),
         values.weights is not None,
         tuple(abilities),
         needed,
@@ -181,7 +196,7 @@ def _with_next(made: Choice, cases: Sequence[Case], leading: Placed, first: Swee
     return replace(made, given=len({case.task for case in cases}), seconds=seconds, folder=first.folder)
 
 
-def _limited(cases: Sequence[Sequence[RunFacts]]) -> tuple[int, int]:
+def _limited(cases: Sequence[Sequence[ScoredRun]]) -> tuple[int, int]:
     """Return how many runs ended at their limit of actions, and how many there are."""
     runs = [run for own in cases for run in own]
     return sum(run.score.max_turn for run in runs), len(runs)
@@ -219,8 +234,8 @@ def choose_folders(
 
 def choice_in(sweep: SweepFolder) -> Choice | None:
     """Return the ranking of the memory systems of a sweep; None if it has fewer than two with tasks in common."""
-    scored = [row for row in sweep.rows if row["scored"] and row["memory"] is not None]
-    if len({(row["memory"], settings_of(row)) for row in scored}) < 2:
+    scored = [row for row in sweep.rows if row.scored and row.memory is not None]
+    if len({(row.memory, settings_of(row)) for row in scored}) < 2:
         return None
     try:
         return choose([sweep], "memory")
@@ -228,7 +243,7 @@ def choice_in(sweep: SweepFolder) -> Choice | None:
         return None
 
 
-def _mean(of: Callable[[RunFacts], float | None], runs: Sequence[RunFacts]) -> float:
+def _mean(of: Callable[[ScoredRun], float | None], runs: Sequence[ScoredRun]) -> float:
     return fmean(value for run in runs if (value := of(run)) is not None)
 
 
@@ -237,11 +252,11 @@ def _nothing_shared(placed: Placed, names: Names, measure: str) -> str:
     if without := without_figure(placed, names, measure):
         label, able = measure_of(measure).label, [key for key in rankable() if not without_figure(placed, names, key)]
         return f"the runs of {listed(without)} have no figure for {measure} ({label}); rank by {listed(able, 12)}"
-    units = units_of({str(row["workload"]) for _, row in placed})
+    units = units_of({row.workload for _, row in placed})
     return f"no {units.task} was given to all of {listed(names.all)}; run them with the same seeds, {units.task}s and h"
 
 
-def _overall(cases: Sequence[Case], found: Mapping[str, Sequence[Sequence[RunFacts]]], measure: str) -> CaseValues:
+def _overall(cases: Sequence[Case], found: Mapping[str, Sequence[Sequence[ScoredRun]]], measure: str) -> CaseValues:
     """Return the values of a measure; of accuracy in words, all questions count alike."""
     values = {name: [_mean(FIGURES[measure], runs) for runs in own] for name, own in found.items()}
     first = [runs[0] for runs in next(iter(found.values()))]
@@ -250,7 +265,7 @@ def _overall(cases: Sequence[Case], found: Mapping[str, Sequence[Sequence[RunFac
 
 
 def _asked(
-    cases: Sequence[Case], found: Mapping[str, Sequence[Sequence[RunFacts]]], abilities: Sequence[str]
+    cases: Sequence[Case], found: Mapping[str, Sequence[Sequence[ScoredRun]]], abilities: Sequence[str]
 ) -> CaseValues:
     """Return the accuracy of questions that test one of some abilities, in the cases that have any."""
     asked = [place for place in range(len(cases)) if all(_questions(of[place], abilities)[1] for of in found.values())]
@@ -260,7 +275,7 @@ def _asked(
     return CaseValues([cases[place] for place in asked], values, weights)
 
 
-def _abilities(found: Mapping[str, Sequence[Sequence[RunFacts]]]) -> list[str]:
+def _abilities(found: Mapping[str, Sequence[Sequence[ScoredRun]]]) -> list[str]:
     """Return the abilities that questions in words test."""
     return sorted({name for runs in next(iter(found.values())) for run in runs for name in run.abilities})
 
@@ -298,27 +313,26 @@ def _parts(values: CaseValues, measure: Measure) -> dict[str, dict[str, Ranking]
     return found
 
 
-def _questions(runs: Sequence[RunFacts], abilities: Sequence[str]) -> tuple[int, int]:
+def _questions(runs: Sequence[ScoredRun], abilities: Sequence[str]) -> tuple[int, int]:
     """Return how many questions of some abilities were answered correctly, and how many there were."""
-    pairs = [run.abilities.get(ability, (0, 0)) for run in runs for ability in abilities]
-    return sum(right for right, _ in pairs), sum(n for _, n in pairs)
+    counts = [run.abilities[ability] for run in runs for ability in abilities if ability in run.abilities]
+    return sum(count.right for count in counts), sum(count.asked for count in counts)
 
 
-def details_of(runs: Sequence[RunFacts]) -> dict[str, float | None]:
+def details_of(runs: Sequence[ScoredRun]) -> dict[str, float | None]:
     """Return what is shown beside the measure: records returned and used, lost, latency, size and money."""
     found: dict[str, float | None] = {}
     for name in _DETAILS:
         known = [value for run in runs if (value := FIGURES[name](run)) is not None]
         found[name] = fmean(known) if known else None
     memories = [run.memory for run in runs if run.memory is not None]
-    searches = sum(one["searches"] for one in memories) or None  # each counts alike, as in the table of the sweep
-    found["search_ms"] = searches and 1000 * sum(one["search_seconds"] for one in memories) / searches
-    fates = pool_fates(one["fates"] for one in memories)
-    found["lost"] = sum(fates.of(fate) or 0.0 for fate in LOST) if fates.runs else None
-    floors = [one["floor"] for one in memories if one.get("floor")]
-    for name in ("held_bits", "needed_bits"):
-        known = [float(one[name]) for one in floors if one.get(name) is not None]
-        found[name] = max(known) if known else None
+    searches = sum(memory.searches for memory in memories) or None  # each counts alike, as in the table of the sweep
+    found["search_ms"] = searches and 1000 * sum(memory.search_seconds for memory in memories) / searches
+    outcomes = pool_outcomes(memory.outcomes for memory in memories)
+    found["lost"] = sum(outcomes.of(outcome) or 0.0 for outcome in LOST) if outcomes.runs else None
+    floors = [memory.floor for memory in memories if memory.floor is not None]
+    found["held_bits"] = max((floor.held_bits for floor in floors), default=None)
+    found["needed_bits"] = max((floor.needed_bits for floor in floors), default=None)
     return found
 
 
@@ -337,10 +351,10 @@ def _warnings(
         yield f"{counted(left_out, 'case')} that not every candidate was given, or has no value for, {are} left out"
     if confounded:
         yield f"the candidates also differ in {listed(list(confounded))}, so a difference may be due to that"
-    counted_rows = [row for _, row in placed if "words" not in row]  # conversations have no h and no panels
-    panels = {row["panel"] for row in counted_rows if row["memory"] is not None}
+    counted_rows = [row for _, row in placed if row.conversation is None]  # conversations have no h and no panels
+    panels = {row.panel for row in counted_rows if row.memory is not None}
     if by == "memory" and (
-        len(panels) > 1 or (panels == {"native"} and any(row["memory"] is None for row in counted_rows))
+        len(panels) > 1 or (panels == {"native"} and any(row.memory is None for row in counted_rows))
     ):
         remedy = "to compare them, run `eirkit lacuna run` with --panel strict"
         yield f"some candidates kept as much as they liked and others h records; {remedy}"
@@ -348,8 +362,8 @@ def _warnings(
     if len(versions) > 1:
         yield f"the folders were made by different versions of eirkit: {listed(versions)}"
     for _, row in placed:
-        if doubt := doubt_of(row):
-            yield f"{AXES['memory'](row)}, {row['model']}, h = {row['h']}: {doubt}"
+        if (doubt := row.validity.sentence) is not None:
+            yield f"{AXES['memory'](row)}, {row.model}, h = {row.h}: {doubt}"
 
 
 def _wanted_tasks(ranking: Ranking, values: CaseValues, measure: Measure, rankings: int) -> int | None:
@@ -381,3 +395,142 @@ def check_measure(name: str) -> str:
     if name not in rankable():
         raise UsageError(f"candidates cannot be ranked by {name!r}; known: {', '.join(rankable())}")
     return name
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One task in one cell, for which every candidate has a value."""
+
+    task: str
+    place: Mapping[str, Level]  # its values on the axes other than the one that is ranked
+
+
+def default_axis(placed: Placed) -> str:
+    varying = [name for name, of in AXES.items() if len({of(row) for _, row in placed}) > 1]
+    preferred = [name for name in _PREFERRED if name in varying]
+    return (preferred or varying or [FOLDER])[0]
+
+
+class Names:
+    """Names the candidate of a cell; settings of a memory are added where one memory has several."""
+
+    def __init__(self, placed: Placed, by: str) -> None:
+        self._by = by
+        settings: dict[str, set[str]] = {}
+        for sweep, row in placed:
+            settings.setdefault(self._plain(sweep, row), set()).add(settings_of(row))
+        self._several = {name for name, found in settings.items() if by == "memory" and len(found) > 1}
+        self.all = tuple(dict.fromkeys(self.of(sweep, row) for sweep, row in placed))
+
+    def of(self, sweep: SweepFolder, row: CellRow) -> str:
+        """Return the candidate that a cell belongs to."""
+        name = self._plain(sweep, row)
+        return f"{name} ({settings_of(row) or 'default'})" if name in self._several else name
+
+    def _plain(self, sweep: SweepFolder, row: CellRow) -> str:
+        return str(sweep.folder) if self._by == FOLDER else str(AXES[self._by](row))
+
+
+def settings_of(row: CellRow) -> str:
+    """Return the profile of a memory and its other settings."""
+    settings = dict(row.memory_settings)
+    used = None if row.memory_system is None else row.memory_system.profile
+    profile = settings.get("profile") if used is None else used.name
+    for name in ("profile", "timeout_seconds"):  # how long a call may take changes no result
+        settings.pop(name, None)
+    own = [f"{name}={value}" for name, value in sorted(settings.items())]
+    return ", ".join([*filter(None, [profile]), *own])
+
+
+def confounded_axes(placed: Placed, names: Names, by: str) -> tuple[str, ...]:
+    """Return the other axes on which every candidate has one value, and not all the same."""
+    found = []
+    for name, of in AXES.items():
+        values: dict[str, set[Level]] = {}
+        for sweep, row in placed:
+            values.setdefault(names.of(sweep, row), set()).add(of(row))
+        apart = len({value for one in values.values() for value in one}) > 1
+        if name != by and apart and all(len(one) == 1 for one in values.values()):
+            found.append(name)
+    return tuple(found)
+
+
+def shared_cases(
+    placed: Placed, names: Names, by: str, confounded: Sequence[str], measure: str
+) -> tuple[list[Case], dict[str, list[list[ScoredRun]]], int]:
+    """Return the cases that all candidates share, their runs in the same order, and how many cases are left out."""
+    axes = [name for name in AXES if name != by and name not in confounded]
+    runs = {id(sweep): sweep.by_cell() for sweep, _ in placed}
+    table: dict[tuple[Level, ...], tuple[Case, dict[str, list[ScoredRun]]]] = {}
+    for sweep, row in placed:
+        place = {name: AXES[name](row) for name in axes}
+        for run in runs[id(sweep)].get(row.cell, ()):
+            if FIGURES[measure](run) is None:
+                continue
+            task = f"{run.fingerprint}/{run.seed}"
+            _, own = table.setdefault((task, *place.values()), (Case(task, place), {}))
+            own.setdefault(names.of(sweep, row), []).append(run)
+    shared = [(case, own) for case, own in table.values() if len(own) == len(names.all)]
+    found = {name: [own[name] for _, own in shared] for name in names.all}
+    return [case for case, _ in shared], found, len(table) - len(shared)
+
+
+def without_figure(placed: Placed, names: Names, measure: str) -> list[str]:
+    """Return the candidates none of whose runs has a figure."""
+    runs: dict[str, list[ScoredRun]] = {name: [] for name in names.all}
+    for sweep, row in placed:
+        runs[names.of(sweep, row)] += [run for run in sweep.runs if run.cell == row.cell]
+    return [name for name, own in runs.items() if all(FIGURES[measure](run) is None for run in own)]
+
+
+def with_figures(placed: Placed, by: str, measure: str) -> tuple[Placed, Names, list[str]]:
+    """Return the cells without the candidates that have no figure, their names, and who is left out.
+
+    Nobody is left out if nobody has a figure.
+    """
+    names = Names(placed, by)
+    absent = without_figure(placed, names, measure)
+    if not absent or len(absent) == len(names.all):
+        return placed, names, []
+    kept = [(sweep, row) for sweep, row in placed if names.of(sweep, row) not in absent]
+    return kept, Names(kept, by), absent
+
+
+def command_for(
+    sweeps: Sequence[SweepFolder], leading: Sequence[tuple[SweepFolder, CellRow]], seeds: int | None
+) -> str:
+    """Return the command, or nothing if there is no single one.
+
+    New seeds are used, because the leaders were chosen by the results of the old ones.
+
+    Args:
+        leading: the cells of the leaders, each with its sweep.
+        seeds: how many would tell them apart; None if that is unknown.
+    """
+    own = list({id(sweep): sweep for sweep, _ in leading}.values())
+    grid = merged_grid([sweep.manifest for sweep in own])
+    if grid is None or seeds is None or seeds > MOST_TASKS:
+        return ""
+    if not all(":" not in name and find_workload(name).endless for name in grid["workload"]):
+        return ""
+    first = max(seed for sweep in sweeps for seed in sweep.seeds) + 1
+    restricted = {**restricted_grid(grid, [row for _, row in leading]), "seeds": f"{first}:{first + seeds}"}
+    manifest = structs.replace(own[0].manifest, settings={**own[0].manifest.settings, "grid": [restricted]})
+    return sweep_command(manifest, f"{own[0].name}{MORE}" if len(own) == 1 else LEADERS)
+
+
+def seconds_of(leading: Sequence[tuple[SweepFolder, CellRow]], seeds: int) -> float | None:
+    """Return how long the calls of the memories and models of the leaders would take; None if they took no time."""
+    runs = [run for sweep, row in leading for run in sweep.by_cell().get(row.cell, ())]
+    memories = [run.memory for run in runs if run.memory is not None]
+    taken = sum(memory.write_seconds + memory.search_seconds for memory in memories)
+    taken += sum(run.usage.latency_seconds for run in runs)
+    return taken * len(leading) * seeds / len(runs) if taken else None
+
+
+def beside(command: str, folder: Path) -> str:
+    """Return the command with a folder to write to that is beside another and does not exist yet."""
+    *words, name = shlex.split(command)
+    names = (folder.with_name(f"{name}{'' if n == 1 else f'-{n}'}") for n in count(1))
+    free = next(path for path in islice(names, MOST_NAMES) if not path.exists())
+    return shlex.join([*words, str(free)])

@@ -1,110 +1,46 @@
-"""Compares two `lacuna run` folders: matches their cells, pairs runs by task and seed, and warns about confounds.
-
-`FIGURES` are what runs are compared and ranked by, and `AXES` the settings on which cells differ.
-"""
+"""Compares two `lacuna run` folders: matches their cells, pairs runs by task and seed, and warns about confounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from functools import partial
-from operator import itemgetter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+
+from msgspec import to_builtins
 
 from eirkit.errors import InputFileError
-from eirkit.lacuna.findings.causes import CAUSES, Cause
-from eirkit.lacuna.findings.fates import FATES, Fate, pool_fates
-from eirkit.lacuna.findings.validity import is_withheld, system_remarks
-from eirkit.lacuna.runs.command_line import seeds_text
+from eirkit.lacuna.findings.validity import system_remarks
 from eirkit.lacuna.tasks.workload import units_of
-from eirkit.report.comparison import COSTS, Comparison, Difference, MeasuredPair, SettingChange, difference_of, group_of
-from eirkit.report.folders import changes_between, comparers
+from eirkit.records.sweeps import CellRow
+from eirkit.report.comparison import (
+    COSTS,
+    Comparison,
+    Difference,
+    MeasuredPair,
+    SettingChange,
+    changes_between,
+    comparers,
+    difference_of,
+    group_of,
+)
 from eirkit.report.runs.folder import (
+    AXES,
+    FIGURES,
     TASK_AXES,
     Coordinates,
-    RunFacts,
+    FigureOf,
+    ScoredRun,
     SweepFolder,
-    condition_of,
     read_sweep,
 )
+from eirkit.seeds import seeds_text
 
-Row = Mapping[str, Any]
-Figure = Callable[[RunFacts], float | None]
-Match = tuple[RunFacts, RunFacts]  # two runs of the same task
+Match = tuple[ScoredRun, ScoredRun]  # two runs of the same task
 OF_LOSS = ("state_supply", "cascade")  # reported only if neither side failed its control
 
 
 _TASK_SHAPE = ("workload", "n", "m", "lookback", "fan_in", *TASK_AXES)  # what a task is generated from
 OF_TASK = ("workload", *TASK_AXES)  # runs that differ in these share at most the graph
-
-
-def _cause(cause: Cause, run: RunFacts) -> float:
-    return run.score.error_shares[cause]
-
-
-def _fate(fate: Fate, run: RunFacts) -> float | None:
-    """Return the share of needed records with this fate; None if no record was needed."""
-    return None if run.memory is None else pool_fates([run.memory["fates"]]).of(fate)
-
-
-def _milliseconds(seconds: str, calls: str, run: RunFacts) -> float | None:
-    if run.memory is None or not run.memory[calls]:
-        return None
-    return float(1000 * run.memory[seconds] / run.memory[calls])
-
-
-def _of_memory(name: str, run: RunFacts) -> float | None:
-    found = None if run.memory is None else run.memory[name]
-    return None if found is None else float(found)
-
-
-def _memory_tokens(run: RunFacts) -> float | None:
-    return None if run.memory is None else float(run.memory["input_tokens"] + run.memory["output_tokens"])
-
-
-def _of_agent(name: str, run: RunFacts) -> float | None:
-    found = run.usage.get(name)
-    return None if found is None else float(found)
-
-
-def _agent_tokens(run: RunFacts) -> float | None:
-    if "input_tokens" not in run.usage or run.usage.get("unreported_calls"):
-        return None
-    return float(run.usage["input_tokens"] + run.usage["output_tokens"])
-
-
-FIGURES: Mapping[str, Figure] = {
-    "accuracy": lambda run: run.score.accuracy,
-    "final_accuracy": lambda run: float(run.score.final_correct),
-    "miss_rate": lambda run: run.score.miss_rate,
-    **{cause: partial(_cause, cause) for cause in CAUSES},
-    **{fate: partial(_fate, fate) for fate in FATES},
-    "write_ms": partial(_milliseconds, "write_seconds", "writes"),
-    "search_ms": partial(_milliseconds, "search_seconds", "searches"),
-    "records": partial(_of_memory, "records"),
-    "bytes": partial(_of_memory, "bytes"),
-    "model_calls": partial(_of_memory, "model_calls"),
-    "memory_tokens": _memory_tokens,
-    "memory_cost_usd": partial(_of_memory, "cost_usd"),
-    "calls": partial(_of_agent, "calls"),
-    "agent_tokens": _agent_tokens,
-    "cost_usd": partial(_of_agent, "cost_usd"),
-}
-
-
-def _of_task(name: str, row: Row) -> Any:
-    return row.get(name)
-
-
-AXES: Mapping[str, Callable[[Row], Any]] = {
-    "workload": lambda row: row["workload"],
-    "model": lambda row: row["model"],
-    "memory": condition_of,
-    **{name: itemgetter(name) for name in ("n", "m", "lookback", "fan_in", "h", "b_oracle", "b")},
-    **{name: partial(_of_task, name) for name in TASK_AXES},
-}
 
 
 def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
@@ -126,7 +62,7 @@ def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
     pooled: dict[str, list[MeasuredPair]] = {}
     matches: list[Match] = []
     for one, other in couples:
-        matched = _matched(left.get(one["cell"], []), right.get(other["cell"], []))
+        matched = _matched(left.get(one.cell, []), right.get(other.cell, []))
         matches += matched
         for name in _measures(one, other):
             if pairs := _pairs(matched, FIGURES[name]):
@@ -144,7 +80,7 @@ def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
         manifest_changes(a, b),
         tuple(_warnings(a, b, couples, between, matches)),
         contrast=tuple(_contrast(a.rows, b.rows, between)),
-        units=units_of({str(row["workload"]) for row in (*a.rows, *b.rows)}),
+        units=units_of({str(row.workload) for row in (*a.rows, *b.rows)}),
     )
 
 
@@ -152,8 +88,8 @@ def _refuse_unscored(sweep: SweepFolder) -> None:
     """Raise InputFileError if a sweep has no scored runs, with the most frequent reason for failure."""
     if sweep.scored:
         return
-    worst = max(sweep.failures, key=lambda group: int(group["runs"]), default=None)
-    why = "none has come to its end" if worst is None else f"{worst['kind']}: {worst['message']}"
+    worst = max(sweep.failures, key=lambda group: group.runs, default=None)
+    why = "none has come to its end" if worst is None else f"{worst.kind}: {worst.message}"
     raise InputFileError(f"no scored runs in {sweep.name} ({why}); run it again, then compare")
 
 
@@ -167,7 +103,7 @@ def _why_apart(a: SweepFolder, b: SweepFolder) -> str:
     )
 
 
-def _pairs(matched: Sequence[Match], of: Figure) -> list[MeasuredPair]:
+def _pairs(matched: Sequence[Match], of: FigureOf) -> list[MeasuredPair]:
     """Return a pair of values of one measure for each task and cell where both sides have one, means over repeats."""
     # Different seeds may share a graph, as in running-max, but are different tasks because their inputs differ.
     tasks: dict[str, list[tuple[float, float]]] = {}
@@ -182,45 +118,44 @@ def _is_told(name: str, pairs: Sequence[MeasuredPair]) -> bool:
     return group_of(name) not in COSTS or any(pair.a or pair.b for pair in pairs)
 
 
-def _contrast(a: Sequence[Row], b: Sequence[Row], between: Sequence[str]) -> Iterator[SettingChange]:
+def _contrast(a: Sequence[CellRow], b: Sequence[CellRow], between: Sequence[str]) -> Iterator[SettingChange]:
     for name in between:
-        one, other = (next(str(AXES[name](row)) for row in rows if AXES[name](row) is not None) for rows in (a, b))
-        yield SettingChange(name, one, other)
+        yield SettingChange(name, *(str(AXES[name](rows[0])) for rows in (a, b)))
 
 
-def contrast_axes(a: Sequence[Row], b: Sequence[Row]) -> tuple[str, ...]:
+def contrast_axes(a: Sequence[CellRow], b: Sequence[CellRow]) -> tuple[str, ...]:
     """Return the axes on which each folder has a single value and the two values differ."""
     found = []
     for name, of in AXES.items():
-        left, right = ({of(row) for row in rows} - {None} for rows in (a, b))  # None: a cell without a run
+        left, right = ({of(row) for row in rows} for rows in (a, b))
         if len(left) == len(right) == 1 and left != right:
             found.append(name)
     return tuple(found)
 
 
-def _couples(a: Sequence[Row], b: Sequence[Row], between: Sequence[str]) -> Iterator[tuple[Row, Row]]:
+def _couples(a: Sequence[CellRow], b: Sequence[CellRow], between: Sequence[str]) -> Iterator[tuple[CellRow, CellRow]]:
     """Yield pairs of cells that agree on every axis except `between`; ambiguous matches are left out."""
     sides = [_by_place(rows, between) for rows in (a, b)]
     for place, left in sides[0].items():
         right = sides[1].get(place, [])
-        same = [(x, y) for x in left for y in right if x["cell"] == y["cell"]]
+        same = [(x, y) for x in left for y in right if x.cell == y.cell]
         if same:
             yield from same
         elif len(left) == len(right) == 1:
             yield left[0], right[0]
 
 
-def _by_place(rows: Sequence[Row], between: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
-    found: dict[tuple[Any, ...], list[Row]] = {}
+def _by_place(rows: Sequence[CellRow], between: Sequence[str]) -> dict[tuple[int | str, ...], list[CellRow]]:
+    found: dict[tuple[int | str, ...], list[CellRow]] = {}
     for row in rows:
         place = tuple(of(row) for name, of in AXES.items() if name not in between)
         found.setdefault(place, []).append(row)
     return found
 
 
-def _unshared(a: Sequence[Row], b: Sequence[Row]) -> list[str]:
+def _unshared(a: Sequence[CellRow], b: Sequence[CellRow]) -> list[str]:
     """Return the settings for which the two folders have no value in common, as `m: 16 / 8`."""
-    sides = {name: [{of(row) for row in rows} - {None} for rows in (a, b)] for name, of in AXES.items()}
+    sides = {name: [{of(row) for row in rows} for rows in (a, b)] for name, of in AXES.items()}
     return [
         f"{name}: {' / '.join(', '.join(sorted(map(str, side))) for side in both)}"
         for name, both in sides.items()
@@ -228,31 +163,31 @@ def _unshared(a: Sequence[Row], b: Sequence[Row]) -> list[str]:
     ]
 
 
-def _follows_window(*rows: Row) -> bool:
+def _follows_window(*rows: CellRow) -> bool:
     """Return True if the lookback equals the window m in every row."""
-    return all(row["lookback"] == row["m"] for row in rows)
+    return all(row.lookback == row.m for row in rows)
 
 
-def _matched(a: Sequence[RunFacts], b: Sequence[RunFacts]) -> list[Match]:
+def _matched(a: Sequence[ScoredRun], b: Sequence[ScoredRun]) -> list[Match]:
     """Return the pairs of runs of two cells that have the same seed and task graph; each repeat with each."""
-    by_seed: dict[int, list[RunFacts]] = {}
+    by_seed: dict[int, list[ScoredRun]] = {}
     for run in b:
         by_seed.setdefault(run.seed, []).append(run)
     pairs = [(run, other) for run in a for other in by_seed.get(run.seed, ())]
     return [(one, other) for one, other in pairs if one.fingerprint == other.fingerprint]
 
 
-def _measures(one: Row, other: Row) -> list[str]:
-    withheld = any(map(is_withheld, (one, other)))
+def _measures(one: CellRow, other: CellRow) -> list[str]:
+    withheld = one.is_withheld or other.is_withheld
     return [name for name in FIGURES if not (withheld and name in OF_LOSS)]
 
 
 def manifest_changes(a: SweepFolder, b: SweepFolder) -> tuple[SettingChange, ...]:
     """Return the settings in which the manifests differ, without fields that follow from other settings."""
-    first, second = (asdict(sweep.manifest) for sweep in (a, b))
+    first, second = (to_builtins(sweep.manifest) for sweep in (a, b))
     for document in (first, second):
         # Prompts follow from the other settings; `_warnings` reports whether those of the pairs agree.
-        for name in ("suite_sha256", "prompt_sha256", "rules", "places", "cells", "runs"):
+        for name in ("plan_sha256", "prompt_sha256", "rules", "places", "cells", "runs"):
             document.pop(name)
     return changes_between(first, second)
 
@@ -260,7 +195,7 @@ def manifest_changes(a: SweepFolder, b: SweepFolder) -> tuple[SettingChange, ...
 def _warnings(
     a: SweepFolder,
     b: SweepFolder,
-    couples: Sequence[tuple[Row, Row]],
+    couples: Sequence[tuple[CellRow, CellRow]],
     between: Sequence[str],
     matches: Sequence[Match],
 ) -> Iterator[str]:
@@ -278,15 +213,15 @@ def _warnings(
         yield f"made by different versions of eirkit: {a.manifest.eirkit} and {b.manifest.eirkit}"
     if "memory" not in between and _are_told_otherwise(a, b, matches):
         yield "the prompts are not the same, so part of a difference may be theirs"
-    if any(one["panel"] != other["panel"] for one, other in couples):
+    if any(one.panel != other.panel for one, other in couples):
         yield "native and strict panels: one side kept as much as it liked, the other h records; they do not compare"
-    without = {row["model"] for pair in couples for row in pair if row["control"] is None}
+    without = {row.model for pair in couples for row in pair if row.control is None}
     if without:
         yield f"no full-information control was run for {', '.join(sorted(without))}: causes describe"
     for sweep in (a, b):
-        for model, workload, reason in sweep.excluded:
-            yield f"{sweep.name}: {model} on {workload}: {reason}; causes are withheld"
-    yield from system_remarks(row for pair in couples for row in pair)
+        for failed in sweep.excluded:
+            yield f"{sweep.name}: {failed.model} on {failed.workload}: {failed.reason}; causes are withheld"
+    yield from system_remarks((row.memory, row.memory_system) for pair in couples for row in pair)
 
 
 def _are_told_otherwise(a: SweepFolder, b: SweepFolder, matches: Sequence[Match]) -> bool:

@@ -6,20 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import log2
-from typing import Any
 
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import UsageError
-from eirkit.lacuna.findings.measures import RUN_MEASURES
+from eirkit.lacuna.findings.measures import RUN_MEASURES, SIMULATION_MEASURES
 from eirkit.lacuna.tasks.generation import generate, graph_of, prepare
-from eirkit.lacuna.tasks.simulation.table import SIMULATION_MEASURES
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.report.document import Axis, Chart, Figure, Section, Series
 from eirkit.report.folders import foreign
 from eirkit.report.runs.folder import SweepFolder
-from eirkit.report.table import Column, Table
+from eirkit.report.table import Cell, Column, Table
 
-Row = Mapping[str, Any]
 MOST_TASKS = 6  # curves on a page
 MOST_COUNTED = 24  # tasks whose EIR is counted for the axis of a chart
 PARTS = 8  # of a curve that is long to count: so many cuts and the last
@@ -31,28 +28,27 @@ def demand_section(sweep: SweepFolder) -> Section | None:
     """Return the section on the EIR and the capacity of each task of a sweep."""
     capacities: dict[TaskSpec, set[int]] = {}
     for row in sweep.rows:
-        if row["cell"] in sweep.tasks:
-            seed = sweep.seeds[0] if sweep.seeds else 0
-            capacities.setdefault(replace(sweep.tasks[row["cell"]], seed=seed), set()).add(row["h"])
+        if row.scored:
+            capacities.setdefault(TaskSpec.of(row.task, sweep.seeds[0]), set()).add(row.h)
     return section_of(capacities, plugins=sweep.plugins) if capacities else None
 
 
 def eir_pressures(sweep: SweepFolder) -> dict[str, float]:
     """Return the EIR pressure of each cell at its peak; a cell whose EIR is unknown or slow to count is left out."""
     found: dict[str, float] = {}
-    seed = sweep.seeds[0] if sweep.seeds else 0
-    tasks = {replace(sweep.tasks[row["cell"]], seed=seed) for row in sweep.rows if row["cell"] in sweep.tasks}
-    if len(tasks) > MOST_COUNTED or (not sweep.plugins and foreign([spec.workload for spec in tasks])):
+    tasks = {row.cell: TaskSpec.of(row.task, sweep.seeds[0]) for row in sweep.rows if row.scored and row.h > 0}
+    if len({*tasks.values()}) > MOST_COUNTED or (
+        not sweep.plugins and foreign([spec.workload for spec in tasks.values()])
+    ):
         return found
     for row in sweep.rows:
-        if row["cell"] in sweep.tasks and row["h"] > 0:
-            spec = replace(sweep.tasks[row["cell"]], seed=seed)
+        if (spec := tasks.get(row.cell)) is not None:
             try:
-                peak = pressure(curve_of(spec), row["h"], log2(prepare(spec).alphabet(spec))).peak
+                peak = pressure(curve_of(spec), row.h, log2(prepare(spec).alphabet(spec))).peak
             except UsageError:
                 continue  # its section says why
             if peak is not None:
-                found[row["cell"]] = peak
+                found[row.cell] = peak
     return found
 
 
@@ -138,20 +134,21 @@ def demand_chart(spec: TaskSpec, curve: DemandCurve, held: Sequence[int]) -> Cha
     return Chart(f"eir-{spec.workload}-{spec.n}-{spec.m}", title, told, *axes, (needed, *room), note=curve.method)
 
 
-def _lines(spec: TaskSpec, curve: DemandCurve, held: Sequence[int]) -> list[dict[str, Any]]:
+def _lines(spec: TaskSpec, curve: DemandCurve, held: Sequence[int]) -> list[dict[str, Cell]]:
     record = log2(prepare(spec).alphabet(spec))
-    found = []
+    found: list[dict[str, Cell]] = []
     for h in held:
         under = pressure(curve, h, record)
         short = sum(ratio > 1 for ratio in under.ratios if ratio is not None)
-        shown = {"workload": spec.workload, "n": spec.n, "m": spec.m, "h": h, "operational": spec.m / h}
+        shown: dict[str, Cell] = {"workload": spec.workload, "n": spec.n, "m": spec.m, "h": h}
+        shown["operational"] = spec.m / h
         figures = {"peak_bits": curve.peak.lower_bits, "capacity": under.capacity_bits, "eir_pressure": under.peak}
         whole = None not in curve.counts
         found.append({**shown, **figures, "short": short, "exact": curve.certified and whole})
     return found
 
 
-def _table(lines: Sequence[Row]) -> Table:
+def _table(lines: Sequence[Mapping[str, Cell]]) -> Table:
     columns = (
         Column("workload", "workload"),
         Column("n", "n"),

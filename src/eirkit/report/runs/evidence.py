@@ -2,82 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from msgspec import Struct
+
+from eirkit.lacuna.findings.command_line import evidence_command
 from eirkit.lacuna.findings.measures import ARM_MEASURES, PROBE_MEASURES, RUN_MEASURES
-from eirkit.lacuna.runs.command_line import evidence_command
 from eirkit.lacuna.tasks.workload import units_of
+from eirkit.records.evidence import ArmRow, CapabilityResult, EvidenceResult, ProbeResult, RescueResult
+from eirkit.records.settings import Arm
+from eirkit.records.sweeps import Manifest
 from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series
 from eirkit.report.folders import pages, refuse_others
 from eirkit.report.runs.answers import repair_of
 from eirkit.report.runs.folder import Evidence, read_evidence
-from eirkit.report.table import Column, Table, counted, listed, points, share
+from eirkit.report.table import Cell, Column, Table, counted, listed, points, share
 
-Row = Mapping[str, Any]
-ARMS = tuple(one for one in ARM_MEASURES if one.id in ("control", "sham", "oracle"))
+ARMS: tuple[Arm, ...] = ("control", "sham", "oracle")  # of the chart
 
 
-def rescue_section(found: Evidence) -> Section:
+def rescue_section(result: RescueResult) -> Section:
     """Return the section on a rescue: accuracy with missing results restored, with a sham and without injection."""
-    document = found.document
-    rows = [row for row in document["rows"] if not _is_withheld(row)]
+    rows = [row for row in result.rows if not row.is_withheld]
     words = [
-        f"{_condition(document)}: whole trajectories with an injection at every step that misses something. The sham "
+        f"{_condition(result)}: whole trajectories with an injection at every step that misses something. The sham "
         "carries the required label and another value of the same length."
     ]
-    if document.get("memory"):
+    if result.memory:
         words.append(
-            f"{document['memory']} stands behind the agent in every arm. The steps counted are those at which it did "
+            f"{result.memory} stands behind the agent in every arm. The steps counted are those at which it did "
             "not bring what was missing in the arm without an injection; they are the same in all arms."
         )
-    words += [f"Withheld: {model} on {workload}: {reason}" for model, workload, reason in document["excluded"]]
-    if any(row["control"] is None for row in rows):
+    words += [f"Withheld: {failed.model} on {failed.workload}: {failed.reason}" for failed in result.excluded]
+    if any(row.control is None for row in rows):
         words.append("No full-information control was run: differences describe; add `--control`.")
-    measured = [row for row in rows if row["accuracy"] is not None]
-    charts = (rescue_chart(measured),) if measured else ()
-    return Section("What restoring missed records does", tuple(words), (*charts, _contrasts(document, rows)))
+    charts = (rescue_chart(rows),) if any(row.accuracy is not None for row in rows) else ()
+    return Section("What restoring missed records does", tuple(words), (*charts, _contrasts(result, rows)))
 
 
-def _condition(document: Row) -> str:
-    loop = "the action loop" if document["managed"] else "Controlled Retention"
-    memory = f"{document['memory']} ({document['panel']} panel)" if document.get("memory") else document["policy"]
-    held = f"m = {document['m']}, h = {document['h']}, {memory}"
-    return f"{document['workload']}, {held}, {loop}, {counted(document['seeds'], 'seed')} a model"
+def _condition(result: RescueResult) -> str:
+    loop = "the action loop" if result.managed else "Controlled Retention"
+    memory = f"{result.memory} ({result.panel} panel)" if result.memory else result.policy
+    held = f"m = {result.m}, h = {result.h}, {memory}"
+    return f"{result.workload}, {held}, {loop}, {counted(result.seeds, 'seed')} a model"
 
 
-def _is_withheld(row: Row) -> bool:
-    return row["control"] is not None and not row["claims"]
-
-
-def rescue_chart(rows: Sequence[Row]) -> Chart:
+def rescue_chart(rows: Sequence[ArmRow]) -> Chart:
     """Return a chart of accuracy at missed steps by arm, for each model."""
-    models = tuple(dict.fromkeys(row["model"] for row in rows))
+    known = {(row.model, row.arm): row.accuracy for row in rows if row.accuracy is not None}
+    models = tuple(dict.fromkeys(model for model, _ in known))
     series = tuple(
-        Series.of(arm, "bars", models, tuple(_accuracy(rows, model, arm.id) for model in models)) for arm in ARMS
+        Series.of(ARM_MEASURES[arm], "bars", models, tuple(known.get((model, arm)) for model in models)) for arm in ARMS
     )
-    (whole,) = {arm.of for arm in ARMS}
-    told = listed([f"{arm.label} {_between(rows, arm.id)}" for arm in ARMS])
+    measures = [ARM_MEASURES[arm] for arm in ARMS]
+    (whole,) = {measure.of for measure in measures}
+    told = listed([f"{ARM_MEASURES[arm].label} {_between([known.get((m, arm)) for m in models])}" for arm in ARMS])
     axes = Axis("model", "category"), Axis(f"accuracy, share of {whole}", low=0.0, high=1.0, percent=True)
-    note = "; ".join(f"{arm.label}: {arm.meaning}" for arm in ARMS)
+    note = "; ".join(f"{measure.label}: {measure.meaning}" for measure in measures)
     return Chart("rescue", ARM_MEASURES.title, f"Accuracy: {told}.", *axes, series, f"{note}.")
 
 
-def _accuracy(rows: Sequence[Row], model: str, arm: str) -> float | None:
-    return next((row["accuracy"] for row in rows if row["model"] == model and row["arm"] == arm), None)
-
-
-def _between(rows: Sequence[Row], arm: str) -> str:
+def _between(accuracies: Sequence[float | None]) -> str:
     """Return the accuracy of an arm; for several models, its range."""
-    found = [row["accuracy"] for row in rows if row["arm"] == arm]
-    ends = dict.fromkeys(share(value) for value in ((min(found), max(found)) if found else (None,)))
-    return " to ".join(ends)
+    found = [accuracy for accuracy in accuracies if accuracy is not None]
+    return " to ".join(dict.fromkeys(share(end) for end in ((min(found), max(found)) if found else (None,))))
 
 
-def _contrasts(document: Row, rows: Sequence[Row]) -> Table:
-    allowed = {row["model"] for row in rows}
+def _contrasts(result: RescueResult, rows: Sequence[ArmRow]) -> Table:
+    allowed = {row.model for row in rows}
     columns = (
         Column("model", "model"),
         Column("arms", "arms"),
@@ -88,26 +82,25 @@ def _contrasts(document: Row, rows: Sequence[Row]) -> Table:
         Column("mcnemar_p", "McNemar p", 3, least=0.001),
         Column("permutation_p", "permutation p", 3, least=0.001, meaning="sign flips of whole trajectories"),
     )
-    lines = tuple(
+    lines: tuple[dict[str, Cell], ...] = tuple(
         {
-            "model": one["model"],
-            "arms": " − ".join(one["arms"]) + (", old values" if one.get("of") == "misled" else ""),
-            "pairs": one["pairs"],
-            "difference": one["difference"]["estimate"],
-            "low": one["difference"]["low"],
-            "high": one["difference"]["high"],
-            "mcnemar_p": one["mcnemar_p"],
-            "permutation_p": one["permutation_p"],
+            "model": contrast.model,
+            "arms": " − ".join(contrast.arms) + (", old values" if contrast.of == "misled" else ""),
+            "pairs": contrast.pairs,
+            "difference": contrast.difference.estimate,
+            "low": contrast.difference.low,
+            "high": contrast.difference.high,
+            "mcnemar_p": contrast.mcnemar_p,
+            "permutation_p": contrast.permutation_p,
         }
-        for one in document["contrasts"]
-        if one["model"] in allowed
+        for contrast in result.contrasts
+        if contrast.model in allowed
     )
     return Table("rescue-contrasts", "Arms against each other, paired by seed and step", columns, lines)
 
 
-def capability_section(found: Evidence) -> Section:
+def capability_section(result: CapabilityResult) -> Section:
     """Return the section on accuracy with full information, and on which models pass the control."""
-    rows = found.document["rows"]
     columns = (
         Column("model", "model"),
         Column("workload", "workload"),
@@ -120,73 +113,78 @@ def capability_section(found: Evidence) -> Section:
     )
     words = (
         "Nothing is missing here. A cell carries claims if it is shown to answer "
-        f"{share(found.document['threshold'])} of steps right whose inputs are shown and right.",
+        f"{share(result.threshold)} of steps right whose inputs are shown and right.",
     )
-    return Section("Full-information control", words, (Table("capability", "Capability", columns, tuple(rows)),))
+    lines = tuple({column.key: getattr(row, column.key) for column in columns} for row in result.rows)
+    return Section("Full-information control", words, (Table("capability", "Capability", columns, lines),))
 
 
-def probe_section(found: Evidence) -> Section:
+def probe_section(result: ProbeResult) -> Section:
     """Return the section on how models recover a lost result."""
     columns = (
         Column("workload", "workload"),
         Column("model", "model"),
         *map(Column.of, PROBE_MEASURES),
     )
-    table = Table("probes", "Recovery probes", columns, tuple(found.document["rows"]))
-    return Section("Finding the way to a lost result", (), (table,))
+    lines = tuple({column.key: getattr(row, column.key) for column in columns} for row in result.rows)
+    return Section("Finding the way to a lost result", (), (Table("probes", "Recovery probes", columns, lines),))
 
 
-SECTIONS: Mapping[str, Callable[[Evidence], Section]] = {
-    "rescue": rescue_section,
-    "capability": capability_section,
-    "probe": probe_section,
-}
+def section_of(result: EvidenceResult) -> Section:
+    """Return the section on the result of an experiment."""
+    if isinstance(result, RescueResult):
+        return rescue_section(result)
+    return capability_section(result) if isinstance(result, CapabilityResult) else probe_section(result)
+
+
+class EvidenceAnswers(Struct, frozen=True):
+    """The result of an experiment, as scripts receive it."""
+
+    document: EvidenceResult
 
 
 def evidence_page(found: Evidence) -> Page:
     """Return the page of one evidence command's folder."""
-    name = found.folder.resolve().name
-    sections = (
-        SECTIONS[found.command](found),
-        manifest_section(found.manifest, evidence_command(found.manifest, name)),
-    )
-    headline = _HEADLINES[found.command](found.document)
+    name, result = found.folder.resolve().name, found.result
+    sections = (section_of(result), _manifest_section(found.manifest, evidence_command(found.settings, name)))
+    if isinstance(result, RescueResult):
+        headline = _rescue_headline(result)
+    else:
+        headline = _capability_headline(result) if isinstance(result, CapabilityResult) else _probe_headline(result)
     if found.missing:
         left = counted(found.missing, "run")
         words = f"Not finished: {left} still to come; continue with `eirkit lacuna {found.command} --resume {name}`."
         headline = replace(headline, sentences=(*headline.sentences, words))
-    title = sections[0].title
-    return Page(title, headline, sections, name, {"document": found.document}, f"lacuna-{found.command}")
+    return Page(sections[0].title, headline, sections, name, EvidenceAnswers(result), f"lacuna-{found.command}")
 
 
-def manifest_section(manifest: Row, command: str) -> Section:
+def _manifest_section(manifest: Manifest, command: str) -> Section:
     """Return the section with the manifest and the command that repeats the experiment."""
-    known = ("eirkit", "python", "platform")
-    rows = [{"name": name, "value": str(manifest[name])} for name in known]
-    rows += [{"name": name, "value": version} for name, version in manifest["dependencies"].items()]
-    rows += [{"name": f"source {path}", "value": digest} for path, digest in manifest["sources"].items()]
-    table = Table("versions", "Versions and sources", (Column("name", "name"), Column("value", "value")), tuple(rows))
+    known = {"eirkit": manifest.eirkit, "python": manifest.python, "platform": manifest.platform}
+    sources = {f"source {path}": digest for path, digest in manifest.sources.items()}
+    rows = tuple({"name": n, "value": v} for n, v in (known | manifest.dependencies | sources).items())
+    table = Table("versions", "Versions and sources", (Column("name", "name"), Column("value", "value")), rows)
     return Section("How to make this again", (), (Listing("command", "The command", command), table))
 
 
-def _rescue_headline(document: Row) -> Headline:
-    found = repair_of(document)
+def _rescue_headline(result: RescueResult) -> Headline:
+    found = repair_of(result)
     if found is None:
         words = "Nothing was missing, or no model may carry claims, so there is nothing to repair."
         return Headline("–", "nothing was repaired", (words,))
     least, most = ("", "") if found.models == 1 else ("at least ", "at most ")
-    step = units_of([document["workload"]]).step
+    step = units_of([result.workload]).step
     sentence = (
         f"Of {counted(found.steps, step)} {found.where} {least}{share(found.oracle)} are right once it is "
         f"restored (sham {most}{share(found.sham)}, nothing {most}{share(found.control)})"
         f"{'' if found.models == 1 else f', with each of {found.models} models'}."
     )
     more = [
-        f"Restored against sham, {one['model']}: {points(one['effect'])} percentage points, 95% interval "
-        f"{points(one['low'])} to {points(one['high'])}."
-        for one in document.get("repair_effects", ())
+        f"Restored against sham, {effect.model}: {points(effect.effect)} percentage points, 95% interval "
+        f"{points(effect.low)} to {points(effect.high)}."
+        for effect in result.repair_effects
     ]
-    more += [f"{model}: {one['sentence']}." for model, one in document.get("validity", {}).items() if one["sentence"]]
+    more += [f"{model}: {validity.sentence}." for model, validity in result.validity.items() if validity.sentence]
     if not found.claims:
         more.append("No full-information control was run, so this describes; add `--control`.")
     if not found.shown:
@@ -198,28 +196,21 @@ def _rescue_headline(document: Row) -> Headline:
     return Headline(share(found.oracle), caption, (sentence, *more))
 
 
-def _capability_headline(document: Row) -> Headline:
-    passing, cells = len(document["eligible"]), len(document["rows"])
+def _capability_headline(result: CapabilityResult) -> Headline:
+    passing, cells = len(result.eligible), len(result.rows)
     sentence = (
-        f"{passing} of {counted(cells, 'cell')} are shown to answer {share(document['threshold'])} of steps right "
+        f"{passing} of {counted(cells, 'cell')} are shown to answer {share(result.threshold)} of steps right "
         "whose inputs are shown and right."
     )
     return Headline(f"{passing}/{cells}", "cells may carry claims about lost information", (sentence,))
 
 
-def _probe_headline(document: Row) -> Headline:
-    probes = sum(row["probes"] for row in document["rows"])
-    found = sum(row["successful"] for row in document["rows"])
+def _probe_headline(result: ProbeResult) -> Headline:
+    probes = sum(row.probes for row in result.rows)
+    found = sum(row.successful for row in result.rows)
     share_found = share(found / probes) if probes else "–"
     sentence = f"{found} of {counted(probes, 'probe')} ended with the lost result rebuilt."
     return Headline(share_found, "of probes found their way to the lost result", (sentence,))
-
-
-_HEADLINES: Mapping[str, Callable[[Row], Headline]] = {
-    "rescue": _rescue_headline,
-    "capability": _capability_headline,
-    "probe": _probe_headline,
-}
 
 
 @pages.add("lacuna-evidence")

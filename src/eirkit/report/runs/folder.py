@@ -1,50 +1,72 @@
-"""Reads the folder of a sweep or of a rescue, capability or probe command; names the axes on which rows differ."""
+"""Reads the folder of a sweep or another experiment; names the figures of runs and the axes on which rows differ."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
+from msgspec import structs
+
+from eirkit import extensions
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.conversation.totals import INSTRUCTION
-from eirkit.lacuna.findings.causes import RunScore, read_score
-from eirkit.lacuna.models.ledger import RAISE
-from eirkit.lacuna.runs.cells import cell_of
-from eirkit.lacuna.runs.control import FOLDER as CONTROL
-from eirkit.lacuna.runs.manifest import FILE, PLAN_SCHEMA, Manifest, read_manifest
-from eirkit.lacuna.runs.recorded_rescues import READERS, result_so_far
-from eirkit.lacuna.runs.store import RUNS, SUMMARY, scan_runs
-from eirkit.lacuna.runs.summary import SCHEMA as SUMMARY_SCHEMA
-from eirkit.lacuna.runs.summary import summarise
-from eirkit.lacuna.runs.sweep import recorded_suite
-from eirkit.lacuna.runs.values import UNLIMITED
+from eirkit.lacuna.findings.conversations import INSTRUCTION
+from eirkit.lacuna.findings.measures import (
+    CAUSE_MEASURES,
+    FATE_MEASURES,
+    MEMORY_MEASURES,
+    RUN_MEASURES,
+    SPENDING_MEASURES,
+)
+from eirkit.lacuna.findings.summary import pool_outcomes, read_summary
 from eirkit.lacuna.tasks.task import TaskSpec
-from eirkit.records.lines import read_document
-from eirkit.report.folders import foreign_in, foreign_in_settings, kind_of
+from eirkit.measures import Glossary, Measure
+from eirkit.records.database import SweepDatabase
+from eirkit.records.documents import MANIFEST, RUNS_SCHEMA, SUMMARY, read_struct
+from eirkit.records.events import Cause
+from eirkit.records.evidence import RESULTS, SETTINGS, EvidenceResult, EvidenceSettings, RescueResult, RescueSettings
+from eirkit.records.money import RAISE
+from eirkit.records.runs import (
+    CAUSES,
+    OUTCOMES,
+    AbilityCount,
+    ConversationRun,
+    MemoryRun,
+    Outcome,
+    RunRecord,
+    RunScore,
+    RunUsage,
+)
+from eirkit.records.settings import UNLIMITED, Access
+from eirkit.records.sweeps import CellRow, Excluded, FailureGroup, Manifest
+from eirkit.registry import find_sources
+from eirkit.report.folders import foreign_in_settings, kind_of
 from eirkit.report.table import in_viewer
 
-Row = Mapping[str, Any]
-TASK_AXES = ("slots", "digits", "k", "queries", "warm_up", "preset")  # task settings that summary rows lack
+T = TypeVar("T")
+
+# Computes the result of an experiment that is not finished; it knows how agents are run, and is imported only then.
+SO_FAR = "eirkit.lacuna.runs.recorded_rescues:result_so_far"
+TASK_AXES = ("slots", "digits", "k", "queries", "warm_up", "preset")  # of tasks; mentioned where they are not usual
 
 
 @dataclass(frozen=True, slots=True)
-class RunFacts:
-    """One scored run."""
+class ScoredRun:
+    """One scored run, without what is not pooled."""
 
     cell: str  # of its row; repeats have the one that they repeat
     seed: int
     fingerprint: str  # of the task's graph
     score: RunScore
-    rules: str = ""  # the hash of its system message
-    usage: Row = field(default_factory=dict)  # what the agent used: calls, tokens, money
-    memory: Row | None = None  # what its external memory did, stored and cost
-    abilities: Mapping[str, Sequence[int]] = field(
-        default_factory=dict
-    )  # in words: right answers and questions of each
+    rules: str  # the hash of its system message
+    usage: RunUsage
+    memory: MemoryRun | None = None
+    abilities: Mapping[str, AbilityCount] = field(default_factory=dict)  # only of conversations
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +75,18 @@ class Evidence:
 
     command: str  # rescue, capability, probe
     folder: Path
-    manifest: Row
-    document: Row
+    manifest: Manifest
+    settings: EvidenceSettings
+    result: EvidenceResult
     missing: int = 0  # runs that have not ended
+
+
+@dataclass(frozen=True, slots=True)
+class RescueEvidence:
+    """The settings and the result of a rescue."""
+
+    settings: RescueSettings
+    result: RescueResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +95,10 @@ class SweepFolder:
 
     folder: Path
     manifest: Manifest
-    rows: tuple[Row, ...]  # one for each cell
-    tasks: Mapping[str, TaskSpec]  # by cell, without a seed
-    runs: tuple[RunFacts, ...]
-    failures: tuple[Row, ...]
-    excluded: tuple[tuple[str, str, str], ...]
+    rows: tuple[CellRow, ...]  # one for each cell
+    runs: tuple[ScoredRun, ...]
+    failures: tuple[FailureGroup, ...]
+    excluded: tuple[Excluded, ...]
     scored: int
     planned: int
     evidence: tuple[Evidence, ...]
@@ -88,15 +118,20 @@ class SweepFolder:
     def seeds(self) -> tuple[int, ...]:
         return tuple(sorted({run.seed for run in self.runs}))
 
-    def by_cell(self) -> dict[str, list[RunFacts]]:
+    def by_cell(self) -> dict[str, list[ScoredRun]]:
         """Return the runs of each cell, in the order of their seeds."""
-        found: dict[str, list[RunFacts]] = {}
+        found: dict[str, list[ScoredRun]] = {}
         for run in sorted(self.runs, key=lambda run: run.seed):
             found.setdefault(run.cell, []).append(run)
         return found
 
-    def found_by(self, command: str) -> list[Evidence]:
-        return [one for one in self.evidence if one.command == command]
+    def rescues(self) -> list[RescueEvidence]:
+        """Return the rescues that belong to it."""
+        return [
+            RescueEvidence(evidence.settings, evidence.result)
+            for evidence in self.evidence
+            if isinstance(evidence.settings, RescueSettings) and isinstance(evidence.result, RescueResult)
+        ]
 
 
 def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = False) -> SweepFolder:
@@ -108,57 +143,58 @@ def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = Fal
     Raises:
         InputFileError: a file is damaged, or an unfinished sweep cannot be summarised without such code.
     """
-    manifest = read_manifest(folder)
-    document = _summary(folder, manifest, plugins=plugins)
-    runs: list[RunFacts] = []
-    tasks: dict[str, TaskSpec] = {}
-    for number, (record, _) in enumerate(scan_runs(folder / RUNS) if (folder / RUNS).exists() else (), 1):
-        try:
-            runs.append(_facts(record))
-            if runs[-1].cell not in tasks:
-                tasks[runs[-1].cell] = TaskSpec(**record["task"])
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            words = f"{folder / RUNS}:{number}: not a run that can be read ({error}); restore the file"
-            raise InputFileError(words) from error
+    manifest = read_struct(folder / MANIFEST, RUNS_SCHEMA, Manifest)
+    find_sources(manifest.sources, manifest.places, folder)
+    summary = read_summary(folder)
+    with SweepDatabase(folder) as database:
+        shared: _Shared[Any] = _Shared()
+        runs = tuple(run for record in database.records() if (run := _scored(record, shared)) is not None)
     return SweepFolder(
         folder=folder,
         manifest=manifest,
-        rows=tuple({**_task_axes(tasks.get(row["cell"])), **row} for row in document["rows"]),
-        tasks=tasks,
-        runs=tuple(runs),
-        failures=tuple(document["failures"]),
-        excluded=tuple((model, workload, reason) for model, workload, reason in document["excluded"]),
-        scored=document["scored"],
-        planned=document["planned"],
+        rows=summary.rows,
+        runs=runs,
+        failures=summary.failures,
+        excluded=summary.excluded,
+        scored=summary.scored,
+        planned=summary.planned,
         evidence=tuple(_evidence_near(folder, others)),
         plugins=plugins,
-        is_capped=any(RAISE in reason for reason in document["stopped"]),
+        is_capped=any(RAISE in reason for reason in summary.stopped),
     )
 
 
-def _facts(record: Row) -> RunFacts:
-    seed, score = record["seed"], read_score(record["score"])
-    if not isinstance(seed, int):
-        raise TypeError(f"the seed {seed!r} is no whole number")
-    counts = (score.steps, score.correct, score.missed, score.consuming_all, *score.errors.values())
-    if not all(isinstance(count, int) for count in counts):
-        raise TypeError("the score is not made of whole numbers")
-    more = str(record.get("rules_sha256", "")), record.get("usage") or {}, record.get("memory")
-    return RunFacts(cell_of(record), seed, str(record["fingerprint"]), score, *more, _abilities(record.get("words")))
+class _Shared(dict[T, T]):
+    """Gives the first of equal values for each of them: runs of a cell have much in common, and there are many."""
+
+    def __missing__(self, value: T) -> T:
+        self[value] = value
+        return value
 
 
-def _abilities(words: Row | None) -> dict[str, Sequence[int]]:
+def _scored(record: RunRecord, shared: _Shared[Any]) -> ScoredRun | None:
+    if record.score is None:
+        return None
+    memory = record.memory
+    if memory is not None:
+        memory = structs.replace(memory, floor=shared[memory.floor], profile=shared[memory.profile])
+    return ScoredRun(
+        shared[record.pooled_cell],
+        record.seed,
+        shared[record.fingerprint],
+        record.score,
+        shared[record.rules_sha256],
+        shared[record.usage],
+        memory,
+        {} if record.conversation is None else _abilities(record.conversation),
+    )
+
+
+def _abilities(answers: ConversationRun) -> dict[str, AbilityCount]:
     """Return right answers and questions of each ability; of standing instructions, those followed and checks."""
-    if words is None:
-        return {}
-    checks = words.get("instruction") or {}
-    followed = {INSTRUCTION: (checks["kept"], checks["asked"])} if checks.get("asked") else {}
-    return {**words.get("abilities", {}), **followed}
-
-
-def _task_axes(spec: TaskSpec | None) -> dict[str, Any]:
-    """Return the task settings that summary rows lack; empty for a cell without runs."""
-    return {} if spec is None else {name: asdict(spec)[name] for name in TASK_AXES}
+    checks = answers.instruction
+    followed = {INSTRUCTION: AbilityCount(checks.kept, checks.asked)} if checks.asked else {}
+    return {**answers.abilities, **followed}
 
 
 def read_evidence(folder: Path, *, plugins: bool = False) -> Evidence:
@@ -170,65 +206,43 @@ def read_evidence(folder: Path, *, plugins: bool = False) -> Evidence:
     Raises:
         InputFileError: it is not such a folder, or it is unfinished and cannot be summarised.
     """
-    manifest = read_document(folder / FILE, PLAN_SCHEMA)
-    command = str(manifest["command"])
-    if command not in READERS:
+    manifest = read_struct(folder / MANIFEST, RUNS_SCHEMA, Manifest)
+    command = manifest.command
+    if command not in RESULTS:
         raise InputFileError(f"{folder} holds the runs of a {command}; give the folder above it, or `eirkit view` this")
+    try:
+        settings = msgspec.convert(manifest.settings, SETTINGS[command])
+    except msgspec.ValidationError as error:
+        raise InputFileError(f"{folder / MANIFEST}: not the settings of a {command} ({error}); restore it") from error
     if (folder / SUMMARY).is_file():
-        return Evidence(command, folder, manifest, read_document(folder / SUMMARY, f"{command}/1"))
-    if not plugins and (named := foreign_in_settings(manifest["settings"])):
+        result = read_struct(folder / SUMMARY, f"{command}/1", RESULTS[command])
+        return Evidence(command, folder, manifest, settings, result)
+    if not plugins and (named := foreign_in_settings(settings)):
         raise InputFileError(
             f"{folder} is not finished, and {named[0]} is code beside the run; add --plugins to run it"
         )
     try:
-        document = result_so_far(folder, manifest)
+        result_so_far: Callable[[Path, Manifest], EvidenceResult] = extensions.load(SO_FAR)
+        result = result_so_far(folder, manifest)
+        with SweepDatabase(folder) as database:
+            ended = database.count()
     except UsageError as error:
         raise InputFileError(f"{folder} is not finished and cannot be summed up ({error})") from error
-    ended = sum(1 for _ in scan_runs(folder / RUNS)) if (folder / RUNS).exists() else 0
-    return Evidence(command, folder, manifest, document, manifest["runs"] - ended)
-
-
-def _summary(folder: Path, manifest: Manifest, *, plugins: bool) -> Row:
-    """Return the summary of a sweep: the one written at its end, or one computed from the runs so far."""
-    if (folder / SUMMARY).is_file():
-        document = read_document(folder / SUMMARY, SUMMARY_SCHEMA)
-        if document["complete"]:
-            return document
-    if not plugins and (named := foreign_in(manifest.suite)):
-        if (folder / SUMMARY).is_file():
-            return document
-        raise InputFileError(
-            f"{folder} is not finished, and {named[0]} is code beside the run; add --plugins to run it"
-        )
-    try:
-        stopped = document["stopped"] if (folder / SUMMARY).is_file() else ()
-        return summarise(recorded_suite(folder), folder, stopped).as_json()
-    except UsageError as error:
-        if (folder / SUMMARY).is_file():
-            return document
-        raise InputFileError(f"{folder} is not finished and cannot be summed up ({error})") from error
+    return Evidence(command, folder, manifest, settings, result, manifest.runs - ended)
 
 
 def _evidence_near(folder: Path, others: Iterable[Path]) -> Iterable[Evidence]:
-    inside: Sequence[Path] = sorted(
-        path for path in folder.iterdir() if path.is_dir() and (path / FILE).is_file() and path.name != CONTROL
-    )
+    inside = sorted(path for path in folder.iterdir() if path.is_dir() and (path / MANIFEST).is_file())
     near = [path for path in inside if kind_of(path) == "lacuna-evidence" and (path / SUMMARY).is_file()]
     return [read_evidence(path) for path in (*near, *others)]
 
 
-def condition_of(row: Row) -> str:
+def condition_of(access: CellRow | Access) -> str:
     """Return a short name of how the agent accesses earlier results: condition and policy, or memory."""
-    if row["policy"] is None:
-        panel = " (strict)" if row["memory"] is not None and row["panel"] == "strict" else ""
-        return f"{row['memory'] or row['condition']}{panel}"
-    return str(row["condition"]) if row["policy"] == "window" else f"{row['condition']} {row['policy']}"
-
-
-def _of_task(name: str, row: Row) -> int | str:
-    """Return a setting of the row's task, or its default for a cell without runs."""
-    value: int | str = row.get(name, _USUAL[name])
-    return value
+    if access.policy is None:
+        panel = " (strict)" if access.memory is not None and access.panel == "strict" else ""
+        return f"{access.memory or access.condition}{panel}"
+    return access.condition if access.policy == "window" else f"{access.condition} {access.policy}"
 
 
 def _budget(value: int | str) -> int | str:
@@ -236,18 +250,23 @@ def _budget(value: int | str) -> int | str:
 
 
 _USUAL = {name: getattr(TaskSpec(""), name) for name in TASK_AXES}  # defaults, which are not mentioned
-_AXES: dict[str, Callable[[Row], int | str]] = {
-    "workload": lambda row: str(row["workload"]),
-    "model": lambda row: str(row["model"]),
+_AXES: dict[str, Callable[[CellRow], int | str]] = {
+    "workload": lambda row: row.workload,
+    "model": lambda row: row.model,
     "memory": condition_of,
-    "n": lambda row: int(row["n"]),
-    "m": lambda row: int(row["m"]),
-    "lookback": lambda row: int(row["lookback"]),
-    "fan-in": lambda row: int(row["fan_in"]),
-    "B_oracle": lambda row: _budget(row["b_oracle"]),
-    "B": lambda row: _budget(row["b"]),
-    "h": lambda row: int(row["h"]),
-    **{name: partial(_of_task, name) for name in TASK_AXES},
+    "n": lambda row: row.n,
+    "m": lambda row: row.m,
+    "lookback": lambda row: row.lookback,
+    "fan-in": lambda row: row.fan_in,
+    "B_oracle": lambda row: _budget(row.b_oracle),
+    "B": lambda row: _budget(row.b),
+    "h": lambda row: row.h,
+    "slots": lambda row: row.slots,
+    "digits": lambda row: row.digits,
+    "k": lambda row: row.k,
+    "queries": lambda row: row.queries,
+    "warm_up": lambda row: row.warm_up,
+    "preset": lambda row: row.preset,
 }
 _NAMED = ("workload", "model", "memory")  # their values need no axis name
 
@@ -255,7 +274,7 @@ _NAMED = ("workload", "model", "memory")  # their values need no axis name
 class Coordinates:
     """Separates the axes on which some rows differ from those on which they agree, and labels the rows."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[CellRow]) -> None:
         values = {name: [of(row) for row in rows] for name, of in _AXES.items()}
         self.varying = tuple(name for name, found in values.items() if len(set(found)) > 1)
         self.counts = ", ".join(f"{len(set(values[name]))} of {name}" for name in self.varying)  # of different values
@@ -269,12 +288,12 @@ class Coordinates:
             told.pop("lookback", None)
         return ", ".join(_said(name, value) for name, value in told.items() if value not in (0, _USUAL.get(name, 0)))
 
-    def label(self, row: Row, without: Sequence[str] = ()) -> str:
+    def label(self, row: CellRow, without: Sequence[str] = ()) -> str:
         """Return a short name of a row, made of the settings that vary."""
         shown = [_said(name, _AXES[name](row)) for name in self.varying if name not in without]
-        return " · ".join(shown) or str(row["workload"])
+        return " · ".join(shown) or row.workload
 
-    def value(self, name: str, row: Row) -> int | str:
+    def value(self, name: str, row: CellRow) -> int | str:
         """Return the value of a row on an axis.
 
         Raises:
@@ -284,11 +303,11 @@ class Coordinates:
             raise UsageError(f"no setting named {name!r}; known: {', '.join(_AXES)}")
         return _AXES[name](row)
 
-    def ordered(self, rows: Iterable[Row]) -> list[Row]:
+    def ordered(self, rows: Iterable[CellRow]) -> list[CellRow]:
         """Return rows grouped by workload, model and memory, each group in the order of its numbers, h last."""
         return sorted(rows, key=lambda row: [in_order(_AXES[name](row)) for name in self.varying])
 
-    def cells(self, row: Row) -> dict[str, int | str]:
+    def cells(self, row: CellRow) -> dict[str, int | str]:
         """Return the row's values on the axes that vary."""
         return {name: _AXES[name](row) for name in self.varying}
 
@@ -296,10 +315,10 @@ class Coordinates:
 _FILTERS = ("workload", "model", "condition", "policy", "memory", "n", "m", "lookback", "fan_in", "h")
 
 
-def linked(row: Row) -> dict[str, str]:
+def linked(row: CellRow) -> dict[str, str]:
     """Return the anchor of a cell's row on a page, and the link to the runs of the cell in the viewer."""
-    chosen = {f"f.{name}": row[name] for name in _FILTERS if row.get(name) is not None}
-    return {"anchor": f"cell-{row['cell']}", "view": in_viewer(**chosen)}
+    chosen = {f"f.{name}": getattr(row, name) for name in _FILTERS if getattr(row, name) is not None}
+    return {"anchor": f"cell-{row.cell}", "view": in_viewer(**chosen)}
 
 
 def in_order(value: int | str) -> tuple[bool, float, str]:
@@ -309,3 +328,61 @@ def in_order(value: int | str) -> tuple[bool, float, str]:
 
 def _said(name: str, value: int | str) -> str:
     return str(value) if name in _NAMED else f"{name} = {value}"
+
+
+FigureOf = Callable[[ScoredRun], float | None]
+_MEASURES = Glossary((RUN_MEASURES, CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, SPENDING_MEASURES))
+
+
+def measure_of(key: str) -> Measure:
+    """Return the measure of a figure."""
+    return _MEASURES[key]
+
+
+def _cause(cause: Cause, run: ScoredRun) -> float:
+    return run.score.error_shares[cause]
+
+
+def _outcome(outcome: Outcome, run: ScoredRun) -> float | None:
+    """Return the share of needed records with this outcome; None if no record was needed."""
+    return None if run.memory is None else pool_outcomes([run.memory.outcomes]).of(outcome)
+
+
+def _milliseconds(seconds: float, calls: int) -> float | None:
+    return 1000 * seconds / calls if calls else None
+
+
+def _of_memory(of: Callable[[MemoryRun], float | None], run: ScoredRun) -> float | None:
+    found = None if run.memory is None else of(run.memory)
+    return None if found is None else float(found)
+
+
+def _agent_tokens(run: ScoredRun) -> float | None:
+    return None if run.usage.unreported_calls else float(run.usage.input_tokens + run.usage.output_tokens)
+
+
+FIGURES: Mapping[str, FigureOf] = {
+    "accuracy": lambda run: run.score.accuracy,
+    "final_accuracy": lambda run: float(run.score.final_correct),
+    "miss_rate": lambda run: run.score.miss_rate,
+    **{cause: partial(_cause, cause) for cause in CAUSES},
+    **{outcome: partial(_outcome, outcome) for outcome in OUTCOMES},
+    "write_ms": partial(_of_memory, lambda memory: _milliseconds(memory.write_seconds, memory.writes)),
+    "search_ms": partial(_of_memory, lambda memory: _milliseconds(memory.search_seconds, memory.searches)),
+    "records": partial(_of_memory, lambda memory: memory.records),
+    "bytes": partial(_of_memory, lambda memory: memory.bytes),
+    "model_calls": partial(_of_memory, lambda memory: memory.model_calls),
+    "memory_tokens": partial(_of_memory, lambda memory: memory.input_tokens + memory.output_tokens),
+    "memory_cost_usd": partial(_of_memory, lambda memory: memory.cost_usd),
+    "calls": lambda run: float(run.usage.calls),
+    "agent_tokens": _agent_tokens,
+    "cost_usd": lambda run: run.usage.cost_usd,
+}
+
+
+AXES: Mapping[str, Callable[[CellRow], int | str]] = {
+    "workload": lambda row: row.workload,
+    "model": lambda row: row.model,
+    "memory": condition_of,
+    **{name: attrgetter(name) for name in ("n", "m", "lookback", "fan_in", "h", "b_oracle", "b", *TASK_AXES)},
+}

@@ -2,67 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from eirkit import extensions
 from eirkit.errors import UsageError
+from eirkit.lacuna.findings.command_line import rescue_command, rescue_condition, suite_text, sweep_command
 from eirkit.lacuna.findings.measures import FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
-from eirkit.lacuna.findings.validity import doubt_of, system_remarks
-from eirkit.lacuna.runs.capability import is_undecided
-from eirkit.lacuna.runs.cells import CONTROLLED, cell_of
-from eirkit.lacuna.runs.command_line import rescue_command, rescue_condition, seeds_text, suite_text, sweep_command
-from eirkit.lacuna.runs.store import RUNS, scan_runs
-from eirkit.lacuna.runs.summary import in_words, silences
-from eirkit.lacuna.tasks.task import without_seed
+from eirkit.lacuna.findings.summary import silences
+from eirkit.lacuna.findings.validity import system_remarks
+from eirkit.records.evidence import RescueSettings
+from eirkit.records.runs import OUTCOMES
+from eirkit.records.settings import CONTROLLED
+from eirkit.records.sweeps import CellRow, MemoryRow
 from eirkit.report.document import Axis, Chart, Listing, Page, Section, Series
 from eirkit.report.folders import kind_of, pages, records_of
 from eirkit.report.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
-from eirkit.report.runs.answers import Losses, Repair, answers_json, headline_of, losses_of, repair_of
-from eirkit.report.runs.choice import choice_in
+from eirkit.report.runs.answers import Losses, Repair, headline_of, losses_of, repair_of
+from eirkit.report.runs.choice import ChoiceFigures, choice_in
 from eirkit.report.runs.demand import demand_section
-from eirkit.report.runs.evidence import SECTIONS
-from eirkit.report.runs.folder import Coordinates, Evidence, SweepFolder, condition_of, read_sweep
+from eirkit.report.runs.evidence import rescue_section, section_of
+from eirkit.report.runs.folder import Coordinates, RescueEvidence, SweepFolder, condition_of, read_sweep
 from eirkit.report.runs.pivot import Pivot, chosen_cells, chosen_words, pivot_section
 from eirkit.report.runs.possible import possible_section
 from eirkit.report.runs.ranking import choice_section, ranked_headline
-from eirkit.report.runs.words import word_headline, words_section
-from eirkit.report.table import Column, Table, counted, listed, share
-
-Row = Mapping[str, Any]
+from eirkit.report.table import Cell, Column, Table, counted, listed, share
+from eirkit.seeds import seeds_text
 
 
 def memory_section(sweep: SweepFolder) -> Section | None:
-    """Return the section on the fates of records needed from external memories, and on what the memories cost."""
-    named = Coordinates(found := [row for row in sweep.rows if row["memory_system"] is not None])
-    if not (rows := named.ordered(found)):
+    """Return the section on the outcomes of records needed from external memories, and on what the memories cost."""
+    named = Coordinates(found := [row for row in sweep.rows if row.memory_system is not None])
+    if not (rows := [(row, row.memory_system) for row in named.ordered(found) if row.memory_system is not None]):
         return None
     words = [
-        f"{condition_of(row)}, {row['workload']}, h = {row['h']}: {finding}"
-        for row in rows
-        for finding in row["memory_system"]["diagnosis"]
+        f"{condition_of(row)}, {row.workload}, h = {row.h}: {finding}"
+        for row, system in rows
+        for finding in system.diagnosis
     ]
-    if any(row["panel"] == "native" and row["scored"] for row in rows):
+    if any(row.panel == "native" and row.scored for row, _ in rows):
         words.append(
             "Native panel: each system keeps as much as it likes, so its rows do not compare with those held to h "
             "records; `--panel strict` makes them compare."
         )
-    words += system_remarks(rows)
-    asked = [row for row in rows if sum(row["memory_system"]["fates"].values())]
-    charts = (fates_chart(asked, Coordinates(asked)),) if asked else ()
-    tables = (_fates_table(rows, named), _costs_table(rows, named)) if any(row["scored"] for row in rows) else ()
+    words += system_remarks((row.memory, system) for row, system in rows)
+    asked = [(row, system) for row, system in rows if sum(system.outcomes.values())]
+    charts = (outcomes_chart(asked, Coordinates([row for row, _ in asked])),) if asked else ()
+    if not any(row.scored for row, _ in rows):
+        return Section("Memory systems", tuple(words), charts)
+    places = tuple(Column(name, name) for name in named.varying) or (Column("memory", "memory"),)
+    columns = (*places, Column.of(MEMORY_MEASURES["needed"]), *map(Column.of, FATE_MEASURES))
+    lines: list[dict[str, Cell]] = [
+        {**_place(row, named), "needed": sum(system.outcomes.values())}
+        | {str(outcome): value for outcome, value in system.outcome_shares.items()}
+        for row, system in rows
+    ]
+    outcomes = Table("fates-by-cell", FATE_MEASURES.title, columns, tuple(lines))
+    columns = (*places, *(Column.of(measure) for measure in MEMORY_MEASURES if measure.id != "needed"))
+    costs = tuple({**_place(row, named), **memory_figures(system)} for row, system in rows)
+    tables = outcomes, Table("memory-costs", MEMORY_MEASURES.title, columns, costs)
     return Section("Memory systems", tuple(words), (*charts, *tables))
 
 
-def fates_chart(rows: Sequence[Row], named: Coordinates) -> Chart:
-    """Return a stacked chart of the fates of needed records, as shares."""
-    places = tuple(named.label(row) if named.varying else condition_of(row) for row in rows)
-    shares = [row["memory_system"]["fate_shares"] for row in rows]
+def outcomes_chart(rows: Sequence[tuple[CellRow, MemoryRow]], named: Coordinates) -> Chart:
+    """Return a stacked chart of the outcomes of needed records, as shares."""
+    places = tuple(named.label(row) if named.varying else condition_of(row) for row, _ in rows)
+    shares = [system.outcome_shares for _, system in rows]
     series = tuple(
-        Series.of(one, "bars", places, tuple(found[one.id] for found in shares))
-        for one in FATE_MEASURES
-        if any(found[one.id] for found in shares)
+        Series.of(FATE_MEASURES[outcome], "bars", places, tuple(found[outcome] for found in shares))
+        for outcome in OUTCOMES
+        if any(found[outcome] for found in shares)
     )
     used = FATE_MEASURES["used"]
     pairs = sorted(zip([found["used"] for found in shares], places, strict=True))
@@ -73,81 +86,72 @@ def fates_chart(rows: Sequence[Row], named: Coordinates) -> Chart:
     return Chart("fates", FATE_MEASURES.title, told, *axes, series, stacked=True)
 
 
-def _fates_table(rows: Sequence[Row], named: Coordinates) -> Table:
-    columns = (*_places(named), Column.of(MEMORY_MEASURES["needed"]), *map(Column.of, FATE_MEASURES))
-    lines = tuple({**_place(row, named), **_fates(row["memory_system"])} for row in rows)
-    return Table("fates-by-cell", FATE_MEASURES.title, columns, lines)
+def _place(row: CellRow, named: Coordinates) -> dict[str, Cell]:
+    return {**named.cells(row)} or {"memory": condition_of(row)}
 
 
-def _fates(system: Row) -> dict[str, Any]:
-    return {"needed": sum(system["fates"].values()), **system["fate_shares"]}
-
-
-def _costs_table(rows: Sequence[Row], named: Coordinates) -> Table:
-    shown = [one for one in MEMORY_MEASURES if one.id != "needed"]
-    columns = (*_places(named), *map(Column.of, shown))
-    lines = tuple({**_place(row, named), **_costs(row["memory_system"])} for row in rows)
-    return Table("memory-costs", MEMORY_MEASURES.title, columns, lines)
-
-
-def _places(named: Coordinates) -> tuple[Column, ...]:
-    return tuple(Column(name, name) for name in named.varying) or (Column("memory", "memory"),)
-
-
-def _place(row: Row, named: Coordinates) -> dict[str, int | str]:
-    return named.cells(row) or {"memory": condition_of(row)}
-
-
-def _costs(found: Row) -> dict[str, Any]:
-    floor = found["floor"] or {"held_bits": None, "needed_bits": None}
+def memory_figures(system: MemoryRow) -> dict[str, Cell]:
+    """Return time, size and cost of a memory, by the ids of their measures."""
+    write, search, floor = system.write_seconds, system.search_seconds, system.floor
     return {
-        "write_ms": _milliseconds(found["write_seconds"]),
-        "search_ms": _milliseconds(found["search_seconds"]),
-        "slowest_ms": _milliseconds(found["slowest_seconds"]),
-        **{name: found[name] for name in ("records", "bytes", "model_calls")},
-        **{name: floor[name] for name in ("held_bits", "needed_bits")},
-        "memory_tokens": found["input_tokens"] + found["output_tokens"],
-        "memory_cost_usd": found["cost_usd"],
+        "write_ms": None if write is None else 1000 * write,
+        "search_ms": None if search is None else 1000 * search,
+        "slowest_ms": 1000 * system.slowest_seconds,
+        "records": system.records,
+        "bytes": system.bytes,
+        "model_calls": system.model_calls,
+        "held_bits": None if floor is None else floor.held_bits,
+        "needed_bits": None if floor is None else floor.needed_bits,
+        "memory_tokens": system.input_tokens + system.output_tokens,
+        "memory_cost_usd": system.cost_usd,
     }
-
-
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else 1000 * seconds
 
 
 def spending_section(sweep: SweepFolder) -> Section | None:
     """Return the section on calls, tokens and money by model; None if no agent used tokens."""
-    spent = ("input_tokens", "output_tokens", "cost_usd", "unreported_calls")
-    if not any(row.get(name) for row in sweep.rows for name in spent):
+    rows = sweep.rows
+    if not any(row.input_tokens or row.output_tokens or row.cost_usd or row.unreported_calls for row in rows):
         return None
-    models = dict.fromkeys(row["model"] for row in sweep.rows)
-    lines = tuple(_spent(model, [row for row in sweep.rows if row["model"] == model]) for model in models)
+    lines = tuple(
+        _spent(model, [row for row in rows if row.model == model]) for model in dict.fromkeys(row.model for row in rows)
+    )
     columns = (
         Column("model", "model"),
         Column("runs", "runs"),
-        *(Column.of(one) for one in SPENDING_MEASURES if one.id != "agent_tokens"),
+        *(Column.of(measure) for measure in SPENDING_MEASURES if measure.id != "agent_tokens"),
     )
-    known = [line["cost_usd"] for line in lines]
-    whole = "not known for every model" if None in known else f"${sum(known):,.2f}"
-    calls = sum(line["calls"] for line in lines)
-    words = [f"{calls:,} calls, {whole}."]
-    if silent := sum(row.get("unreported_calls") or 0 for row in sweep.rows):
+    costs = [row.cost_usd for row in rows if row.calls is not None]
+    whole = "not known for every model" if None in costs else f"${sum(cost or 0.0 for cost in costs):,.2f}"
+    words = [f"{sum(row.calls or 0 for row in rows):,} calls, {whole}."]
+    if silent := sum(row.unreported_calls or 0 for row in rows):
         words.append(f"Of {counted(silent, 'call')} the server stated no numbers of tokens: they are not known.")
     return Section("Money and tokens", tuple(words), (Table("spending", "What the models took", columns, lines),))
 
 
-def _spent(model: str, rows: Sequence[Row]) -> dict[str, Any]:
+def _spent(model: str, rows: Sequence[CellRow]) -> dict[str, Cell]:
     names = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated_replies", "reasked")
-    tried = [row for row in rows if row["calls"] is not None]
-    costs = [row["cost_usd"] for row in tried]
-    sums: dict[str, int | None] = {name: sum(row.get(name, 0) for row in tried) for name in names}
-    if any(row.get("unreported_calls") for row in tried):
+    tried = [row for row in rows if row.calls is not None]
+    costs = [row.cost_usd for row in tried]
+    sums: dict[str, Cell] = {name: sum(getattr(row, name) for row in tried) for name in names}
+    if any(row.unreported_calls for row in tried):
         sums |= dict.fromkeys(("input_tokens", "output_tokens", "reasoning_tokens"))
-    runs = sum(row["scored"] for row in rows)
-    return {"model": model, "runs": runs, **sums, "cost_usd": None if None in costs else sum(costs)}
+    cost = None if None in costs else sum(cost or 0.0 for cost in costs)
+    return {"model": model, "runs": sum(row.scored for row in rows), **sums, "cost_usd": cost}
 
 
-TITLE_IN_WORDS = "What this memory kept of conversations, and why answers were wrong"
+# Makes the page of a sweep of conversations; imported with the first of them.
+CONVERSATIONS = "eirkit.report.runs.words:conversation_page"
+
+
+class SweepAnswers(Struct, frozen=True):
+    """The figures of a sweep's page, as scripts receive them."""
+
+    losses: Losses | None
+    repair: Repair | None
+    choice: ChoiceFigures | None
+    rows: tuple[CellRow, ...]
+
+
 TITLE = "What this memory kept, and why steps were wrong"
 
 
@@ -159,7 +163,9 @@ def page_of(sweep: SweepFolder, pivot: Pivot | None = None) -> Page:
     """
     pivot, cells = pivot or Pivot(), len(sweep.rows)
     sweep = chosen_cells(sweep, pivot)
-    page = (_page_in_words if in_words(sweep.rows) else _page_in_steps)(sweep, pivot)
+    told = any(row.conversation is not None for row in sweep.rows)
+    make: Callable[[SweepFolder, Pivot], Page] = extensions.load(CONVERSATIONS) if told else _page_in_steps
+    page = make(sweep, pivot)
     said = chosen_words(pivot, len(sweep.rows), cells)
     return replace(page, headline=replace(page.headline, sentences=(*page.headline.sentences, *said)))
 
@@ -172,92 +178,60 @@ def _page_in_steps(sweep: SweepFolder, pivot: Pivot) -> Page:
     sections = tuple(section for section in _sections(sweep, losses, pivot) if section is not None)
     if choice is not None:
         sections = (choice_section(choice), *sections)
-    ranking = None if choice is None else choice.as_json()
-    answers = {**answers_json(losses, repair), "choice": ranking, "rows": [dict(row) for row in sweep.rows]}
+    answers = SweepAnswers(losses, repair, None if choice is None else choice.figures(), sweep.rows)
     return Page(TITLE, headline, sections, sweep.name, answers, "lacuna-run")
-
-
-def _page_in_words(sweep: SweepFolder, pivot: Pivot) -> Page:
-    cells = {row["cell"] for row in sweep.rows}
-    told = words_section(sweep.rows, [one for one, _ in scan_runs(sweep.folder / RUNS) if cell_of(one) in cells])
-    rescues = [SECTIONS["rescue"](one) for one in sweep.found_by("rescue")]
-    parts = (
-        _progress(sweep),
-        told,
-        pivot_section(sweep, pivot),
-        *rescues,
-        _control(sweep),
-        spending_section(sweep),
-        rebuilding_section(sweep),
-    )
-    sections = tuple(section for section in parts if section is not None)
-    headline, choice = word_headline(sweep.rows), choice_in(sweep)
-    if choice is not None:
-        ranked = ranked_headline(choice)
-        headline = replace(ranked, sentences=(*ranked.sentences, *headline.sentences))
-        sections = (choice_section(choice), *sections)
-    answers = {"choice": None if choice is None else choice.as_json(), "rows": [dict(row) for row in sweep.rows]}
-    return Page(TITLE_IN_WORDS, headline, sections, sweep.name, answers, "lacuna-run")
 
 
 def repair_near(sweep: SweepFolder) -> Repair | None:
     """Return the result of a rescue that belongs to a sweep, preferably one measured under the same conditions."""
-    workloads = {row["workload"] for row in sweep.rows}
-    found = [one for one in sweep.found_by("rescue") if one.document["workload"] in workloads]
-    measured = [repair for one in found if (repair := _measured(sweep, one)) is not None]
+    workloads = {row.workload for row in sweep.rows}
+    found = [rescue for rescue in sweep.rescues() if rescue.result.workload in workloads]
+    measured = [repair for rescue in found if (repair := _measured(sweep, rescue)) is not None]
     return min(measured, key=lambda repair: not repair.alike, default=None)
 
 
-def _measured(sweep: SweepFolder, found: Evidence) -> Repair | None:
-    alike = _is_alike(sweep, found)
-    where = _within(sweep, found) if alike else rescue_condition(found.manifest["settings"])
-    repair = repair_of(found.document, where)
+def _measured(sweep: SweepFolder, rescue: RescueEvidence) -> Repair | None:
+    alike = _is_alike(sweep, rescue.settings)
+    where = _within(sweep, rescue.settings) if alike else rescue_condition(rescue.settings)
+    repair = repair_of(rescue.result, where)
     return None if repair is None else replace(repair, alike=alike)
 
 
-def _within(sweep: SweepFolder, found: Evidence) -> str:
+def _within(sweep: SweepFolder, asked: RescueSettings) -> str:
     """Return which cells of a sweep a rescue was measured on, by the settings that vary in it."""
-    asked = found.manifest["settings"]
     said = {
-        "workload": asked["task"]["workload"],
-        "policy": asked["policy"],
-        "memory": asked.get("memory"),
-        "model": " and ".join(asked["models"]),
+        "workload": asked.task.workload,
+        "policy": asked.policy,
+        "memory": asked.memory,
+        "model": " and ".join(asked.models),
     }
-    parts = [str(value) for name, value in said.items() if value and len({row[name] for row in sweep.rows}) > 1]
-    return ", ".join([*parts, f"h = {asked['h']}"])
+    parts = [value for name, value in said.items() if value and len({getattr(row, name) for row in sweep.rows}) > 1]
+    return ", ".join([*parts, f"h = {asked.h}"])
 
 
-def _is_alike(sweep: SweepFolder, found: Evidence) -> bool:
+def _is_alike(sweep: SweepFolder, asked: RescueSettings) -> bool:
     """Return True if the sweep ran every model of a rescue on the same task, policy or memory, and capacity."""
-    asked = found.manifest["settings"]
-    memory = asked.get("memory")
-    if asked["managed"] and memory is None:
+    if asked.managed and asked.memory is None:
         return False  # the action loop without recovery, which sweeps do not run
-    held = {
-        row["model"]
-        for row in sweep.rows
-        if row["h"] == asked["h"]
-        and (_has_memory(row, asked) if memory else (row["condition"], row["policy"]) == (CONTROLLED, asked["policy"]))
-        and row["cell"] in sweep.tasks
-        and without_seed(sweep.tasks[row["cell"]]) == asked["task"]
-    }
-    return set(asked["models"]) <= held
-
-
-def _has_memory(row: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
-    """Return True if a cell has the same memory, memory settings and panel as a rescue."""
-    return all(row[name] == asked[name] for name in ("memory", "memory_settings", "panel"))
+    wanted: tuple[object, ...] = (CONTROLLED, asked.policy)
+    if asked.memory is not None:
+        wanted = (asked.memory, asked.memory_settings, asked.panel)
+    held = set()
+    for row in sweep.rows:
+        own = (row.condition, row.policy) if asked.memory is None else (row.memory, row.memory_settings, row.panel)
+        if row.scored and row.h == asked.h and own == wanted and row.task == asked.task:
+            held.add(row.model)
+    return set(asked.models) <= held
 
 
 def _sections(sweep: SweepFolder, losses: Losses | None, pivot: Pivot) -> Iterable[Section | None]:
-    yield _progress(sweep)
-    yield accuracy_section(sweep) if any(row["scored"] for row in sweep.rows) else None
+    yield progress_section(sweep)
+    yield accuracy_section(sweep) if any(row.scored for row in sweep.rows) else None
     yield pivot_section(sweep, pivot)
     yield causes_section(sweep)
     yield memory_section(sweep)
-    rescues = sweep.found_by("rescue")
-    yield from (SECTIONS["rescue"](one) for one in rescues)
+    rescues = sweep.rescues()
+    yield from (rescue_section(rescue.result) for rescue in rescues)
     if not rescues and losses is not None and losses.wrong_steps:
         words = f"Not measured; run `{next_rescue(sweep)}`, then make this page again."
         yield Section("What restoring missed records does", (words,))
@@ -265,37 +239,39 @@ def _sections(sweep: SweepFolder, losses: Losses | None, pivot: Pivot) -> Iterab
     yield demand_section(sweep)
     yield possible_section(sweep)
     yield first_miss_section(sweep)
-    yield from (SECTIONS[one.command](one) for one in sweep.evidence if one.command != "rescue")
-    yield _control(sweep)
+    yield from (section_of(evidence.result) for evidence in sweep.evidence if evidence.command != "rescue")
+    yield control_section(sweep)
     yield spending_section(sweep)
     yield rebuilding_section(sweep)
 
 
-def _progress(sweep: SweepFolder) -> Section | None:
+def progress_section(sweep: SweepFolder) -> Section | None:
     """Return the section on unfinished, failed and suspect runs; None if there are none."""
     words = []
     if sweep.scored < sweep.planned:
         left = f"{sweep.planned - sweep.scored:,} of {counted(sweep.planned, 'run')} are not scored"
         words.append(f"{left}{', since the cap was reached' * sweep.is_capped}; go on with `{sweep.resume}`.")
     words += [f"{line}." for line in silences(sweep.rows)]
-    words += [f"{row['model']}, h = {row['h']}: {doubt}." for row in sweep.rows if (doubt := doubt_of(row))]
-    words += [f"Suspect: {row['model']}, h = {row['h']}: {row['suspect']}." for row in sweep.rows if row["suspect"]]
+    words += [f"{row.model}, h = {row.h}: {doubt}." for row in sweep.rows if (doubt := row.validity.sentence)]
+    words += [f"Suspect: {row.model}, h = {row.h}: {row.suspect}." for row in sweep.rows if row.suspect]
     columns = tuple(Column(name, name) for name in ("workload", "model", "condition", "kind", "runs", "message"))
-    failed = Table("failures", "Runs that the world broke; never counted as wrong", columns, sweep.failures)
+    failed = Table(
+        "failures", "Runs that the world broke; never counted as wrong", columns, tuple(map(asdict, sweep.failures))
+    )
     if not words and not sweep.failures:
         return None
     return Section("What is not in these figures", tuple(words), (failed,) if sweep.failures else ())
 
 
-def _control(sweep: SweepFolder) -> Section:
-    seen = {(row["model"], row["workload"]): row["control"] for row in sweep.rows}
+def control_section(sweep: SweepFolder) -> Section:
+    seen = {(row.model, row.workload): row.control for row in sweep.rows}
     lines = tuple(
         {
             "model": model,
             "workload": workload,
-            "accuracy": standing["accuracy"],
-            "passes": "undecided" if is_undecided(standing) else "yes" if standing["passes"] else "no",
-            "reason": standing["reason"],
+            "accuracy": standing.accuracy,
+            "passes": "undecided" if standing.is_undecided else "yes" if standing.passes else "no",
+            "reason": standing.reason,
         }
         for (model, workload), standing in seen.items()
         if standing is not None
@@ -315,15 +291,9 @@ def _control(sweep: SweepFolder) -> Section:
 
 def next_rescue(sweep: SweepFolder) -> str:
     """Return the rescue command for the cell with the most errors caused by missing state."""
-    able = [row for row in sweep.rows if row["scored"]] or list(sweep.rows)
-    worst = max(able, key=lambda row: (row["claims"], row["errors"]["state_supply"], row["miss_rate"] or 0))
-    return rescue_command(worst, sweep.tasks.get(worst["cell"]), _options(sweep), sweep.seeds, sweep.folder / "rescue")
-
-
-def _options(sweep: SweepFolder) -> Mapping[str, Any]:
-    """Return the model options of a sweep; empty if its grids differ in them."""
-    found = [grid["model_options"] for grid in sweep.manifest.suite["grid"]]
-    return found[0] if all(one == found[0] for one in found) else {}
+    able = [row for row in sweep.rows if row.scored] or list(sweep.rows)
+    worst = max(able, key=lambda row: (row.claims, row.errors["state_supply"], row.miss_rate or 0))
+    return rescue_command(worst, sweep.manifest, sweep.seeds, sweep.folder / "rescue")
 
 
 def next_control(sweep: SweepFolder) -> str:
@@ -335,12 +305,12 @@ def rebuilding_section(sweep: SweepFolder) -> Section:
     then = sweep.manifest
     rows: dict[str, str] = {
         "seeds": seeds_text(sweep.seeds),
-        "models": listed(list(dict.fromkeys(str(row["model"]) for row in sweep.rows)), most=20),
+        "models": listed(list(dict.fromkeys(row.model for row in sweep.rows)), most=20),
         "cells, runs": f"{then.cells:,}, {then.runs:,}",
         "eirkit": then.eirkit,
         "Python": then.python,
         "platform": then.platform,
-        "suite SHA-256": then.suite_sha256,
+        "plan SHA-256": then.plan_sha256,
         "prompts SHA-256": then.prompt_sha256,
         "prices SHA-256": then.prices_sha256,
         **{f"source {path}": digest for path, digest in then.sources.items()},
@@ -351,7 +321,7 @@ def rebuilding_section(sweep: SweepFolder) -> Section:
     command = Listing(
         "command", "The command that makes these records again", sweep_command(then, f"{sweep.name}-again")
     )
-    suite = Listing("suite", "The suite, as TOML", suite_text(then.suite))
+    suite = Listing("suite", "The suite, as TOML", suite_text(then.settings))
     return Section("How to make this again", (), (command, suite, table))
 
 

@@ -10,26 +10,32 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.findings.intervals import half_width, mean_share
 from eirkit.lacuna.findings.statistics import deviation
-from eirkit.lacuna.runs.arms import RescueSetup
-from eirkit.lacuna.runs.control import CAPABILITY
 from eirkit.measures import UNITS, Measure
-from eirkit.report.comparison import measure_of
+from eirkit.records.evidence import CapabilitySettings, RescueSettings
+from eirkit.records.settings import EXTERNAL, NATIVE, Access
+from eirkit.records.sweeps import CellRow, FailureGroup
 from eirkit.report.document import Axis, Chart, Figure, Section, Series, anchor
-from eirkit.report.runs.comparison import FIGURES
-from eirkit.report.runs.folder import Coordinates, Evidence, RunFacts, SweepFolder, condition_of, in_order
-from eirkit.report.table import Column, Table, counted, listed
+from eirkit.report.runs.folder import (
+    FIGURES,
+    Coordinates,
+    Evidence,
+    ScoredRun,
+    SweepFolder,
+    condition_of,
+    in_order,
+    measure_of,
+)
+from eirkit.report.table import Cell, Column, Table, counted, listed
 
-Row = Mapping[str, Any]
 Known = Mapping[str, Sequence[tuple[int, float]]]  # of each cell its runs that have a value: seed and value
 FEWEST_PANELS, MOST_PANELS = 2, 12
 MOST_ACROSS = 12  # columns of a table that fits a page
 _SIZES = ("n", "m", "lookback", "fan_in")
-_FAILED_IN = ("workload", "model", "condition", "kind")  # what failures are counted by
+CAPABILITY = "capability"  # the condition of failures of the control
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,53 +88,59 @@ def chosen_cells(sweep: SweepFolder, pivot: Pivot) -> SweepFolder:
     )
     if not rows:
         raise UsageError("no cell has all values of --only; choose fewer")
-    kept, asked = {row["cell"] for row in rows}, {(row["model"], row["workload"]) for row in rows}
+    kept, asked = {row.cell for row in rows}, {(row.model, row.workload) for row in rows}
     return replace(
         sweep,
         rows=rows,
         runs=tuple(run for run in sweep.runs if run.cell in kept),
         failures=tuple(_failures_of(rows, sweep.failures)),
-        excluded=tuple(one for one in sweep.excluded if one[:2] in asked),
-        scored=sum(row["scored"] for row in rows),
-        planned=sum(row["seeds"] * row.get("repeats", 1) for row in rows),
+        excluded=tuple(one for one in sweep.excluded if (one.model, one.workload) in asked),
+        scored=sum(row.scored for row in rows),
+        planned=sum(row.seeds * row.repeats for row in rows),
         evidence=tuple(one for one in sweep.evidence if _concerns(one, rows, pivot.only)),
     )
 
 
-def _failures_of(rows: Sequence[Row], groups: Sequence[Row]) -> Iterator[Row]:
+def _failures_of(rows: Sequence[CellRow], groups: Sequence[FailureGroup]) -> Iterator[FailureGroup]:
     """Yield the failures of some cells; a summary counts them by kind and keeps messages for all cells together."""
-    counts: Counter[tuple[str, ...]] = Counter()
+    counts: Counter[tuple[str, str, str, str]] = Counter()
     for row in rows:
-        for kind, count in row["failures"].items():
-            counts[(row["workload"], row["model"], row["memory"] or row["condition"], kind)] += count
+        for kind, count in row.failures.items():
+            counts[(row.workload, row.model, row.memory or row.condition, kind)] += count
     for place, count in counts.items():
-        same = [one for one in groups if tuple(one[name] for name in _FAILED_IN) == place]
-        messages = "; or ".join(one["message"] for one in same)
-        yield {**dict(zip(_FAILED_IN, place, strict=True)), "runs": count, "message": messages}
-    asked = {(row["model"], row["workload"]) for row in rows}
-    yield from (one for one in groups if one["condition"] == CAPABILITY and (one["model"], one["workload"]) in asked)
+        same = [group for group in groups if (group.workload, group.model, group.condition, group.kind) == place]
+        messages = "; or ".join(group.message for group in same)
+        yield FailureGroup(*place, messages, count, same[0].first if same else "")
+    asked = {(row.model, row.workload) for row in rows}
+    yield from (group for group in groups if group.condition == CAPABILITY and (group.model, group.workload) in asked)
 
 
-def _concerns(found: Evidence, rows: Sequence[Row], only: Mapping[str, frozenset[str]]) -> bool:
+def _concerns(found: Evidence, rows: Sequence[CellRow], only: Mapping[str, frozenset[str]]) -> bool:
     """Return whether an experiment was made with the model, the workload and, where it has one, the h of a cell.
 
     If memories are chosen, the one of a rescue, or its condition and policy, must be among them; probes have none. If
     sizes of tasks are chosen, those of a rescue or a probe must be; a model's capability is measured at its own.
     """
-    asked = found.manifest["settings"]
-    sizes = {} if "tasks" in asked else {name: asked["task"].get(name) for name in _SIZES if name in only}
-    if any(size is not None and str(size) not in only[name] for name, size in sizes.items()):
-        return False
-    if "memory" in only and found.command == "rescue":
-        access = RescueSetup.read(asked).access
-        row = {name: getattr(access, name) for name in ("condition", "policy", "memory", "panel")}
-        if condition_of(row) not in only["memory"]:
-            return False
-    workloads = {task["workload"] for task in (asked["tasks"] if "tasks" in asked else [asked["task"]])}
-    return any(
-        row["model"] in asked["models"] and row["workload"] in workloads and asked.get("h", row["h"]) == row["h"]
-        for row in rows
-    )
+    asked = found.settings
+    tasks = (asked.task,) if isinstance(asked, RescueSettings) else asked.tasks
+    if not isinstance(asked, CapabilitySettings):
+        sizes = [name for name in _SIZES if name in only]
+        tasks = tuple(task for task in tasks if all(str(getattr(task, name)) in only[name] for name in sizes))
+    workloads = {task.workload for task in tasks}
+    if not isinstance(asked, RescueSettings):
+        return any(row.model in asked.models and row.workload in workloads for row in rows)
+    alike = [row for row in rows if row.model in asked.models and row.workload in workloads and row.h == asked.h]
+    is_told = any(row.conversation is not None for row in alike)
+    return bool(alike) and ("memory" not in only or _access_of(asked, is_told) in only["memory"])
+
+
+def _access_of(asked: RescueSettings, is_told: bool) -> str:
+    """Return the name of what the agents of a rescue had of earlier results, as `condition_of` makes it."""
+    if asked.memory is not None:
+        return condition_of(Access(EXTERNAL, None, asked.memory, panel=asked.panel or NATIVE))
+    if is_told:
+        return "truncated"
+    return asked.policy if asked.managed else condition_of(Access(policy=asked.policy))
 
 
 def chosen_words(pivot: Pivot, cells: int, whole: int) -> tuple[str, ...]:
@@ -142,7 +154,7 @@ def chosen_words(pivot: Pivot, cells: int, whole: int) -> tuple[str, ...]:
 
 def pivot_section(sweep: SweepFolder, pivot: Pivot) -> Section | None:
     """Return a table and small multiples of each measure; None if fewer than two settings vary."""
-    rows = [row for row in sweep.rows if row["scored"]]
+    rows = [row for row in sweep.rows if row.scored]
     named = Coordinates(rows)
     for name in filter(None, (pivot.across, pivot.panels)):
         if name not in named.varying:
@@ -165,25 +177,25 @@ def pivot_section(sweep: SweepFolder, pivot: Pivot) -> Section | None:
     return Section("For a paper", (words,), tuple(items)) if items else None
 
 
-def _values(named: Coordinates, rows: Sequence[Row], name: str) -> int:
+def _values(named: Coordinates, rows: Sequence[CellRow], name: str) -> int:
     return len({named.value(name, row) for row in rows})
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
     named: Coordinates
-    rows: Sequence[Row]  # in their order
+    rows: Sequence[CellRow]  # in their order
     across: str
     others: Sequence[str]
     panels: str
-    runs: Mapping[str, Sequence[RunFacts]]
+    runs: Mapping[str, Sequence[ScoredRun]]
 
-    def place(self, row: Row) -> int | str:
+    def place(self, row: CellRow) -> int | str:
         return self.named.value(self.across, row)
 
     def items(self, measure: Measure) -> list[Table | Figure]:
         """Return the table of a measure and its figure; nothing if no run has a value."""
-        known = {row["cell"]: _known(self.runs.get(row["cell"], ()), measure) for row in self.rows}
+        known = {row.cell: _known(self.runs.get(row.cell, ()), measure) for row in self.rows}
         if not any(known.values()):
             return []
         return [self._table(measure, known), *([self._figure(measure, known)] if self.panels else [])]
@@ -196,11 +208,11 @@ class _Layout:
     def _table(self, measure: Measure, known: Known) -> Table:
         title, id = self._named(measure)
         places = sorted({self.place(row) for row in self.rows}, key=in_order)
-        lines: dict[tuple[int | str, ...], dict[str, Any]] = {}
+        lines: dict[tuple[int | str, ...], dict[str, Cell]] = {}
         for row in self.rows:
             key = tuple(self.named.value(name, row) for name in self.others)
             line = lines.setdefault(key, dict(zip(self.others, key, strict=True)))
-            place, found = self.place(row), [value for _, value in known[row["cell"]]]
+            place, found = self.place(row), [value for _, value in known[row.cell]]
             line[f"{self.across}={place}"] = _spread(measure, found)
             line[f"mean {self.across}={place}"] = fmean(found) if found else None
         columns = (
@@ -221,7 +233,7 @@ class _Layout:
 
     def _figure(self, measure: Measure, known: Known) -> Figure:
         title, id = self._named(measure)
-        panels: dict[int | str, dict[str, list[Row]]] = {}
+        panels: dict[int | str, dict[str, list[CellRow]]] = {}
         apart = (self.across, self.panels)
         for row in self.rows:
             lines = panels.setdefault(self.named.value(self.panels, row), {})
@@ -252,7 +264,7 @@ def _sizes(known: Iterable[Sequence[tuple[int, float]]]) -> str:
     return counted(found[-1], "run") if len(found) == 1 else f"{found[0]:,} to {found[-1]:,} runs, those with a value"
 
 
-def _known(runs: Sequence[RunFacts], measure: Measure) -> list[tuple[int, float]]:
+def _known(runs: Sequence[ScoredRun], measure: Measure) -> list[tuple[int, float]]:
     """Return the values of the runs that have one, each with its seed."""
     found = ((run.seed, FIGURES[measure.id](run)) for run in runs)
     return [(seed, float(value)) for seed, value in found if value is not None]
@@ -267,8 +279,8 @@ def _spread(measure: Measure, values: Sequence[float]) -> str | None:
     return f"{times * fmean(values):,.{digits}f}{spread}"
 
 
-def _line(name: str, rows: Sequence[Row], layout: _Layout, known: Known, measure: Measure) -> Series:
-    found = [(layout.place(row), known[row["cell"]], row) for row in rows if known[row["cell"]]]
+def _line(name: str, rows: Sequence[CellRow], layout: _Layout, known: Known, measure: Measure) -> Series:
+    found = [(layout.place(row), known[row.cell], row) for row in rows if known[row.cell]]
     ends = [
         _ends([value for _, value in values], [seed for seed, _ in values], measure, row) for _, values, row in found
     ]
@@ -283,11 +295,11 @@ def _line(name: str, rows: Sequence[Row], layout: _Layout, known: Known, measure
 
 
 def _ends(
-    values: Sequence[float], seeds: Sequence[int], measure: Measure, row: Row
+    values: Sequence[float], seeds: Sequence[int], measure: Measure, row: CellRow
 ) -> tuple[float | None, float | None]:
     """Return the 95% interval of a mean; None if one task alone says nothing of others."""
     if measure.id == "accuracy":
-        found = mean_share(values, seeds, row["steps"])
+        found = mean_share(values, seeds, row.steps)
         return found.low, found.high
     if len(set(seeds)) < 2:
         return None, None
@@ -297,8 +309,8 @@ def _ends(
     return middle - half, middle + half
 
 
-def _alt(rows: Sequence[Row], layout: _Layout, known: Known, measure: Measure) -> str:
-    means = [(fmean(value for _, value in known[row["cell"]]), row) for row in rows if known[row["cell"]]]
+def _alt(rows: Sequence[CellRow], layout: _Layout, known: Known, measure: Measure) -> str:
+    means = [(fmean(value for _, value in known[row.cell]), row) for row in rows if known[row.cell]]
     if not means:
         return f"No run has a value of {measure.label}."
     (low, worst), (high, best) = min(means, key=lambda one: one[0]), max(means, key=lambda one: one[0])

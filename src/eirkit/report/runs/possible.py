@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from eirkit import extensions
 from eirkit.errors import UsageError
-from eirkit.lacuna.findings.floor import Held, held_by_store, held_in_context
 from eirkit.lacuna.findings.intervals import mean_share
 from eirkit.lacuna.findings.measures import RUN_MEASURES
-from eirkit.lacuna.findings.statistics import Interval
-from eirkit.lacuna.runs.cells import UNBOUNDED
+from eirkit.lacuna.tasks import FORESIGHT, POLICIES
 from eirkit.lacuna.tasks.frontier import TaskFrontier, TaskPoint, frontier_of
 from eirkit.lacuna.tasks.generation import generate, prepare
-from eirkit.lacuna.tasks.policy import Hindsight, find_policy, policies
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.evidence import Interval
+from eirkit.records.runs import RunFloor
+from eirkit.records.settings import UNBOUNDED
+from eirkit.records.sweeps import CellRow
 from eirkit.report.document import Axis, Chart, Figure, Section, Series
 from eirkit.report.folders import foreign
 from eirkit.report.runs.demand import MOST_TASKS, curve_of
-from eirkit.report.runs.folder import Coordinates, RunFacts, SweepFolder
+from eirkit.report.runs.folder import Coordinates, ScoredRun, SweepFolder
 from eirkit.report.table import Column, Table, listed
 
-Row = Mapping[str, Any]
 MOST_SERIES = 5  # names beside the three lines of a chart; the others share one
 MOST_SEEDS = 100  # tasks whose graphs are looked at, where the ceiling depends on the graph
 LEAST_CEILING = 0.01  # a share of less is a share of luck
@@ -36,13 +39,72 @@ TOLD = (
     "wrong answers have less than that to reach, so their shares are at least what is said."
 )
 STEP_ACCURACY = RUN_MEASURES["step_accuracy"]
-FORESIGHT = "the references are known in advance, so the ceiling does not hold"
+FORESEEING = "the references are known in advance, so the ceiling does not hold"
 TEXTS = (
     "texts are held; their size in bytes may be known, but not how many bits of them tell what is asked, so no ceiling "
     "is given"
 )
+POLICY = "eirkit.lacuna.tasks.policy"  # imported only for policies of others
 OUTSIDE = "results may be fetched from outside the memory, so the ceiling does not hold"
 CUT_SHORT = "runs ended at their limit of actions, which may be why no more was reached; raise --actions"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What is known of the size of a memory; `bits` is None where it is unknown, and `why` then says why."""
+
+    bits: float | None
+    why: str = ""
+
+
+def held_in_context(h: int, record_bits: float) -> Held:
+    """Return the size of a memory of at most h records, all of them in context."""
+    return Held(h * record_bits)
+
+
+def held_by_store(floors: Iterable[RunFloor | None], in_sight: int, made: Sequence[int], record_bits: float) -> Held:
+    """Return the largest size over all cuts of some runs with a memory system; its bytes where those are fewer bits.
+
+    Floors count a record in sight once if the store may hold it too. Nobody says that it does, so those in sight are
+    added, up to the number of records that there are.
+
+    Args:
+        floors: what each run held, as `findings.floor` writes it; None where nothing was recorded.
+        in_sight: records that were in context beside the store, at most.
+        made: how many records there are after each step.
+    """
+    found = list(floors)
+    if not found or any(one is None for one in found):
+        return Held(None, "what was held was not recorded, as it is only for workloads whose EIR has a closed form")
+    known = [one for one in found if one is not None]
+    if any(one.counted != "system" for one in known):
+        return Held(None, "how many records are held is not reported")
+    return Held(max(_largest(one, in_sight, made, record_bits) for one in known))
+
+
+def _largest(floor: RunFloor, in_sight: int, made: Sequence[int], record_bits: float) -> float:
+    cuts = zip(floor.held_records, floor.held_bytes, made, strict=True)
+    seen = in_sight * record_bits
+    return max(
+        min(min(int(count) + in_sight, most) * record_bits, math.inf if size is None else 8 * float(size) + seen)
+        for count, size, most in cuts
+    )
+
+
+class PossibleFigures(Struct, frozen=True, kw_only=True):
+    """What one cell held and reached, and what was possible, as scripts receive it."""
+
+    workload: str
+    cell: str
+    bits_at_most: float | None
+    step_accuracy: float
+    low: float
+    high: float
+    ceiling: float | None
+    keeping: float | None
+    share_at_least: float | None
+    share_at_most: float | None
+    why_not: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +145,22 @@ class PlacedCell:
             return False
         return self.accuracy.clusters * _divergence(self.accuracy.estimate, self.at.upper) > -math.log(CHANCE)
 
-    def as_json(self) -> dict[str, Any]:
-        share = self.share
-        return {
-            "cell": self.label,
-            "bits_at_most": self.held.bits,
-            "step_accuracy": self.accuracy.estimate,
-            "low": self.accuracy.low,
-            "high": self.accuracy.high,
-            "ceiling": None if self.at is None else self.at.upper,
-            "keeping": None if self.at is None else self.at.kept,
-            "share_at_least": None if share is None else share[0],
-            "share_at_most": None if share is None else share[1],
-            "why_not": self.why or self.held.why,
-        }
+    def figures(self, workload: str) -> PossibleFigures:
+        """Return everything that scripts receive."""
+        least, most = self.share or (None, None)
+        return PossibleFigures(
+            workload=workload,
+            cell=self.label,
+            bits_at_most=self.held.bits,
+            step_accuracy=self.accuracy.estimate,
+            low=self.accuracy.low,
+            high=self.accuracy.high,
+            ceiling=None if self.at is None else self.at.upper,
+            keeping=None if self.at is None else self.at.kept,
+            share_at_least=least,
+            share_at_most=most,
+            why_not=self.why or self.held.why,
+        )
 
 
 def _divergence(reached: float, ceiling: float) -> float:
@@ -136,13 +200,12 @@ def section_of(found: Sequence[TaskPossible], unknown: Sequence[str]) -> Section
 
 def possible_in(*sweeps: SweepFolder) -> tuple[list[TaskPossible], list[str]]:
     """Return the frontier of each task of some sweeps with its cells, and why others have none."""
-    tasks: dict[TaskSpec, list[tuple[SweepFolder, Row, list[RunFacts]]]] = {}
+    tasks: dict[TaskSpec, list[tuple[SweepFolder, CellRow, list[ScoredRun]]]] = {}
     for sweep in sweeps:
         by_cell = sweep.by_cell()
         for row in sweep.rows:
-            runs = [run for run in by_cell.get(row["cell"], ()) if run.score.consuming]
-            if runs and row["cell"] in sweep.tasks:
-                tasks.setdefault(replace(sweep.tasks[row["cell"]], seed=0), []).append((sweep, row, runs))
+            if runs := [run for run in by_cell.get(row.cell, ()) if run.score.consuming]:
+                tasks.setdefault(TaskSpec.of(row.task), []).append((sweep, row, runs))
     named = Coordinates([row for cells in tasks.values() for _, row, _ in cells])
     found, unknown = [], []
     for spec, cells in list(tasks.items())[:MOST_TASKS]:
@@ -165,47 +228,51 @@ def _frontier(spec: TaskSpec, seeds: Sequence[int]) -> TaskFrontier:
 
 
 def _place(
-    sweep: SweepFolder, row: Row, named: Coordinates, runs: Sequence[RunFacts], frontier: TaskFrontier
+    sweep: SweepFolder, row: CellRow, named: Coordinates, runs: Sequence[ScoredRun], frontier: TaskFrontier
 ) -> PlacedCell:
     accuracy = mean_share(
         [run.score.consuming_correct / run.score.consuming for run in runs],
         [run.seed for run in runs],
         sum(run.score.consuming for run in runs),
     )
-    held, why = _held(row, runs, frontier, sweep.tasks[row["cell"]]), _beyond(row, plugins=sweep.plugins)
+    held, why = _held(row, runs, frontier), _beyond(row, plugins=sweep.plugins)
     at = None if held.bits is None or why else frontier.point(held.bits)
-    if row["max_turn"] and not why:
+    if row.max_turn and not why:
         why = CUT_SHORT  # no memory exceeds the ceiling, but what was reached falls short of it for another reason
     builds = frontier.builds_on_answers
     label, series = named.label(row, without=("workload",)), named.label(row, without=("workload", "h"))
     return PlacedCell(label, series, held, accuracy, at, builds, why)
 
 
-def _held(row: Row, runs: Sequence[RunFacts], frontier: TaskFrontier, spec: TaskSpec) -> Held:
+def _held(row: CellRow, runs: Sequence[ScoredRun], frontier: TaskFrontier) -> Held:
     """Return what a cell's memory held: the records in context, or what a memory system reported."""
-    if "words" in row:
+    if row.conversation is not None:
         return Held(None, TEXTS)
-    if row["condition"] in UNBOUNDED:
+    if row.condition in UNBOUNDED:
         return Held(None, "text is kept, of which nobody knows how many bits tell of results")
-    if row["policy"] == "unbounded":
-        return held_in_context(int(row["n"]), frontier.record_bits)
-    if row["memory"] is None:
-        return held_in_context(int(row["h"]), frontier.record_bits)
-    in_sight = 0 if row["panel"] == "strict" else int(row["h"])
-    floors = [None if run.memory is None else run.memory.get("floor") for run in runs]
+    if row.policy == "unbounded":
+        return held_in_context(row.n, frontier.record_bits)
+    if row.memory is None:
+        return held_in_context(row.h, frontier.record_bits)
+    in_sight = 0 if row.panel == "strict" else row.h
+    floors = [None if run.memory is None else run.memory.floor for run in runs]
+    spec = TaskSpec.of(row.task)
     made = [0, *accumulate(prepare(spec).stores(spec, t) for t in range(1, spec.n + 1))]
     return held_by_store(floors, in_sight, made, frontier.record_bits)
 
 
-def _beyond(row: Row, *, plugins: bool) -> str:
+def _beyond(row: CellRow, *, plugins: bool) -> str:
     """Return why the ceiling does not hold for a cell; empty if it does."""
-    if row["b_oracle"] or row["b"]:
+    if row.b_oracle or row.b:
         return OUTSIDE
-    name = row["policy"] if row["policy"] is not None else row["condition"]
+    name = row.policy if row.policy is not None else row.condition
+    if name in POLICIES or row.memory is not None:
+        return FORESEEING if name in FORESIGHT else ""
     if foreign([name]) and not plugins:
         return f"whether {name} knows the references in advance is not known; add --plugins to look"
-    known = name in policies.names() or foreign([name])
-    return FORESIGHT if known and issubclass(find_policy(name), Hindsight) else ""
+    policies, hindsight = extensions.load(f"{POLICY}:policies"), extensions.load(f"{POLICY}:Hindsight")
+    is_policy = name in policies or bool(foreign([name]))
+    return FORESEEING if is_policy and issubclass(policies.get(name), hindsight) else ""
 
 
 def sentences(found: Sequence[TaskPossible]) -> list[str]:
@@ -313,7 +380,7 @@ def possible_table(found: Sequence[TaskPossible]) -> Table:
     lines = []
     for one in found:
         for cell in one.cells:
-            shown = {**cell.as_json(), "share": None if cell.share is None else cell.share_in_words}
-            lines.append({"workload": one.spec.workload, **shown})
+            share = None if cell.share is None else cell.share_in_words
+            lines.append({**asdict(cell.figures(one.spec.workload)), "share": share})
     note = "Bits held: unknown where the memory does not say what it keeps. A record counts as the bits of its value."
     return Table("possible-cells", "What each cell held and reached", columns, tuple(lines), note)

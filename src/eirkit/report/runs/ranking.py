@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from eirkit.lacuna.conversation.totals import INSTRUCTION
+from eirkit.lacuna.findings.conversations import INSTRUCTION
 from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS
 from eirkit.lacuna.findings.measures import MEMORY_MEASURES
 from eirkit.lacuna.findings.ranking import MOST_TASKS, Lead, Ranking
 from eirkit.lacuna.findings.statistics import ROUNDING
 from eirkit.measures import Measure
-from eirkit.report.comparison import measure_of
 from eirkit.report.document import Axis, Chart, Headline, Section, Series
 from eirkit.report.runs.choice import ABILITY, CHECKS, Choice
+from eirkit.report.runs.folder import measure_of
 from eirkit.report.table import Cell, Column, Table, counted, listed, number
 
 

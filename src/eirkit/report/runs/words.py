@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from eirkit.lacuna.conversation.totals import ALL, INSTRUCTION
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from eirkit.lacuna.findings.conversation_measures import (
     LABELLED_EVIDENCE,
     SERVER_COMPACTION,
@@ -13,91 +15,118 @@ from eirkit.lacuna.findings.conversation_measures import (
     WORD_FATES,
     WORD_MEASURES,
 )
+from eirkit.lacuna.findings.conversations import ALL, INSTRUCTION
 from eirkit.lacuna.findings.measures import RUN_MEASURES
 from eirkit.lacuna.findings.validity import system_remarks
 from eirkit.lacuna.tasks.workload import Units, units_of
-from eirkit.report.document import Headline, Section
-from eirkit.report.table import Column, Table, counted, in_viewer, share
+from eirkit.measures import MeasureGroup
+from eirkit.records.database import SweepDatabase
+from eirkit.records.runs import RunRecord
+from eirkit.records.sweeps import AbilityRow, CellRow, ConversationRow
+from eirkit.report.document import Headline, Page, Section
+from eirkit.report.runs.choice import ChoiceFigures, choice_in
+from eirkit.report.runs.evidence import rescue_section
+from eirkit.report.runs.folder import SweepFolder
+from eirkit.report.runs.page import control_section, progress_section, rebuilding_section, spending_section
+from eirkit.report.runs.pivot import Pivot, pivot_section
+from eirkit.report.runs.ranking import choice_section, ranked_headline
+from eirkit.report.table import Cell, Column, Table, counted, in_viewer, share
 
-Row = Mapping[str, Any]
 SIDE_BY_SIDE = 5  # conditions in one table of abilities
 LONGEST_PROMPT = 40  # characters of a summary prompt in the name of a row
 _TOLD_APART = ("workload", "preset", "context_tokens", "summary_prompt")  # named where rows differ in it
 INSTRUCTIONS = "instructions"  # the workload that is about them
 CHECKS = f"{INSTRUCTION}: followed, of all checks of standing instructions; these are no questions and not in {ALL}."
 _BROKEN = ("dropped", "ignored", "overridden", "came_back")
-EACH_FATE = 1  # examples of each fate and memory
+EACH_OUTCOME = 1  # examples of each outcome and memory
 POOLED = "right answers over all questions asked, all tasks together"
 MEANS = "Means over tasks; of characters returned, over questions."
 INTERVAL = "95% interval: the wider of the exact one over questions and the t interval over tasks"
 
 
-def word_tables(rows: Sequence[Row]) -> Iterator[Table]:
-    """Yield the tables of the scored rows: accuracy, abilities, fates, and what was stored."""
-    scored = [row for row in rows if "words" in row]
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A scored row about conversations, and the name of its condition."""
+
+    name: str
+    row: CellRow
+    answers: ConversationRow
+
+    @property
+    def every(self) -> AbilityRow:
+        """All questions."""
+        return self.answers.abilities[0]
+
+
+def _named(rows: Sequence[CellRow]) -> list[_Named]:
+    """Return the scored rows; named by condition, and by model, other coordinates or settings where rows differ."""
+    scored = [(row, row.conversation) for row in rows if row.conversation is not None]
+    names = [row.memory or row.condition for row, _ in scored]
+    models = {row.model for row, _ in scored}
+    different = [key for key in _TOLD_APART if len({getattr(row, key) for row, _ in scored}) > 1]
+    found = []
+    for name, (row, answers) in zip(names, scored, strict=True):
+        settings = ", ".join(f"{key}={value}" for key, value in row.memory_settings.items())
+        more = [row.model] if len(models) > 1 else []
+        more += [_coordinate(key, getattr(row, key)) for key in different if getattr(row, key)]
+        more += [settings] if settings and names.count(name) > 1 else []
+        found.append(_Named(", ".join([name, *more]), row, answers))
+    return found
+
+
+def _coordinate(key: str, value: int | str) -> str:
+    if key == "context_tokens":
+        return f"{value} tokens"
+    words = str(value)
+    return words if len(words) <= LONGEST_PROMPT else f"{words[: LONGEST_PROMPT - 1]}…"
+
+
+def word_tables(rows: Sequence[CellRow]) -> Iterator[Table]:
+    """Yield the tables of the scored rows: accuracy, abilities, outcomes, and what was stored."""
+    scored = _named(rows)
     tell = _units(scored).tell
     yield from (table.reworded(tell) for table in (_tables(scored) if scored else ()))
 
 
-def _units(rows: Sequence[Row]) -> Units:
+def _units(scored: Sequence[_Named]) -> Units:
     """Return what conversations are called: worlds are generated, files of others hold conversations."""
-    return units_of([row["workload"] for row in rows])
+    return units_of([named.row.workload for named in scored])
 
 
-def _tables(scored: Sequence[Row]) -> Iterator[Table]:
-    names = _names(scored)
-    if (about := _followed(scored)) is not None:
-        yield _instructions(scored, names)
-    if any("evidence" in row["words"] for row in scored):
-        yield _evidence(scored, names)
-    if any("server" in row["words"] for row in scored):
-        yield _server(scored, names)
-    yield _accuracy(scored, names)
+def _tables(scored: Sequence[_Named]) -> Iterator[Table]:
+    about = _followed(scored)
+    instructions = [(named.name, named.answers.instructions) for named in scored]
+    if about is not None:
+        yield _figures("word-instructions", STANDING_INSTRUCTIONS, instructions)
+    if evidence := [(named.name, seen) for named in scored if (seen := named.answers.evidence) is not None]:
+        yield _figures("word-evidence", LABELLED_EVIDENCE, evidence)
+    if server := [(named.name, bits) for named in scored if (bits := named.answers.server) is not None]:
+        yield _figures("word-server", SERVER_COMPACTION, server)
+    yield _accuracy(scored)
     for start in range(0, len(scored), SIDE_BY_SIDE):
-        end = start + SIDE_BY_SIDE
-        yield _abilities(scored[start:end], names[start:end], start // SIDE_BY_SIDE + 1)
-    shown = [one for one in WORD_FATES if any(row["words"]["fates"].get(one.id) for row in scored)]
-    if shown:
-        columns = (Column("condition", "condition", role="name"), *map(Column.of, shown))
-        lines = tuple({"condition": n, **row["words"]["fate_shares"]} for n, row in zip(names, scored, strict=True))
-        yield Table("word-fates", WORD_FATES.title, columns, lines)
-    if about is None and any(row["words"]["instructions"]["checks"] for row in scored):
-        yield _instructions(scored, names)
-    kept = [one for one in WORD_MEASURES if one.id != "asked"]
-    columns = (
-        Column("condition", "condition", role="name"),
-        *(Column.of(one, digits=1 if one.unit == "count" else 0) for one in kept),
-    )
+        yield _abilities(scored[start : start + SIDE_BY_SIDE], start // SIDE_BY_SIDE + 1)
+    name = Column("condition", "condition", role="name")
+    if shown := [outcome for outcome in WORD_FATES if any(named.answers.outcomes.get(outcome.id) for named in scored)]:
+        lines = tuple({"condition": named.name, **named.answers.outcome_shares} for named in scored)
+        yield Table("word-fates", WORD_FATES.title, (name, *map(Column.of, shown)), lines)
+    if about is None and any(checks.checks for _, checks in instructions):
+        yield _figures("word-instructions", STANDING_INSTRUCTIONS, instructions)
+    kept = [measure for measure in WORD_MEASURES if measure.id != "asked"]
+    columns = (name, *(Column.of(measure, digits=1 if measure.unit == "count" else 0) for measure in kept))
     lines = tuple(
-        {"condition": n, **{one.id: row["words"][one.id] for one in kept}} for n, row in zip(names, scored, strict=True)
+        {"condition": named.name, **{measure.id: getattr(named.answers, measure.id) for measure in kept}}
+        for named in scored
     )
     yield Table("word-memory", WORD_MEASURES.title, columns, lines, MEANS)
 
 
-def _instructions(rows: Sequence[Row], names: Sequence[str]) -> Table:
-    """Return what became of the user's standing instructions."""
-    columns = (Column("condition", "condition", role="name"), *map(Column.of, STANDING_INSTRUCTIONS))
-    lines = tuple({"condition": name, **row["words"]["instructions"]} for name, row in zip(names, rows, strict=True))
-    return Table("word-instructions", STANDING_INSTRUCTIONS.title, columns, lines)
+def _figures(id: str, measures: MeasureGroup, found: Sequence[tuple[str, Struct]]) -> Table:
+    """Return the figures of each condition that has them."""
+    columns = (Column("condition", "condition", role="name"), *map(Column.of, measures))
+    return Table(id, measures.title, columns, tuple({"condition": name, **asdict(shares)} for name, shares in found))
 
 
-def _server(rows: Sequence[Row], names: Sequence[str]) -> Table:
-    """Return the bits that survived compactions by servers, beside those needed."""
-    columns = (Column("condition", "condition", role="name"), *(Column.of(one) for one in SERVER_COMPACTION))
-    found = [(name, row["words"].get("server")) for name, row in zip(names, rows, strict=True)]
-    lines = tuple({"condition": name, **one} for name, one in found if one)
-    return Table("word-server", SERVER_COMPACTION.title, columns, lines)
-
-
-def _evidence(rows: Sequence[Row], names: Sequence[str]) -> Table:
-    """Return how often the evidence that a benchmark labels was shown."""
-    columns = (Column("condition", "condition", role="name"), *map(Column.of, LABELLED_EVIDENCE))
-    found = [(name, row["words"].get("evidence", {})) for name, row in zip(names, rows, strict=True)]
-    lines = tuple({"condition": name, **one} for name, one in found if one)
-    return Table("word-evidence", LABELLED_EVIDENCE.title, columns, lines)
-
-
-def _accuracy(rows: Sequence[Row], names: Sequence[str]) -> Table:
+def _accuracy(scored: Sequence[_Named]) -> Table:
     columns = (
         Column("condition", "condition", role="name"),
         Column("worlds", "tasks"),
@@ -106,34 +135,30 @@ def _accuracy(rows: Sequence[Row], names: Sequence[str]) -> Table:
         Column("low", "from", 3, meaning=INTERVAL),
         Column("high", "to", 3),
     )
-    lines = []
-    for name, row in zip(names, rows, strict=True):
-        every = row["words"]["abilities"][0]
-        lines.append({**every, "condition": name, "worlds": row["words"]["worlds"]})
-    labelled = any("evidence" in row["words"] for row in rows)
+    lines = tuple({**asdict(named.every), "condition": named.name, "worlds": named.answers.worlds} for named in scored)
+    labelled = any(named.answers.evidence is not None for named in scored)
     title = "Replies that contain the labelled answer" if labelled else "Questions answered correctly"
-    return Table("word-accuracy", title, columns, tuple(lines))
+    return Table("word-accuracy", title, columns, lines)
 
 
-def _abilities(rows: Sequence[Row], names: Sequence[str], part: int) -> Table:
+def _abilities(scored: Sequence[_Named], part: int) -> Table:
     """Return accuracy by ability, one column for each condition."""
-    found: dict[str, dict[str, Any]] = {}
-    for place, row in enumerate(rows):
-        for one in row["words"]["abilities"]:
-            found.setdefault(one["ability"], {"ability": one["ability"], "asked": one["asked"]})[str(place)] = one[
-                "accuracy"
-            ]
+    found: dict[str, dict[str, Cell]] = {}
+    for place, named in enumerate(scored):
+        for ability in named.answers.abilities:
+            line = found.setdefault(ability.ability, {"ability": ability.ability, "asked": ability.asked})
+            line[str(place)] = ability.accuracy
     columns = (
         Column("ability", "ability"),
         Column.of(WORD_MEASURES["asked"], meaning=""),
-        *(Column(str(place), name, 3) for place, name in enumerate(names)),
+        *(Column(str(place), named.name, 3) for place, named in enumerate(scored)),
     )
     suffix = "" if part == 1 else f"-{part}"
     note = f"Accuracy: {POOLED}." + (f" {CHECKS}" if INSTRUCTION in found else "")
     return Table(f"word-abilities{suffix}", "Accuracy by ability", columns, tuple(found.values()), note)
 
 
-def intervals_table(rows: Sequence[Row]) -> Table:
+def intervals_table(rows: Sequence[CellRow]) -> Table:
     """Return every ability of every row with its interval."""
     columns = (
         Column("condition", "condition", role="name"),
@@ -144,25 +169,20 @@ def intervals_table(rows: Sequence[Row]) -> Table:
         Column("low", "from", 3, meaning=INTERVAL),
         Column("high", "to", 3),
     )
-    scored = [row for row in rows if "words" in row]
-    lines = tuple(
-        {"condition": name, **one}
-        for name, row in zip(_names(scored), scored, strict=True)
-        for one in row["words"]["abilities"]
-    )
-    note = CHECKS if any(one["ability"] == INSTRUCTION for one in lines) else ""
+    abilities = [(named.name, ability) for named in _named(rows) for ability in named.answers.abilities]
+    lines = tuple({"condition": name, **asdict(ability)} for name, ability in abilities)
+    note = CHECKS if any(ability.ability == INSTRUCTION for _, ability in abilities) else ""
     return Table("word-intervals", "Accuracy by ability, with intervals", columns, lines, note)
 
 
-def answer_in_words(rows: Sequence[Row]) -> str:
+def answer_in_words(rows: Sequence[CellRow]) -> str:
     """Return the answer of a sweep in one line: its best and its worst condition."""
-    scored = [row for row in rows if "words" in row]
-    every = [row["words"]["abilities"][0]["accuracy"] for row in scored]  # as in the table below it
-    right = list(zip(every, _names(scored), strict=True))
+    scored = _named(rows)
+    right = [(named.every.accuracy, named.name) for named in scored]  # as in the table below it
     evidence = [
-        (row["words"]["evidence"]["all_shown"], name)
-        for (_, name), row in zip(right, scored, strict=True)
-        if "evidence" in row["words"] and row["words"]["evidence"]["all_shown"] is not None
+        (named.answers.evidence.all_shown, named.name)
+        for named in scored
+        if named.answers.evidence is not None and named.answers.evidence.all_shown is not None
     ]
     if evidence:
         return f"All labelled evidence shown: {_ends(evidence)}. Replies that contain the answer: {_ends(right)}."
@@ -174,51 +194,52 @@ def answer_in_words(rows: Sequence[Row]) -> str:
 
 def _ends(found: Sequence[tuple[float, str]]) -> str:
     """Return the best and the worst of some conditions."""
-    best, worst = max(found, key=lambda one: one[0]), min(found, key=lambda one: one[0])
+    best, worst = max(found, key=lambda pair: pair[0]), min(found, key=lambda pair: pair[0])
     return " to ".join(dict.fromkeys(f"{share(value)} ({name})" for value, name in (best, worst)))
 
 
-def _followed(rows: Sequence[Row]) -> list[tuple[float, str]] | None:
+def _followed(scored: Sequence[_Named]) -> list[tuple[float, str]] | None:
     """Return how often standing instructions were followed, where the workload is about them."""
-    found = [(row["words"]["instructions"]["kept"], name) for name, row in zip(_names(rows), rows, strict=True)]
-    asked = all(row["workload"] == INSTRUCTIONS for row in rows) and all(kept is not None for kept, _ in found)
-    return found if asked else None
+    found = [(kept, named.name) for named in scored if (kept := named.answers.instructions.kept) is not None]
+    about = all(named.row.workload == INSTRUCTIONS for named in scored)
+    return found if about and len(found) == len(scored) else None
 
 
-def word_headline(rows: Sequence[Row]) -> Headline:
+def word_headline(rows: Sequence[CellRow]) -> Headline:
     """Return the best condition's accuracy, and for every condition the commonest reasons of wrong answers."""
-    scored = [row for row in rows if "words" in row]
-    names = _names(scored)
-    every = [row["words"]["abilities"][0] for row in scored]
-    best = max(range(len(scored)), key=lambda place: every[place]["accuracy"])
-    figure = every[best]["accuracy"]
-    caption = f"of questions about the conversations were answered correctly ({names[best]})"
+    scored = _named(rows)
+    best = max(scored, key=lambda named: named.every.accuracy)
+    figure = best.every.accuracy
+    caption = f"of questions about the conversations were answered correctly ({best.name})"
     if (kept := _followed(scored)) is not None:
-        figure, name = max(kept, key=lambda one: one[0])
+        figure, name = max(kept, key=lambda pair: pair[0])
         caption = f"of the checks of standing instructions found them followed ({name})"
     said, unit = [], _units(scored).task
-    for name, row, one in zip(names, scored, every, strict=True):
-        fates = sorted(((n, fate) for fate, n in row["words"]["fates"].items() if n), reverse=True)
-        why = ", ".join(f"{WORD_FATES[fate].label} {n}" for n, fate in fates[:3])
-        right = f"{share(one['accuracy'])} of {one['asked']:,} questions over {counted(row['words']['worlds'], unit)}"
-        said.append(f"{name}: {right} ({share(one['low'])} to {share(one['high'])}){f'; wrong: {why}' if why else ''}.")
+    for named in scored:
+        every, answers = named.every, named.answers
+        outcomes = sorted(((count, outcome) for outcome, count in answers.outcomes.items() if count), reverse=True)
+        why = ", ".join(f"{WORD_FATES[outcome].label} {count}" for count, outcome in outcomes[:3])
+        right = f"{share(every.accuracy)} of {every.asked:,} questions over {counted(answers.worlds, unit)}"
+        wrong = f"; wrong: {why}" if why else ""
+        said.append(f"{named.name}: {right} ({share(every.low)} to {share(every.high)}){wrong}.")
     if kept is not None:
-        said = [*_instruction_lines(scored, names), *said]
+        said = [*_instruction_lines(scored), *said]
     return Headline(share(figure), caption, tuple(said))
 
 
-def _instruction_lines(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
+def _instruction_lines(scored: Sequence[_Named]) -> Iterator[str]:
     """Yield for every condition what became of standing instructions."""
-    for name, row in zip(names, rows, strict=True):
-        found = row["words"]["instructions"]
-        wrong = [f", {STANDING_INSTRUCTIONS[one].label} {share(found[one])}" for one in _BROKEN if found[one]]
-        yield f"{name}: followed {share(found['kept'])} of {found['checks']:,} checks{''.join(wrong)}."
+    for named in scored:
+        found = named.answers.instructions
+        broken = {measure: getattr(found, measure) for measure in _BROKEN}
+        wrong = [f", {STANDING_INSTRUCTIONS[name].label} {share(value)}" for name, value in broken.items() if value]
+        yield f"{named.name}: followed {share(found.kept)} of {found.checks:,} checks{''.join(wrong)}."
 
 
-def words_section(rows: Sequence[Row], records: Sequence[Row]) -> Section:
-    """Return the section of a page: all tables, and one example of each fate with the passage that shows it."""
+def words_section(rows: Sequence[CellRow], runs: Iterable[RunRecord]) -> Section:
+    """Return the section of a page: all tables, and one example of each outcome with the passage that shows it."""
     tables = (*word_tables(rows), intervals_table(rows))
-    examples = tuple(_examples(records))
+    examples = tuple(_examples(runs))
     columns = (
         Column("condition", "condition", role="name"),
         Column("fate", "fate"),
@@ -227,45 +248,60 @@ def words_section(rows: Sequence[Row], records: Sequence[Row]) -> Section:
         Column("evidence", "what shows it", role="text"),
     )
     shown = (Table("word-examples", "One example of each", columns, examples),) if examples else ()
-    return Section("Answers in words", system_remarks(rows), (*tables, *shown))
+    return Section(
+        "Answers in words", system_remarks((row.memory, row.memory_system) for row in rows), (*tables, *shown)
+    )
 
 
-def _examples(records: Sequence[Row]) -> Iterator[Row]:
-    """Yield the first wrong answers of each condition and fate."""
+def _examples(runs: Iterable[RunRecord]) -> Iterator[dict[str, Cell]]:
+    """Yield the first wrong answers of each condition and outcome."""
     seen: dict[tuple[str, str], int] = {}
-    for record in records:
-        condition = condition_in_words(record["access"])
-        for t, fate, evidence in record.get("words", {}).get("wrong", ()):
-            key = condition, fate
+    for run in runs:
+        access = run.setting.access
+        condition = access.memory or access.condition
+        for wrong in () if run.conversation is None else run.conversation.wrong:
+            key = condition, wrong.outcome
             seen[key] = seen.get(key, 0) + 1
-            if seen[key] <= EACH_FATE:
-                label = WORD_FATES[fate].label
-                place = {"run": record["run"], "t": t, "view": in_viewer(run=record["run"], t=t)}
-                yield {"condition": condition, "fate": label, **place, "evidence": evidence}
+            if seen[key] <= EACH_OUTCOME:
+                yield {
+                    "condition": condition,
+                    "fate": WORD_FATES[wrong.outcome].label,
+                    "run": run.run,
+                    "t": wrong.t,
+                    "view": in_viewer(run=run.run, t=wrong.t),
+                    "evidence": wrong.evidence,
+                }
 
 
-def condition_in_words(access: Row) -> str:
-    """Return the name of a condition: its memory system, or how the conversation was shown."""
-    return str(access["memory"] or access["condition"])
+TITLE = "What this memory kept of conversations, and why answers were wrong"
 
 
-def _names(rows: Sequence[Row]) -> list[str]:
-    """Return the names of rows: the condition, and the model, other coordinates or settings where rows differ."""
-    names = [condition_in_words(row) for row in rows]
-    models = {row["model"] for row in rows}
-    different = [key for key in _TOLD_APART if len({row.get(key) for row in rows}) > 1]
-    settings = [", ".join(f"{k}={v}" for k, v in row["memory_settings"].items()) for row in rows]
-    found = []
-    for name, row, told in zip(names, rows, settings, strict=True):
-        more = [row["model"]] if len(models) > 1 else []
-        more += [_coordinate(key, row[key]) for key in different if row.get(key) is not None]
-        more += [told] if told and names.count(name) > 1 else []
-        found.append(", ".join([name, *more]))
-    return found
+class ConversationAnswers(Struct, frozen=True):
+    """The figures of the page of a sweep of conversations."""
+
+    choice: ChoiceFigures | None
+    rows: tuple[CellRow, ...]
 
 
-def _coordinate(key: str, value: Any) -> str:
-    if key == "context_tokens":
-        return f"{value} tokens"
-    words = str(value)
-    return words if len(words) <= LONGEST_PROMPT else f"{words[: LONGEST_PROMPT - 1]}…"
+def conversation_page(sweep: SweepFolder, pivot: Pivot) -> Page:
+    """Return the page of a sweep of conversations."""
+    cells = {row.cell for row in sweep.rows}
+    with SweepDatabase(sweep.folder) as database:
+        told = words_section(sweep.rows, (run for run in database.records() if run.pooled_cell in cells))
+    parts = (
+        progress_section(sweep),
+        told,
+        pivot_section(sweep, pivot),
+        *(rescue_section(rescue.result) for rescue in sweep.rescues()),
+        control_section(sweep),
+        spending_section(sweep),
+        rebuilding_section(sweep),
+    )
+    sections = tuple(section for section in parts if section is not None)
+    headline, choice = word_headline(sweep.rows), choice_in(sweep)
+    if choice is not None:
+        ranked = ranked_headline(choice)
+        headline = replace(ranked, sentences=(*ranked.sentences, *headline.sentences))
+        sections = (choice_section(choice), *sections)
+    answers = ConversationAnswers(None if choice is None else choice.figures(), sweep.rows)
+    return Page(TITLE, headline, sections, sweep.name, answers, "lacuna-run")

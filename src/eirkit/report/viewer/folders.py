@@ -7,39 +7,41 @@ not followed. Nothing is locked, so that a command can start writing to a folder
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
 
 from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.folders import open_ordinary
 from eirkit.lacuna.findings.measures import RUN_MEASURES
-from eirkit.lacuna.findings.statistics import pool
-from eirkit.lacuna.runs.cells import STRICT
-from eirkit.lacuna.runs.manifest import FILE, PLAN_SCHEMA, read_manifest
-from eirkit.lacuna.runs.store import FAILURES, RUNS, SUMMARY, read_failures
-from eirkit.records.lines import read_document
+from eirkit.lacuna.findings.summary import SUMMARY_SCHEMA
+from eirkit.records.database import DATABASE
+from eirkit.records.documents import MANIFEST, RUNS_SCHEMA, SUMMARY, read_struct
+from eirkit.records.runs import Failure
+from eirkit.records.settings import STRICT, Task
+from eirkit.records.sweeps import FailureGroup, Manifest
 from eirkit.report.table import counted
-from eirkit.report.viewer.run_index import RunIndex
+from eirkit.report.viewer.documents import FolderKind, FolderProgress
+from eirkit.report.viewer.run_table import FolderRuns
 from eirkit.vestige.measures import LOG_MEASURES
 from eirkit.vestige.tables import FILE as ANALYSIS
 from eirkit.vestige.tables import is_analysis, read_analysis
 
-Kind = Literal["sweep", "evidence", "analysis", "compaction"]
-MANIFEST = "manifest.json"
 # The folder of `vestige compact`, as `eirkit_coding.compaction` writes it.
 BENCHMARK, BENCHMARK_SCHEMA, COMPACTIONS = "compact.json", "compaction-benchmark/1", "compactions.jsonl"
-SCHEMAS: dict[str, Kind] = {"manifest/1": "sweep", "evidence/1": "evidence", BENCHMARK_SCHEMA: "compaction"}
 DEEPEST = 3  # folders below the one that was given
 MOST = 200  # places
-# In this order, which the page knows, too.
-STAMPED = (MANIFEST, RUNS, FAILURES, SUMMARY, ANALYSIS, COMPACTIONS)  # files whose growth changes what is shown
-OPENED = (".json", ".jsonl", ".parquet", ".zst")  # extensions of the files that are read
-_HEAD_BYTES = 64
-State = Literal["running", "complete", "waiting"]
-CELL_NAMES = ("workload", "model", "condition", "policy", "memory", "arm", "h")  # columns that identify a cell
+# Files whose growth changes what is shown, in this order, which the page knows, too.
+STAMPED = (MANIFEST, DATABASE, f"{DATABASE}-wal", SUMMARY, ANALYSIS, COMPACTIONS)
+OPENED = (".json", ".jsonl", ".parquet", ".db", ".db-wal", ".db-shm", ".db-journal")  # endings of files that are read
+_HEAD_BYTES = 256
+_COMMAND = re.compile(rb'\s*\{\s*"schema"\s*:\s*"%s"\s*,\s*"command"\s*:\s*"([a-z-]+)"' % RUNS_SCHEMA.encode())
+MOST_GROUPS = 50  # of failed runs
 QUIET_SECONDS = 30.0  # without a write before a folder is no longer called running
 
 
@@ -49,7 +51,7 @@ class ViewedFolder:
 
     key: str  # its path relative to the given folder, "." for that folder
     path: Path
-    kind: Kind
+    kind: FolderKind
 
 
 def find_places(root: Path) -> list[ViewedFolder]:
@@ -122,21 +124,22 @@ def _folders(folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _kind(folder: Path, root: Path) -> Kind | None:
+def _kind(folder: Path, root: Path) -> FolderKind | None:
     if _leads_out(folder, root):
         return None
     if is_analysis(folder):
         return "analysis"
-    return _by_schema(folder / MANIFEST) or _by_schema(folder / BENCHMARK)
+    if (command := _COMMAND.match(_head(folder / MANIFEST))) is not None:
+        return "sweep" if command[1] == b"run" else "evidence"
+    return "compaction" if f'"{BENCHMARK_SCHEMA}"'.encode() in _head(folder / BENCHMARK) else None
 
 
-def _by_schema(path: Path) -> Kind | None:
+def _head(path: Path) -> bytes:
     try:
         with open_ordinary(path) as stream:
-            head = stream.read(_HEAD_BYTES)
+            return stream.read(_HEAD_BYTES)
     except OSError:
-        return None
-    return next((kind for schema, kind in SCHEMAS.items() if f'"{schema}"'.encode() in head), None)
+        return b""
 
 
 def _leads_out(folder: Path, root: Path) -> bool:
@@ -161,24 +164,50 @@ def abstract(place: ViewedFolder) -> str:
         return ""
 
 
+def _manifest(folder: Path) -> Manifest:
+    return read_struct(folder / MANIFEST, RUNS_SCHEMA, Manifest)
+
+
+_Axis = list[str | int | float | None] | str | int | float | None
+
+
+class _Block(msgspec.Struct):
+    model: _Axis = None
+    workload: _Axis = None
+    memory: _Axis = None
+    h: _Axis = None
+
+
+class _Grid(msgspec.Struct):
+    grid: list[_Block]
+
+
 def _sweep(folder: Path) -> str:
-    manifest = read_manifest(folder)
-    grid: list[Mapping[str, Any]] = manifest.suite["grid"]
-    who, what = _named(_values(grid, "model")), _named(_values(grid, "workload"))
+    manifest = _manifest(folder)
+    blocks = msgspec.convert(manifest.settings, _Grid).grid
+    who, what = (_named(_values(getattr(block, axis) for block in blocks)) for axis in ("model", "workload"))
     parts = [counted(manifest.runs, "run"), f"{who} on {what}"]
-    if memories := [name for name in _values(grid, "memory") if name]:
+    if memories := _values(block.memory for block in blocks):
         parts.append(f"memory {_named(memories)}")
-    if held := _values(grid, "h"):
+    if held := _values(block.h for block in blocks):
         parts.append(f"h {_named(held)}")
     return "; ".join(parts + _accuracy(folder / SUMMARY))
+
+
+class _ScoredRow(msgspec.Struct):
+    accuracy: float | None
+
+
+class _ScoredRows(msgspec.Struct):
+    rows: list[_ScoredRow]
 
 
 def _accuracy(path: Path) -> list[str]:
     """Return the accuracy of the cells in words, if the sweep is complete."""
     if not path.is_file() or path.stat().st_size > LARGEST:
         return []
-    rows = read_document(path, "summary/1")["rows"]
-    found = sorted(row["accuracy"] for row in rows if row["accuracy"] is not None)
+    rows = read_struct(path, SUMMARY_SCHEMA, _ScoredRows).rows
+    found = sorted(row.accuracy for row in rows if row.accuracy is not None)
     if not found:
         return []
     least, most = f"{found[0]:.2f}", f"{found[-1]:.2f}"
@@ -186,25 +215,35 @@ def _accuracy(path: Path) -> list[str]:
     return [f"{label} {least}" if least == most else f"{label} {least} to {most}"]
 
 
+class _Experiment(msgspec.Struct):
+    """What the settings of experiments have in common; each has some of it."""
+
+    models: list[str] = []
+    task: Task | None = None
+    memory: str | None = None
+    panel: str | None = None
+    h: int | None = None
+
+
 def _evidence(folder: Path) -> str:
-    """Describe an evidence folder by its settings, which differ by command."""
-    manifest = read_document(folder / MANIFEST, "evidence/1")
-    settings = manifest["settings"]
-    parts = [str(manifest["command"])]
-    who, what = _named(settings.get("models", ())), settings.get("task", {}).get("workload", "")
-    if about := " on ".join(filter(None, (who, what))):
+    """Describe the folder of another experiment by its settings, which differ by command."""
+    manifest = _manifest(folder)
+    settings = msgspec.convert(manifest.settings, _Experiment)
+    parts = [manifest.command]
+    what = "" if settings.task is None else settings.task.workload
+    if about := " on ".join(filter(None, (_named(settings.models), what))):
         parts.append(about)
-    if memory := settings.get("memory"):
-        parts.append(f"memory {memory}" + (", strict" if settings.get("panel") == STRICT else ""))
-    if "h" in settings:
-        parts.append(f"h {settings['h']}")
+    if settings.memory is not None:
+        parts.append(f"memory {settings.memory}" + (", strict" if settings.panel == STRICT else ""))
+    if settings.h is not None:
+        parts.append(f"h {settings.h}")
     return "; ".join(parts)
 
 
 def _analysis(folder: Path) -> str:
     summary = read_analysis(folder)
-    runs, formats, peak = summary["runs"], _named(summary["formats"]), summary["mean_peak_tokens"]
-    known = peak is not None and summary.get("covered_runs") != 0  # without a touched goal, zero means unknown
+    runs, formats, peak = summary.runs, _named(summary.formats), summary.mean_peak_tokens
+    known = peak is not None and summary.covered_runs != 0  # without a touched goal, zero means unknown
     demand = (
         f"mean {LOG_MEASURES['peak_demand_tokens'].label} {peak:,.0f} tokens"
         if known
@@ -213,28 +252,36 @@ def _analysis(folder: Path) -> str:
     return f"{counted(runs, 'run')}; {formats}; {demand}"
 
 
-def _values(grid: Iterable[Mapping[str, Any]], axis: str) -> list[Any]:
+def _values(axes: Iterable[_Axis]) -> list[str | int | float]:
     """Return the different values of an axis over all blocks of a suite, in their order."""
-    found: list[Any] = []
-    for block in grid:
-        value = block.get(axis, ())
-        found += value if isinstance(value, (list, tuple)) else [value]
-    return list(dict.fromkeys(found))
+    every = [value for axis in axes for value in (axis if isinstance(axis, list) else [axis])]
+    return list(dict.fromkeys(value for value in every if value))
 
 
-def _named(values: Iterable[Any]) -> str:
+def _named(values: Iterable[object]) -> str:
     names = [str(value) for value in values]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _compaction(folder: Path) -> str:
-    found = read_document(folder / BENCHMARK, BENCHMARK_SCHEMA)["results"]
-    names = _named(found["compactors"])
-    return f"{counted(found['cuts'], 'cut')} of {counted(found['runs'], 'run')}; {names}"
+    found = read_struct(folder / BENCHMARK, BENCHMARK_SCHEMA, _Benchmark).results
+    return f"{counted(found.cuts, 'cut')} of {counted(found.runs, 'run')}; {_named(found.compactors)}"
 
 
-_SAYING: dict[Kind, Callable[[Path], str]] = {
+class _BenchmarkResults(Struct):
+    compactors: tuple[str, ...]
+    cuts: int
+    runs: int
+
+
+class _Benchmark(Struct):
+    """What is said here of a compaction benchmark, which is an extension's."""
+
+    results: _BenchmarkResults
+
+
+_SAYING: dict[FolderKind, Callable[[Path], str]] = {
     "sweep": _sweep,
     "evidence": _evidence,
     "analysis": _analysis,
@@ -242,82 +289,27 @@ _SAYING: dict[Kind, Callable[[Path], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FolderProgress:
-    """The progress of one folder at one moment."""
-
-    kind: str  # sweep, or the evidence command
-    state: State  # waiting: not complete, and nothing was written for a while
-    runs: int  # runs that ended and are scored
-    planned_runs: int | None  # None if the folder does not record it
-    planned_cells: int | None
-    lost: int  # runs whose last attempt failed for infrastructure reasons
-    spent_usd: float | None
-    read_share: float  # share of the file that was read so far
-    skipped: int  # records that are not valid runs
-
-    def as_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-def progress_of(place: ViewedFolder, index: RunIndex, now: float) -> FolderProgress:
+def progress_of(place: ViewedFolder, runs: FolderRuns, now: float) -> FolderProgress:
     """Return the progress of a folder; `now` is compared with file modification times."""
-    planned, cells, kind = _planned(place.path, place.kind)
-    lost = lost_runs(place.path, index)
-    whole = index.complete and (
-        (planned is not None and len(index) >= planned) or (planned is None and (place.path / SUMMARY).exists())
-    )
+    manifest = _manifest(place.path)
     quiet = now - changed_at(place) > QUIET_SECONDS
-    costs = index.column("cost_usd")
     return FolderProgress(
-        kind=kind,
-        state="complete" if whole else "waiting" if quiet else "running",
-        runs=len(index),
-        planned_runs=planned,
-        planned_cells=cells,
-        lost=len(lost),
-        spent_usd=sum(float(cost) for cost in costs if cost is not None) if len(index) else None,
-        read_share=index.read_share,
-        skipped=index.skipped,
+        kind="sweep" if place.kind == "sweep" else manifest.command,
+        state="complete" if runs.rows >= manifest.runs else "waiting" if quiet else "running",
+        runs=runs.rows,
+        planned_runs=manifest.runs,
+        planned_cells=manifest.cells,
+        lost=len(runs.lost),
+        spent_usd=runs.spent_usd,
     )
 
 
-def lost_runs(folder: Path, index: RunIndex) -> dict[str, dict[str, Any]]:
-    """Return the last failure of each run that was not scored later."""
-    found: dict[str, dict[str, Any]] = {}
-    for record in read_failures(folder):
-        found[record["run"]] = record
-    return {run: record for run, record in found.items() if not index.has(run)}
-
-
-def failure_groups(lost: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def failure_groups(lost: Iterable[Failure]) -> tuple[FailureGroup, ...]:
     """Return failed runs grouped by reason, the most frequent first."""
-    names = ("workload", "model", "condition", "kind", "message")
-    tally = Counter(tuple(str(record.get(name, "")) for name in names) for record in lost.values())
-    return [{**dict(zip(names, key, strict=True)), "runs": runs} for key, runs in tally.most_common(50)]
-
-
-def cell_rows(index: RunIndex) -> list[dict[str, Any]]:
-    """Return one row for each cell with a scored run, pooled as in the summary of a sweep."""
-    by_cell: dict[str, list[int]] = {}
-    for place, cell in enumerate(index.cells):
-        if cell and index.scores[place] is not None:
-            by_cell.setdefault(cell, []).append(place)
-    table = index.table()
-    names = [one.key for one in table.fields if one.key in CELL_NAMES]
-    rows = []
-    for cell, places in by_cell.items():
-        pooled = pool([score for place in places if (score := index.scores[place]) is not None])
-        rows.append({"cell": cell, **{name: index.column(name)[places[0]] for name in names}, **pooled.as_json()})
-    return rows
-
-
-def _planned(folder: Path, kind: str) -> tuple[int | None, int | None, str]:
-    if kind == "sweep":
-        manifest = read_manifest(folder)
-        return manifest.runs, manifest.cells, "sweep"
-    try:
-        told = read_document(folder / FILE, PLAN_SCHEMA)
-        return told.get("runs"), told.get("cells"), str(told["command"])
-    except (EirkitError, KeyError):
-        return None, None, "evidence"
+    alike: Counter[tuple[str, str, str, str, str]] = Counter()
+    first: dict[tuple[str, str, str, str, str], str] = {}
+    for failure in lost:
+        key = (failure.workload, failure.model, failure.condition, failure.kind, failure.message)
+        alike[key] += 1
+        first.setdefault(key, failure.run)
+    return tuple(FailureGroup(*key, runs, first[key]) for key, runs in alike.most_common(MOST_GROUPS))

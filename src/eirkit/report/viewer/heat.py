@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from eirkit.errors import UsageError
 from eirkit.lacuna.findings.statistics import mean
 from eirkit.report.document import Axis, Chart, Series
 from eirkit.report.table import counted, listed
+from eirkit.report.viewer.documents import Grid, GridLayout
 from eirkit.report.viewer.tables import NOTHING, Coded, Field, Places, Query, RowTable
 
 MOST_PLACES = 40  # on an axis; beyond it names cannot be read
@@ -74,7 +74,7 @@ def _needed(table: RowTable, query: Query, keys: Sequence[str]) -> list[str]:
     return kept
 
 
-def heat(table: RowTable, query: Query, layout: Layout) -> dict[str, Any]:
+def heat(table: RowTable, query: Query, layout: Layout) -> Grid:
     """Return the heat map; every cell with its number of runs, what it pools and the filters that choose its runs."""
     across, *down = (table.field(key) for key in layout.keys)
     figure = table.field(layout.value)
@@ -99,20 +99,20 @@ def heat(table: RowTable, query: Query, layout: Layout) -> dict[str, Any]:
         (series,),
     )
     pools = _Pools(table, query, layout)
-    return {
-        "chart": chart.as_json(),
-        "runs": [len(rows) for _, rows in cells],
-        "noun": table.noun,
-        "over": [pools.words(rows) for _, rows in cells],
-        "filters": [dict(zip(layout.keys, key, strict=True)) for key, _ in cells],
-        "mixed": pools.mixed([rows for _, rows in cells]),
-        "left_out": len(groups) - len(cells),
-        "x": [key[0] for key in shown_x],
-        "y": [_name(key, down) for key in shown_y],
-        "layout": {"x": layout.x, "y": ",".join(layout.y), "value": layout.value},
-        "kind": figure.kind,
-        "labels": labels,
-    }
+    return Grid(
+        chart=chart,
+        runs=tuple(len(rows) for _, rows in cells),
+        noun=table.noun,
+        over=tuple(pools.words(rows) for _, rows in cells),
+        filters=tuple(dict(zip(layout.keys, key, strict=True)) for key, _ in cells),
+        mixed=tuple(pools.mixed([rows for _, rows in cells])),
+        left_out=len(groups) - len(cells),
+        x=tuple(key[0] for key in shown_x),
+        y=tuple(_name(key, down) for key in shown_y),
+        layout=GridLayout(layout.x, ",".join(layout.y), layout.value),
+        kind=figure.kind,
+        labels=tuple(labels),
+    )
 
 
 def _figures(table: RowTable, figure: Field, parts: Sequence[Places]) -> tuple[list[str], list[float | None]]:

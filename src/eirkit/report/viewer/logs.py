@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Protocol
+
+from msgspec import Struct
 
 from eirkit.errors import EirkitError, InputFileError
 from eirkit.report.folders import foreign
+from eirkit.report.viewer.excerpts import Text
 from eirkit.vestige.corpus.reader import CorpusReader
 from eirkit.vestige.sources.documents import LineRange, ReadLimits, StoredDocument, open_document, open_lines
 from eirkit.vestige.trajectory import Call, RecordedTurn, Recording, formats
@@ -26,6 +29,17 @@ LONGEST_CLUE = 160
 _ITEM = re.compile(r":(\d+)$")
 
 
+class LoggedRun(Protocol):
+    """What identifies a run in its log; rows of runs have it."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def format(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class LogFolders:
     """Folders and files that were given with --logs."""
@@ -33,20 +47,19 @@ class LogFolders:
     roots: tuple[Path, ...] = ()
     plugins: bool = False  # whether a format that a row names as a file or module may be run
 
-    def recording(self, row: Mapping[str, Any]) -> Recording:
-        """Read the log of a row of `runs` again and return the recording.
+    def recording(self, run: LoggedRun) -> Recording:
+        """Read the log of a run again and return the recording.
 
         Raises:
             InputFileError: no root holds its source, or the run is no longer in it.
         """
-        return _recording(self, str(row["source"]), str(row["run_id"]), self._format(row))
+        return _recording(self, run.source, run.run_id, self._format(run.format))
 
-    def text(self, row: Mapping[str, Any]) -> str:
+    def text(self, run: LoggedRun) -> str:
         """Return the raw text of the document that a run was read from; if each line is a run, only its line."""
-        return _text(self, str(row["source"]), self._format(row))
+        return _text(self, run.source, self._format(run.format))
 
-    def _format(self, row: Mapping[str, Any]) -> str:
-        name = str(row["format"])
+    def _format(self, name: str) -> str:
         if foreign([name]) and not self.plugins:
             raise InputFileError(f"{name} is code beside the logs; start the viewer with --plugins to run it")
         return name
@@ -122,37 +135,54 @@ def _text(logs: LogFolders, source: str, format: str) -> str:
         raise InputFileError(f"{source} cannot be shown as text: {error}") from error
 
 
-def turn_document(logs: LogFolders, row: Mapping[str, Any], turn: int) -> dict[str, Any]:
-    """Return the text and the tool calls of one turn as the log has them, with the log's source."""
-    recording = logs.recording(row)
+class Argument(Struct, frozen=True):
+    """One argument of a call; a value that is no text is written as JSON."""
+
+    name: str
+    value: Text
+
+
+class LoggedCall(Struct, frozen=True):
+    """One call of a tool, as the log has it."""
+
+    tool: str
+    arguments: tuple[Argument, ...]
+    output: Text
+    full_output: Text | None
+    exit_code: int | None
+    failed: bool | None
+
+
+class LoggedTurn(Struct, frozen=True):
+    """The text and the calls of one turn, with the log's source."""
+
+    turn: int
+    text: Text
+    calls: tuple[LoggedCall, ...]
+    broken: str | None
+    carried: Text | None
+    rejected: bool
+    prompt: Text  # of the user, in the first turn
+    source: str
+
+
+def logged_turn(logs: LogFolders, run: LoggedRun, turn: int) -> LoggedTurn:
+    """Return one turn of a run."""
+    recording = logs.recording(run)
     if not 1 <= turn <= len(recording.turns):
         raise InputFileError(f"the log has {len(recording.turns)} turns, and none numbered {turn}; reload the page")
     said = recording.turns[turn - 1]
-    return {
-        "turn": turn,
-        "text": said.text,
-        "calls": [_call(call) for call in said.calls],
-        "broken": said.broken,
-        "carried": said.carried,
-        "rejected": said.rejected,
-        "prompt": recording.prompt if turn == 1 else "",
-        "source": row["source"],
-    }
+    prompt = recording.prompt if turn == 1 else ""
+    calls = tuple(map(_call, said.calls))
+    return LoggedTurn(turn, said.text, calls, said.broken, said.carried, said.rejected, prompt, run.source)
 
 
-def _call(call: Call) -> dict[str, Any]:
-    arguments = {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _call(call: Call) -> LoggedCall:
+    arguments = tuple(
+        Argument(str(name), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         for name, value in call.arguments.items()
-    }
-    return {
-        "tool": call.tool,
-        "arguments": [{"name": str(name), "value": value} for name, value in arguments.items()],
-        "output": call.output,
-        "full_output": call.full_output,
-        "exit_code": call.exit_code,
-        "failed": call.failed,
-    }
+    )
+    return LoggedCall(call.tool, arguments, call.output, call.full_output, call.exit_code, call.failed)
 
 
 def place_of(text: str, turns: Sequence[RecordedTurn], turn: int) -> int | None:
@@ -189,8 +219,33 @@ def _first(text: str, clues: Sequence[str], start: int) -> int | None:
     return None
 
 
-def lines_around(text: str, offset: int, before: int = 12, after: int = 40) -> dict[str, Any]:
-    """Return the numbered lines around an offset, long ones cut."""
+LINE_CHARACTERS = 4_000  # of one line that are shown
+
+
+class LogLine(Struct, frozen=True):
+    """One line of a log, cut if it is long."""
+
+    number: int
+    text: str
+    here: bool  # the offset lies in it
+    at: int | None  # where in the text
+    before: int  # characters that are left out
+    after: int
+
+
+class LogExcerpt(Struct, frozen=True):
+    """The numbered lines around an offset of a log."""
+
+    lines: tuple[LogLine, ...]
+    line: int
+    lines_total: int
+    characters: int
+    source: str
+    offset: int
+
+
+def lines_around(text: str, offset: int, source: str = "", before: int = 12, after: int = 40) -> LogExcerpt:
+    """Return the lines around an offset."""
     number = text.count("\n", 0, offset) + 1
     start = offset
     for _ in range(before + 1):
@@ -198,24 +253,20 @@ def lines_around(text: str, offset: int, before: int = 12, after: int = 40) -> d
         if start < 0:
             break
     first = number - text.count("\n", max(0, start + 1), offset)
-    lines: list[dict[str, Any]] = []
+    lines: list[LogLine] = []
     at = max(0, start + 1)
     while at <= len(text) and len(lines) <= before + after:
         stop = text.find("\n", at)
         stop = len(text) if stop < 0 else stop
         lines.append(_line(text, at, stop, offset, first + len(lines)))
         at = stop + 1
-    return {"lines": lines, "line": number, "lines_total": text.count("\n") + 1, "characters": len(text)}
+    return LogExcerpt(tuple(lines), number, text.count("\n") + 1, len(text), source, offset)
 
 
-LINE_CHARACTERS = 4_000  # of one line that are shown
-
-
-def _line(text: str, start: int, stop: int, offset: int, number: int) -> dict[str, Any]:
+def _line(text: str, start: int, stop: int, offset: int, number: int) -> LogLine:
     here = start <= offset <= stop
     begin = start
     if stop - start > LINE_CHARACTERS and here:
         begin = max(start, min(offset - LINE_CHARACTERS // 4, stop - LINE_CHARACTERS))
     shown = text[begin : min(stop, begin + LINE_CHARACTERS)]
-    cut = {"before": begin - start, "after": stop - begin - len(shown)}
-    return {"number": number, "text": shown, "here": here, "at": offset - begin if here else None, **cut}
+    return LogLine(number, shown, here, offset - begin if here else None, begin - start, stop - begin - len(shown))

@@ -11,33 +11,53 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eirkit import extensions
 from eirkit.errors import EirkitError, InputFileError, UsageError
-from eirkit.lacuna.findings.causes import RunScore
 from eirkit.limits import time_limit
+from eirkit.records.analysis import RunRow
+from eirkit.records.events import ActionTaken, MemoryExchange
 from eirkit.registry import records_read
 from eirkit.report.logs.sentences import advice_rows
+from eirkit.report.viewer.documents import (
+    CardInput,
+    Changes,
+    Evidence,
+    Folders,
+    Grid,
+    LacunaRun,
+    ListedFolder,
+    MemoryCall,
+    Overview,
+    Possible,
+    Pressure,
+    ShownAction,
+    ShownAdvice,
+    Similar,
+    StepCard,
+    StepDetails,
+)
+from eirkit.report.viewer.excerpts import TextPiece, more_of, shorten
 from eirkit.report.viewer.folders import (
     ViewedFolder,
     abstract,
     changed_at,
     failure_groups,
     find_places,
-    lost_runs,
     place_at,
     progress_of,
     stamp,
 )
 from eirkit.report.viewer.heat import heat, layout_of
-from eirkit.report.viewer.lacuna_run import LacunaRun, pressure_lines, similar_to
-from eirkit.report.viewer.logs import LogFolders, lines_around, place_of, turn_document
-from eirkit.report.viewer.prompts import SpokenRun
-from eirkit.report.viewer.reported import evidence_document, more_of, possible_document, report_html, shorten
-from eirkit.report.viewer.run_index import RunIndex, own_words, recorded_score, siblings
-from eirkit.report.viewer.tables import CutQuery, CutTables, Query, RowTable, alike, as_json
-from eirkit.report.viewer.vestige_run import AnalysisTables, run_document
+from eirkit.report.viewer.lacuna_run import SpokenRun, pressure_lines, similar_to
+from eirkit.report.viewer.logs import LogExcerpt, LogFolders, LoggedTurn, lines_around, logged_turn, place_of
+from eirkit.report.viewer.reported import evidence_document, possible_document, report_html
+from eirkit.report.viewer.run_table import FolderRuns
+from eirkit.report.viewer.tables import CutContext, CutQuery, CutTables, Page, Query, RowTable, alike
+from eirkit.report.viewer.vestige_run import AnalysisTables, RunView, run_view
 from eirkit.vestige.demand.gold_patches import GoldPatches
 
 PAGE_SECONDS = 60.0  # of processor time for what one request reads of a run or a log
@@ -62,14 +82,15 @@ class Viewer:
     clock: Callable[[], float]
     plugins: bool = False
     gold: GoldPatches | None = None  # reference patches
-    _indexes: dict[str, RunIndex] = field(default_factory=dict)
+    # What was read of each folder, with the stamp that the folder had then.
+    _folders: dict[str, tuple[str, FolderRuns]] = field(default_factory=dict)
     _analyses: dict[str, tuple[str, AnalysisTables | CutTables]] = field(default_factory=dict)
-    _possible: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    _possible: dict[str, tuple[str, Possible]] = field(default_factory=dict)
     _runs: OrderedDict[tuple[str, str], SpokenRun] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
-    def answer(self, path: str, asked: Asked) -> dict[str, Any]:
-        """Return the JSON document for a request path.
+    def answer(self, path: str, asked: Asked) -> Struct:
+        """Return the document for a request path.
 
         Raises:
             UsageError: there is no such path, folder, run or column; the message is shown to the user.
@@ -88,50 +109,48 @@ class Viewer:
                 with suppress(EirkitError):  # the page will report it
                     self.answer(path, {"at": [places[0].key]})
 
-    def folders(self, asked: Asked) -> dict[str, Any]:
+    def folders(self, asked: Asked) -> Folders:
         """Return every folder that can be shown."""
-        found = [
-            {
-                "key": place.key,
-                "kind": place.kind,
-                "stamp": stamp(place),
-                "about": abstract(place),
-                "changed": changed_at(place),
-            }
-            for place in find_places(self.root)
-        ]
-        return {"name": self.root.name, "folders": found}
+        places = find_places(self.root)
+        found = (
+            ListedFolder(place.key, place.kind, stamp(place), abstract(place), changed_at(place)) for place in places
+        )
+        return Folders(self.root.name, tuple(found))
 
-    def changes(self, asked: Asked) -> dict[str, Any]:
-        """Return a text that changes whenever the folder changes, and how much of the folder was read."""
-        place = self._place(asked)
-        share = 1.0 if place.kind in TABLES else self._index(place).read_share
-        return {"stamp": stamp(place), "read_share": share}
+    def changes(self, asked: Asked) -> Changes:
+        """Return a text that changes whenever the folder changes."""
+        return Changes(stamp(self._place(asked)))
 
-    def overview(self, asked: Asked) -> dict[str, Any]:
+    def overview(self, asked: Asked) -> Overview:
         """Return the progress of a folder or the summary of its analysis, and the columns of its runs."""
         place = self._place(asked)
         if place.kind in TABLES:
             tables = self._tables(place)
-            return {"kind": place.kind, **_summarised(tables), **_columns(tables.table)}
-        index = self._index(place)
-        lost = lost_runs(place.path, index)
-        return {
-            "kind": place.kind,
-            "progress": progress_of(place, index, self.clock()).as_json(),
-            "failures": failure_groups(lost),
-            **_columns(index.table()),
-        }
+            found = Overview(kind=place.kind, fields=tuple(tables.table.fields), alike=alike(tables.table))
+            if not isinstance(tables, AnalysisTables):
+                return replace(found, answers=tuple(tables.answers))
+            advice = tuple(
+                ShownAdvice(
+                    kind=row.kind, words=row.words, run_id=row.run_id, turn=row.turn, tokens=row.tokens, usd=row.usd
+                )
+                for row in advice_rows(tables.summary.advice)
+            )
+            return replace(found, summary=tables.summary, advice=advice)
+        runs = self._folder(place)
+        return Overview(
+            kind=place.kind,
+            fields=tuple(runs.table.fields),
+            alike=alike(runs.table),
+            progress=progress_of(place, runs, self.clock()),
+            failures=failure_groups(runs.lost),
+        )
 
-    def runs(self, asked: Asked) -> dict[str, Any]:
+    def runs(self, asked: Asked) -> Page:
         """Return one page of runs, with the values to filter by."""
-        place = self._place(asked)
-        table, query = self._table(place), query_of(asked)
-        page = table.page(query, number_of(asked, "offset", 0), number_of(asked, "limit", PAGE))
-        share = 1.0 if place.kind in TABLES else self._index(place, read=False).read_share
-        return {"fields": as_json(table.fields), **page, "facets": table.facets(query), "read_share": share}
+        table = self._table(self._place(asked))
+        return table.page(query_of(asked), number_of(asked, "offset", 0), number_of(asked, "limit", PAGE))
 
-    def grid(self, asked: Asked) -> dict[str, Any]:
+    def grid(self, asked: Asked) -> Grid:
         """Return the heat map of one column by others: those asked for, else those that say most."""
         table, query = self._table(self._place(asked)), query_of(asked)
         layout = layout_of(table, query, {name: one_of(asked, name, "") for name in ("x", "y", "value")})
@@ -139,7 +158,7 @@ class Viewer:
             raise InputFileError("these runs have no figure to lay out; look at the table")
         return heat(table, query, layout)
 
-    def evidence(self, asked: Asked) -> dict[str, Any]:
+    def evidence(self, asked: Asked) -> Evidence:
         """Return what a rescue, capability or probe folder came to."""
         place = self._place(asked)
         if place.kind != "evidence":
@@ -152,7 +171,7 @@ class Viewer:
         with time_limit(PAGE_SECONDS, "this folder"):
             return report_html(self._place(asked), plugins=self.plugins)
 
-    def possible(self, asked: Asked) -> dict[str, Any]:
+    def possible(self, asked: Asked) -> Possible:
         """Return accuracy over the bits held, for the cells of a sweep beside what any memory could reach."""
         place = self._place(asked)
         if place.kind != "sweep":
@@ -160,23 +179,20 @@ class Viewer:
         now, known = stamp(place), self._possible.get(place.key)
         if known is None or known[0] != now:
             with time_limit(PAGE_SECONDS, "this folder"):
-                found = possible_document(place.path, len(self._index(place)), plugins=self.plugins)
+                found = possible_document(place.path, self._folder(place).rows, plugins=self.plugins)
             known = self._possible[place.key] = (now, found)
         return known[1]
 
-    def run(self, asked: Asked) -> dict[str, Any]:
+    def run(self, asked: Asked) -> LacunaRun | RunView:
         """Return one run."""
         place = self._place(asked)
         if place.kind == "analysis":
-            document = run_document(self._analysis(place), one_of(asked, "run"), self.gold)
-            document["has_logs"] = bool(self.logs.roots)
-            return document
+            return run_view(self._analysis(place), one_of(asked, "run"), self.gold, has_logs=bool(self.logs.roots))
         run = self._lacuna(place, one_of(asked, "run"))
         with time_limit(PAGE_SECONDS, "this run"):
-            others = siblings(self._index(place, read=False), run.record)
-            return {**run.document(), "words": own_words(run.record), "siblings": others}
+            return run.document(self._folder(place))
 
-    def cut(self, asked: Asked) -> dict[str, Any]:
+    def cut(self, asked: Asked) -> CutContext:
         """Return one cut of a compaction benchmark: its lines, and which of them each compactor kept."""
         place = self._place(asked)
         tables = self._tables(place) if place.kind == "compaction" else None
@@ -187,30 +203,29 @@ class Viewer:
         with time_limit(PAGE_SECONDS, "this log"):
             return tables.cut(one_of(asked, "run"), query, self.logs)
 
-    def step(self, asked: Asked) -> dict[str, Any]:
+    def step(self, asked: Asked) -> StepDetails:
         """Return one step of a lacuna run: its exchanges, how its error arose and spread, and its cone."""
-        return _as_object(shorten(self._step(asked)))
+        return shorten(self._step(asked))
 
-    def similar(self, asked: Asked) -> dict[str, Any]:
+    def similar(self, asked: Asked) -> Similar:
         """Return the failures of the folder that are like the one at a step; nothing for a right step."""
         place = self._place(asked)
-        run, index = self._lacuna(place, one_of(asked, "run")), self._index(place, read=False)
+        run = self._lacuna(place, one_of(asked, "run"))
         with time_limit(PAGE_SECONDS, "this folder"):
             card = run.card(number_of(asked, "t", 1))
-            found = None if card is None else similar_to(index, run, card)
-        return {"similar": None if found is None else found.as_json()}
+            return Similar(None if card is None else similar_to(self._folder(place), run, card))
 
-    def pressure(self, asked: Asked) -> dict[str, Any]:
+    def pressure(self, asked: Asked) -> Pressure:
         """Return EIR and capacity over a lacuna run."""
         run = self._lacuna(self._place(asked), one_of(asked, "run"))
         with time_limit(PAGE_SECONDS, "this run"):
             return pressure_lines(run)
 
-    def turn(self, asked: Asked) -> dict[str, Any]:
+    def turn(self, asked: Asked) -> LoggedTurn:
         """Return one turn of a recorded run, as its log has it."""
-        return _as_object(shorten(self._turn(asked)))
+        return shorten(self._turn(asked))
 
-    def source(self, asked: Asked) -> dict[str, Any]:
+    def source(self, asked: Asked) -> LogExcerpt:
         """Return the lines of a log around a turn or an offset."""
         row = self._row(asked)
         with time_limit(PAGE_SECONDS, "this log"):
@@ -219,44 +234,40 @@ class Viewer:
                 offset = min(number_of(asked, "offset", 0), len(text))
             else:
                 offset = place_of(text, self.logs.recording(row).turns, number_of(asked, "turn", 1)) or 0
-            return {**lines_around(text, offset), "source": row["source"], "offset": offset}
+            return lines_around(text, offset, row.source)
 
-    def text(self, asked: Asked) -> dict[str, Any]:
+    def text(self, asked: Asked) -> TextPiece:
         """Return more of a long text."""
         whole = self._turn(asked) if "turn" in asked else self._step(asked)
         return more_of(whole, one_of(asked, "part"), number_of(asked, "offset", 0))
 
-    def _step(self, asked: Asked) -> dict[str, Any]:
+    def _step(self, asked: Asked) -> StepDetails:
         run, t = self._lacuna(self._place(asked), one_of(asked, "run")), number_of(asked, "t", 1)
         with time_limit(PAGE_SECONDS, "this run"):
-            return _step_document(run, t)
+            return _step_details(run, t)
 
-    def _turn(self, asked: Asked) -> dict[str, Any]:
+    def _turn(self, asked: Asked) -> LoggedTurn:
         row = self._row(asked)
         with time_limit(PAGE_SECONDS, "this log"):
-            return turn_document(self.logs, row, number_of(asked, "turn", 1))
+            return logged_turn(self.logs, row, number_of(asked, "turn", 1))
 
-    def _row(self, asked: Asked) -> dict[str, Any]:
+    def _row(self, asked: Asked) -> RunRow:
         return self._analysis(self._place(asked)).run(one_of(asked, "run"))
 
     def _place(self, asked: Asked) -> ViewedFolder:
         return place_at(self.root, one_of(asked, "at"))
 
     def _table(self, place: ViewedFolder) -> RowTable:
-        return self._tables(place).table if place.kind in TABLES else self._index(place).table()
+        return self._tables(place).table if place.kind in TABLES else self._folder(place).table
 
-    def _index(self, place: ViewedFolder, *, read: bool = True) -> RunIndex:
+    def _folder(self, place: ViewedFolder) -> FolderRuns:
+        """Return the runs of a folder, read again if the folder has changed."""
+        now = stamp(place)
         with self._lock:
-            index = self._indexes.get(place.key)
-            if index is None:
-                score = recorded_score if place.kind == "sweep" else self._scorer(place.path)
-                index = self._indexes[place.key] = RunIndex(place.path, score)
-        if read or not len(index):
-            index.refresh()
-        return index
-
-    def _scorer(self, folder: Path) -> Callable[[Mapping[str, Any]], RunScore | None]:
-        return lambda record: LacunaRun(folder, record, plugins=self.plugins).score()
+            known = self._folders.get(place.key)
+            if known is None or known[0] != now:
+                known = self._folders[place.key] = (now, FolderRuns(place.path))
+            return known[1]
 
     def _analysis(self, place: ViewedFolder) -> AnalysisTables:
         tables = self._tables(place) if place.kind == "analysis" else None
@@ -279,12 +290,7 @@ class Viewer:
         with self._lock:
             if (place.key, name) in self._runs:
                 return self._runs[place.key, name]
-        index = self._index(place, read=False)
-        while not index.has(name) and not index.complete:
-            index.refresh()
-        if not index.has(name):
-            index.refresh()  # it may just have ended
-        run = SpokenRun(place.path, index.record(name), plugins=self.plugins)
+        run = SpokenRun(place.path, self._folder(place).record(name), plugins=self.plugins)
         with self._lock:
             self._runs[place.key, name] = run
             if len(self._runs) > KEPT:
@@ -292,35 +298,45 @@ class Viewer:
         return run
 
 
-def _step_document(run: SpokenRun, t: int) -> dict[str, Any]:
+def _step_details(run: SpokenRun, t: int) -> StepDetails:
     if not 1 <= t <= len(run.graph):
         raise InputFileError(f"the task has {len(run.graph)} steps, and none numbered {t}; choose another")
-    events = [event for event in run.events if "t" in event and run.step_of(event) == t]
-    said = [exchange for exchange in run.exchanges if run.step_of(exchange) == t]
+    exchanges = tuple(exchange for exchange in run.exchanges if run.step_at(exchange.t) == t)
     card = run.card(t)
-    return {
-        "t": t,
-        "card": None if card is None else card.as_json(),
-        "exchanges": said,
-        "inexact": "" if all(one["exact"] for one in said) else run.replayed.reason,
-        "actions": [event for event in events if event["type"] == "action"],
-        "memory": [event for event in events if event["type"] == "memory"],
-        **run.around(t),
-    }
-
-
-def _summarised(tables: AnalysisTables | CutTables) -> dict[str, Any]:
-    if not isinstance(tables, AnalysisTables):
-        return {"answers": tables.answers}
-    return {"summary": {**tables.summary, "advice": advice_rows(tables.summary)}}
-
-
-def _columns(table: RowTable) -> dict[str, Any]:
-    return {"fields": as_json(table.fields), "alike": alike(table)}
-
-
-def _as_object(value: Any) -> dict[str, Any]:
-    return dict(value)
+    return StepDetails(
+        t=t,
+        card=None
+        if card is None
+        else StepCard(
+            card.correct,
+            tuple(card.sentences()),
+            tuple(CardInput(needed.name, needed.step, needed.lines, needed.fate) for needed in card.inputs),
+        ),
+        exchanges=exchanges,
+        inexact="" if all(exchange.exact for exchange in exchanges) else run.replayed.reason,
+        actions=tuple(
+            ShownAction(event.number, event.action, event.outcome, event.detail, event.evicted, event.reason)
+            for event in run.events
+            if isinstance(event, ActionTaken) and run.step_at(event.t) == t
+        ),
+        memory=tuple(
+            MemoryCall(
+                verb=event.verb,
+                passages=event.passages,
+                latency_seconds=event.latency_seconds,
+                lacking=event.lacking,
+                held=event.held,
+                mislabelled=event.mislabelled,
+                text=event.text,
+                found=event.found or (),
+            )
+            for event in run.events
+            if isinstance(event, MemoryExchange) and run.step_at(event.t) == t
+        ),
+        spread=run.spread(t),
+        cone=run.cone(t),
+        conversation=run.question(t),
+    )
 
 
 def query_of(asked: Asked) -> Query:
@@ -362,7 +378,7 @@ def real_of(text: str) -> float:
     return value
 
 
-ROUTES: dict[str, Callable[[Viewer, Asked], dict[str, Any]]] = {
+ROUTES: dict[str, Callable[[Viewer, Asked], Struct]] = {
     "/api/folders": Viewer.folders,
     "/api/changes": Viewer.changes,
     "/api/overview": Viewer.overview,

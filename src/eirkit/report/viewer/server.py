@@ -18,8 +18,12 @@ from threading import Event, Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
+from msgspec import Struct
+
 from eirkit.errors import EirkitError, UsageError
 from eirkit.report.html import policy
+from eirkit.report.viewer.documents import Refusal
 from eirkit.report.viewer.routes import Viewer
 
 HOST = "127.0.0.1"
@@ -112,11 +116,11 @@ class ViewerServer(ThreadingHTTPServer):
                 )
             return _json(200, self.viewer.answer(path, asked))
         except EirkitError as error:
-            return _json(404, {"error": str(error)})
+            return _json(404, Refusal(str(error)))
         except (OSError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
             # Records may have been edited or damaged; an invalid one must only break its own page.
             words = f"this cannot be read ({type(error).__name__}: {error}); restore the folder"
-            return _json(500, {"error": words})
+            return _json(500, Refusal(words))
 
     def _is_token(self, given: str) -> bool:
         return compare_digest(given.encode(), self.token.encode())
@@ -183,14 +187,22 @@ def _page(name: str, cookie: str | None) -> HttpReply:
     return HttpReply(200, TYPES[name.rpartition(".")[2]], body, cookie)
 
 
-def _json(status: int, document: dict[str, Any]) -> HttpReply:
-    # A lone surrogate cannot be encoded as UTF-8, but is valid JSON when escaped.
-    body = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return HttpReply(status, "application/json; charset=utf-8", body.encode())
+def encode(document: Struct) -> bytes:
+    """Return a document as JSON."""
+    try:
+        return msgspec.json.encode(document, enc_hook=float)  # of numbers of NumPy
+    except UnicodeEncodeError:
+        # Half of a surrogate pair cannot be encoded as UTF-8, but is valid JSON when escaped.
+        plain = msgspec.to_builtins(document, enc_hook=float)
+        return json.dumps(plain, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _json(status: int, document: Struct) -> HttpReply:
+    return HttpReply(status, "application/json; charset=utf-8", encode(document))
 
 
 def _refusal(status: int, words: str) -> HttpReply:
-    return _json(status, {"error": words})
+    return _json(status, Refusal(words))
 
 
 def serve(server: ViewerServer, started: Callable[[ViewerServer], None]) -> None:

@@ -1,17 +1,20 @@
 """Filters, sorts, pages and groups the rows of the viewer's tables.
 
-Run records give lists, analyses give Arrow tables. Columns are converted to labels or numbers on first use.
+Columns are converted to labels or numbers on first use: those of runs come from their database (`run_table.py`), those
+of analyses from Arrow tables.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from eirkit.errors import UsageError
@@ -24,6 +27,7 @@ if TYPE_CHECKING:  # the readers of all logs, for one annotation
 NOTHING = "–"  # label of a missing value in filters and on axes
 Places = NDArray[np.int64]
 T = TypeVar("T")
+V = TypeVar("V", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,18 @@ class Columns(Protocol):
         """Return a column as numbers, with NaN where it holds none."""
         ...
 
+    def occurs(self, key: str, *, zero: bool) -> bool:
+        """True if a column of numbers holds any; `zero`: also if all are 0."""
+        ...
+
     def cells(self, keys: Sequence[str], places: Sequence[int]) -> list[dict[str, Cell]]:
         """Return some rows."""
         ...
+
+
+def has_numbers(numbers: NDArray[np.float64], *, zero: bool) -> bool:
+    """True if there is any number; `zero`: also if all are 0."""
+    return not np.isnan(numbers).all() if zero else bool(np.nan_to_num(numbers).any())
 
 
 def label(cell: Cell) -> str:
@@ -72,7 +85,7 @@ def number(cell: Cell) -> float:
     return float(cell) if isinstance(cell, (bool, int, float)) else float("nan")
 
 
-class _Kept:
+class KeptForms:
     """Caches the converted forms of every column."""
 
     def __init__(self) -> None:
@@ -89,31 +102,40 @@ class ListColumns:
     """Columns stored as lists."""
 
     def __init__(self, columns: Mapping[str, Sequence[Cell]], rows: int) -> None:
-        self.rows, self._columns, self._kept = rows, columns, _Kept()
+        self.rows, self._columns, self._kept = rows, columns, KeptForms()
 
     def coded(self, key: str) -> Coded:
-        return self._kept.get("coded", key, lambda: _coded([label(cell) for cell in self._columns[key]]))
+        return self._kept.get("coded", key, lambda: code_labels([label(cell) for cell in self._columns[key]]))
 
     def numbers(self, key: str) -> NDArray[np.float64]:
         return self._kept.get(
             "numbers", key, lambda: np.array([number(cell) for cell in self._columns[key]], dtype=float)
         )
 
+    def occurs(self, key: str, *, zero: bool) -> bool:
+        return has_numbers(self.numbers(key), zero=zero)
+
     def cells(self, keys: Sequence[str], places: Sequence[int]) -> list[dict[str, Cell]]:
         return [{key: self._columns[key][place] for key in keys} for place in places]
 
 
-def _coded(labels: Sequence[str]) -> Coded:
-    known: dict[str, int] = {}
-    codes = [known.setdefault(one, len(known)) for one in labels]
-    return Coded(np.array(codes, dtype=np.int64), tuple(known))
+def code_labels(labels: Iterable[str]) -> Coded:
+    """Return labels as codes."""
+    codes, known = code_values(tuple(labels))
+    return Coded(codes, known)
+
+
+def code_values(values: Sequence[V]) -> tuple[Places, tuple[V, ...]]:
+    """Return for each value the number of its first occurrence among the different ones, and these."""
+    known = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    return np.fromiter(map(known.__getitem__, values), np.int64, len(values)), tuple(known)
 
 
 class ArrowColumns:
     """Columns of an Arrow table; only the rows of the requested page are converted to Python."""
 
     def __init__(self, table: Any) -> None:
-        self.rows, self._table, self._kept = int(table.num_rows), table, _Kept()
+        self.rows, self._table, self._kept = int(table.num_rows), table, KeptForms()
 
     def coded(self, key: str) -> Coded:
         return self._kept.get("coded", key, lambda: self._code(key))
@@ -122,7 +144,7 @@ class ArrowColumns:
         encoded = self._table[key].combine_chunks().dictionary_encode("encode")
         if hasattr(encoded, "combine_chunks"):  # some versions keep one chunk
             encoded = encoded.combine_chunks()
-        own = _coded([label(cell) for cell in encoded.dictionary.to_pylist()])  # two values may share a label
+        own = code_labels([label(cell) for cell in encoded.dictionary.to_pylist()])  # two values may share a label
         return Coded(own.codes[encoded.indices.to_numpy(zero_copy_only=False)], own.labels)
 
     def numbers(self, key: str) -> NDArray[np.float64]:
@@ -136,6 +158,9 @@ class ArrowColumns:
         plain = column.cast("int8") if kind == "bool" else column
         return np.asarray(plain.cast("float64").to_numpy(), dtype=float)
 
+    def occurs(self, key: str, *, zero: bool) -> bool:
+        return has_numbers(self.numbers(key), zero=zero)
+
     def cells(self, keys: Sequence[str], places: Sequence[int]) -> list[dict[str, Cell]]:
         rows: list[dict[str, Cell]] = self._table.select(list(keys)).take(np.array(places, dtype=np.int64)).to_pylist()
         return rows
@@ -148,8 +173,7 @@ MOST_FACETS = 60  # values of a column that are offered as filters
 KEPT_CHOICES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One column of a table."""
 
     key: str
@@ -166,6 +190,40 @@ class Field:
         """Return the column of a measure, under its label and with its meaning."""
         kind: FieldKind = "share" if measure.unit == "share" else "number"
         return cls(measure.id, measure.heading, kind, measure.description, facet, shown, part)
+
+
+class FacetValue(Struct, frozen=True):
+    """One value of a facet, and how many rows have it."""
+
+    label: str
+    rows: int
+
+
+class Facet(Struct, frozen=True):
+    """The values of a column by which rows can be filtered."""
+
+    key: str
+    title: str
+    values: tuple[FacetValue, ...]
+    distinct: int
+
+
+class Page(Struct, frozen=True):
+    """Some of the rows that fit a query."""
+
+    fields: tuple[Field, ...]
+    rows: list[dict[str, Cell]]  # the columns that are shown
+    matched: int
+    total: int
+    offset: int
+    facets: tuple[Facet, ...]
+
+
+class SharedValue(Struct, frozen=True):
+    """What all rows have in common."""
+
+    title: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +251,12 @@ class RowTable:
     def rows(self) -> int:
         return self.columns.rows
 
-    def page(self, query: Query, offset: int, limit: int) -> dict[str, Any]:
-        """Return one page of the selected rows, with their total number."""
+    def page(self, query: Query, offset: int, limit: int) -> Page:
+        """Return one page of the selected rows, with their total number and the values to filter by."""
         chosen = self.choose(query)
         shown = chosen[offset : offset + min(limit, LARGEST_PAGE)].tolist()
-        rows = self.columns.cells([one.key for one in self.fields if one.shown], shown)
-        return {"rows": rows, "matched": len(chosen), "total": self.rows, "offset": offset}
+        rows = self.columns.cells([field.key for field in self.fields if field.shown], shown)
+        return Page(tuple(self.fields), rows, len(chosen), self.rows, offset, self.facets(query))
 
     def choose(self, query: Query) -> Places:
         """Return the indices of all rows that match a query, in its order."""
@@ -212,18 +270,18 @@ class RowTable:
             self._choices.popitem(last=False)
         return found
 
-    def facets(self, query: Query) -> list[dict[str, Any]]:
+    def facets(self, query: Query) -> tuple[Facet, ...]:
         """Return the values of every facet among rows that pass the other filters, the most frequent first."""
-        return [self._facet(one, query) for one in self.fields if one.facet]
+        return tuple(self._facet(field, query) for field in self.fields if field.facet)
 
-    def _facet(self, one: Field, query: Query) -> dict[str, Any]:
+    def _facet(self, one: Field, query: Query) -> Facet:
         others = tuple(entry for entry in query.equal if entry[0] != one.key)
         left = self.choose(Query(others, query.least, query.most, query.words))
         coded = self.columns.coded(one.key)
         counts = np.bincount(coded.codes[left], minlength=len(coded.labels)).tolist()
         tally = sorted(((rows, name) for name, rows in zip(coded.labels, counts, strict=True) if rows), key=_most_first)
-        values = [{"label": name, "rows": rows} for rows, name in tally[:MOST_FACETS]]
-        return {"key": one.key, "title": one.title, "values": values, "distinct": len(tally)}
+        values = tuple(FacetValue(name, rows) for rows, name in tally[:MOST_FACETS])
+        return Facet(one.key, one.title, values, len(tally))
 
     def groups(self, query: Query, keys: Sequence[str]) -> dict[tuple[str, ...], Places]:
         """Return the indices of the selected rows, grouped by their labels in the given columns."""
@@ -244,6 +302,8 @@ class RowTable:
         found = np.zeros(len(chosen), dtype=np.int64)
         for key in keys:
             coded = self.columns.coded(key)
+            if len(coded.labels) < 2:
+                continue  # it separates nothing
             # Numbered anew after each column, since the product of all their sizes may exceed 64 bits.
             found = np.unique(found * len(coded.labels) + coded.codes[chosen], return_inverse=True)[1]
         return found
@@ -298,12 +358,6 @@ def _most_first(entry: tuple[int, str]) -> tuple[int, str]:
     return -entry[0], entry[1]
 
 
-def as_json(fields: Sequence[Field]) -> list[dict[str, Any]]:
-    """Return the description of columns as JSON data."""
-    names = ("key", "title", "kind", "meaning", "facet", "shown", "part")
-    return [{name: getattr(one, name) for name in names} for one in fields]
-
-
 def telling(
     fields: Sequence[Field], columns: Columns, always: Collection[str], often_zero: Collection[str] = ()
 ) -> list[Field]:
@@ -320,17 +374,59 @@ def telling(
             values = set(columns.coded(one.key).labels)
             if values - {NOTHING}:
                 found.append(replace(one, shown=one.shown and (len(values) > 1 or not one.facet)))
-        elif one.key in often_zero:
-            found += [one] if np.nan_to_num(columns.numbers(one.key)).any() else []
-        elif not np.isnan(columns.numbers(one.key)).all():
+        elif columns.occurs(one.key, zero=one.key not in often_zero):
             found.append(one)
     return found
 
 
-def alike(table: RowTable) -> list[dict[str, str]]:
+def alike(table: RowTable) -> tuple[SharedValue, ...]:
     """Return the facet values that all rows share, with the titles of their columns."""
-    values = {one.title: table.columns.coded(one.key).labels for one in table.fields if one.facet}
-    return [{"title": title, "value": found[0]} for title, found in values.items() if len(found) == 1]
+    values = {field.title: table.columns.coded(field.key).labels for field in table.fields if field.facet}
+    return tuple(SharedValue(title, found[0]) for title, found in values.items() if len(found) == 1)
+
+
+class CutCompactor(Struct, frozen=True):
+    """What one compactor made of a cut."""
+
+    name: str
+    status: str  # ok, or how it failed
+    reason: str
+    used_tokens: int
+    kept_share: float | None
+
+
+class CutLine(Struct, frozen=True):
+    """One line of a context, with a digit for each compactor: 1 where it kept the line."""
+
+    text: str
+    needed: bool
+    kept: str
+
+
+class CutPart(Struct, frozen=True):
+    """A message or file, and lines of it."""
+
+    title: str
+    lines: tuple[CutLine, ...]
+
+
+class CutContext(Struct, frozen=True, kw_only=True):
+    """One cut of a run, line by line."""
+
+    run: str
+    source: str
+    turn: int
+    turns: tuple[int, ...]  # of all cuts of the run
+    budget: int
+    budgets: tuple[int, ...]
+    context_tokens: int
+    needed_tokens: int
+    needed_lines: int
+    compactors: tuple[CutCompactor, ...]
+    missing: str  # why only needed lines are known
+    matched: int
+    offset: int
+    parts: tuple[CutPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +455,6 @@ class CutTables(Protocol):
         """Its compactions."""
         ...
 
-    def cut(self, run_id: str, query: CutQuery, logs: LogFolders) -> dict[str, Any]:
+    def cut(self, run_id: str, query: CutQuery, logs: LogFolders) -> CutContext:
         """Return one cut of a run, line by line."""
         ...

@@ -9,15 +9,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from eirkit.errors import InputFileError
+from eirkit.records.analysis import (
+    ActionRow,
+    AnalysisSummary,
+    Anomaly,
+    BreakCost,
+    ClippedView,
+    CutRow,
+    DroppedState,
+    EntityDemand,
+    FileUse,
+    HiddenLine,
+    InstructionFate,
+    RunRow,
+    StateRow,
+    Visibility,
+)
 from eirkit.report.table import counted
 from eirkit.report.viewer.tables import ArrowColumns, Field, RowTable, telling
-from eirkit.vestige.audits.clipping import old_lines
-from eirkit.vestige.demand.gold_patches import GoldPatches
+from eirkit.vestige.demand.gold_patches import GoldPatches, old_lines
 from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
-from eirkit.vestige.tables import RUN, arrow, read_analysis, read_rows, read_table
+from eirkit.vestige.tables import RUN, T, arrow, read_analysis, read_rows, read_table, rows_of, table_of
 
 FIELDS: tuple[Field, ...] = (
     Field("run_id", "run", "text"),
@@ -45,20 +63,6 @@ FIELDS: tuple[Field, ...] = (
     Field("exit_status", "exit", "text", facet=True, shown=False),
 )
 OF_GOAL = ("peak_demand_tokens", "peak_cut", "dead_read_tokens")
-# Tables with rows for each run, besides `runs`.
-TABLES = (
-    "cuts",
-    "actions",
-    "states",
-    "files",
-    "clips",
-    "hidden_lines",
-    "anomalies",
-    "breaks",
-    "dropped",
-    "entities",
-    "instructions",
-)
 
 
 class AnalysisTables:
@@ -68,7 +72,7 @@ class AnalysisTables:
         self.folder = folder
 
     @cached_property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> AnalysisSummary:
         return read_analysis(self.folder)
 
     @cached_property
@@ -85,20 +89,17 @@ class AnalysisTables:
         columns = ArrowColumns(_known(self._runs))
         return RowTable(telling(FIELDS, columns, (RUN,)), columns)
 
-    def run(self, run_id: str) -> dict[str, Any]:
+    def run(self, run_id: str) -> RunRow:
         """Return the row of a run in `runs`."""
         place = self.places.get(run_id)
         if place is None:
             raise InputFileError(f"no run named {run_id!r} here; go back to the table and choose one")
-        row: dict[str, Any] = self._runs.slice(place, 1).to_pylist()[0]
-        return row
+        return rows_of(self._runs.slice(place, 1), RunRow, self.folder)[0]
 
-    def rows(self, name: str, run_id: str) -> list[dict[str, Any]]:
-        """Return the rows of a run in a table, without the column of the run id."""
-        found = _Groups(self.folder / f"{name}.parquet", self.places).rows(run_id)
-        if found is None:
-            found = read_rows(self.folder, name, run_id)
-        return [{key: value for key, value in row.items() if key != RUN} for row in found]
+    def rows(self, row: type[T], run_id: str) -> tuple[T, ...]:
+        """Return the rows of a run in the table of such rows."""
+        found = _Groups(self.folder / f"{table_of(row)}.parquet", self.places).rows(run_id)
+        return tuple(read_rows(self.folder, row, run_id) if found is None else rows_of(found, row, self.folder))
 
 
 def _known(runs: Any) -> Any:
@@ -119,8 +120,8 @@ class _Groups:
     def __init__(self, path: Path, places: Mapping[str, int]) -> None:
         self.path, self.places = path, places
 
-    def rows(self, run_id: str) -> list[dict[str, Any]] | None:
-        """Return the rows of a run; None if the table is not in the order of `runs`."""
+    def rows(self, run_id: str) -> Any | None:
+        """Return the rows of a run as a pyarrow table; None if the table is not in the order of `runs`."""
         wanted = self.places[run_id]
         pyarrow = arrow()
         with pyarrow.parquet.ParquetFile(self.path) as stored:
@@ -139,88 +140,127 @@ class _Groups:
                 if first > last:
                     return None
                 low, high = (middle + 1, high) if last < wanted else (low, middle)
-            found = []
+            found = [stored.schema_arrow.empty_table()]
             while low < stored.num_row_groups and end(low)[0] <= wanted:
                 group = stored.read_row_group(low)
-                found += group.filter(pyarrow.compute.equal(group[RUN], run_id)).to_pylist()
+                found.append(group.filter(pyarrow.compute.equal(group[RUN], run_id)))
                 low += 1
-            return found
+            return pyarrow.concat_tables(found)
 
 
 MOST_ACTIONS = 20_000  # actions that are drawn
 
 
-def run_document(tables: AnalysisTables, run_id: str, gold: GoldPatches | None = None) -> dict[str, Any]:
-    """Return all rows of a run as JSON data; reference patches supply the text of hidden lines."""
+class TurnCounts(Struct):
+    """What one turn did."""
+
+    turn: int
+    reads: int = 0
+    dead: int = 0  # reads that led nowhere
+    writes: int = 0
+    needed: bool = False
+    events: list[str] = []
+
+
+class ShownLine(HiddenLine, frozen=True, kw_only=True, omit_defaults=True):
+    """A hidden line with its text, where reference patches are given."""
+
+    text: str | None = None
+
+
+class RunView(Struct, frozen=True, kw_only=True):
+    """All rows of a run that the viewer draws."""
+
+    kind: Literal["vestige"] = "vestige"
+    run: RunRow
+    visibility: Visibility
+    turns: tuple[TurnCounts, ...]
+    actions: tuple[ActionRow, ...]
+    actions_left_out: int
+    goal: tuple[str, ...]  # goal files that it touched
+    cuts: tuple[CutRow, ...]
+    states: tuple[StateRow, ...]
+    files: tuple[FileUse, ...]
+    clips: tuple[ClippedView, ...]
+    hidden_lines: tuple[ShownLine, ...]
+    anomalies: tuple[Anomaly, ...]
+    breaks: tuple[BreakCost, ...]
+    dropped: tuple[DroppedState, ...]
+    entities: tuple[EntityDemand, ...]
+    instructions: tuple[InstructionFate, ...]
+    has_logs: bool  # its log can be read, too
+
+
+def run_view(
+    tables: AnalysisTables, run_id: str, gold: GoldPatches | None = None, *, has_logs: bool = False
+) -> RunView:
+    """Return all rows of a run; reference patches supply the text of hidden lines."""
     run = tables.run(run_id)
-    rows = {name: tables.rows(name, run_id) for name in TABLES}
-    if gold is not None and rows["hidden_lines"]:
-        lost = old_lines(gold.get(run["task_id"]), {row["path"] for row in rows["hidden_lines"]})
-        rows["hidden_lines"] = [
-            {**row, "text": lost.get(row["path"], {}).get(row["line"])} for row in rows["hidden_lines"]
-        ]
-    actions = rows.pop("actions")
-    return {
-        "kind": "vestige",
-        "run": run,
-        "visibility": tables.summary["options"]["visibility"],
-        "turns": turns_of(run["turns"], actions, rows),
-        "actions": actions[:MOST_ACTIONS],
-        "actions_left_out": max(0, len(actions) - MOST_ACTIONS),
-        "goal": sorted({one["path"] for one in actions if one["sink"]}),
-        **rows,
-    }
-
-
-def turns_of(turns: int, actions: Sequence[Mapping[str, Any]], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return one entry for each turn: its reads, unneeded reads, writes and events."""
-    found: list[dict[str, Any]] = [
-        {"turn": turn, "reads": 0, "dead": 0, "writes": 0, "needed": False, "events": []}
-        for turn in range(1, turns + 1)
+    actions = tables.rows(ActionRow, run_id)
+    hidden = tables.rows(HiddenLine, run_id)
+    clips, breaks = tables.rows(ClippedView, run_id), tables.rows(BreakCost, run_id)
+    anomalies = tables.rows(Anomaly, run_id)
+    lost = old_lines(gold.get(run.task_id), {line.path for line in hidden}) if gold is not None and hidden else {}
+    events = [
+        *((cost.cut, _break(cost)) for cost in breaks),
+        *((clip.turn, _clip(clip)) for clip in clips),
+        *((line.turn, _hidden(line)) for line in hidden),
+        *((anomaly.turn, anomaly.signature.replace("_", " ")) for anomaly in anomalies),
     ]
+    return RunView(
+        run=run,
+        visibility=tables.summary.options.visibility,
+        turns=turns_of(run.turns, actions, events),
+        actions=actions[:MOST_ACTIONS],
+        actions_left_out=max(0, len(actions) - MOST_ACTIONS),
+        goal=tuple(sorted({action.path for action in actions if action.sink})),
+        cuts=tables.rows(CutRow, run_id),
+        states=tables.rows(StateRow, run_id),
+        files=tables.rows(FileUse, run_id),
+        clips=clips,
+        hidden_lines=tuple(ShownLine(**asdict(line), text=lost.get(line.path, {}).get(line.line)) for line in hidden),
+        anomalies=anomalies,
+        breaks=breaks,
+        dropped=tables.rows(DroppedState, run_id),
+        entities=tables.rows(EntityDemand, run_id),
+        instructions=tables.rows(InstructionFate, run_id),
+        has_logs=has_logs,
+    )
+
+
+def turns_of(turns: int, actions: Sequence[ActionRow], events: Sequence[tuple[int, str]]) -> tuple[TurnCounts, ...]:
+    """Return one entry for each turn: its reads, unneeded reads, writes and events."""
+    found = tuple(TurnCounts(turn) for turn in range(1, turns + 1))
     for action in actions:
-        entry = found[action["turn"] - 1]
-        entry["needed"] |= action["necessary"]
-        if action["kind"] == "read":
-            entry["reads"] += 1
-            entry["dead"] += not action["necessary"] and action["judged"]
+        entry = found[action.turn - 1]
+        entry.needed |= action.necessary
+        if action.kind == "read":
+            entry.reads += 1
+            entry.dead += not action.necessary and action.judged
         else:
-            entry["writes"] += 1
-    for name, place, words in _EVENTS:
-        for row in rows[name]:
-            if row[place] <= turns:
-                found[row[place] - 1]["events"].append(words(row))
+            entry.writes += 1
+    for turn, words in events:
+        if turn <= turns:
+            found[turn - 1].events.append(words)
     return found
 
 
-def _clip(row: Mapping[str, Any]) -> str:
-    hidden = row["hidden_characters"]
+def _clip(clip: ClippedView) -> str:
+    hidden = clip.hidden_characters
     return f"clipped: {'an unknown number of' if hidden is None else f'{hidden:,}'} characters hidden"
 
 
-def _hidden(row: Mapping[str, Any]) -> str:
-    later = {"recovered": f"shown in turn {row['recovered_turn']}", "never": "never shown before the file was edited"}
-    return f"gold line {row['path']}:{row['line']} hidden, {later.get(row['outcome'], row['outcome'])}"
+def _hidden(line: HiddenLine) -> str:
+    later = {"recovered": f"shown in turn {line.recovered_turn}", "never": "never shown before the file was edited"}
+    return f"gold line {line.path}:{line.line} hidden, {later.get(line.outcome, line.outcome)}"
 
 
-def _break(row: Mapping[str, Any]) -> str:
-    if not row["measured"]:
-        return f"{row['kind']}: what may have been needed is not measured, since no file was used"
-    if not row["live_files"]:
-        return f"{row['kind']}: nothing that may have been needed was in the context"
-    needed = f"{counted(row['live_tokens'], 'token')} of {counted(row['live_files'], 'file')} may have been needed"
-    unknown = f", {row['unknown_tokens']:,} unknown" if row["unknown_tokens"] else ""
-    dropped = f"{row['dropped_tokens']:,}" if row["dropped_tokens"] or unknown else "none"
-    return f"{row['kind']}: {needed}, {dropped} of these dropped{unknown}"
-
-
-def _anomaly(row: Mapping[str, Any]) -> str:
-    return str(row["signature"]).replace("_", " ")
-
-
-_EVENTS = (
-    ("breaks", "cut", _break),
-    ("clips", "turn", _clip),
-    ("hidden_lines", "turn", _hidden),
-    ("anomalies", "turn", _anomaly),
-)
+def _break(cost: BreakCost) -> str:
+    if not cost.measured:
+        return f"{cost.kind}: what may have been needed is not measured, since no file was used"
+    if not cost.live_files:
+        return f"{cost.kind}: nothing that may have been needed was in the context"
+    needed = f"{counted(cost.live_tokens, 'token')} of {counted(cost.live_files, 'file')} may have been needed"
+    unknown = f", {cost.unknown_tokens:,} unknown" if cost.unknown_tokens else ""
+    dropped = f"{cost.dropped_tokens:,}" if cost.dropped_tokens or unknown else "none"
+    return f"{cost.kind}: {needed}, {dropped} of these dropped{unknown}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from eirkit.records.settings import RescueArm
 from eirkit.testing.selftest.behaviour import Check, Observed, PlantedBehaviour
 from eirkit.testing.selftest.memories import MEMORY, fates
 from eirkit.testing.selftest.models import PERFECT, Speech, accuracy, says, silent_on
@@ -39,12 +40,13 @@ def arms(observed: Observed) -> Iterator[str]:
     true: dict[str, list[bool]] = {}
     for record, _, run in observed.pairs():
         missed = [t for t in run.steps if run.is_missed(t)]
-        true.setdefault(record["intervention"]["arm"], []).extend(run.is_right(t) for t in missed)
-    for row in observed.data["rows"]:
-        found = true.get(row["arm"]) or [False]
-        if (row["steps"], row["accuracy"]) != (len(found), sum(found) / len(found)):
+        if isinstance(intervention := record.setting.intervention, RescueArm):
+            true.setdefault(intervention.arm, []).extend(run.is_right(t) for t in missed)
+    for row in () if observed.rescue is None else observed.rescue.rows:
+        found = true.get(row.arm) or [False]
+        if (row.steps, row.accuracy) != (len(found), sum(found) / len(found)):
             yield (
-                f"the {row['arm']} arm has accuracy {row['accuracy']} at {row['steps']} steps; the server counted "
+                f"the {row.arm} arm has accuracy {row.accuracy} at {row.steps} steps; the server counted "
                 f"{sum(found)} of {len(found)}"
             )
 
@@ -56,21 +58,21 @@ def no_effect(observed: Observed) -> Iterator[str]:
 
 def wide(observed: Observed) -> Iterator[str]:
     """Yield intervals of no width, which no number of steps supports."""
-    if not observed.data.get("contrasts"):
+    contrasts = () if observed.rescue is None else observed.rescue.contrasts
+    if not contrasts:
         yield "no arms are compared, although a step has a miss in each"
-    for one in observed.data.get("contrasts", ()):
-        found = one["difference"]
-        if found["low"] == found["high"]:
-            yield f"{' − '.join(one['arms'])} over {one['pairs']} steps has an interval of no width"
+    for contrast in contrasts:
+        if contrast.difference.low == contrast.difference.high:
+            yield f"{' − '.join(contrast.arms)} over {contrast.pairs} steps has an interval of no width"
 
 
 def claims(allowed: bool) -> Check:
     """Return a check of whether the control lets a model support claims; None means that it is undecided."""
 
     def check(observed: Observed) -> Iterator[str]:
-        control = observed.row["control"]
-        if bool(control and control["passes"]) != allowed:
-            yield f"the control says {control and control['reason']!r}; {'able' if allowed else 'unable'} was planted"
+        control = observed.row.control
+        if (control is not None and control.passes) != allowed:
+            yield f"the control says {control and control.reason!r}; {'able' if allowed else 'unable'} was planted"
 
     return check
 

@@ -7,7 +7,6 @@ summary, terminal text and page may say what is true, or that it cannot be known
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -16,15 +15,22 @@ from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
+from typing import get_args
 
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES
-from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
+from eirkit.lacuna.findings.summary import SUMMARY_SCHEMA
+from eirkit.records.database import DATABASE, SweepDatabase
+from eirkit.records.documents import SUMMARY, read_struct, schema_of
+from eirkit.records.events import Event, ModelExchange, Verdicts
+from eirkit.records.evidence import RescueResult
+from eirkit.records.runs import RunRecord
+from eirkit.records.sweeps import CellRow, Summary
 from eirkit.testing.selftest.planted import Lookup, PlantedAgent, PlantedRun, Traits
 from eirkit.testing.selftest.server import LoopbackServer, Served
 
 Command = Callable[[list[str]], int]  # the command line: arguments to exit code
 MODEL = "openai/planted"
+RESCUE_SCHEMA = "rescue/1"
 PRICES = (100.0, 400.0)  # US dollars for a million tokens of input and of output
 # What each cause claims, in the words of `planted.Class`; a cause that claims nothing is always allowed.
 CLAIMS: dict[str, frozenset[str]] = {
@@ -46,28 +52,30 @@ class Observed:
     text: str  # the terminal
     errors: str  # stderr
     page: str  # text of the report, without markup
-    data: Mapping[str, Any]  # summary.json
-    records: tuple[Mapping[str, Any], ...]  # run records, in order
-    events: tuple[tuple[Mapping[str, Any], ...], ...]  # of each run
+    summary: Summary | None  # of a sweep
+    rescue: RescueResult | None
+    records: tuple[RunRecord, ...]  # in order
+    events: tuple[tuple[Event, ...], ...]  # of each run
     agent: PlantedAgent
     log: tuple[Served, ...]
     before: str = ""  # stdout of the command before
     then: str = ""  # stdout of the command after
 
     @property
-    def row(self) -> Mapping[str, Any]:
+    def row(self) -> CellRow:
         """The first row of a sweep."""
-        row: Mapping[str, Any] = self.data["rows"][0]
-        return row
+        if self.summary is None:
+            raise LookupError("no summary was written")
+        return self.summary.rows[0]
 
-    def pairs(self) -> Iterator[tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...], PlantedRun]]:
+    def pairs(self) -> Iterator[tuple[RunRecord, tuple[Event, ...], PlantedRun]]:
         """Yield each stored run with the run of the server that has its prompts."""
         left = list(self.agent.runs)
         for record, events in zip(self.records, self.events, strict=True):
-            prompts = [event["prompt"] for event in events if event["type"] == "exchange"]
+            prompts = [event.prompt or "" for event in events if isinstance(event, ModelExchange)]
             found = next((run for run in left if _was_sent(prompts, run)), None)
             if found is None:
-                raise LookupError(f"the server was never sent the prompts that are recorded for run {record['run']}")
+                raise LookupError(f"the server was never sent the prompts that are recorded for run {record.run}")
             left.remove(found)
             yield record, events, found
 
@@ -133,17 +141,24 @@ def observe(behaviour: PlantedBehaviour, parent: Path, command: Command) -> Obse
         code, text, errors = call(command, [*f"{given} {behaviour.options}".format(**places).split(), *where])
         then = _also(command, behaviour.then, places)
         page = parent / "page.html"
-        if (folder / "summary.json").exists():
+        if (folder / SUMMARY).exists():
             call(command, ["report", str(folder), "--out", str(page)])
-    records = tuple(record for record, _ in scan_runs(folder / RUNS)) if (folder / RUNS).exists() else ()
+    records: list[RunRecord] = []
+    events: list[tuple[Event, ...]] = []
+    if (folder / DATABASE).exists():
+        with SweepDatabase(folder) as database:
+            records = list(database.records())
+            events = [tuple(database.events(record.run)) for record in records]
+    schema, result = schema_of(folder / SUMMARY), folder / SUMMARY
     return Observed(
         code,
         text,
         errors,
         plain_text(page.read_text("utf-8")) if page.exists() else "",
-        json.loads((folder / "summary.json").read_text("utf-8")) if (folder / "summary.json").exists() else {},
-        records,
-        tuple(tuple(read_events(folder, record["events"])) for record in records),
+        read_struct(result, SUMMARY_SCHEMA, Summary) if schema == SUMMARY_SCHEMA else None,
+        read_struct(result, RESCUE_SCHEMA, RescueResult) if schema == RESCUE_SCHEMA else None,
+        tuple(records),
+        tuple(events),
         agent,
         tuple(server.log),
         before,
@@ -185,10 +200,10 @@ def disagreements(behaviour: PlantedBehaviour, observed: Observed) -> Iterator[s
         yield from check(observed)
 
 
-def claims_of(events: tuple[Mapping[str, Any], ...]) -> dict[int, tuple[str, str]]:
+def claims_of(events: tuple[Event, ...]) -> dict[int, tuple[str, str]]:
     """Return the recorded cause and kind of every step that is recorded as wrong."""
-    wrong = next(event["wrong"] for event in events if event["type"] == "verdicts")
-    return {t: (cause, kind) for t, cause, kind in wrong}
+    wrong = next(event.wrong for event in events if isinstance(event, Verdicts))
+    return {step.t: (step.cause, step.kind or "") for step in wrong}
 
 
 def _steps(observed: Observed) -> Iterator[str]:
@@ -196,7 +211,7 @@ def _steps(observed: Observed) -> Iterator[str]:
     for record, events, run in observed.pairs():
         claimed = claims_of(events)
         for t in range(1, run.n + 1):
-            where = f"seed {record['seed']}, step {t}"
+            where = f"seed {record.seed}, step {t}"
             if run.is_right(t) != (t not in claimed):
                 yield f"{where}: the answer was {'right' if run.is_right(t) else 'wrong'}, recorded as {claimed.get(t)}"
             elif t in claimed and (means := CLAIMS.get(claimed[t][0])) and not means & run.classes(t):
@@ -205,23 +220,26 @@ def _steps(observed: Observed) -> Iterator[str]:
 
 def _totals(observed: Observed) -> Iterator[str]:
     """Yield figures of the summary, the terminal and the page that no step supports."""
-    if "errors" not in observed.row:
+    if observed.summary is None:
         return
+    row = observed.row
     runs = [run for _, _, run in observed.pairs()]
     scored = sum(run.n for run in runs)
     right = sum(run.is_right(t) for run in runs for t in range(1, run.n + 1)) / scored
-    if abs(observed.row["accuracy"] - right) > 1e-9:
-        yield f"accuracy is {observed.row['accuracy']:.3f} in the summary and {right:.3f} by the server"
+    if row.accuracy is None or abs(row.accuracy - right) > 1e-9:
+        yield f"accuracy is {row.accuracy} in the summary and {right:.3f} by the server"
     consuming = sum(bool(refs) for run in runs for refs in run.refs.values())
     missed = sum(run.is_missed(t) for run in runs for t in run.steps) / max(1, consuming)
-    if abs(observed.row["miss_rate"] - missed) > 1e-9:
-        yield f"the miss rate is {observed.row['miss_rate']:.3f} in the summary and {missed:.3f} by the server"
+    if row.miss_rate is None or abs(row.miss_rate - missed) > 1e-9:
+        yield f"the miss rate is {row.miss_rate} in the summary and {missed:.3f} by the server"
     most = _most(runs)
+    errors: Counter[str] = Counter()
+    for record in observed.records:
+        errors.update({} if record.score is None else record.score.errors)
     for cause in CAUSE_MEASURES:
-        allowed = most.get(cause.id)
+        allowed, counted = most.get(cause.id), errors[cause.id]
         if allowed is None:
             continue
-        counted = sum(record["score"]["errors"].get(cause.id, 0) for record in observed.records)
         if counted > allowed:
             yield f"{counted} steps are counted as {cause.label}; at most {allowed} can be"
         for place, text in (("terminal", observed.text), ("page", observed.page)):

@@ -16,17 +16,16 @@ from typing import Any
 from eirkit.lacuna.models.prices import Estimate, add_up
 from eirkit.lacuna.runs.budget import Budget, SpendingLimits
 from eirkit.lacuna.runs.estimate import estimate_plan
-from eirkit.lacuna.runs.store import RUNS, read_events, scan_runs
 from eirkit.lacuna.runs.suite import Suite, read_suite
-from eirkit.lacuna.runs.summary import RunSummary
 from eirkit.lacuna.runs.sweep import start_sweep
+from eirkit.records.database import SweepDatabase
+from eirkit.records.events import Decision, Event, ModelExchange, Verdicts
+from eirkit.records.sweeps import Summary
 
 SMALL = {"workload": "stepwise-sum", "n": 12, "m": 4}  # the task of every sweep here
 SEEN, UNSEEN = 4, 1  # records in context: all that a step may need, and almost none
 SEARCHER = "reference/recoverer"  # uses a memory as well as it can be used
 _ENDED = ("", "stop", "end_turn", "tool_calls", "completed", "STOP")  # finish reasons of replies that are whole
-
-Event = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ def try_endpoint(plans: Mapping[str, Suite], folder: Path, funds: SpendingLimits
         found += [EndpointProperty("runs end", False, line) for line in summary.stopped]
         events[name] = _events(folder / name)
         if funds.cap_usd is not None:
-            spent = sum(row["cost_usd"] or 0.0 for row in summary.rows)
+            spent = sum(row.cost_usd or 0.0 for row in summary.rows)
             funds = replace(funds, cap_usd=max(0.0, float(funds.cap_usd) - spent))
         if name == "memory":
             found += _memory(summary)
@@ -83,53 +82,53 @@ def try_endpoint(plans: Mapping[str, Suite], folder: Path, funds: SpendingLimits
 def _events(folder: Path) -> dict[int, list[Event]]:
     """Return the events of finished runs by the number of records in context."""
     found: dict[int, list[Event]] = {}
-    if (folder / RUNS).exists():
-        for record, _ in scan_runs(folder / RUNS):
-            found.setdefault(record["access"]["h"], []).extend(read_events(folder, record["events"]))
+    with SweepDatabase(folder) as database:
+        for record in database.records():
+            found.setdefault(record.setting.access.h, []).extend(database.events(record.run))
     return found
 
 
 def _model(events: Mapping[int, Sequence[Event]], again: Mapping[int, Sequence[Event]]) -> Iterator[EndpointProperty]:
     everything = [event for listed in events.values() for event in listed]
-    exchanges = [one for one in everything if one["type"] == "exchange"]
-    decisions = [one for one in everything if one["type"] == "decision"]
-    yield _read(decisions)
+    exchanges = [event for event in everything if isinstance(event, ModelExchange)]
+    yield _read([event for event in everything if isinstance(event, Decision)])
     yield _whole(exchanges)
     yield _counted(exchanges)
     yield _blind(events.get(UNSEEN, ()))
     yield _able(events.get(SEEN, ()))
     yield _repeats(events.get(SEEN, ()), again.get(SEEN, ()))
-    waits = [one["latency_seconds"] for one in exchanges]
+    waits = [exchange.latency_seconds for exchange in exchanges]
     yield EndpointProperty("latency", None, f"median {median(waits):.2f} s, longest {max(waits):.2f} s")
 
 
-def _read(decisions: Sequence[Event]) -> EndpointProperty:
-    faults = Counter(one["fault"] for one in decisions if one["fault"])
+def _read(decisions: Sequence[Decision]) -> EndpointProperty:
+    faults = Counter(decision.fault for decision in decisions if decision.fault)
     words = "".join(f", {count} {fault}" for fault, count in faults.items())
     read = len(decisions) - sum(faults.values())
     return EndpointProperty("answers can be read", not faults, f"{read} of {len(decisions)} replies{words}")
 
 
-def _whole(exchanges: Sequence[Event]) -> EndpointProperty:
-    ends = Counter(one.get("finish", "") or "not reported" for one in exchanges)
+def _whole(exchanges: Sequence[ModelExchange]) -> EndpointProperty:
+    ends = Counter(exchange.finish or "not reported" for exchange in exchanges)
     words = ", ".join(f"{count} {end}" for end, count in ends.most_common())
     return EndpointProperty("replies are whole", not set(ends) - {*_ENDED, "not reported"}, words)
 
 
-def _counted(exchanges: Sequence[Event]) -> EndpointProperty:
-    silent = sum(one["input_tokens"] == 0 for one in exchanges)
-    tokens = sum(one["input_tokens"] + one["output_tokens"] for one in exchanges)
-    reasoned = sum(one.get("reasoning_tokens", 0) for one in exchanges)
+def _counted(exchanges: Sequence[ModelExchange]) -> EndpointProperty:
+    silent = sum(exchange.input_tokens == 0 for exchange in exchanges)
+    tokens = sum(exchange.input_tokens + exchange.output_tokens for exchange in exchanges)
+    reasoned = sum(exchange.reasoning_tokens for exchange in exchanges)
     words = f"{tokens:,} tokens{f', {reasoned:,} of them reasoning' if reasoned else ''}"
-    if silent and all(one["cost_usd"] == 0 for one in exchanges):
+    if silent and all(exchange.cost_usd == 0 for exchange in exchanges):
         return EndpointProperty("tokens are reported", None, "no counts; the model is free")
     return EndpointProperty("tokens are reported", not silent, f"{silent} replies without a count" if silent else words)
 
 
 def _blind(events: Sequence[Event]) -> EndpointProperty:
     """A right answer at a step whose inputs were never shown has one chance in the number of values."""
-    missed = {(i, one["t"]) for i, one in _by_run(events) if one["type"] == "decision" and one["unavailable"]}
-    wrong = {(i, t) for i, one in _by_run(events) if one["type"] == "verdicts" for t, _, _ in one["wrong"]}
+    numbered = list(_by_run(events))
+    missed = {(run, event.t) for run, event in numbered if isinstance(event, Decision) and event.unavailable}
+    wrong = {(run, step.t) for run, event in numbered if isinstance(event, Verdicts) for step in event.wrong}
     right = len(missed - wrong)
     return EndpointProperty(
         "it knows only what it is shown",
@@ -139,16 +138,16 @@ def _blind(events: Sequence[Event]) -> EndpointProperty:
 
 
 def _able(events: Sequence[Event]) -> EndpointProperty:
-    steps = sum(one["type"] == "decision" for one in events)
-    wrong = sum(len(one["wrong"]) for one in events if one["type"] == "verdicts")
+    steps = sum(isinstance(event, Decision) for event in events)
+    wrong = sum(len(event.wrong) for event in events if isinstance(event, Verdicts))
     return EndpointProperty("it can do the task", None, f"{steps - wrong} of {steps} steps right with nothing missing")
 
 
 def _repeats(first: Sequence[Event], second: Sequence[Event]) -> EndpointProperty:
-    one, two = ([event["reply"] for event in events if event["type"] == "exchange"] for events in (first, second))
-    same = sum(a == b for a, b in zip(one, two, strict=False))
+    now, then = ([event.reply for event in events if isinstance(event, ModelExchange)] for events in (first, second))
+    same = sum(a == b for a, b in zip(now, then, strict=False))
     return EndpointProperty(
-        "the same prompt, the same reply", None, f"{same} of {min(len(one), len(two))} replies in a second run"
+        "the same prompt, the same reply", None, f"{same} of {min(len(now), len(then))} replies in a second run"
     )
 
 
@@ -157,18 +156,18 @@ def _by_run(events: Sequence[Event]) -> Iterator[tuple[int, Event]]:
     run = 0
     for event in events:
         yield run, event
-        run += event["type"] == "verdicts"
+        run += isinstance(event, Verdicts)
 
 
-def _memory(summary: RunSummary) -> Iterator[EndpointProperty]:
+def _memory(summary: Summary) -> Iterator[EndpointProperty]:
     for row in summary.rows:
-        system = row["memory_system"]
-        if system is None or not row["scored"]:
+        system = row.memory_system
+        if system is None or not row.scored:
             continue
-        fates = {fate: count for fate, count in system["fates"].items() if count}
-        words = ", ".join(f"{count} {fate.replace('_', ' ')}" for fate, count in fates.items())
-        yield EndpointProperty("it returns what was written", set(fates) <= {"used"}, f"of records needed: {words}")
-        yield from (EndpointProperty("diagnosis", False, line) for line in system["diagnosis"])
-        yield EndpointProperty("search latency", None, f"mean {1000 * (system['search_seconds'] or 0.0):.1f} ms")
-        if system["model_calls"]:
-            yield EndpointProperty("its own model", None, f"{system['model_calls']} calls")
+        outcomes = {outcome: count for outcome, count in system.outcomes.items() if count}
+        words = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in outcomes.items())
+        yield EndpointProperty("it returns what was written", set(outcomes) <= {"used"}, f"of records needed: {words}")
+        yield from (EndpointProperty("diagnosis", False, line) for line in system.diagnosis)
+        yield EndpointProperty("search latency", None, f"mean {1000 * (system.search_seconds or 0.0):.1f} ms")
+        if system.model_calls:
+            yield EndpointProperty("its own model", None, f"{system.model_calls} calls")

@@ -144,8 +144,9 @@ def fates(observed: Observed) -> Iterator[str]:
     """Yield fates that are counted more often than they happened."""
     true: list[frozenset[Lookup]] = []
     for record, _, run in observed.pairs():
-        true += run.lookups(PlantedMemory.stores.get(record["run"], {}))
-    told = observed.row["memory_system"]["fates"]
+        true += run.lookups(PlantedMemory.stores.get(record.run, {}))
+    memory = observed.row.memory_system
+    told = {} if memory is None else memory.outcomes
     if sum(told.values()) != len(true):
         yield f"{sum(told.values())} records are counted as needed from memory; {len(true)} were"
     for fate, count in told.items():
@@ -156,7 +157,8 @@ def fates(observed: Observed) -> Iterator[str]:
 
 def own_calls(observed: Observed) -> Iterator[str]:
     """Yield disagreements about the calls of a memory's own model, which must arrive at the run's own server."""
-    told = observed.row["memory_system"]["model_calls"]
+    memory = observed.row.memory_system
+    told = None if memory is None else memory.model_calls
     if observed.agent.other == 0 or told != observed.agent.other:
         yield f"the memory reports {told} calls of its model; the server was asked {observed.agent.other} times"
 

@@ -67,8 +67,9 @@ def accuracy(least: float, most: float = 1.0) -> Check:
     """Return a check that the accuracy lies in a range, so that a behaviour cannot pass by failing altogether."""
 
     def check(observed: Observed) -> Iterator[str]:
-        if not least <= observed.row["accuracy"] <= most:
-            yield f"accuracy is {observed.row['accuracy']:.3f}; {least:.2f} to {most:.2f} was planted"
+        accuracy = observed.row.accuracy
+        if accuracy is None or not least <= accuracy <= most:
+            yield f"accuracy is {accuracy}; {least:.2f} to {most:.2f} was planted"
 
     return check
 

@@ -23,9 +23,9 @@ def bill(observed: Observed) -> float:
 
 def every_cent(observed: Observed) -> Iterator[str]:
     """Yield a difference between the rows and the bill."""
-    rows = observed.data["rows"]
-    memories = [row["memory_system"] for row in rows if row["memory_system"]]
-    told = sum(one["cost_usd"] or 0.0 for one in (*rows, *memories))
+    rows = () if observed.summary is None else observed.summary.rows
+    told = sum(row.cost_usd or 0.0 for row in rows)
+    told += sum(row.memory_system.cost_usd or 0.0 for row in rows if row.memory_system is not None)
     if abs(told - bill(observed)) > _DOLLARS:
         yield f"the rows cost ${told:.6f}; the bill is ${bill(observed):.6f}"
 

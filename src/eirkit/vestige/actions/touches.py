@@ -13,8 +13,10 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from eirkit.limits import check_time
-from eirkit.records.facts import fact, replace
+from eirkit.records.analysis import ToolCoverage
 from eirkit.vestige.actions.tools import is_unclear, name_on_server, tool_named
 from eirkit.vestige.actions.view_tools import NOTHING_TOUCHED
 from eirkit.vestige.shell.effects import remember, shell_touches
@@ -61,7 +63,6 @@ NO_FILES = frozenset(_NAMES.split())
 _ELSEWHERE = re.compile(
     r"\A(?:mcp__)?(?:browser|chrome|context7|memory|playwright|puppeteer)[\w-]{0,60}_"
 )  # of MCP servers
-UNDERSTOOD_SHARE = 0.9  # below it, a warning is shown
 
 
 def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
@@ -223,15 +224,6 @@ def _note_folders(text: str, usual: Tally[str], went: Tally[str]) -> None:
 def _linked(root: str) -> list[str]:
     # OpenHands links a directory of its workspace to the path where SWE-bench keeps the repository.
     return [root, "/testbed"] if root.startswith("/workspace/") and "__" in root else [root]
-
-
-@fact
-class ToolCoverage:
-    """The calls of one tool in a run, and how many of them were understood; a row of `calls`."""
-
-    tool: str
-    calls: int
-    understood: int
 
 
 def coverage_of(recording: Recording, unclear_calls: Iterable[tuple[str, int]] = ()) -> tuple[ToolCoverage, ...]:

@@ -14,7 +14,7 @@ import json
 import re
 from typing import Literal, TypeAlias
 
-from eirkit.records.facts import fact
+from eirkit.records.analysis import Anomaly
 from eirkit.vestige.trajectory import Call, FileWrite, Recording, Trajectory, Turn
 
 Verdict = Literal["passed", "failed"]
@@ -132,8 +132,6 @@ def edit_not_applied(command: str | None, output: str) -> bool:
     return _PATCH_COMMAND.search(command) is not None and _PATCH_FAILED.search(tail) is not None
 
 
-Signature = Literal["edit_failure", "repeated_command", "repeated_edit", "submit_after_failed_test"]
-
 _EXCERPT = 400  # characters of evidence
 _SHELLS = frozenset(
     {"bash", "execute_bash", "shell", "run", "run_shell_command", "exec_command", "local_shell", "Bash"}
@@ -153,17 +151,6 @@ _EDITING = ("sed -i", "python", "perl", "patch", "apply", "<<")
 _SCRIPT = re.compile(r"\b(?:python[\d.]*|bash|sh|perl|node) (?!-)\S{1,200}")  # runs a file, which may have changed
 
 _Key: TypeAlias = tuple[str, ...]
-
-
-@fact
-class Anomaly:
-    """One event; the texts are excerpts for a reviewer."""
-
-    turn: int
-    signature: Signature
-    earlier_turn: int | None  # the turn that it repeats, or the turn of the failed test
-    command: str
-    output: str
 
 
 def anomalies(trajectory: Trajectory) -> tuple[Anomaly, ...]:

@@ -8,45 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
 
-from eirkit.records.facts import fact
-from eirkit.vestige.demand.gold_patches import Patch
+from eirkit.records.analysis import ClippedView, ClippingGroup, HiddenLine, LineOutcome
+from eirkit.vestige.demand.gold_patches import OldLines
 from eirkit.vestige.trajectory import Call, FileRead, Trajectory, Turn
 from eirkit.vestige.viewer_output import ClipMark, cuts
 
-Outcome = Literal["recovered", "never", "ambiguous"]
-Group = Literal["recovered", "never", "mixed", "ambiguous", "none"]
-OldLines: TypeAlias = Mapping[str, Mapping[int, str]]  # by path and number: lines that the patch deletes or replaces
-
 _STATED = re.compile(r"\b(\d[\d,]{0,14}) (?:characters|chars) (?:were )?(?:elided|truncated|omitted|clipped)")
 _PRINTED_NUMBER = re.compile(r"(?m)^ *\d{1,9}\t")
-
-
-@fact
-class ClippedView:
-    """One observation that the scaffold truncated."""
-
-    turn: int
-    call: int  # its position among the turn's calls, from 1
-    paths: tuple[str, ...]  # files that it showed in part
-    on_goal: bool
-    later_modified: bool  # the run wrote one of them in this turn or later
-    later_viewed: bool  # a later turn showed one of them again, in whole or in part
-    shown_characters: int
-    hidden_characters: int | None  # None: the log gives neither the number nor the full text
-
-
-@fact
-class HiddenLine:
-    """One old line of a goal file that a clipped view was asked for but hid, and that the reference patch changes."""
-
-    path: str
-    line: int
-    turn: int  # of the first clipped view that hid it
-    outcome: Outcome
-    recovered_turn: int | None
-    shown_before: bool  # an earlier view showed it
 
 
 def clipped_views(trajectory: Trajectory, goal: Collection[str]) -> tuple[ClippedView, ...]:
@@ -79,18 +48,6 @@ def clipped_views(trajectory: Trajectory, goal: Collection[str]) -> tuple[Clippe
     return tuple(views)
 
 
-def old_lines(patch: Patch | None, goal: Collection[str]) -> OldLines:
-    """Return the old lines that a patch changes in goal files, by the trajectory's names of these files."""
-    if patch is None:
-        return {}
-    found = {}
-    for file, lines in patch.changed_lines.items():
-        path = file if file in goal else next((path for path in sorted(goal) if path.endswith(f"/{file}")), None)
-        if path is not None and lines:
-            found[path] = lines
-    return found
-
-
 def hidden_lines(trajectory: Trajectory, changed: OldLines) -> tuple[HiddenLine, ...]:
     """Return the changed old lines that clipped views hid, one row per line of each file.
 
@@ -114,7 +71,7 @@ def hidden_lines(trajectory: Trajectory, changed: OldLines) -> tuple[HiddenLine,
     )
 
 
-def clipping_group(lines: Iterable[HiddenLine]) -> Group:
+def clipping_group(lines: Iterable[HiddenLine]) -> ClippingGroup:
     """Return a run's group; only the first two are compared, and a run of several kinds is in neither."""
     outcomes = {line.outcome for line in lines}
     if not outcomes:
@@ -161,7 +118,7 @@ def _judged(
             if seen and (_covers(read, number) or _picks(read))
         )
         again = next(later, None)
-        outcome: Outcome = "ambiguous" if text in unsure else "never" if again is None else "recovered"
+        outcome: LineOutcome = "ambiguous" if text in unsure else "never" if again is None else "recovered"
         yield HiddenLine(
             path, number, views[first][0], outcome, None if text in unsure else again, any(visible[:first])
         )

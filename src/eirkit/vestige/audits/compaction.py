@@ -12,69 +12,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate, chain
-from typing import Literal
 
+from msgspec.structs import replace
+
+from eirkit.records.analysis import BreakCost, BreakEvidence, DroppedState, Fate
 from eirkit.vestige.demand.costs import read_tokens
+from eirkit.vestige.lines import is_distinctive
 from eirkit.vestige.tokens import Counter
-from eirkit.vestige.trajectory import Break, FileRead, FileWrite, Trajectory, Trigger, Turn
-from eirkit.vestige.viewer_output import is_distinctive, names_file, note_lines, share_kept, shown_lines, text_lines
-
-Fate = Literal["reread", "overwritten", "never"]
-# `summary`: the text that replaced the context is all that is known; `none`: not even that.
-BreakEvidence = Literal["prompt", "history", "preserved", "removed", "size", "summary", "clear", "opaque", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class DroppedState:
-    """One live state at a break."""
-
-    cut: int  # the break came just before this turn
-    kind: Break
-    path: str
-    tokens: int  # of the state, as far as it had been shown or put back before the break
-    carried_share: float  # of its distinctive lines, those in the context afterwards
-    named: bool  # the carried-over text names the file
-    held_share: float  # share of these lines still in the context: shown or carried since the last break
-    dropped_tokens: int  # tokens that were in the context before the break and not after it
-    unknown_tokens: int  # tokens of which the log does not show whether they stayed
-    fate: Fate  # overwritten: the agent edited the file, which needs its content, without rereading it
-    reread_turn: int | None
-    reread_tokens: int  # tokens of rereads that showed dropped lines again
-    reread_dropped_tokens: int  # part of the dropped tokens that they showed
-    edited_tokens: int  # part of them in lines that an edit replaced before any read showed them again
-    turns_until: int | None  # turns from the break to the one that reread it, inclusive
-    tokens_until: int | None  # tokens of the run in these turns
-
-
-@dataclass(frozen=True, slots=True)
-class BreakCost:
-    """One break, summed over the live states of which something was still in the context."""
-
-    cut: int
-    kind: Break
-    carried_tokens: int  # of the text that replaced the context
-    live_files: int
-    live_tokens: int  # of these states, still in the context
-    dropped_tokens: int
-    reread_files: int
-    reread_tokens: int
-    reread_turns: int  # turns that reread at least one of them
-    overwritten_files: int
-    never_reread_files: int
-    never_reread_tokens: int  # dropped tokens that were neither shown again nor edited unread
-    reread_dropped_tokens: int  # dropped tokens that were shown again; the three fields sum to dropped_tokens
-    overwritten_tokens: int  # dropped tokens of states, and of lines of other states, edited without rereading
-    unknown_tokens: int  # tokens of which the log does not show whether they stayed
-    evidence: BreakEvidence  # what shows what stayed
-    shrunk_tokens: int | None  # by how much the whole context shrank, if the log states it
-    measured: bool  # False: the run used no file that shows what it needed
-    compactions: int  # just before the turn, of which the last one is the break
-    clears: int
-    trigger: Trigger  # who started the break
-    manual_compactions: int  # of the compactions, those that the user started
-    automatic_compactions: int  # those that the agent started; of the others the log does not say
+from eirkit.vestige.trajectory import FileRead, FileWrite, Trajectory, Turn
+from eirkit.vestige.viewer_output import names_file, note_lines, share_kept, shown_lines, text_lines
 
 
 @dataclass(slots=True)

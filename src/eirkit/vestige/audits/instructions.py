@@ -11,13 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import Literal
 
+from eirkit.records.analysis import InstructionFate, InstructionKind, Survival
+from eirkit.vestige.lines import normalized_line
 from eirkit.vestige.trajectory import Call, RecordedTurn, Trajectory, Turn
-from eirkit.vestige.viewer_output import normalized_line
-
-InstructionKind = Literal["rule", "decision", "todo"]
-Survival = Literal["verbatim", "substance", "gone", "unknown"]
 
 MOST = 50  # instructions of one run that are followed; the first ones
 _SHORTEST, _LONGEST = 8, 300  # characters of a sentence that can be an instruction
@@ -89,19 +86,6 @@ _WITHDRAWING = frozenset(_ALLOWING.split())
 _AT_ROOT = "\0"  # before the name of a file: the one in the repository's own folder
 _CLOSED = frozenset({"completed", "done", "cancelled", "deleted"})
 _TASK = re.compile(r"Task #(\d{1,6}) created")
-
-
-@dataclass(frozen=True, slots=True)
-class InstructionFate:
-    """One instruction at one break; a row of `instructions`."""
-
-    cut: int  # the break came just before this turn
-    kind: InstructionKind
-    text: str
-    given_turn: int  # the turn that followed the prompt, or that wrote the to-do list
-    survival: Survival
-    broken_turn: int | None  # the first later turn that did what the rule forbids, if the rule was gone
-    broken_by: str  # the file that it wrote, or the command that it ran
 
 
 @dataclass(frozen=True, slots=True)

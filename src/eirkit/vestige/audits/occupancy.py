@@ -7,25 +7,23 @@ prove it.
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
+
+from msgspec import Struct
 
 from eirkit.errors import InputFileError
-from eirkit.records.facts import fact
+from eirkit.records.analysis import WindowSource
+from eirkit.vestige.model_names import name_in, plain_name
 from eirkit.vestige.trajectory import RecordedTurn, Recording
 
 _BUILT_IN = Path(__file__).with_name("windows.toml")
-_NAME_CHARACTERS = 200  # longest model name that is looked up
-_VENDOR_PARTS = 2  # parts before a model's own name, such as vendor and region
 _NOTICE_CHARACTERS = 2_000  # error messages appear at the beginning of a failed call's output
 
-# Suffixes, such as dates, after which a known name still means the same model.
-_VARIANT = re.compile(r"(?:-(?:\d{4,8}|\d{4}-\d\d-\d\d|latest|preview|exp|instruct|thinking|it|fp8|v\d|0))*")
 _OVERFLOW = (
     *("context_length_exceeded", "contextwindowexceeded", "context window exceeded", "exit_context"),
     *("maximum context length", "prompt is too long", "input is too long", "input length exceeds"),
@@ -45,7 +43,6 @@ _SUMMARY = (
 )
 
 
-WindowSource = Literal["log", "table", "compactions"]
 _FAR_BELOW = 0.5  # share of a window; agents compact when most of it is full
 _USUAL_WINDOW = 100_000  # tokens; a smaller context may have been compacted because the user wanted it
 
@@ -58,8 +55,7 @@ class ContextWindows:
     sizes: Mapping[str, int]
 
 
-@fact
-class Occupancy:
+class Occupancy(Struct, frozen=True, gc=False):
     """One run's use of its model's context window."""
 
     prompt_monotone: bool | None  # None: fewer than two sizes
@@ -87,18 +83,6 @@ def window_of(windows: ContextWindows, model: str) -> int | None:
     """Return a model's window."""
     name = name_in(windows.sizes, model)
     return None if name is None else windows.sizes[name]
-
-
-def name_in(names: Container[str], model: str) -> str | None:
-    """Return the name by which a collection of normalized names has a model; the longest one wins."""
-    parts = plain_name(model).split("-")
-    found: list[tuple[int, str]] = []
-    for first in range(min(len(parts), _VENDOR_PARTS + 1)):
-        for end in range(len(parts), first, -1):
-            name = "-".join(parts[first:end])
-            if name in names and _VARIANT.fullmatch("".join(f"-{part}" for part in parts[end:])):
-                found.append((end - first, name))
-    return max(found, default=(0, None))[1]
 
 
 def occupancy(recording: Recording, windows: ContextWindows, trajectory_tokens: int | None = None) -> Occupancy:
@@ -161,12 +145,6 @@ def _summarised(turn: RecordedTurn) -> int:
     if turn.carried:
         return any(mark in turn.carried[:_NOTICE_CHARACTERS] for mark in _SUMMARY)
     return turn.text.startswith(_SUMMARY)
-
-
-def plain_name(model: str) -> str:
-    """Return a model's name without its provider, with one separator."""
-    name = model[-_NAME_CHARACTERS:].lower().rpartition("/")[2]
-    return re.sub(r"[._:@ ]+", "-", name)
 
 
 def _parsed(path: Path) -> ContextWindows:

@@ -8,51 +8,11 @@ tokens at the end of a turn; several reads of one file in a turn count once, and
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Literal
 
-from eirkit.records.facts import fact
+from eirkit.records.analysis import Ending, Gaps, RereadBin, RereadInterval
 from eirkit.vestige.trajectory import Trajectory
 
-Ending = Literal["reread", "overwrite", "end"]
-
 BIN_TOKENS = 1_000  # the first bin is 0–1k; every further bin is as wide as all before it: 1–2k, 2–4k, 4–8k, …
-
-
-@fact
-class RereadInterval:
-    """The interval from one read of a file to its next access or the end of the run."""
-
-    path: str
-    needed: bool
-    from_turn: int
-    from_tokens: int  # the clock at the read
-    to_turn: int  # the run's last turn if the file was not accessed again
-    distance_tokens: int
-    ending: Ending
-
-
-@fact
-class RereadBin:
-    """One bin of distance for the needed or the other files of a run; a row of the regression."""
-
-    run_id: str
-    needed: bool
-    bin: int
-    above_tokens: int  # a distance of exactly this many tokens belongs to the bin below
-    up_to_tokens: int
-    midpoint_tokens: int
-    exposure_tokens: int  # tokens inside the bin, summed over all intervals that reach it
-    rereads: int
-
-
-@fact
-class Gaps:
-    """The longest gaps of a run over the needed or the other files; None where there is none."""
-
-    needed: bool
-    end_censored_tokens: int | None  # an interval without a further access lasts until the end of the run
-    closed_tokens: int | None  # only intervals that a read or a write ended
-    fair_clock_tokens: int | None  # every interval stops at the run's last write of any file
 
 
 def intervals(trajectory: Trajectory, needed: Collection[str]) -> tuple[RereadInterval, ...]:
@@ -85,7 +45,7 @@ def bin_of(distance_tokens: int) -> int:
     return (thousands - 1).bit_length() if thousands > 1 else 0
 
 
-def cells(run_id: str, waits: Iterable[RereadInterval]) -> tuple[RereadBin, ...]:
+def cells(waits: Iterable[RereadInterval]) -> tuple[RereadBin, ...]:
     """Return exposure and rereads by bin; an interval adds exposure to every bin that it crosses.
 
     An interval of no tokens, as in logs without token counts, adds no exposure, and its reread is not counted.
@@ -104,7 +64,7 @@ def cells(run_id: str, waits: Iterable[RereadInterval]) -> tuple[RereadBin, ...]
         exposure[needed, reached] = exposure.get((needed, reached), 0) + wait.distance_tokens - above
         if wait.ending == "reread":
             rereads[needed, reached] = rereads.get((needed, reached), 0) + 1
-    return tuple(_cell(run_id, *key, exposure[key], rereads.get(key, 0)) for key in sorted(exposure))
+    return tuple(_cell(*key, exposure[key], rereads.get(key, 0)) for key in sorted(exposure))
 
 
 def gaps(trajectory: Trajectory, waits: Iterable[RereadInterval]) -> tuple[Gaps, Gaps]:
@@ -125,9 +85,9 @@ def _ends(place: int) -> tuple[int, int]:
     return (0, BIN_TOKENS) if place == 0 else (BIN_TOKENS << (place - 1), BIN_TOKENS << place)
 
 
-def _cell(run_id: str, needed: bool, place: int, exposure_tokens: int, rereads: int) -> RereadBin:
+def _cell(needed: bool, place: int, exposure_tokens: int, rereads: int) -> RereadBin:
     above, up_to = _ends(place)
-    return RereadBin(run_id, needed, place, above, up_to, (above + up_to) // 2, exposure_tokens, rereads)
+    return RereadBin(needed, place, above, up_to, (above + up_to) // 2, exposure_tokens, rereads)
 
 
 def _longest(needed: bool, waits: list[RereadInterval], last_write: int | None) -> Gaps:

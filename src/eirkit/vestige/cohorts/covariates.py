@@ -129,7 +129,7 @@ def _same_note(runs: int) -> str:
     return f"{said} left out of the difficulty estimate, being in the analysed set itself" if runs else ""
 
 
-def _from_csv(text: str) -> dict[str, Any]:
+def _from_csv(text: str) -> dict[str, str]:
     rows = csv.DictReader(text.splitlines())
     return {row[_COLUMNS[0]]: row[_COLUMNS[1]] for row in rows}
 

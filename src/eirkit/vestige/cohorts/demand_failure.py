@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from eirkit.records.analysis import Excluded, FindingDetails
 from eirkit.vestige.cohorts.covariates import success_elsewhere
 from eirkit.vestige.cohorts.finding import (
     CLUSTERED,
@@ -22,7 +23,7 @@ from eirkit.vestige.cohorts.finding import (
 )
 from eirkit.vestige.cohorts.run_columns import Floats, RunColumns
 from eirkit.vestige.inference.logistic import logistic
-from eirkit.vestige.inference.results import Excluded, join_notes
+from eirkit.vestige.inference.results import join_notes
 
 DEMAND, LENGTH, EASE = "log2 demand", "log2 tokens", "success of others"
 SCALE = "odds ratio of failure per doubling of peak demand"
@@ -98,4 +99,6 @@ def _covered(runs: RunColumns, excluded: tuple[Excluded, ...]) -> Finding:
 
 def _ratio(question: Question, runs: RunColumns, columns: dict[str, Floats], excluded: tuple[Excluded, ...]) -> Finding:
     fit = logistic(runs.failed, columns, runs.task)
-    return finding_of_fit(question, fit, DEMAND, CLUSTERED, excluded, uncovered=int((~runs.covered).sum()))
+    return finding_of_fit(
+        question, fit, DEMAND, CLUSTERED, excluded, details=FindingDetails(uncovered=int((~runs.covered).sum()))
+    )

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from msgspec import Meta, Struct, convert, structs
 from numpy.typing import NDArray
 
 from eirkit.errors import InputFileError, UnknownNameError
 from eirkit.folders import read_small
+from eirkit.records.analysis import CohortTest, Excluded, FindingDetails
 from eirkit.seeds import name_key
 from eirkit.vestige.cohorts.run_columns import Codes, Floats, Mask, RereadCells, RunColumns
 from eirkit.vestige.inference.design import Columns
-from eirkit.vestige.inference.results import Excluded, Fit, Term, join_notes
+from eirkit.vestige.inference.results import Fit, Term, join_notes
 
 Resampled = Literal["tasks", "runs"]
 UNKNOWN = "unknown outcome"
@@ -26,14 +28,13 @@ MOST_MODELS = 60  # models with an indicator of their own
 OTHER_MODELS = "other models"  # the indicator that rarer models share
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """Seed and numbers of resamples and draws."""
 
-    seed: int = 0
-    resamples: int = 1000  # for the fair-clock gaps
-    mediation_resamples: int = 200
-    draws: int = 1000  # per chain, of four
+    seed: Annotated[int, Meta(ge=0)] = 0
+    resamples: Annotated[int, Meta(ge=20)] = 1000  # for the fair-clock gaps
+    mediation_resamples: Annotated[int, Meta(ge=20)] = 200
+    draws: Annotated[int, Meta(ge=200)] = 1000  # per chain, of four
     resampled: Resampled = "tasks"  # "runs" resamples runs within tasks
 
 
@@ -98,8 +99,14 @@ def at_tasks(values: Floats, tasks: Codes) -> Floats:
     return means
 
 
-_INTEGERS = {"seed": 0, "resamples": 20, "mediation-resamples": 20, "draws": 200}  # option → smallest value
-_KEYS = frozenset({"planned", "recorded", "resample", *_INTEGERS})
+_KEYS = {"mediation_resamples": "mediation-resamples", "resampled": "resample"}  # in suite files
+
+
+class _PlannedCohort(Settings, frozen=True, forbid_unknown_fields=True, rename=_KEYS.get):
+    """The table [cohort] of a suite file."""
+
+    planned: tuple[str, ...] = ()
+    recorded: object = ""  # a text or a date
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +128,17 @@ def read_plan(path: Path, tests: Collection[str]) -> AnalysisPlan:
     """
     try:
         content = read_small(path)
-        given = tomllib.loads(content)["cohort"]
-        planned = given.get("planned", [])
-        settings = _settings(given)
-        if not isinstance(planned, list) or set(given) - _KEYS:
-            raise ValueError(f"[cohort] accepts {', '.join(sorted(_KEYS))}")
-    except (OSError, UnicodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        given = convert(tomllib.loads(content)["cohort"], _PlannedCohort)
+    except (OSError, UnicodeError, KeyError, TypeError, ValueError) as error:
         cause = " ".join(str(error).split())
         raise InputFileError(
             f"{path} is not a suite of cohort tests ({cause}); give TOML with [cohort] planned"
         ) from error
-    for name in planned:
+    for name in given.planned:
         if name not in tests:
-            raise UnknownNameError("cohort test", str(name), tests)
-    return AnalysisPlan(tuple(planned), str(given.get("recorded", "")), sha256(content.encode()).hexdigest(), settings)
+            raise UnknownNameError("cohort test", name, tests)
+    settings = convert(given, Settings, from_attributes=True)
+    return AnalysisPlan(given.planned, str(given.recorded), sha256(content.encode()).hexdigest(), settings)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -154,21 +158,11 @@ def _or_one(p: float | None) -> float:
     return 1.0 if p is None else p
 
 
-def _settings(given: dict[str, Any]) -> Settings:
-    for name, least in _INTEGERS.items():
-        if type(given.get(name, least)) is not int or given.get(name, least) < least:
-            raise ValueError(f"{name} is not a whole number of at least {least}")
-    resampled = given.get("resample", "tasks")
-    if resampled not in ("tasks", "runs"):
-        raise ValueError('resample must be "tasks" or "runs"')
-    chosen = {name.replace("-", "_"): given[name] for name in _INTEGERS if name in given}
-    return Settings(resampled=resampled, **chosen)
-
-
 CLUSTERED = "95% Wald, errors clustered by task"
 BY_RUN = "95% Wald, errors clustered by run"
 
 LARGEST_RATIO = 1e6  # a larger ratio, or one below its inverse, comes only from separation
+NO_DETAILS = FindingDetails()
 UNBOUNDED = "too few informative runs: the interval is unbounded"
 
 
@@ -195,26 +189,26 @@ class Finding:
     interval: str = ""  # method of the interval
     excluded: tuple[Excluded, ...] = ()
     note: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: FindingDetails = NO_DETAILS
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the finding as a document without NaN."""
-        asked = self.question
-        return {
-            "name": asked.name,
-            "estimate": finite(self.estimate),
-            "low": finite(self.low),
-            "high": finite(self.high),
-            "p": finite(self.p),
-            "n": self.n,
-            "scale": asked.scale,
-            "interval": self.interval if finite(self.low) is not None else "",
-            "excluded": [{"reason": part.reason, "rows": part.rows} for part in self.excluded if part.rows],
-            "shows": asked.shows,
-            "does_not_show": asked.does_not_show,
-            "note": self.note or ("" if finite(self.estimate) is not None else "no estimate exists on these runs"),
-            "details": dict(self.details),
-        }
+    def on(self, cohort: str) -> CohortTest:
+        """Return the finding as a result on a cohort, without NaN."""
+        return CohortTest(
+            cohort=cohort,
+            name=self.question.name,
+            estimate=finite(self.estimate),
+            low=finite(self.low),
+            high=finite(self.high),
+            p=finite(self.p),
+            n=self.n,
+            scale=self.question.scale,
+            interval=self.interval if finite(self.low) is not None else "",
+            excluded=tuple(part for part in self.excluded if part.rows),
+            shows=self.question.shows,
+            does_not_show=self.question.does_not_show,
+            note=self.note or ("" if finite(self.estimate) is not None else "no estimate exists on these runs"),
+            details=self.details,
+        )
 
 
 def finite(value: float | None) -> float | None:
@@ -231,7 +225,7 @@ def finding_of_term(
     ratio: bool = True,
     excluded: tuple[Excluded, ...] = (),
     note: str = "",
-    **details: Any,
+    details: FindingDetails = NO_DETAILS,
 ) -> Finding:
     """Return a finding from one term of a regression, by default as a ratio."""
     shown = term.ratio() if ratio else term
@@ -255,7 +249,12 @@ def _is_writable(ratio: float | None) -> bool:
 
 
 def finding_of_fit(
-    question: Question, fit: Fit, name: str, interval: str, excluded: tuple[Excluded, ...] = (), **details: Any
+    question: Question,
+    fit: Fit,
+    name: str,
+    interval: str,
+    excluded: tuple[Excluded, ...] = (),
+    details: FindingDetails = NO_DETAILS,
 ) -> Finding:
     """Return a finding from one named term of a fit, including the rows that the fit left out."""
     left_out = (*excluded, *fit.excluded)
@@ -266,8 +265,7 @@ def finding_of_fit(
         interval,
         excluded=left_out,
         note=fit.note,
-        clusters=fit.clusters,
-        **details,
+        details=structs.replace(details, clusters=fit.clusters),
     )
 
 

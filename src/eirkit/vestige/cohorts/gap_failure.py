@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from eirkit.records.analysis import Excluded, FindingDetails
 from eirkit.vestige.cohorts.finding import (
     Cohort,
     Finding,
@@ -25,7 +26,7 @@ from eirkit.vestige.cohorts.finding import (
 from eirkit.vestige.cohorts.run_columns import Floats, RunColumns
 from eirkit.vestige.inference.conditional import Unit, bootstrap_conditional_logit, conditional_logit
 from eirkit.vestige.inference.design import Columns
-from eirkit.vestige.inference.results import Excluded, Fit
+from eirkit.vestige.inference.results import Fit
 
 GAP, OTHER_GAP, LENGTH = "log2 gap", "log2 other gap", "log2 tokens"
 SCALE = "odds ratio of failure per doubling of the longest gap over needed files"
@@ -120,7 +121,12 @@ def _resampled(
         resamples=cohort.settings.resamples,
         unit=unit,
     )
-    found = finding_of_fit(question, fit, GAP, words, excluded, resamples=cohort.settings.resamples, **_medians(runs))
+    details = FindingDetails(
+        resamples=cohort.settings.resamples,
+        median_resolved_tokens=_median(runs.gap_fair[runs.failed == 0]),
+        median_failed_tokens=_median(runs.gap_fair[runs.failed == 1]),
+    )
+    found = finding_of_fit(question, fit, GAP, words, excluded, details)
     return with_note(found, model_note(runs.model))
 
 
@@ -135,7 +141,5 @@ def _with_models(runs: RunColumns, columns: dict[str, Floats]) -> Columns:
     return {**columns, **model_columns(runs.model)}
 
 
-def _medians(runs: RunColumns) -> dict[str, float | None]:
-    """Return the unadjusted medians of the fair-clock gap, in tokens."""
-    groups = {"median_resolved_tokens": runs.failed == 0, "median_failed_tokens": runs.failed == 1}
-    return {name: float(np.median(runs.gap_fair[own])) if own.any() else None for name, own in groups.items()}
+def _median(gaps: Floats) -> float | None:
+    return float(np.median(gaps)) if len(gaps) else None

@@ -8,10 +8,10 @@ recovered.
 from __future__ import annotations
 
 from math import hypot, sqrt
-from typing import Any
 
 import numpy as np
 
+from eirkit.records.analysis import Excluded, FindingDetails
 from eirkit.vestige.cohorts.covariates import patch_covariates, success_elsewhere
 from eirkit.vestige.cohorts.demand_failure import EASE, NO_OTHERS, REMEDY
 from eirkit.vestige.cohorts.finding import (
@@ -30,7 +30,7 @@ from eirkit.vestige.cohorts.run_columns import Codes, Floats, RunColumns
 from eirkit.vestige.inference.design import Columns
 from eirkit.vestige.inference.logistic import logistic
 from eirkit.vestige.inference.mixed import ChainMixing, Posterior, mixed_posterior
-from eirkit.vestige.inference.results import Excluded, Term, Z, join_notes, wald
+from eirkit.vestige.inference.results import Term, Z, join_notes, wald
 
 NEVER, TASK_SHARE = "never recovered", "task's share never recovered"
 NEWCOMBE = "95% Newcombe, runs as independent"
@@ -129,12 +129,14 @@ def _raw(runs: RunColumns, never: Floats, excluded: tuple[Excluded, ...]) -> Fin
         interval,
         ratio=False,
         excluded=excluded,
-        never_runs=sizes[0],
-        recovered_runs=sizes[1],
-        never_share=shares[0],
-        recovered_share=shares[1],
-        independent_low=low,
-        independent_high=high,
+        details=FindingDetails(
+            never_runs=sizes[0],
+            recovered_runs=sizes[1],
+            never_share=shares[0],
+            recovered_share=shares[1],
+            independent_low=low,
+            independent_high=high,
+        ),
     )
 
 
@@ -145,7 +147,6 @@ def _mixed(
     columns: Columns = {**own, **sizes.columns}
     found = _sampled(1 - runs.failed, columns, runs, cohort.rng(question.name), cohort.settings.draws)
     mixing = _own_mixing(found)
-    mixed: dict[str, Any] = {} if mixing is None else {"r_hat": mixing.r_hat, "effective_draws": mixing.effective_draws}
     return finding_of_term(
         question,
         found.term(NEVER),
@@ -153,10 +154,13 @@ def _mixed(
         CREDIBLE,
         excluded=excluded,
         note=join_notes([found.note, sizes.note]),
-        tasks=found.groups,
-        draws=found.draws,
-        priors=found.priors,
-        **mixed,
+        details=FindingDetails(
+            tasks=found.groups,
+            draws=found.draws,
+            priors=found.priors,
+            r_hat=None if mixing is None else mixing.r_hat,
+            effective_draws=None if mixing is None else mixing.effective_draws,
+        ),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from eirkit.records.analysis import DistanceBin, Excluded, FindingDetails
 from eirkit.vestige.cohorts.finding import (
     BY_RUN,
     Cohort,
@@ -26,7 +27,6 @@ from eirkit.vestige.cohorts.finding import (
 from eirkit.vestige.cohorts.run_columns import Floats, Mask, RereadCells
 from eirkit.vestige.inference.design import Columns
 from eirkit.vestige.inference.poisson import poisson
-from eirkit.vestige.inference.results import Excluded
 
 LAST_STABLE_BIN = 5  # 16–32k tokens
 FEWEST_REREADS = 5  # in a bin, over all runs; a rate from fewer is mostly noise
@@ -73,7 +73,9 @@ def analyse(cohort: Cohort) -> list[Finding]:
             kept.rereads, {**columns, **run_columns}, runs.task[rows], kept.run, exposure=kept.exposure_tokens
         )
         found.append(
-            with_note(finding_of_fit(question, fit, term, BY_RUN, excluded, bins=bins), model_note(runs.model))
+            with_note(
+                finding_of_fit(question, fit, term, BY_RUN, excluded, FindingDetails(bins=bins)), model_note(runs.model)
+            )
         )
     return found
 
@@ -94,29 +96,28 @@ def _designs(cells: RereadCells, failed: Floats) -> tuple[tuple[str, Columns], t
     return ("failed × needed × distance", {**own, **more}), ("failed × distance", own)
 
 
-def _bins(cells: RereadCells) -> list[dict[str, Any]]:
+def _bins(cells: RereadCells) -> tuple[DistanceBin, ...]:
     """Return exposure and rereads of each bin over all runs, and whether it is fitted."""
     found = []
     for needed in (True, False):
         for place in np.unique(cells.bin[cells.needed == needed]):
             own = (cells.needed == needed) & (cells.bin == place)
             rereads = int(cells.rereads[own].sum())
-            entered = bool(place <= LAST_STABLE_BIN and rereads >= FEWEST_REREADS)
             found.append(
-                {
-                    "needed": needed,
-                    "midpoint_tokens": int(cells.midpoint_tokens[own][0]),
-                    "exposure_tokens": int(cells.exposure_tokens[own].sum()),
-                    "rereads": rereads,
-                    "entered": entered,
-                }
+                DistanceBin(
+                    needed,
+                    int(cells.midpoint_tokens[own][0]),
+                    int(cells.exposure_tokens[own].sum()),
+                    rereads,
+                    bool(place <= LAST_STABLE_BIN and rereads >= FEWEST_REREADS),
+                )
             )
-    return found
+    return tuple(found)
 
 
-def _is_kept(cells: RereadCells, bins: list[dict[str, Any]]) -> Mask:
+def _is_kept(cells: RereadCells, bins: tuple[DistanceBin, ...]) -> Mask:
     keep = np.zeros(len(cells.run), dtype=bool)
-    for one in bins:
-        if one["entered"]:
-            keep |= (cells.needed == one["needed"]) & (cells.midpoint_tokens == one["midpoint_tokens"])
+    for row in bins:
+        if row.entered:
+            keep |= (cells.needed == row.needed) & (cells.midpoint_tokens == row.midpoint_tokens)
     return keep

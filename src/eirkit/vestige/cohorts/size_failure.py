@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from eirkit.records.analysis import Excluded, FindingDetails
 from eirkit.vestige.cohorts.covariates import success_elsewhere
 from eirkit.vestige.cohorts.demand_failure import EASE, LENGTH, NO_OTHERS, REMEDY
 from eirkit.vestige.cohorts.finding import (
@@ -28,7 +29,7 @@ from eirkit.vestige.cohorts.run_columns import Floats, RunColumns
 from eirkit.vestige.inference.design import Columns, impute_median
 from eirkit.vestige.inference.logistic import logistic
 from eirkit.vestige.inference.mediation import mediate
-from eirkit.vestige.inference.results import Excluded, join_notes
+from eirkit.vestige.inference.results import join_notes
 
 SIZE, IMPUTED, MEDIATOR = "log2 size", "size imputed", "mediator"
 STANDARDISED = "95% percentile, bootstrap of whole tasks"
@@ -155,7 +156,5 @@ def _indirect(cohort: Cohort, question: Question, sample: _Sample, mediator: Flo
         ratio=False,
         excluded=sample.excluded,
         note=found.note,
-        tasks=found.clusters,
-        resamples=found.resamples,
-        total=found.total.estimate,
+        details=FindingDetails(tasks=found.clusters, resamples=found.resamples, total=found.total.estimate),
     )

@@ -10,11 +10,12 @@ from math import ceil, floor, sqrt
 
 import numpy as np
 
+from eirkit.records.analysis import Excluded
 from eirkit.vestige.cohorts.finding import Cohort, Finding, Question, known, no_finding
 from eirkit.vestige.cohorts.run_columns import Floats
-from eirkit.vestige.demand.entities import SHELL_TOOL_TURNS
 from eirkit.vestige.inference.auc import failure_auc
-from eirkit.vestige.inference.results import Excluded, Z
+from eirkit.vestige.inference.results import Z
+from eirkit.vestige.measures import SHELL_TOOL_TURNS
 
 SHARES = (0.5, 0.9, 0.99)
 ORDERED = "95%, from order statistics"

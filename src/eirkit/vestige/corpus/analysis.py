@@ -7,63 +7,49 @@ goal; runs over typed entities have no goal files and are measured in entities t
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+
+from msgspec import Struct, structs
 
 from eirkit.errors import EirkitError, MissingExtraError
 from eirkit.limits import RECORD_SECONDS, check_time, time_limit
-from eirkit.vestige.actions.touches import ToolCoverage, coverage_of, interpret
-from eirkit.vestige.audits.anomalies import Anomaly, anomalies
-from eirkit.vestige.audits.clipping import ClippedView, HiddenLine, clipped_views, hidden_lines, old_lines
-from eirkit.vestige.audits.compaction import BreakCost, DroppedState, break_costs, dropped_states
-from eirkit.vestige.audits.instructions import InstructionFate, instruction_fates
-from eirkit.vestige.audits.occupancy import ContextWindows, occupancy
-from eirkit.vestige.audits.reread import Gaps, RereadBin, RereadInterval, cells, gaps, intervals
-from eirkit.vestige.corpus.rows import (
-    ActionRow,
-    CutRow,
+from eirkit.records.analysis import (
+    Anomaly,
+    BreakCost,
+    ClippedView,
+    DemandRule,
+    DroppedState,
+    EntityDemand,
+    FileUse,
+    Gaps,
+    HiddenLine,
+    InstructionFate,
+    OwnEdits,
+    RereadBin,
+    RereadInterval,
     RunRow,
-    StateRow,
-    anomaly_counts,
-    call_counts,
-    clip_counts,
-    context,
-    entity_needs,
-    identity,
-    needs,
-    run_row,
-    traffic,
+    ToolCoverage,
+    Visibility,
 )
-from eirkit.vestige.demand.entities import EntityDemand, entity_demand, entity_touches, first_shown
-from eirkit.vestige.demand.gold_patches import GoldPatches, Patch
-from eirkit.vestige.demand.graph import DemandRule, Goal, OwnEdits, goal_of, session_goal
-from eirkit.vestige.demand.live_states import FileUse, MeasuredRun, Visibility, graph_tables, live_at, measure_touches
+from eirkit.vestige.actions.touches import coverage_of, interpret
+from eirkit.vestige.audits.anomalies import anomalies
+from eirkit.vestige.audits.clipping import clipped_views, hidden_lines
+from eirkit.vestige.audits.compaction import break_costs, dropped_states
+from eirkit.vestige.audits.instructions import instruction_fates
+from eirkit.vestige.audits.occupancy import ContextWindows, Occupancy, occupancy
+from eirkit.vestige.audits.reread import cells, gaps, intervals
+from eirkit.vestige.corpus.rows import Audits, run_row
+from eirkit.vestige.demand.entities import entity_demand, entity_touches, first_shown
+from eirkit.vestige.demand.gold_patches import GoldPatches, Patch, old_lines
+from eirkit.vestige.demand.graph import Goal, goal_of, session_goal
+from eirkit.vestige.demand.live_states import MeasuredRun, graph_tables, live_at, measure_touches
 from eirkit.vestige.sources.documents import Skipped
 from eirkit.vestige.tables import Columns, columns_of
 from eirkit.vestige.tokens import CachedCounter, Counter
 from eirkit.vestige.trajectory import Recording, Trajectory
-
-TABLES: Mapping[str, type] = {
-    "runs": RunRow,
-    "calls": ToolCoverage,
-    "cuts": CutRow,
-    "states": StateRow,
-    "files": FileUse,
-    "actions": ActionRow,
-    "rereads": RereadInterval,
-    "exposures": RereadBin,
-    "gaps": Gaps,
-    "clips": ClippedView,
-    "hidden_lines": HiddenLine,
-    "anomalies": Anomaly,
-    "breaks": BreakCost,
-    "dropped": DroppedState,
-    "instructions": InstructionFate,
-    "entities": EntityDemand,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +63,31 @@ class AnalysisOptions:
     rule: DemandRule = "edit-aware"  # what an edit uses, and the goal of a session for which nobody named one
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """The rows of one run: its own row, and columns by table and name."""
+class AnalyzedRun(Struct, frozen=True):
+    """The rows of one run: those that a summary needs, and of all other tables the columns by name."""
 
     run: RunRow
     tables: Mapping[str, Columns]
+    calls: Sequence[ToolCoverage] = ()
+    files: Sequence[FileUse] = ()
+    clips: Sequence[ClippedView] = ()
+    breaks: Sequence[BreakCost] = ()
+    instructions: Sequence[InstructionFate] = ()
+
+    def columns(self) -> Mapping[str, Columns]:
+        """Return the rows of every table as columns."""
+        return {
+            "runs": columns_of(RunRow, [self.run]),
+            "calls": columns_of(ToolCoverage, self.calls),
+            "files": columns_of(FileUse, self.files),
+            "clips": columns_of(ClippedView, self.clips),
+            "breaks": columns_of(BreakCost, self.breaks),
+            "instructions": columns_of(InstructionFate, self.instructions),
+            **self.tables,
+        }
 
 
-def measure(recording: Recording, patch: Patch | None, options: AnalysisOptions, count: Counter) -> Analysis:
+def measure(recording: Recording, patch: Patch | None, options: AnalysisOptions, count: Counter) -> AnalyzedRun:
     """Return the analysis of a recorded run."""
     count = CachedCounter(count)
     trajectory = interpret(recording, count)
@@ -94,7 +96,7 @@ def measure(recording: Recording, patch: Patch | None, options: AnalysisOptions,
     return analyze(trajectory, patch, options, count)
 
 
-def analyze(trajectory: Trajectory, patch: Patch | None, options: AnalysisOptions, count: Counter) -> Analysis:
+def analyze(trajectory: Trajectory, patch: Patch | None, options: AnalysisOptions, count: Counter) -> AnalyzedRun:
     """Return the analysis of a run over files."""
     check_time()
     by_paper = goal_of(trajectory, patch, tests=options.goal_tests, own_edits=options.own_edits)
@@ -109,55 +111,49 @@ def analyze(trajectory: Trajectory, patch: Patch | None, options: AnalysisOption
     check_time()
     dropped = dropped_states(trajectory, _live_at_breaks(goal, measured), count)
     tools = coverage_of(trajectory.recording, trajectory.unclear_calls)
+    audits = Audits(_context(trajectory, options), tools, events, clips, hidden)
     check_time()
-    tables = {
-        **graph_tables(measured, goal, options.visibility),
-        "calls": columns_of(ToolCoverage, tools),
-        "rereads": columns_of(RereadInterval, waits),
-        "exposures": columns_of(RereadBin, cells(trajectory.recording.run_id, waits)),
-        "gaps": columns_of(Gaps, gaps(trajectory, waits)),
-        "clips": columns_of(ClippedView, clips),
-        "hidden_lines": columns_of(HiddenLine, hidden),
-        "anomalies": columns_of(Anomaly, events),
-        "breaks": columns_of(BreakCost, break_costs(trajectory, dropped, count, measured=_tells_need(goal, measured))),
-        "dropped": columns_of(DroppedState, dropped),
-        "instructions": columns_of(InstructionFate, instruction_fates(trajectory)),
-    }
-    audits = {**anomaly_counts(events), **clip_counts(clips, hidden), **call_counts(tools)}
-    return Analysis(_row(trajectory, measured, needs(goal, measured, options.visibility), audits, options), tables)
+    return AnalyzedRun(
+        run_row(trajectory, measured, goal, audits, options.visibility),
+        {
+            **graph_tables(measured, goal, options.visibility),
+            "rereads": columns_of(RereadInterval, waits),
+            "exposures": columns_of(RereadBin, cells(waits)),
+            "gaps": columns_of(Gaps, gaps(trajectory, waits)),
+            "hidden_lines": columns_of(HiddenLine, hidden),
+            "anomalies": columns_of(Anomaly, events),
+            "dropped": columns_of(DroppedState, dropped),
+        },
+        tools,
+        measured.files,
+        clips,
+        break_costs(trajectory, dropped, count, measured=_tells_need(goal, measured)),
+        instruction_fates(trajectory),
+    )
 
 
-def analyze_entities(trajectory: Trajectory, options: AnalysisOptions, count: Counter) -> Analysis:
+def analyze_entities(trajectory: Trajectory, options: AnalysisOptions, count: Counter) -> AnalyzedRun:
     """Return the analysis of a run over typed entities, each of which counts as one."""
     recording = trajectory.recording
     touched = zip(trajectory.turns, entity_touches(recording, "named"), strict=True)
-    turns = tuple(replace(turn, reads=touches.reads, writes=touches.writes) for turn, touches in touched)
+    turns = tuple(structs.replace(turn, reads=touches.reads, writes=touches.writes) for turn, touches in touched)
     trajectory = replace(trajectory, turns=turns)
     measured = measure_touches(trajectory, None, count, shown_at=first_shown(recording))
     found = entity_demand(recording)
     events, clips = anomalies(trajectory), clipped_views(trajectory, ())
     tools = coverage_of(recording)
+    audits = Audits(_context(trajectory, options), tools, events, clips)
     tables = {
         **graph_tables(measured, None, options.visibility),
-        "calls": columns_of(ToolCoverage, tools),
-        "clips": columns_of(ClippedView, clips),
         "anomalies": columns_of(Anomaly, events),
         "entities": columns_of(EntityDemand, [found]),
     }
-    audits = {**anomaly_counts(events), **clip_counts(clips, ()), **call_counts(tools)}
-    return Analysis(_row(trajectory, measured, entity_needs(found), audits, options), tables)
+    row = run_row(trajectory, measured, found, audits, options.visibility)
+    return AnalyzedRun(row, tables, tools, measured.files, clips)
 
 
-def _row(
-    trajectory: Trajectory,
-    run: MeasuredRun,
-    needed: Mapping[str, Any],
-    audits: Mapping[str, Any],
-    options: AnalysisOptions,
-) -> RunRow:
-    flow = traffic(trajectory, run)
-    filled = occupancy(trajectory.recording, options.windows, flow["trajectory_tokens"])
-    return run_row(identity(trajectory.recording), flow, needed, context(filled), audits)
+def _context(trajectory: Trajectory, options: AnalysisOptions) -> Occupancy:
+    return occupancy(trajectory.recording, options.windows, sum(turn.tokens for turn in trajectory.turns))
 
 
 def _tells_need(goal: Goal, run: MeasuredRun) -> bool:
@@ -196,7 +192,7 @@ def fewer_collections() -> Iterator[None]:
 
 def measured(
     items: Iterable[Recording | Skipped], options: AnalysisOptions, count: Counter, gold: GoldPatches | None
-) -> Iterator[Analysis | Skipped]:
+) -> Iterator[AnalyzedRun | Skipped]:
     """Yield the analysis of each run; skipped items pass unchanged."""
     patch_of = lru_cache(maxsize=_PATCHES)(_no_patch if gold is None else gold.get)
     for item in items:
@@ -206,7 +202,7 @@ def measured(
 
 def measured_or_skipped(
     recording: Recording, patch: Patch | None, options: AnalysisOptions, count: Counter
-) -> Analysis | Skipped:
+) -> AnalyzedRun | Skipped:
     """Return a run's analysis, or the reason why it could not be measured."""
     try:
         with time_limit(RECORD_SECONDS, f"run {recording.run_id}"):

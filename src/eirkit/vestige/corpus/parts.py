@@ -10,24 +10,26 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+
+from msgspec import Struct
 
 from eirkit.errors import EirkitError, InputFileError
 from eirkit.folders import files_below
-from eirkit.records.lines import read_document
-from eirkit.vestige.corpus.analysis import TABLES, Analysis, AnalysisOptions, fewer_collections, measured
+from eirkit.records.analysis import TABLES
+from eirkit.records.documents import read_struct
+from eirkit.vestige.corpus.analysis import AnalysisOptions, fewer_collections, measured
 from eirkit.vestige.corpus.reader import CorpusReader, DocumentTally, UniqueNames
 from eirkit.vestige.corpus.work_units import DocumentRange, WorkUnit, stored_ranges
 from eirkit.vestige.demand.gold_patches import GoldPatches, open_gold_patches
 from eirkit.vestige.sources.documents import ReadLimits, Skipped
 from eirkit.vestige.sources.remote import Location, Remote
 from eirkit.vestige.sources.streams import open_file
-from eirkit.vestige.tables import FILE, PARTS, SCHEMA, TableWriter, arrow, columns_of
+from eirkit.vestige.tables import FILE, PARTS, SCHEMA, TableWriter, arrow
 from eirkit.vestige.tokens import Counter, estimating_counter, exact_counter
 from eirkit.vestige.trajectory import Recording
 
@@ -52,15 +54,15 @@ class AnalysisJob:
         return self.out / PARTS
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusPart:
-    """A complete part."""
+class CorpusPart(Struct, frozen=True):
+    """A complete part, as its `analysis.json` stores it."""
 
     key: str
     runs: int
     skipped: tuple[Skipped, ...]
     unmeasured: frozenset[int] = frozenset()  # indices of skipped items that were read but could not be measured
     tally: DocumentTally | None = None  # of a section: what was found in it
+    renamed: Mapping[str, str] = {}  # new name → original name of renamed runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def make_part(work: tuple[AnalysisJob, WorkUnit]) -> CorpusPart | PartNotWritten
             _write(job, piece, tools, folder)
     except OSError as error:  # errors in the input are InputFileErrors, so this is the disk
         return PartNotWritten(error.strerror or str(error))
-    return read_part(job, key)
+    return read_part(folder)
 
 
 def is_complete(folder: Path) -> bool:
@@ -89,24 +91,18 @@ def is_complete(folder: Path) -> bool:
     if not folder.exists():
         return False
     try:
-        _part(folder.name, read_document(folder / FILE, SCHEMA))
+        read_part(folder)
         for name in TABLES:
             arrow().parquet.read_metadata(folder / f"{name}.parquet")
-    except (OSError, InputFileError, KeyError, arrow().ArrowException):
+    except (OSError, InputFileError, arrow().ArrowException):
         shutil.rmtree(folder, ignore_errors=True)
         return False
     return True
 
 
-def read_part(job: AnalysisJob, key: str) -> CorpusPart:
+def read_part(folder: Path) -> CorpusPart:
     """Return what a complete part says about itself."""
-    return _part(key, read_document(job.parts / key / FILE, SCHEMA))
-
-
-def _part(key: str, document: Mapping[str, Any]) -> CorpusPart:
-    skipped = tuple(Skipped(one["source"], one["reason"]) for one in document["skipped"])
-    tally = None if document["tally"] is None else DocumentTally(*document["tally"])
-    return CorpusPart(key, int(document["runs"]), skipped, frozenset(document["unmeasured"]), tally)
+    return read_struct(folder / FILE, SCHEMA, CorpusPart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +149,13 @@ def _write(job: AnalysisJob, piece: WorkUnit, tools: _Tools, folder: Path) -> No
                 if isinstance(item, Skipped):
                     skipped.append(item)
                 else:
-                    writer.add(item.run.run_id, tables_of(item))
+                    writer.add(item.run.run_id, item.columns())
                     runs += 1
-            listed = [{"source": one.source, "reason": one.reason} for one in skipped]
-            writer.finish({"runs": runs, "skipped": listed, **recordings.facts(skipped)})
+            unread = set(map(id, recordings.unread))
+            unmeasured = frozenset(place for place, part in enumerate(skipped) if id(part) not in unread)
+            writer.finish(
+                CorpusPart(folder.name, runs, tuple(skipped), unmeasured, recordings.tally, recordings.renamed)
+            )
         unfinished.replace(folder)
     except OSError:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -164,17 +163,12 @@ def _write(job: AnalysisJob, piece: WorkUnit, tools: _Tools, folder: Path) -> No
             raise
 
 
-def tables_of(analysis: Analysis) -> Mapping[str, Any]:
-    """Return one run's rows of every table."""
-    return {"runs": columns_of(type(analysis.run), [analysis.run]), **analysis.tables}
-
-
 class _Recordings:
     """The runs of a work unit under names that are unique in it, and what is known after reading them."""
 
     def __init__(self, piece: WorkUnit, tools: _Tools) -> None:
         self.piece, self.tools = piece, tools
-        self.renamed: dict[str, str] = {}  # new name → original name of renamed runs
+        self.renamed: dict[str, str] = {}
         self.unread: list[Skipped] = []
         is_cut = piece.section is not None and piece.section.format is not None
         self.tally = DocumentTally() if is_cut else None
@@ -190,13 +184,6 @@ class _Recordings:
             if unique is not item:
                 self.renamed[unique.run_id] = item.run_id
             yield unique
-
-    def facts(self, skipped: list[Skipped]) -> dict[str, Any]:
-        """Return what a part says besides its runs and skipped items."""
-        unread = set(map(id, self.unread))
-        unmeasured = [place for place, one in enumerate(skipped) if id(one) not in unread]
-        tally = None if self.tally is None else astuple(self.tally)
-        return {"renamed": self.renamed, "unmeasured": unmeasured, "tally": tally}
 
     def _items(self) -> Iterator[Recording | Skipped]:
         reader = self.tools.reader

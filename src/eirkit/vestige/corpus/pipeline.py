@@ -11,19 +11,31 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from importlib.metadata import version
 from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from msgspec import structs
+
 from eirkit.engine.interface import Engine, LostPiece
 from eirkit.errors import InfrastructureError, InputFileError
 from eirkit.folders import files_below
-from eirkit.records.lines import read_document
-from eirkit.vestige.corpus.analysis import TABLES, Analysis, AnalysisOptions, fewer_collections, measured
+from eirkit.records.analysis import (
+    TABLES,
+    AnalysisSummary,
+    BreakCost,
+    ClippedView,
+    FileUse,
+    InstructionFate,
+    LogSources,
+    RunRow,
+    ToolCoverage,
+)
+from eirkit.vestige.corpus.analysis import AnalysisOptions, AnalyzedRun, fewer_collections, measured
 from eirkit.vestige.corpus.parts import (
     AnalysisJob,
     CorpusPart,
@@ -31,35 +43,37 @@ from eirkit.vestige.corpus.parts import (
     make_part,
     open_reader,
     state_of,
-    tables_of,
 )
 from eirkit.vestige.corpus.reader import DocumentTally, UniqueNames, document_notes, read_corpus
-from eirkit.vestige.corpus.rows import RunRow
-from eirkit.vestige.corpus.summary import AnalysisSummary
+from eirkit.vestige.corpus.summary import CorpusTotals
 from eirkit.vestige.corpus.work_units import DocumentRange, WorkUnit, growth_of, name_of, plan_work_units
 from eirkit.vestige.demand.gold_patches import GoldPatches, open_gold_patches
 from eirkit.vestige.sources.documents import NAMED, ReadLimits, Skipped
 from eirkit.vestige.sources.remote import Location, Remote
 from eirkit.vestige.sources.streams import as_label
-from eirkit.vestige.tables import FILE, RUN, SCHEMA, LogSources, TableWriter, arrow, claim, held, read_table
+from eirkit.vestige.tables import RUN, T, TableWriter, arrow, claim, held, read_table, rows_of
 from eirkit.vestige.tokens import Counter, estimating_counter, exact_counter
 from eirkit.vestige.trajectory import Recording
 
-_SUMMED = ("breaks", "calls", "clips", "files", "instructions")  # the tables that the summary needs
 
-
-def merge_parts(folders: Sequence[Path], writer: TableWriter, summary: AnalysisSummary) -> None:
-    """Copy the rows of all parts into the writer's tables, and return their summary."""
+def merge_parts(folder: Path, parts: Sequence[CorpusPart], writer: TableWriter, totals: CorpusTotals) -> None:
+    """Copy the rows of all parts in a folder into the writer's tables, and add their runs to the totals."""
     names = UniqueNames()
-    for folder in folders:
-        tables = {name: read_table(folder, name) for name in writer.rows}
-        renamed = _renamed(tables["runs"], read_document(folder / FILE, SCHEMA)["renamed"], names)
+    for part in parts:
+        tables = {name: read_table(folder / part.key, name) for name in writer.rows}
+        renamed = _renamed(tables["runs"], part.renamed, names)
         if renamed:
             tables = {name: _with_names(table, renamed) for name, table in tables.items()}
         for name, table in tables.items():
             writer.copy(name, table)
-        for analysis in _analyses(tables):
-            summary.add(analysis)
+        calls = _by_run(tables["calls"], ToolCoverage, folder)
+        files = _by_run(tables["files"], FileUse, folder)
+        clips = _by_run(tables["clips"], ClippedView, folder)
+        breaks = _by_run(tables["breaks"], BreakCost, folder)
+        told = _by_run(tables["instructions"], InstructionFate, folder)
+        for run in rows_of(tables["runs"], RunRow, folder):
+            name = run.run_id
+            totals.add(AnalyzedRun(run, {}, calls[name], files[name], clips[name], breaks[name], told[name]))
 
 
 def _renamed(runs: Any, before: Mapping[str, str], names: UniqueNames) -> dict[str, str]:
@@ -74,26 +88,11 @@ def _with_names(table: Any, renamed: dict[str, str]) -> Any:
     return table.set_column(0, table.schema.field(0), arrow().array(values, arrow().string()))
 
 
-def _analyses(tables: dict[str, Any]) -> Iterator[Analysis]:
-    """Yield what the summary needs of each run, in order."""
-    columns = {name: tables[name].to_pydict() for name in _SUMMED}
-    ends = {name: _ends(columns[name][RUN]) for name in _SUMMED}
-    for row in tables["runs"].to_pylist():
-        run = RunRow(**{**row, "goal_files": tuple(row["goal_files"])})
-        yield Analysis(run, {name: _rows_of(columns[name], ends[name].get(run.run_id)) for name in _SUMMED})
-
-
-def _ends(runs: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Return where the rows of each run begin and end; the rows of a run are contiguous."""
-    found: dict[str, tuple[int, int]] = {}
-    for position, run in enumerate(runs):
-        found[run] = (found[run][0] if run in found else position, position + 1)
+def _by_run(table: Any, row: type[T], folder: Path) -> Mapping[str, list[T]]:
+    found: dict[str, list[T]] = defaultdict(list)
+    for name, record in zip(table[RUN].to_pylist(), rows_of(table, row, folder), strict=True):
+        found[name].append(record)
     return found
-
-
-def _rows_of(columns: dict[str, list[Any]], ends: tuple[int, int] | None) -> dict[str, list[Any]]:
-    first, last = ends or (0, 0)
-    return {name: values[first:last] for name, values in columns.items() if name != RUN}
 
 
 def with_document_notes(made: Iterable[tuple[WorkUnit, CorpusPart]]) -> list[CorpusPart]:
@@ -125,11 +124,11 @@ def _joined(document: DocumentRange, parts: Sequence[CorpusPart]) -> list[Corpus
             named += not is_unmeasured
             if keeps_runs if is_unmeasured else named <= NAMED:
                 kept.append(skipped)
-        done.append(replace(part, runs=part.runs if keeps_runs else 0, skipped=tuple(kept)))
+        done.append(structs.replace(part, runs=part.runs if keeps_runs else 0, skipped=tuple(kept)))
         if not keeps_runs:
             break
     words = tuple(document_notes(document.source, document.format or "", tally))
-    return [*done[:-1], replace(done[-1], skipped=(*done[-1].skipped, *words))]
+    return [*done[:-1], structs.replace(done[-1], skipped=(*done[-1].skipped, *words))]
 
 
 Progress = Callable[[str, int, int], None]  # source, runs, skipped
@@ -161,8 +160,8 @@ def analyze_here(
     *,
     estimate: bool = False,
     strict: bool = False,
-    progress: Progress,
-) -> dict[str, Any]:
+    progress: Progress | None = None,
+) -> AnalysisSummary:
     """Measure a corpus in this process and return its summary."""
     count = estimating_counter() if estimate else exact_counter()
     gold = None if corpus.gold is None else open_gold_patches(corpus.gold)
@@ -179,7 +178,7 @@ def analyze_in_parts(
     estimate: bool = False,
     strict: bool = False,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> AnalysisSummary:
     """Measure a corpus on an engine and return its summary; parts of an earlier or interrupted analysis are reused.
 
     Raises: as `analyze_corpus`.
@@ -192,14 +191,14 @@ def analyze_in_parts(
     with held(out):
         job.parts.mkdir(exist_ok=True)
         made = _make_all(job, plan_work_units(reader, corpus.paths), engine, strict, progress)
-        summary = AnalysisSummary()
+        totals = CorpusTotals()
         with TableWriter(out, TABLES, corpus.logs) as writer:
-            merge_parts([job.parts / part.key for part in made if part.runs], writer, summary)
+            merge_parts(job.parts, [part for part in made if part.runs], writer, totals)
             for part in made:
-                summary.skipped.extend(part.skipped)
-            _finish(writer, summary, options)
+                totals.skipped.extend(part.skipped)
+            summary = _finish(writer, totals, options)
         _forget_others(job.parts, {part.key for part in made})
-    return {"out": str(out), **summary.as_json()}
+    return summary
 
 
 def _forget_others(parts: Path, used: set[str]) -> None:
@@ -306,32 +305,33 @@ def analyze_corpus(
     strict: bool = False,
     progress: Progress | None = None,
     logs: LogSources | None = None,
-) -> dict[str, Any]:
+) -> AnalysisSummary:
     """Write the tables of some runs and return their summary.
 
     Raises:
         InputFileError: nothing could be read, or, if `strict`, anything could not.
         UsageError: `out` is not empty and no analysis of ours, or one of other logs.
     """
-    summary = AnalysisSummary()
+    totals = CorpusTotals()
     with TableWriter(out, TABLES, logs) as writer, held(out), fewer_collections():
         for item in measured(items, options, count, gold):
             if isinstance(item, Skipped):
                 _refuse([item], strict)
-                summary.skipped.append(item)
+                totals.skipped.append(item)
                 continue
-            writer.add(item.run.run_id, tables_of(item))
-            summary.add(item)
+            writer.add(item.run.run_id, item.columns())
+            totals.add(item)
             if progress is not None:
-                progress(item.run.source, summary.runs, len(summary.skipped))
-        _finish(writer, summary, options)
-    return {"out": str(out), **summary.as_json()}
+                progress(item.run.source, totals.runs, len(totals.skipped))
+        return _finish(writer, totals, options)
 
 
-def _finish(writer: TableWriter, summary: AnalysisSummary, options: AnalysisOptions) -> None:
-    if not summary.runs:
-        raise InputFileError(_nothing(summary))
-    writer.finish({"eirkit": version("eirkit"), "options": _options(options), **summary.as_json()})
+def _finish(writer: TableWriter, totals: CorpusTotals, options: AnalysisOptions) -> AnalysisSummary:
+    if not totals.runs:
+        raise InputFileError(_nothing(totals.skipped))
+    summary = totals.summary(options, writer.logs)
+    writer.finish(summary)
+    return summary
 
 
 def _refuse(skipped: Sequence[Skipped], strict: bool) -> None:
@@ -339,18 +339,8 @@ def _refuse(skipped: Sequence[Skipped], strict: bool) -> None:
         raise InputFileError(f"{skipped[0].source}: {skipped[0].reason}, or leave out --strict")
 
 
-def _nothing(summary: AnalysisSummary) -> str:
-    if not summary.skipped:
+def _nothing(skipped: Sequence[Skipped]) -> str:
+    if not skipped:
         return "no runs found; give files or folders of logs, see `eirkit vestige formats`"
-    first = summary.skipped[0]
-    return f"no run could be read: {len(summary.skipped)} skipped, the first one is {first.source}: {first.reason}"
-
-
-def _options(options: AnalysisOptions) -> dict[str, Any]:
-    return {
-        "visibility": options.visibility,
-        "goal_tests": options.goal_tests,
-        "own_edits": options.own_edits,
-        "rule": options.rule,
-        "windows_dated": options.windows.dated,
-    }
+    first = skipped[0]
+    return f"no run could be read: {len(skipped)} skipped, the first one is {first.source}: {first.reason}"

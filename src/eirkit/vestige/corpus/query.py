@@ -16,7 +16,7 @@ from typing import Any
 
 from eirkit.engine.interface import LostPiece, PieceLimits, make_engine
 from eirkit.errors import MissingExtraError, UsageError
-from eirkit.vestige.corpus.analysis import TABLES
+from eirkit.records.analysis import TABLES
 from eirkit.vestige.tables import read_analysis
 
 MOST_ROWS = 100_000

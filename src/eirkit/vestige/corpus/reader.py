@@ -13,8 +13,9 @@ from pathlib import Path
 
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError, PluginError, describe
 from eirkit.limits import RECORD_SECONDS, limited
+from eirkit.records.analysis import TABLES
+from eirkit.records.export import CALLS, DOCUMENTS, EVENTS, FAILURES
 from eirkit.registry import call
-from eirkit.vestige.corpus.analysis import TABLES
 from eirkit.vestige.corpus.outcomes import (
     Outcomes,
     OutcomesBeside,
@@ -35,7 +36,7 @@ from eirkit.vestige.sources.remote import Location, Remote
 from eirkit.vestige.sources.streams import as_label
 from eirkit.vestige.tables import FILE, is_analysis
 from eirkit.vestige.trajectory import NAMED as SUREST
-from eirkit.vestige.trajectory import FolderFormat, Format, Recording, formats
+from eirkit.vestige.trajectory import FolderFormat, LogFormat, Recording, formats
 
 _KEY = re.compile(rb'"([^"]*)"')
 # Most signs are keys, or contain one: the signs by the text between their quotes, with the formats that have them.
@@ -59,6 +60,7 @@ all_preds.json all_preds.jsonl args.json config.json metadata.json package.json 
 predictions.jsonl preds.json preds.jsonl report.json results.json settings.json
 """
 COMPANIONS = frozenset(_COMPANION_NAMES.split())
+_EXPORTED = (*DOCUMENTS, EVENTS.removesuffix(".zst"), FAILURES, CALLS)  # what an export has beside its runs
 
 
 def read_corpus(
@@ -222,11 +224,11 @@ class _Reading:
 
     def __init__(self, names: Sequence[str], forced: str | None) -> None:
         self.names, self.forced = names, forced
-        self._readers: dict[str, Format] = {}
+        self._readers: dict[str, LogFormat] = {}
         if forced:
             self.reader(forced)  # an unknown name is an error before anything is read
 
-    def reader(self, name: str) -> Format:
+    def reader(self, name: str) -> LogFormat:
         """Return the reader of a format."""
         if name not in self._readers:
             self._readers[name] = call("format", formats.get(name))
@@ -309,7 +311,7 @@ def _packed_as(document: StoredDocument) -> tuple[str | None, str]:
 
 
 def _runs(
-    document: StoredDocument, name: str, reader: Format, section: DocumentTally | None = None
+    document: StoredDocument, name: str, reader: LogFormat, section: DocumentTally | None = None
 ) -> Iterator[Recording | Skipped]:
     """Yield the runs of a document, the first of its damaged parts, and the number of the others."""
     tally = section or DocumentTally()
@@ -345,6 +347,8 @@ def document_notes(source: str, format: str, tally: DocumentTally) -> Iterator[S
 
 
 def _explain(document: StoredDocument) -> Iterator[Skipped]:
+    if isinstance(document.path, Remote) and document.name in _EXPORTED:
+        return  # nothing is claimed in a bucket
     if not document.head.strip():
         yield Skipped(document.source, "is empty; leave it out")
     elif document.is_archive:

@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from eirkit.records.analysis import EntityDemand
 from eirkit.vestige.demand.graph import Accesses, build, slice_to
 from eirkit.vestige.demand.live_states import demand
 from eirkit.vestige.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches
@@ -57,19 +58,7 @@ _SHAPES = re.compile(
     r"|\b(?P<user>[a-z]{1,40}_[a-z]{1,40}_\d{1,6})\b|\b(?P<flight>[A-Z]{3}\d{3})\b|\b(?P<number>\d{10})\b"
 )
 _ID_CHARACTERS = 80  # longest identifier
-SHELL_TOOL_TURNS = 3  # fewest tool turns of a shell run that is analysed
 _TEXT_CHARACTERS = 20_000  # characters of plain text that are searched for identifiers
-
-
-@dataclass(frozen=True, slots=True)
-class EntityDemand:
-    """The largest number of entities that a run had seen, shown or named, and used later."""
-
-    tool_turns: int
-    entities: int  # distinct, named or shown
-    peak_named_entities: int  # counting as uses that a call names or changes the entity
-    peak_shown_entities: int  # counting outputs that show the entity as uses too
-    task_entities: int | None  # named by the task's reference actions; None if the log lacks them
 
 
 def entity_touches(recording: Recording, scope: Scope = "named") -> tuple[Touches, ...]:
@@ -97,7 +86,7 @@ def entity_demand(recording: Recording) -> EntityDemand:
 
 def task_entities(recording: Recording) -> frozenset[str] | None:
     """Return the entities that the task's reference actions name; None if the log does not give the actions."""
-    actions = _reference_actions(recording.details)
+    actions = _reference_actions(recording)
     if actions is None:
         return None
     given = (action.get("kwargs", action.get("arguments")) for action in actions if isinstance(action, Mapping))
@@ -218,9 +207,9 @@ def _in_text(text: str, kind: str | None) -> Iterator[str]:
             yield f"{group}:{found[0]}"
 
 
-def _reference_actions(details: Mapping[str, Any]) -> list[Any] | None:
+def _reference_actions(recording: Recording) -> list[Any] | None:
     """Return the reference actions of a task; tau-bench keeps them in the task, tau2-bench in its criteria."""
-    task = details.get("task", details)
+    task = recording.details.get("task", recording.details)
     if not isinstance(task, Mapping):
         return None
     criteria = task.get("evaluation_criteria")

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from eirkit.errors import InputFileError
 from eirkit.vestige.sources.documents import LogDocument, StoredDocument, open_document
 
+OldLines: TypeAlias = Mapping[str, Mapping[int, str]]  # by path and number: lines that the patch deletes or replaces
 _NOWHERE = "/dev/null"
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 _SIMPLE_ESCAPES = dict(
@@ -237,6 +238,18 @@ class GoldPatches:
     def tasks(self) -> frozenset[str]:
         """The tasks that have a patch."""
         return frozenset(self.patches)
+
+
+def old_lines(patch: Patch | None, goal: Collection[str]) -> OldLines:
+    """Return the old lines that a patch changes in goal files, by the trajectory's names of these files."""
+    if patch is None:
+        return {}
+    found = {}
+    for file, lines in patch.changed_lines.items():
+        path = file if file in goal else next((path for path in sorted(goal) if path.endswith(f"/{file}")), None)
+        if path is not None and lines:
+            found[path] = lines
+    return found
 
 
 def open_gold_patches(path: Path) -> GoldPatches:

@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from itertools import chain, repeat
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from eirkit.records.facts import fact
+from msgspec import Struct
+
+from eirkit.records.analysis import GoalSource, OwnEdits
 from eirkit.vestige.demand.gold_patches import Patch
 from eirkit.vestige.trajectory import Trajectory, Turn, WriteKind
 
 Accesses: TypeAlias = tuple[Sequence[str], Sequence[str]]  # the paths that a turn read, and those that it wrote
 
 
-@fact
-class ActionGraph:
+class ActionGraph(Struct, frozen=True, gc=False):
     """States in order of first use; turns count from 1, so index 0 of a sequence is turn 1."""
 
     paths: Sequence[str]  # of each state
@@ -37,8 +38,7 @@ class ActionGraph:
         return len(self.reads)
 
 
-@fact
-class Slice:
+class Slice(Struct, frozen=True, gc=False):
     """The part of a graph that leads to the goal."""
 
     last_used: Sequence[int]  # by state: the last turn in the slice that uses it; 0 if it is not in the slice
@@ -158,15 +158,7 @@ def slice_to(
     return Slice(last_used, uses, needed_reads, needed_writes, carriers, sinks)
 
 
-GoalSource = Literal["gold", "log", "own-edits"]
-OwnEdits = Literal["last", "all"]
-OWN_EDITS: tuple[OwnEdits, ...] = ("last", "all")
-DemandRule = Literal["edit-aware", "paper"]
-DEMAND_RULES: tuple[DemandRule, ...] = ("edit-aware", "paper")
-
-
-@fact
-class Segment:
+class Segment(Struct, frozen=True, gc=False):
     """The part of a session that follows one prompt of the user, with the files that it changed as its goal."""
 
     first: int  # turns, both included
@@ -175,8 +167,7 @@ class Segment:
     edited: frozenset[str]  # all files that it edited
 
 
-@fact
-class Goal:
+class Goal(Struct, frozen=True, gc=False):
     """The goal files of one run."""
 
     files: tuple[str, ...]  # as named by the patch or the log

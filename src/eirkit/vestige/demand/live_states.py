@@ -7,25 +7,21 @@ docs/vestige-demand.md gives the definitions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from types import MappingProxyType
-from typing import Literal
+
+from msgspec import Struct
 
 from eirkit.errors import InputFileError
-from eirkit.records.facts import fact
+from eirkit.records.analysis import FileUse, Visibility
 from eirkit.vestige.demand.costs import ObservedCosts, observe
 from eirkit.vestige.demand.graph import ActionGraph, Goal, Slice, build, slice_to
-from eirkit.vestige.tables import Columns, columns_of
+from eirkit.vestige.tables import Columns
 from eirkit.vestige.tokens import Counter
 from eirkit.vestige.trajectory import Trajectory
 
-Visibility = Literal["seen", "environment"]
-VISIBILITIES: tuple[Visibility, ...] = ("seen", "environment")
 
-
-@fact
-class Demand:
+class Demand(Struct, frozen=True, gc=False):
     """Demand and number of live states by cut; index 0 is the cut before turn 1."""
 
     costs: Sequence[int]
@@ -62,32 +58,7 @@ def live_at(graph: ActionGraph, needed: Slice, cut: int, visibility: Visibility)
 MOST_TOKENS = 1 << 53  # a larger run is an error in its log, and its sums would not fit a table
 
 
-@dataclass(slots=True)
-class FileUse:
-    """One file over a whole run; a row of `files`."""
-
-    path: str
-    goal: bool
-    versions: int = 0  # versions that the run made
-    reads: int = 0
-    writes: int = 0
-    read_tokens: int = 0
-    repeat_reads: int = 0  # reads that showed part of a version again
-    repeat_tokens: int = 0  # tokens that they showed again
-    repeat_turn: int | None = None  # the turn that showed most of it again
-    most_repeated: int = 0  # tokens that it showed again
-    needed_reads: int = 0  # reads in the slice
-    dead_reads: int = 0  # reads outside the slice, in segments whose goal is known
-    dead_tokens: int = 0  # tokens that they showed
-    peak_tokens: int = 0  # tokens of its largest version
-    live_from: int | None = None  # the first cut at which a version of it is live
-    live_until: int | None = None
-    live_cuts: int = 0  # cuts at which a version of it is live
-    reuses: int = 0  # reads in the slice beyond the first of each version
-
-
-@fact
-class MeasuredRun:
+class MeasuredRun(Struct, frozen=True, gc=False):
     """The graph of a run with its costs and demand."""
 
     graph: ActionGraph
@@ -157,7 +128,6 @@ def graph_tables(run: MeasuredRun, goal: Goal | None, visibility: Visibility) ->
     return {
         "cuts": cut_columns(run.under(visibility), run.later_used, in_tokens=goal is not None),
         "states": state_columns(run),
-        "files": columns_of(FileUse, run.files),
         "actions": action_columns(run.graph, run.needed, run.shown, paths_of(goal), run.judged),
     }
 

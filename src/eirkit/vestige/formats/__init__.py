@@ -4,7 +4,7 @@ A format without signs, such as one of another package, is asked about every log
 """
 
 _ZIP, _PARQUET, _DATABASE = (b"PK\x03\x04", b"PK\x05\x06"), b"PAR1", b"SQLite format 3\0"
-_AIDER, _LACUNA = b"# aider chat started at ", b'{"schema":"run/1","run":'
+_AIDER, _LACUNA = b"# aider chat started at ", b'{"run":"'
 BEGINNINGS = frozenset({*_ZIP, _PARQUET, _DATABASE, _AIDER, _LACUNA})  # the signs that a file begins with
 
 PLUGINS = {
@@ -47,7 +47,7 @@ SIGNS: dict[str, tuple[bytes | str, ...]] = {
         b'"profile.bind"',
         *(b'"TurnBegin"', b'"StepBegin"', b'"ToolCall"', b'"ToolResult"', b'"ContentPart"', b'"StatusUpdate"'),
     ),
-    "lacuna": (_LACUNA,),
+    "lacuna": (_DATABASE, _LACUNA),
     "langfuse": (b'"parentObservationId"', b'"parent_observation_id"'),
     "langsmith": (b'"dotted_order"',),
     "message-rows": (_PARQUET, b'"trajectory"', b'"messages"', b'"conversations"'),
@@ -83,7 +83,7 @@ FILES_BESIDE: dict[str, tuple[str, ...]] = {
     "goose": ("-wal", "-shm"),
     "harbor": ("result.json",),
     "kimi-code": ("state.json", "wire.jsonl"),
-    "lacuna": ("runs.jsonl",),
+    "lacuna": ("runs.jsonl", "sweep.db"),
     "opencode": ("session", "-wal", "-shm"),
     "openhands-completions": (".json",),
     "openhands-events": ("base_state.json",),

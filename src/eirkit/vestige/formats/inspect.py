@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from eirkit.errors import InputFileError
 from eirkit.vestige.formats.messages import arguments_of, read_conversation, shell_name, text_of

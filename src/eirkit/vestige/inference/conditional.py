@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from eirkit.errors import SpecError, TooLargeError
 from eirkit.packages import compiled, has_compiler
+from eirkit.records.analysis import Excluded
 from eirkit.vestige.inference.design import Codes, Columns, Design, Floats, as_binary, as_codes, as_matrix, standardise
 from eirkit.vestige.inference.logistic import assemble
 from eirkit.vestige.inference.results import (
     Ascent,
-    Excluded,
     Fit,
     LikelihoodPoint,
     climb,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from eirkit.records.analysis import Excluded
 from eirkit.vestige.inference.design import (
     INTERCEPT,
     Codes,
@@ -25,7 +26,6 @@ from eirkit.vestige.inference.design import (
 )
 from eirkit.vestige.inference.results import (
     Ascent,
-    Excluded,
     Fit,
     LikelihoodPoint,
     Term,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eirkit.errors import SpecError
+from eirkit.records.analysis import Excluded
 from eirkit.vestige.inference.design import (
     Codes,
     Columns,
@@ -28,7 +29,6 @@ from eirkit.vestige.inference.design import (
 from eirkit.vestige.inference.logistic import assemble
 from eirkit.vestige.inference.results import (
     Ascent,
-    Excluded,
     Fit,
     LikelihoodPoint,
     climb,

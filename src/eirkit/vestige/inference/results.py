@@ -16,6 +16,7 @@ from statistics import NormalDist
 import numpy as np
 
 from eirkit.errors import UnknownNameError
+from eirkit.records.analysis import Excluded
 from eirkit.vestige.inference.design import Codes, Floats, group_sums
 
 LEVEL = 0.95
@@ -50,17 +51,6 @@ class Term:
         error = None if estimate is None or own is None else estimate * own
         low, high = _exponential(self.low), _exponential(self.high)
         return replace(self, estimate=estimate, standard_error=error, low=low, high=high)
-
-
-@dataclass(frozen=True, slots=True)
-class Excluded:
-    """Rows that were not used, and why."""
-
-    reason: str
-    rows: int
-
-    def __str__(self) -> str:
-        return f"{self.rows} {'row' if self.rows == 1 else 'rows'} left out: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

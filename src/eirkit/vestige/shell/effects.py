@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from eirkit.records.facts import replace
+from msgspec.structs import replace
+
 from eirkit.vestige.shell.git_commands import git
 from eirkit.vestige.shell.grammar import parse
 from eirkit.vestige.shell.outputs import reads_of

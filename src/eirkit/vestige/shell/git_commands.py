@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from eirkit.records.facts import replace
+from msgspec.structs import replace
+
 from eirkit.vestige.shell.copy_commands import move
 from eirkit.vestige.shell.search_commands import grep_tracked
 from eirkit.vestige.shell.state import NOTHING, OTHER, Flow

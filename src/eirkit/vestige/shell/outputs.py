@@ -11,7 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from json import JSONDecoder
 
-from eirkit.records.facts import fact, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eirkit.vestige.shell.state import SHOWING, Flow, ShellState, may_complain, without_complaints
 from eirkit.vestige.trajectory import FileRead, Lines
 from eirkit.vestige.viewer_output import clip_marks
@@ -32,8 +34,7 @@ _SURE_NAME = re.compile(r"[^/]*+/.*\.\w{1,8}")
 _PATHLIKE = re.compile(r"[\w.@+~/-]+")
 
 
-@fact
-class _Region:
+class _Region(Struct, frozen=True, gc=False):
     """A part of the output and the streams that produced it."""
 
     text: str

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from eirkit.records.facts import replace
+from msgspec.structs import replace
+
 from eirkit.vestige.shell.copy_commands import copy, move
 from eirkit.vestige.shell.state import NOTHING, OTHER, Flow, Numbering, chosen, last_lines, window
 from eirkit.vestige.shell.view_commands import contents

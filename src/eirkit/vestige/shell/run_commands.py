@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 
-from eirkit.records.facts import replace
+from msgspec.structs import replace
+
 from eirkit.vestige.shell import PROGRAMS
 from eirkit.vestige.shell.grammar import parse
 from eirkit.vestige.shell.powershell_commands import as_shell

@@ -11,7 +11,8 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from eirkit.records.facts import replace
+from msgspec.structs import replace
+
 from eirkit.vestige.shell.grammar import parse
 from eirkit.vestige.shell.state import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.vestige.shell.syntax import Chain, Command, Node

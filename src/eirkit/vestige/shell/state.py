@@ -16,7 +16,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
-from eirkit.records.facts import fact, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eirkit.vestige.shell.words import UNKNOWN, Glob
 from eirkit.vestige.trajectory import WriteKind
 
@@ -249,8 +251,7 @@ _MATCH = re.compile(r"(?m)^\d{1,9}:")
 SHOWING = frozenset({"files", "search", "diff", "mixed"})  # kinds of stream that may carry file content
 
 
-@fact
-class Flow:
+class Flow(Struct, frozen=True, gc=False):
     """A stream of text between commands.
 
     `none` carries nothing, `text` literal text of the command, `files` the content of files, `search` lines prefixed by

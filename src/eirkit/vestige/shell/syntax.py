@@ -10,15 +10,14 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from eirkit.records.facts import fact
+from msgspec import Struct
 
 FED = "<("  # text of an unknown piece that represents a process substitution
 PieceKind = Literal["plain", "open", "name", "split", "unknown"]
 Connector = Literal[";", "&&", "||"]
 
 
-@fact
-class WordPiece:
+class WordPiece(Struct, frozen=True, gc=False):
     """Part of a word: quoted text, text with active globs, a variable (quoted or not), or something unknown."""
 
     kind: PieceKind
@@ -28,8 +27,7 @@ class WordPiece:
 Word: TypeAlias = str | tuple[WordPiece, ...]
 
 
-@fact
-class Redirect:
+class Redirect(Struct, frozen=True, gc=False):
     """One redirection; a here-document or here-string has its text in `target`."""
 
     operator: str  # < > >> &> &>> >| or here
@@ -37,8 +35,7 @@ class Redirect:
     descriptor: int | None = None
 
 
-@fact
-class Command:
+class Command(Struct, frozen=True, gc=False):
     """A simple command."""
 
     words: tuple[Word, ...]
@@ -47,22 +44,19 @@ class Command:
     inner: tuple[Node, ...] = ()  # command and process substitutions in its words
 
 
-@fact
-class Pipeline:
+class Pipeline(Struct, frozen=True, gc=False):
     """Commands whose outputs feed one another."""
 
     stages: tuple[Node, ...]
 
 
-@fact
-class Chain:
+class Chain(Struct, frozen=True, gc=False):
     """Commands one after the other; the connector precedes its command."""
 
     items: tuple[tuple[Connector, Node], ...]
 
 
-@fact
-class Group:
+class Group(Struct, frozen=True, gc=False):
     """A body with its own redirections: a subshell, braces, a branch, or a loop without a list."""
 
     body: Node
@@ -72,8 +66,7 @@ class Group:
     feeds: bool = False  # a process substitution: its output is read like a file
 
 
-@fact
-class Loop:
+class Loop(Struct, frozen=True, gc=False):
     """A body that runs once for every word."""
 
     variable: str
@@ -81,8 +74,7 @@ class Loop:
     body: Node
 
 
-@fact
-class FunctionDefinition:
+class FunctionDefinition(Struct, frozen=True, gc=False):
     """A shell function."""
 
     name: str

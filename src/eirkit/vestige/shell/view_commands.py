@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from eirkit.records.facts import replace
+from msgspec.structs import replace
+
 from eirkit.vestige.shell.state import NOTHING, OTHER, Flow, chosen, last_lines, merged, window
 from eirkit.vestige.shell.walk import Handler, Invocation, ShellWrite, Walk
 from eirkit.vestige.shell.words import Glob, is_unknown, split_options

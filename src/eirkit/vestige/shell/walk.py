@@ -9,8 +9,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from eirkit.limits import check_time
-from eirkit.records.facts import fact, replace
 from eirkit.vestige.shell.state import NOTHING, OTHER, UNNAMED, Flow, ShellState, chosen, files_complained_of, merged
 from eirkit.vestige.shell.syntax import EMPTY, FED, Chain, Command, Group, Loop, Node, Pipeline, Redirect
 from eirkit.vestige.shell.words import UNKNOWN, Glob, assigned, expand, expand_text, is_unknown
@@ -29,8 +31,7 @@ _NO_MATCHES = re.compile(r"(?m)^(?:zsh|\(eval\)):(?:\d{1,6}:)? no matches found:
 _DEEPEST = 12  # deepest nesting of functions, scripts and shells
 
 
-@fact
-class ShellWrite:
+class ShellWrite(Struct, frozen=True, gc=False):
     """A write, and what decides whether it happened."""
 
     write: FileWrite
@@ -41,8 +42,7 @@ class ShellWrite:
     line: int = 0  # line of the script, to compare with the line in a traceback
 
 
-@fact
-class Invocation:
+class Invocation(Struct, frozen=True, gc=False):
     """One command with its arguments."""
 
     name: str

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from eirkit.records.facts import fact
+from msgspec import Struct
+
 from eirkit.vestige.shell.syntax import Word, WordPiece
 
 
-@fact
-class ParsedOptions:
+class ParsedOptions(Struct, frozen=True, gc=False):
     """Options with their values, and the operands."""
 
     operands: list[str]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from eirkit.vestige.shell.copy_commands import ARCHIVERS, copy, make_folder, move, physical
 from eirkit.vestige.shell.state import NOTHING, OTHER, Flow

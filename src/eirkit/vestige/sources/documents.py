@@ -132,13 +132,10 @@ class LogDocument(Protocol):
     def text(self) -> str:
         """Return the whole document as text, with invalid UTF-8 replaced."""
 
-    def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
+    def lines(self) -> Iterator[tuple[int, Any | Exception]]:
         """Yield each line's JSON value with its number, or an error whose text is the reason alone.
 
         Blank lines are skipped but counted.
-
-        Args:
-            sealed: they are records of runs, whose checksums must be right.
         """
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
@@ -175,7 +172,7 @@ class StoredDocument:
     def head(self) -> bytes:
         """Its first 64 KiB, decompressed; of an archive or a Parquet file only its magic bytes."""
         if self._head is None:
-            with self._open() as stream:
+            with self.opened() as stream:
                 # Editors and shells of Windows put a mark before the text.
                 beginning = stream.read(HEAD_BYTES + len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK)[:HEAD_BYTES]
             # Uncompressed content of an archive must not make it look like another format.
@@ -194,7 +191,7 @@ class StoredDocument:
         """The objects on its first lines, however long the first one is."""
         if self._records is None:
             is_whole = len(self.head) < HEAD_BYTES
-            self._records = first_records(self.head, is_whole, self._open, self.limits.line_bytes)
+            self._records = first_records(self.head, is_whole, self.opened, self.limits.line_bytes)
         return self._records
 
     def json(self) -> Any:
@@ -208,9 +205,9 @@ class StoredDocument:
         """Return the whole document as text, with invalid UTF-8 replaced."""
         return self._content().decode("utf-8-sig", "replace")
 
-    def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
+    def lines(self) -> Iterator[tuple[int, Any | Exception]]:
         """Yield each JSON line with its number, or an error whose text is the reason alone."""
-        with self._open() as stream:
+        with self.opened() as stream:
             number = self.section.lines_before if isinstance(self.section, LineRange) else 0
             while line := stream.readline(self.limits.line_bytes + 1):
                 number += 1
@@ -221,7 +218,7 @@ class StoredDocument:
                 elif line.isspace():
                     number += pass_blank_lines(stream)
                 else:
-                    yield number, parse_line(line, self.limits.nesting, sealed=sealed)
+                    yield number, parse_line(line, self.limits.nesting)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
         """Yield each row of a Parquet file with its number, or an error for the rest of a damaged row group."""
@@ -258,7 +255,8 @@ class StoredDocument:
         return self.head.startswith(PARQUET_MAGIC)
 
     @contextmanager
-    def _open(self) -> Iterator[BufferedReader]:
+    def opened(self) -> Iterator[BufferedReader]:
+        """Open its bytes, decompressed."""
         try:
             with open_unpacked(self.open_stored, self.source, self.limits.document_bytes) as stream:
                 yield stream
@@ -274,7 +272,7 @@ class StoredDocument:
         return BytesIO(self._content())
 
     def _content(self) -> bytes:
-        with self._open() as stream:
+        with self.opened() as stream:
             return read_bounded(stream, self.source, self.limits.document_bytes)
 
     def _named(self, error: InputFileError) -> str:

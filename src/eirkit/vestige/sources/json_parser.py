@@ -17,7 +17,6 @@ from typing import IO, Any
 
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError
 from eirkit.limits import memory_left
-from eirkit.records.lines import broken_seal
 
 PARSER_NESTING = 1024  # nesting at which the parser itself gives up
 _SMALL_BYTES = 1 << 16  # texts for which nobody asks how much memory is left
@@ -226,10 +225,8 @@ def finds_next_line(stream: IO[bytes], line: bytes, most_bytes: int) -> bool:
     return True
 
 
-def parse_line(line: bytes, nesting: int, *, sealed: bool = False) -> Any | Exception:
-    """Return the value of a line, or the error whose text is the reason alone; of a sealed one, also if it changed."""
-    if sealed and (why := broken_seal(line, is_needed=True)) is not None:
-        return InputFileError(why)
+def parse_line(line: bytes, nesting: int) -> Any | Exception:
+    """Return the value of a line, or the error whose text is the reason alone."""
     try:
         return parse_json(line, nesting)
     except MissingExtraError:

@@ -1,13 +1,13 @@
 """Greedy writing: the shipped network writes the same on every machine and in every company, and what is right."""
 
 import json
-from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.agents.bundled import WEIGHTS

@@ -1,22 +1,22 @@
-"""lacuna: the folder of a short sweep, made by the command itself."""
+"""lacuna: the lines of a short sweep."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import tempfile
 from pathlib import Path
 
-from eirkit.cli import run
+from eirkit.lacuna.runs.suite import read_suite
+from eirkit.lacuna.runs.sweep import start_sweep
+from eirkit.records.export import write_export
 
-TASK = ["--workload", "stepwise-sum", "--n", "6", "--m", "3", "--h", "2", "--seeds", "0"]
+TASK = {"workload": "stepwise-sum", "n": 6, "m": 3, "h": 2, "seeds": [0], "model": "reference/calculator"}
 
 
 def _sweep() -> dict[str, bytes]:
-    with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()):
-        folder = Path(scratch) / "sweep"
-        assert run(["lacuna", "run", *TASK, "--model", "reference/calculator", "--out", str(folder)]) == 0
-        return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    with tempfile.TemporaryDirectory() as scratch:
+        start_sweep(read_suite(TASK), Path(scratch) / "sweep")
+        write_export(Path(scratch) / "sweep", Path(scratch) / "lines")
+        return {path.name: path.read_bytes() for path in (Path(scratch) / "lines").iterdir()}
 
 
 FILES = _sweep()

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from msgspec import Struct
+
 from eirkit.errors import UsageError
 from eirkit.lacuna.models.network import layout as f
 from eirkit.lacuna.models.network.network import LONGEST
 from eirkit.lacuna.tasks.task import Payload
-from eirkit.records.facts import fact
 
 Token = tuple[int, ...]
 
 
-@fact
-class StepQuestion:
+class StepQuestion(Struct, frozen=True, gc=False):
     """One step as the network reads it."""
 
     operator: int

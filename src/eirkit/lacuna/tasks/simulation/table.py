@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,56 +22,11 @@ from eirkit.lacuna.tasks.simulation.batch import Batch, Misses, count_misses
 from eirkit.lacuna.tasks.simulation.plain import Recovery, first_failure, structure_of
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.workload import OnlineBest, best_online
-from eirkit.measures import Measure, MeasureGroup
 from eirkit.packages import hint_if_slow
 
 FLOOR, CEILING = "fifo", "belady"  # the two ends of `gap_closed`
 _CHUNK_REFERENCES = 1 << 22  # references drawn together
 _LONGEST_DEMAND = 4096  # steps; beyond it EIR takes longer than the simulation
-SIMULATION_MEASURES = MeasureGroup(
-    "simulation",
-    "Simulated policies",
-    (
-        Measure(
-            "reference_miss_rate",
-            "reference miss rate",
-            "required answers that are not in context",
-            "share",
-            "references",
-            better="less",
-        ),
-        Measure("hit_rate", "hit rate", "required answers that are in context", "share", "references", better="more"),
-        Measure("miss_regret", "miss regret", "missed references beyond those of Belady's policy", better="less"),
-        Measure(
-            "gap_closed",
-            "gap closed",
-            "how much of the distance in miss rate from FIFO to Belady a policy covers",
-            "share",
-            "the gap between FIFO and Belady",
-            better="more",
-        ),
-        Measure(
-            "online_miss_rate",
-            "best online",
-            "the smallest expected miss rate of any policy that does not know the references in advance",
-            "share",
-            "steps with references",
-            better="less",
-            pooled="none",
-        ),
-        Measure(
-            "hindsight",
-            "hindsight",
-            "how much of the distance in miss rate from FIFO to Belady only knowledge of the future can cover",
-            "share",
-            "the gap between FIFO and Belady",
-            pooled="none",
-        ),
-        Measure(
-            "eir_pressure", "EIR pressure", "bits that must survive over bits that fit, at the peak", pooled="none"
-        ),
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +48,7 @@ class PolicyRow:
     hindsight: float | None  # (online − Belady) / (FIFO − Belady): what of the gap takes knowledge of the future
     eir_pressure: float | None  # largest EIR / capacity over the cuts; None where no closed form is certified
 
-    @property
-    def hit_rate(self) -> float:
-        return 1 - self.reference_miss_rate
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "hit_rate": self.hit_rate}
+    hit_rate: float  # 1 − reference_miss_rate
 
 
 @dataclass(slots=True)
@@ -241,6 +190,7 @@ def _row(
         miss_rate=steps.mean,
         miss_rate_sd=steps.deviation,
         reference_miss_rate=references.mean,
+        hit_rate=1 - references.mean,
         miss_regret=references.mean_missed - cells[CEILING, h][1].mean_missed,
         gap_closed=gap_closed(steps.mean, floor, ceiling),
         online_miss_rate=None if best is None else best.miss_rate,

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from eirkit.lacuna.conversation.outcomes import ConversationJudge
 from eirkit.lacuna.conversation.reading import Heard
-from eirkit.lacuna.conversation.workload import Asked, ToldWorld, unspell
+from eirkit.lacuna.conversation.workload import ToldWorld, unspell
 from eirkit.lacuna.conversation.world import Saying
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
-from eirkit.lacuna.tasks.task import Payload
+from eirkit.records.events import Event, MemoryExchange, Payload
+from eirkit.records.runs import RunRecord
+from eirkit.report.viewer.documents import ConversationTurn, Question, TurnPiece, ValueState
 
 
-def told_document(
-    task: ToldWorld,
-    record: Mapping[str, Any],
-    events: Sequence[Mapping[str, Any]],
-    t: int,
-    submitted: Payload | None,
-    shown: str | None,
-) -> dict[str, Any]:
+def question_document(
+    task: ToldWorld, record: RunRecord, events: Sequence[Event], t: int, submitted: Payload | None, shown: str | None
+) -> Question:
     """Return the turns of the user with their marks, and why the answer is wrong; marks are None where unknown.
 
     Args:
@@ -29,31 +25,27 @@ def told_document(
         shown: the conversation as it was shown, where there is no memory; None if that is not known.
     """
     asked = task.asked[t - 1]
-    calls = [one for one in events if one["type"] == "memory"]
-    stored = next((one.get("stored") for one in reversed(_observed(calls, asked))), None)
-    found = [text for one in calls if one["verb"] == "recall" and one["t"] == t for text in one.get("found", ())]
+    calls = [event for event in events if isinstance(event, MemoryExchange)]
+    observed = [call for call in calls if call.verb == "observe"][: asked.after]  # the sessions before the question
+    stored = observed[-1].stored if observed else None
+    found = [text for call in calls if call.verb == "recall" and call.t == t for text in call.found or ()]
     seen = found if calls else None if shown is None else [shown]
     marks = _Marks(task, t, stored, found if calls else None, submitted, seen)
-    needed = {one.passage for one in marks.judge.needed(asked)}
-    wrong = {number: (fate, evidence) for number, fate, evidence in record["words"]["wrong"]}
-    fate, evidence = wrong.get(t, (None, ""))
-    return {
-        "question": asked.text,
-        "ability": asked.ability,
-        "fate": None if fate is None else WORD_FATES[fate].label,
-        "meaning": None if fate is None else WORD_FATES[fate].meaning,
-        "evidence": evidence,
-        "turns": [
-            {"text": turn, "needed": number in needed, **marks.of_turn(number)}
+    needed = {heard.passage for heard in marks.judge.needed(asked)}
+    talk = record.conversation
+    wrong = next((answer for answer in (() if talk is None else talk.wrong) if answer.t == t), None)
+    return Question(
+        question=asked.text,
+        ability=asked.ability,
+        outcome=None if wrong is None else WORD_FATES[wrong.outcome].label,
+        meaning=None if wrong is None else WORD_FATES[wrong.outcome].meaning,
+        evidence="" if wrong is None else wrong.evidence,
+        turns=tuple(
+            marks.of_turn(number, needed=number in needed)
             for number, turn in enumerate(task.turns[: task.turns_before(asked)])
             if "] user: " in turn[:20]
-        ],
-    }
-
-
-def _observed(calls: Sequence[Mapping[str, Any]], asked: Asked) -> list[Mapping[str, Any]]:
-    """Return the calls in which the memory observed a session before a question."""
-    return [one for one in calls if one["verb"] == "observe"][: asked.after]
+        ),
+    )
 
 
 class _Marks:
@@ -73,15 +65,18 @@ class _Marks:
         if submitted is not None and shown is not None:
             self.used = self.judge.used(task.asked[t - 1], unspell(submitted), shown)
 
-    def of_turn(self, number: int) -> dict[str, Any]:
-        """Return the marks of a turn, and its text in pieces, with what became of each value that it states."""
-        said = [one for one in self.judge.task.said if one.passage == number]
-        return {
-            "stored": None if self.stored is None else self._is_in(number, said, self.stored),
-            "returned": None if self.found is None else self._is_in(number, said, self.found),
-            "used": None if self.used is None else any(one.statement in self.used for one in said),
-            "pieces": list(self._pieces(self.judge.task.turns[number], said)),
-        }
+    def of_turn(self, number: int, *, needed: bool) -> ConversationTurn:
+        """Return a turn with its marks, and its text in pieces, with what became of each value that it states."""
+        heard = [heard for heard in self.judge.task.said if heard.passage == number]
+        turn = self.judge.task.turns[number]
+        return ConversationTurn(
+            text=turn,
+            needed=needed,
+            stored=None if self.stored is None else self._is_in(number, heard, self.stored),
+            returned=None if self.found is None else self._is_in(number, heard, self.found),
+            used=None if self.used is None else any(one.statement in self.used for one in heard),
+            pieces=tuple(self._pieces(turn, heard)),
+        )
 
     def _is_in(self, number: int, said: Sequence[Heard], texts: Sequence[str]) -> bool:
         """Return True if texts have a turn: its words, or every statement in it."""
@@ -89,7 +84,7 @@ class _Marks:
             return True
         return bool(said) and all(self.judge.holding(one, texts) is not None for one in said)
 
-    def _pieces(self, turn: str, said: Sequence[Heard]) -> Iterator[tuple[str, str | None]]:
+    def _pieces(self, turn: str, said: Sequence[Heard]) -> Iterator[TurnPiece]:
         """Yield the parts of a turn in order, each with the state of the value that it is, or None.
 
         Statements come in the order in which they were made, so each has the next place where its value stands.
@@ -98,10 +93,10 @@ class _Marks:
         for one in (one for one in said if one.statement.value is not None):
             found = self._place(one.statement).search(turn, end)
             if found is not None:
-                yield turn[end : found.start()], None
+                yield TurnPiece(turn[end : found.start()], None)
                 end = found.end()
-                yield found[0], self._state(one)
-        yield turn[end:], None
+                yield TurnPiece(found[0], self._state(one))
+        yield TurnPiece(turn[end:], None)
 
     def _place(self, said: Saying) -> re.Pattern[str]:
         """Return what finds the value of a statement in its turn; a person may be called by a shorter name."""
@@ -111,7 +106,7 @@ class _Marks:
             names |= {value.partition(" ")[0], *self.judge.everybody.names(value)}
         return re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(names, key=len, reverse=True)))
 
-    def _state(self, one: Heard) -> str | None:
+    def _state(self, one: Heard) -> ValueState | None:
         if self.used and one.statement in self.used:
             return "used"
         if self.found and self.judge.holding(one, self.found) is not None:

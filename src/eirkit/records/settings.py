@@ -1,0 +1,137 @@
+"""What a run was made of: its task, its model, what of earlier results was at hand, and an intervention.
+
+A cell is one combination of these; its runs differ in their seed. Everything that can change a run is in `Setting`, and
+the id of a cell is a hash of it.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+CONTROLLED, EXTERNAL = "controlled", "external"
+NATIVE, STRICT = "native", "strict"
+UNLIMITED = "unlimited"
+ACTION_LIMIT = 200  # actions of a run in which the agent manages its memory; NEXT counts
+UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # accesses without a limit on the number of records
+
+Arm = Literal["control", "oracle", "sham", "stale"]
+Truth = Literal["true", "submitted"]  # what the oracle restores
+
+
+class Task(Struct, frozen=True, omit_defaults=True):
+    """The parameters of a task, without its seed; `TaskSpec` explains each."""
+
+    workload: str
+    n: int
+    m: int
+    lookback: int
+    fan_in: int
+    slots: int
+    digits: int
+    k: int
+    queries: str
+    warm_up: int
+    preset: str = ""  # of conversations: their size and dials
+
+
+class ModelSettings(Struct, frozen=True, omit_defaults=True):
+    """The options of a model that can change a reply; `ModelOptions` explains each."""
+
+    base_url: str | None
+    temperature: float | None
+    max_tokens: int
+    seed: int
+    extra: dict[str, Any]  # what the provider understands
+    dialect: str | None = None
+    reask: bool = False
+
+
+class Access(Struct, frozen=True):
+    """How an agent accesses its earlier results; a budget of None means no limit."""
+
+    condition: str = CONTROLLED
+    policy: str | None = "window"  # which records stay visible under Controlled Retention
+    memory: str | None = None  # the external system
+    memory_settings: dict[str, Any] = {}  # its settings
+    panel: str = NATIVE  # strict: nothing stays in context, and the external system is limited to h records
+    h: int = 16
+    reads: int | None = 0  # B_oracle
+    recomputations: int | None = 0  # B
+    actions: int = ACTION_LIMIT
+    tool_calls: bool = False
+    context_tokens: int | None = None  # the limit of the compaction condition
+    summary_prompt: str | None = None  # prompt of the compaction condition; None for the default
+
+    @property
+    def is_controlled(self) -> bool:
+        return self.condition == CONTROLLED
+
+    @property
+    def budget(self) -> str:
+        """`strict` if it is limited to h records in total, else `native`, which is not comparable."""
+        if self.memory is not None:
+            return self.panel
+        return NATIVE if self.condition in UNBOUNDED else STRICT
+
+
+class RescueArm(Struct, frozen=True, tag="rescue", tag_field="kind"):
+    """One arm of a rescue: nothing, the missing result, or a sham of equal length at every step that misses one."""
+
+    arm: Arm
+    truth: Truth = "true"
+    only_lacking: bool = False  # only what the memory did not return in the control arm's run of the same seed
+
+
+class RecoveryProbe(Struct, frozen=True, tag="probe", tag_field="kind"):
+    """Instead of the task, rebuild the first result that is lost at or after a step."""
+
+    from_step: int = 1
+
+
+class CalculatorAid(Struct, frozen=True, tag="calculator", tag_field="kind"):
+    """The agent may name visible operands, and the harness applies the rule to them."""
+
+
+Intervention = RescueArm | RecoveryProbe | CalculatorAid
+
+
+class Repeat(Struct, frozen=True):
+    """Which repeat of the same tasks a cell is, and of which cell."""
+
+    number: int
+    of: str
+
+
+class Setting(Struct, frozen=True, omit_defaults=True):
+    """Everything that can change a run, but its seed."""
+
+    task: Task
+    model: str
+    settings: ModelSettings
+    access: Access
+    intervention: Intervention | None = None
+    repeat: Repeat | None = None
+
+    def id(self) -> str:
+        """Return the id of the cell: twelve hexadecimal digits of a hash over the setting."""
+        return sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:12]
+
+
+def control_key(setting: Setting) -> str:
+    """Return the key of a cell's capability control: everything but window, lookback, seed and access."""
+    task = replace(setting.task, m=0, lookback=0)
+    return sha256(msgspec.json.encode((task, setting.model, setting.settings), order="sorted")).hexdigest()[:12]
+
+
+def intervention_kind(intervention: Intervention | None) -> str | None:
+    """Return `rescue`, `probe` or `calculator`; None without an intervention."""
+    return None if intervention is None else str(intervention.__struct_config__.tag)
+
+
+# Stands for the setting of a record whose setting is stored apart, once for all runs of its cell.
+ELSEWHERE = Setting(Task("", 0, 0, 0, 0, 0, 0, 0, "", 0), "", ModelSettings(None, None, 0, 0, {}), Access())

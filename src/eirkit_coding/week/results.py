@@ -1,0 +1,209 @@
+"""The result of `eirkit week` as types: the sums of a stretch of time, what cost most, and what is worth doing."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from eirkit.vestige.sources.documents import Skipped
+from eirkit_coding.week.facts import ContextLoss, InstructionLoss
+
+
+class WeekSums(Struct, frozen=True, kw_only=True):
+    """The sums of one day, project, model, agent, or of everything; money is in US dollars, None without a price."""
+
+    tokens: int = 0
+    usd: float | None = 0.0
+    responses: int = 0
+    unknown_responses: int = 0  # besides these: the log has no valid numbers of their tokens
+    fresh_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    unpriced_tokens: int = 0
+    peak_context_tokens: int = 0
+    read_tokens: int = 0
+    repeat_tokens: int = 0
+    compactions: int = 0
+    manual_compactions: int = 0  # that the user started
+    automatic_compactions: int = 0  # that the agent started; of the others the logs do not say
+    clears: int = 0
+    unmeasured: int = 0  # of compactions and clears: no file was used later, so that what they dropped is not known
+    dropped_tokens: int = 0
+    unknown_tokens: int = 0  # of which the logs do not show whether they were dropped, too
+    reread_tokens: int = 0  # that reading again showed, with the numbers of lines and what was shown besides
+    reread_dropped_tokens: int = 0  # of the dropped ones
+    instructions_dropped: int = 0
+    instructions_broken: int = 0
+    fresh_usd: float | None = 0.0
+    cache_read_usd: float | None = 0.0
+    cache_write_usd: float | None = 0.0
+    output_usd: float | None = 0.0
+    reread_usd: float | None = 0.0  # part of the above: what reading again after compactions cost at least
+
+
+class DayRow(WeekSums, frozen=True, kw_only=True):
+    """The sums of one day."""
+
+    day: str
+
+
+class GroupRow(WeekSums, frozen=True, kw_only=True):
+    """The sums of one project, model or agent, beside those of the stretch before."""
+
+    before_tokens: int
+    before_usd: float | None
+
+
+class ProjectRow(GroupRow, frozen=True, kw_only=True):
+    """The sums of one project."""
+
+    project: str
+
+
+class ModelRow(GroupRow, frozen=True, kw_only=True):
+    """The sums of one model."""
+
+    model: str
+
+
+class AgentRow(GroupRow, frozen=True, kw_only=True):
+    """The sums of one agent."""
+
+    agent: str
+
+
+class FullestContext(Struct, frozen=True):
+    """The response with the fullest context."""
+
+    tokens: int
+    window_tokens: int | None
+    share: float | None  # of the window, where its size is known
+    at: float
+    project: str
+    model: str
+
+
+class RepeatedFile(Struct, frozen=True, kw_only=True):
+    """A file that was shown again though unchanged."""
+
+    project: str
+    path: str
+    repeat_tokens: int
+    repeat_reads: int
+    runs: int
+    run_id: str  # where most of it was shown again
+    turn: int
+    model: str
+    usd: float | None
+
+    @property
+    def full_name(self) -> str:
+        project = self.project.rstrip("/").rpartition("/")[2]
+        return self.path if self.path.startswith("/") or not project else f"{project}/{self.path}"
+
+
+class ModelTokens(Struct, frozen=True):
+    """The tokens of a model without a price."""
+
+    model: str
+    tokens: int
+
+
+class ProjectTokens(Struct, frozen=True):
+    """The tokens of another project than the one that was asked for."""
+
+    project: str
+    tokens: int
+
+
+class FileAdvice(Struct, frozen=True, kw_only=True, tag_field="kind", tag="file"):
+    """A file was read again and again though unchanged."""
+
+    subject: str
+    tokens: int
+    count: int  # reads
+    run_id: str
+    turn: int
+    model: str
+    runs: int
+    project: str
+    usd: float | None
+
+
+class CompactionAdvice(Struct, frozen=True, kw_only=True, tag_field="kind", tag="compaction"):
+    """A compaction dropped what was read again."""
+
+    run_id: str
+    model: str
+    project: str
+    turn: int
+    subject: str
+    tokens: int  # dropped
+    count: int  # tokens that were read again
+    trigger: str
+    usd: float | None
+
+
+class InstructionAdvice(Struct, frozen=True, kw_only=True, tag_field="kind", tag="instruction"):
+    """An instruction was lost and then broken."""
+
+    run_id: str
+    model: str
+    project: str
+    turn: int
+    subject: str
+    cut: int  # the turn before which it was lost
+    by: str
+    tokens: None = None
+    usd: None = None
+
+
+Advice = FileAdvice | CompactionAdvice | InstructionAdvice
+
+
+class WeekSummary(Struct, frozen=True, kw_only=True):
+    """The sums, the lists of what cost most, and what is worth doing."""
+
+    total: WeekSums
+    before: WeekSums
+    days: tuple[DayRow, ...]
+    projects: tuple[ProjectRow, ...]
+    models: tuple[ModelRow, ...]
+    agents: tuple[AgentRow, ...]
+    fullest: FullestContext | None
+    losses: tuple[ContextLoss, ...]
+    files: tuple[RepeatedFile, ...]
+    instructions: tuple[InstructionLoss, ...]
+    unpriced: tuple[ModelTokens, ...]
+    advice: tuple[Advice, ...]
+    other_projects: tuple[ProjectTokens, ...]  # with responses, where the one that was asked for has none
+
+
+class AgentLogs(Struct, frozen=True):
+    """How many logs of one agent were read."""
+
+    agent: str
+    logs: int
+
+
+class PriceDates(Struct, frozen=True):
+    """On which days the prices were looked up."""
+
+    as_of: tuple[str, ...]
+
+
+class Week(WeekSummary, frozen=True, kw_only=True):
+    """What `eirkit week` prints as JSON."""
+
+    since: float
+    until: float
+    project: str | None
+    sources: tuple[AgentLogs, ...]
+    looked_in: tuple[str, ...]
+    newest: float | None  # of the responses that were read, or when the last log was written to
+    other_formats: tuple[str, ...]
+    logs: int
+    new_logs: int
+    new_bytes: int
+    prices: PriceDates
+    skipped: tuple[Skipped, ...]  # logs, or parts of them
