@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,14 @@ READS_AGAIN = {
     *("eirkit.lacuna.memories.memory", "eirkit.lacuna.memories.validity"),
     *(f"eirkit.lacuna.models.{name}" for name in ("message", "model", "prices")),
 }
+# What starts processes, opens connections, drives sessions or pays for calls; also the page of one step, which makes its
+# prompt again with the session, has none of it.
+EXECUTES = {
+    *(f"eirkit.lacuna.runs.{name}" for name in ("attempt", "budget", "journal", "runner", "sweep", "workers")),
+    *(f"eirkit.lacuna.memories.{name}" for name in ("child_process", "endpoint", "factory", "host", "in_process")),
+    *(f"eirkit.lacuna.models.{name}" for name in ("chat_completion", "chat_server", "ledger", "local", "metered")),
+    *("eirkit.lacuna.agents.driver", "eirkit.lacuna.agents.reference", "eirkit.engine"),
+}
 IMPORTED = "print(json.dumps(sorted(name for name in sys.modules if name.split('.')[0].startswith('eirkit'))))"
 COMMAND = f"import io, json, sys; from contextlib import redirect_stdout; from eirkit.cli import run\n\
 with redirect_stdout(io.StringIO()): assert run(sys.argv[1:]) == 0\n{IMPORTED}"
@@ -29,6 +38,7 @@ VIEWED = f"""import json, sys; from pathlib import Path; from eirkit.cli.view im
 viewer = Viewer(Path(sys.argv[1]), LogFolders(), lambda: 4e9)
 for page in (viewer.overview, viewer.runs): page({{"at": ["."]}})
 viewer.run({{"at": ["."], "run": [sys.argv[2]]}})
+for step in sys.argv[3:]: viewer.step({{"at": ["."], "run": [sys.argv[2]], "t": [step]}})
 {IMPORTED}"""
 
 
@@ -68,3 +78,13 @@ def test_cards_and_the_viewer_import_only_what_reads_replies_again(folder):
     for words in ((folder,), (folder, run), (folder, run, 60)):
         assert set(unwanted(imported(COMMAND, "show", *words))) <= READS_AGAIN
     assert set(unwanted(imported(VIEWED, folder, run))) <= READS_AGAIN
+
+
+def test_the_page_of_a_step_imports_nothing_that_executes_anything(folder):
+    found = imported(VIEWED, folder, runs.records(folder)[0].run, 60)
+    assert "eirkit.lacuna.agents.session" in found  # its prompt is made again
+    assert found & EXECUTES == set()
+
+
+def test_modules_that_execute_exist():
+    assert [name for name in EXECUTES if find_spec(name) is None] == []
