@@ -18,7 +18,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from eirkit.lacuna.conversation.workload import ToldWorld
+from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.scripted.extractor import make_scripted
 from eirkit.lacuna.scripted.reader import make_reader
@@ -28,7 +28,7 @@ from studies.vendor_calls import DAYS, ask_vendor
 from studies.word_examples import recalled
 
 
-def sessions_of(task: ToldWorld) -> list[tuple[list[dict[str, str]], str]]:
+def sessions_of(task: WorldConversation) -> list[tuple[list[dict[str, str]], str]]:
     """Return the messages of each session in which something is said, and its day."""
     return [
         ([{"role": one.role, "content": one.text} for one in told.messages], date.fromordinal(told.day).isoformat())
@@ -37,9 +37,9 @@ def sessions_of(task: ToldWorld) -> list[tuple[list[dict[str, str]], str]]:
     ]
 
 
-def questions_of(task: ToldWorld, numbers: Sequence[int]) -> list[tuple[str, str]]:
+def questions_of(task: WorldConversation, numbers: Sequence[int]) -> list[tuple[str, str]]:
     """Return some questions, and the day on which each is asked."""
-    asked = (task.asked[number - 1] for number in numbers)
+    asked = (task.questions[number - 1] for number in numbers)
     return [(one.text, date.fromordinal(one.day).isoformat()) for one in asked]
 
 
@@ -51,7 +51,7 @@ def compare(folder: Path, seed: int) -> Iterator[dict[str, Any]]:
     assert record.conversation is not None
     run = LacunaRun(folder, record, plugins=False)
     task = run.task.instance
-    assert isinstance(task, ToldWorld)
+    assert isinstance(task, WorldConversation)
     sessions = sessions_of(task)
     wrong = record.conversation.wrong
     questions = questions_of(task, [answer.t for answer in wrong])

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from eirkit.lacuna.conversation.language import show_answer
-from eirkit.lacuna.conversation.workload import ToldWorld, unspell
+from eirkit.lacuna.conversation.workload import WorldConversation, unspell
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.records.database import SweepDatabase
 from eirkit.records.events import Event, MemoryExchange
@@ -25,7 +25,7 @@ def examples(folder: Path) -> Iterator[str]:
     for record in records:
         run = LacunaRun(folder, record, plugins=False)
         for wrong in () if record.conversation is None else record.conversation.wrong:
-            if wrong.outcome not in seen and isinstance(run.task.instance, ToldWorld):
+            if wrong.outcome not in seen and isinstance(run.task.instance, WorldConversation):
                 seen.add(wrong.outcome)
                 yield "\n".join(_example(run, run.task.instance, wrong))
 
@@ -36,11 +36,11 @@ def recalled(events: Sequence[Event], t: int) -> list[str]:
     return [text for call in calls if call.t == t for text in call.found or ()]
 
 
-def _example(run: LacunaRun, task: ToldWorld, wrong: WrongAnswer) -> Iterator[str]:
+def _example(run: LacunaRun, task: WorldConversation, wrong: WrongAnswer) -> Iterator[str]:
     t, asked = wrong.t, run.question(wrong.t)
     assert asked is not None
     yield f"- **{WORD_FATES[wrong.outcome].label}** (world {task.spec.seed}, question {t}): {asked.question}"
-    right = show_answer(task.language, task.asked[t - 1].question, task.asked[t - 1].answer)
+    right = show_answer(task.language, task.questions[t - 1].question, task.questions[t - 1].answer)
     submitted = run.decisions[t].submitted
     yield f"    - right: {right}; answered: {None if submitted is None else unspell(submitted)}"
     yield from (f"    - said: {turn.text}" for turn in asked.turns if turn.needed)

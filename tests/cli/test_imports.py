@@ -23,8 +23,8 @@ READS_AGAIN = {
     *("eirkit.lacuna.memories.memory", "eirkit.lacuna.memories.validity"),
     *(f"eirkit.lacuna.models.{name}" for name in ("message", "model", "prices")),
 }
-# What starts processes, opens connections, drives sessions or pays for calls; also the page of one step, which makes its
-# prompt again with the session, has none of it.
+# What starts processes, opens connections, drives sessions or pays for calls; the page of one step, which makes its
+# prompt again with the session, has none of it either.
 EXECUTES = {
     *(f"eirkit.lacuna.runs.{name}" for name in ("attempt", "budget", "journal", "runner", "sweep", "workers")),
     *(f"eirkit.lacuna.memories.{name}" for name in ("child_process", "endpoint", "factory", "host", "in_process")),

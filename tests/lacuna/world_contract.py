@@ -8,7 +8,7 @@ from itertools import product
 
 from eirkit.lacuna.conversation.floor import Askable
 from eirkit.lacuna.conversation.truth import Key, Knowledge
-from eirkit.lacuna.conversation.world import ATTRIBUTES, Answer, Operation, Saying, Value, WorldQuestion
+from eirkit.lacuna.conversation.world import ATTRIBUTES, Answer, Operation, Statement, Value, WorldQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class WorldContract:
     cut: int
 
     @property
-    def histories(self) -> list[tuple[tuple[tuple[int, Saying], ...], ...]]:
+    def histories(self) -> list[tuple[tuple[tuple[int, Statement], ...], ...]]:
         each = [list(_histories(one.key, size, self.cut)) for one, size in zip(self.asked, self.sizes, strict=True)]
         return list(product(*each))
 
@@ -28,7 +28,7 @@ class WorldContract:
     def futures(self) -> list[WorldQuestion]:
         return [question for one in self.asked for question in _questions(one)]
 
-    def respond(self, history: Sequence[Sequence[tuple[int, Saying]]], future: WorldQuestion) -> Answer:
+    def respond(self, history: Sequence[Sequence[tuple[int, Statement]]], future: WorldQuestion) -> Answer:
         knowledge = Knowledge()
         for told in history:
             for session, statement in told:
@@ -46,7 +46,7 @@ def _questions(asked: Askable) -> Iterator[WorldQuestion]:
         yield WorldQuestion("as_of", attribute, subject, time - 1)  # sessions are days here, counted from 0
 
 
-def _histories(key: Key, size: int, cut: int) -> Iterator[tuple[tuple[int, Saying], ...]]:
+def _histories(key: Key, size: int, cut: int) -> Iterator[tuple[tuple[int, Statement], ...]]:
     """Yield every way in which one fact can have been told in some sessions; of a set, each member by itself."""
     if ATTRIBUTES[key[0]] == "set":
         each = [list(_told(key, [("add", f"item {i}"), ("remove", f"item {i}")], size, cut)) for i in range(size)]
@@ -57,10 +57,10 @@ def _histories(key: Key, size: int, cut: int) -> Iterator[tuple[tuple[int, Sayin
 
 def _told(
     key: Key, moves: Sequence[tuple[Operation, Value]], size: int, cut: int
-) -> Iterator[tuple[tuple[int, Saying], ...]]:
+) -> Iterator[tuple[tuple[int, Statement], ...]]:
     choices = [None, *moves]
     for chosen in product(choices, repeat=cut):
-        told = [(n, Saying(move[0], *key, move[1])) for n, move in enumerate(chosen) if move is not None]
+        told = [(n, Statement(move[0], *key, move[1])) for n, move in enumerate(chosen) if move is not None]
         if _is_possible(ATTRIBUTES[key[0]], [statement for _, statement in told], size):
             yield tuple(told)
 
@@ -77,7 +77,7 @@ def _moves(attribute: str, size: int) -> Iterator[tuple[Operation, Value]]:
         yield ("forget", None)
 
 
-def _is_possible(form: str, told: Sequence[Saying], size: int) -> bool:
+def _is_possible(form: str, told: Sequence[Statement], size: int) -> bool:
     """Return whether a world can say this: what is first set is then replaced, and amounts stay within bounds."""
     if form == "set":
         held: set[Value] = set()

@@ -9,7 +9,7 @@ import pytest
 from studies.faults_by_hand import questions_of, sessions_of
 from studies.vendor_calls import DAYS, SCRIPTS, VendorLists, ask_vendor
 
-from eirkit.lacuna.conversation.workload import ToldWorld
+from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.memories.factory import passages_asked
 from eirkit.lacuna.memories.memory import MOST_PASSAGES, Item, MemorySystem, memories
 from eirkit.lacuna.memories.plan import MemoryPlan
@@ -72,7 +72,7 @@ def undated(texts: Sequence[str]) -> list[str]:
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_the_vendors_own_calls_return_the_same_list_in_conversations(name):
     (told,) = generate_many(find_workload("words").specify({"workload": "words", "preset": "small"}), range(3, 4))
-    assert isinstance(told, ToldWorld)
+    assert isinstance(told, WorldConversation)
     sessions, ((question, day),) = sessions_of(told), questions_of(told, [1])
 
     async def work(memory: MemorySystem) -> tuple[list[str], list[str]]:

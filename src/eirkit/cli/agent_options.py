@@ -20,7 +20,7 @@ from eirkit.lacuna.models.model import ModelOptions, models
 from eirkit.lacuna.runs.cells import READER
 from eirkit.lacuna.runs.values import read_memory_options
 from eirkit.lacuna.tasks.task import TaskSpec
-from eirkit.lacuna.tasks.workload import Telling, conversations, find_workload
+from eirkit.lacuna.tasks.workload import ConversationWorkload, conversations, find_workload
 from eirkit.records.settings import NATIVE, STRICT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -66,7 +66,7 @@ def workload_options(default: str | None = None) -> Callable[[Command], Command]
 def with_preset(spec: TaskSpec, preset: str | None) -> TaskSpec:
     """Return the task of conversations with this preset, or with the usual one; other tasks as they are."""
     kind = find_workload(spec.workload)
-    if preset is None and not isinstance(kind, Telling):
+    if preset is None and not isinstance(kind, ConversationWorkload):
         return spec
     return kind.specify({"workload": spec.workload, **({"preset": preset} if preset else {})})
 

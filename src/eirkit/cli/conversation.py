@@ -19,7 +19,7 @@ from eirkit.cli.tasks import new_records
 from eirkit.errors import UsageError
 from eirkit.lacuna.conversation.floor import floor_bits, floor_bytes
 from eirkit.lacuna.conversation.language import Language, load_language
-from eirkit.lacuna.conversation.published import LabelledDialogue, label_world
+from eirkit.lacuna.conversation.published import LabelledEntry, label_world
 from eirkit.lacuna.conversation.truth import answers
 from eirkit.lacuna.conversation.world import PRESETS, Dials, World, generate_world, generate_worlds
 from eirkit.report.document import Document, Listing, Section
@@ -144,7 +144,7 @@ class WorldDocument(Struct, frozen=True):
     floor_bytes: list[int]
 
 
-def _data(world: World, dialogue: LabelledDialogue, language: Language) -> WorldDocument:
+def _data(world: World, dialogue: LabelledEntry, language: Language) -> WorldDocument:
     told = dialogue.sessions
     place = {number: at for at, number in enumerate(n for n, one in enumerate(told) if one.messages)}
     before = [0, *accumulate(len(one.messages) for one in told)]
@@ -178,7 +178,7 @@ def _data(world: World, dialogue: LabelledDialogue, language: Language) -> World
     )
 
 
-def _document(world: World, dialogue: LabelledDialogue, language: Language, then: str) -> Document:
+def _document(world: World, dialogue: LabelledEntry, language: Language, then: str) -> Document:
     data = _data(world, dialogue, language)
     answer = (
         f"{counted(len(data.sessions), 'session')} and {counted(len(data.questions), 'question')}; after the last "

@@ -15,7 +15,7 @@ from eirkit.cli.command import NameList, Show, command, document_options, option
 from eirkit.cli.options import SeedList
 from eirkit.cli.report import FOLDER
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.conversation.workload import ToldTask
+from eirkit.lacuna.conversation.workload import Conversation
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
 from eirkit.lacuna.findings.why import NeededInput, WhyCard, way_measure
@@ -189,7 +189,7 @@ def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
     rows: list[dict[str, Cell]] = [
         {
             "t": card.t,
-            **({"ability": task.puts[card.t - 1].ability} if isinstance(task, ToldTask) else {}),
+            **({"ability": task.questions[card.t - 1].ability} if isinstance(task, Conversation) else {}),
             "submitted": card.submitted,
             "answer": card.answer,
             "cause": CAUSE_MEASURES[card.cause].label if card.cause else None,
@@ -200,11 +200,11 @@ def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
     units = run.units
     columns = (
         Column("t", units.step),
-        *([Column("ability", "ability")] if isinstance(task, ToldTask) else []),
+        *([Column("ability", "ability")] if isinstance(task, Conversation) else []),
         Column("submitted", "submitted", role="name"),
         Column("answer", "right", role="name"),
         Column("cause", "cause", role="text"),
-        Column("way", "fate" if isinstance(task, ToldTask) else "what became of the input, or kind", role="text"),
+        Column("way", "fate" if isinstance(task, Conversation) else "what became of the input, or kind", role="text"),
     )
     counts = f"{counted(len(wrong), units.outcome)} of {len(run.verdicts)}"
     fits = f", {len(rows)} of them in this way" if chosen.ways else ""

@@ -147,7 +147,7 @@ def test_the_tokens_of_a_compaction_are_counted_and_bits_are_those_of_the_worlds
     for record in ended:
         task = generate(TaskSpec.of(record.setting.task).with_seed(record.seed))
         world, cut = task.world, len(task.world.sessions) - 1
-        told = [one.question for one in task.asked if one.answer is not None and one.after == cut]
+        told = [one.question for one in task.questions if one.answer is not None and one.after == cut]
         keys = {(q.attribute, q.subject) for q in told if q.form in ("now", "all", "day")}
         probed += sum(present_requirement(world, cut, key).bits for key in keys)
         assert floor_bits(world, cut) >= sum(present_requirement(world, cut, key).bits for key in keys)

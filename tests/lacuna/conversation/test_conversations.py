@@ -20,16 +20,23 @@ from eirkit.lacuna.agents.answers import read_worded_answer, without_marker
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.conversation.broken_memories import ExactNotes
 from eirkit.lacuna.conversation.outcomes import ConversationJudge, Seen
-from eirkit.lacuna.conversation.reading import hear_passages, needed_statements
+from eirkit.lacuna.conversation.reading import dated_statements, needed_statements
 from eirkit.lacuna.conversation.session import ConversationSession
-from eirkit.lacuna.conversation.workload import Asked, ToldWorld, canonical_answer, read_preset, spell, unspell
+from eirkit.lacuna.conversation.workload import (
+    AnsweredQuestion,
+    WorldConversation,
+    canonical_answer,
+    read_preset,
+    spell,
+    unspell,
+)
 from eirkit.lacuna.findings.conversation_measures import ABILITIES
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.in_process import Bm25
 from eirkit.lacuna.memories.memory import memories
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import Model, ModelOptions, Reply, Request
-from eirkit.lacuna.runs.conversations import WordInjection, check_told_access, judge_told, told_session
+from eirkit.lacuna.runs.conversations import SentenceInjection, check_told_access, judge_told, told_session
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.scripted.reader import make_reader
 from eirkit.lacuna.tasks.generation import generate, generate_many, prepare
@@ -49,12 +56,12 @@ FAULTS = {
 }
 
 
-def tasks(preset: str, seeds: range) -> list[ToldWorld]:
+def tasks(preset: str, seeds: range) -> list[WorldConversation]:
     spec = find_workload("words").specify({"workload": "words", "preset": preset})
-    return [task for task in generate_many(spec, seeds) if isinstance(task, ToldWorld)]
+    return [task for task in generate_many(spec, seeds) if isinstance(task, WorldConversation)]
 
 
-def run(task: ToldWorld, access: Access, **dials: float) -> ConversationRun:
+def run(task: WorldConversation, access: Access, **dials: float) -> ConversationRun:
     """Return what the record of one run with the reader says about its answers."""
     session = told_session(access, task, prepare(task.spec))
     trace = wait_for(drive(session, make_reader(ModelOptions(extra=dials))))
@@ -70,7 +77,7 @@ def test_the_perfect_reader_answers_everything_from_the_whole_conversation(prese
         assert all(count.right == count.asked for count in record.abilities.values())
         assert record.instruction.kept == record.instruction.asked
         assert record.instruction.came_back == record.instruction.overridden == 0
-        asked += len(task.asked)
+        asked += len(task.questions)
     assert asked > 100
 
 
@@ -106,7 +113,7 @@ def test_a_fault_of_the_reader_is_found_as_that_fault_and_as_no_other(dial):
 
 def test_a_dial_spoils_the_share_of_answers_that_it_is_set_to():
     wrong = sum(sum(run(task, WHOLE, misses=0.25).outcomes.values()) for task in tasks("small", range(60)))
-    knowable = sum(one.answer is not None for task in tasks("small", range(60)) for one in task.asked)
+    knowable = sum(one.answer is not None for task in tasks("small", range(60)) for one in task.questions)
     assert 0.2 < wrong / knowable < 0.3  # five standard deviations of 1,200 draws
 
 
@@ -155,7 +162,7 @@ def test_a_memory_with_its_own_observe_and_recall_is_used_by_them():
     observed = [call for call in memory.calls if call.startswith("observe")]
     assert observed[0] == f"observe session-1 2031-01-06 {len(task.sessions[0].messages)}"
     assert len(observed) == len(task.sessions)
-    assert len(memory.calls) == len(task.sessions) + len(task.asked)
+    assert len(memory.calls) == len(task.sessions) + len(task.questions)
 
 
 def eirkit(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -239,7 +246,7 @@ def test_answers_are_read_from_replies(reply, answer, said):
 
 def test_answers_are_compared_by_what_they_say():
     (task,) = tasks("small", range(1))
-    question = task.asked[0].question
+    question = task.questions[0].question
     forms = {
         "all": [("Bab, Aab", "aab, bab"), ("Aab and Bab.", "aab, bab")],
         "day": [("8 January 2031", "2031-01-08"), ("January 8, 2031", "2031-01-08"), ("2031-01-08", "2031-01-08")],
@@ -280,7 +287,7 @@ class Wordy(Model):
         return {}
 
 
-def wordy_record(task: ToldWorld, number: int, **dials: float) -> ConversationRun:
+def wordy_record(task: WorldConversation, number: int, **dials: float) -> ConversationRun:
     session = told_session(WHOLE, task, prepare(task.spec))
     return judge_told(WHOLE, task, wait_for(drive(session, Wordy(number, **dials))))[1]
 
@@ -303,7 +310,7 @@ def test_a_wrong_answer_in_any_words_has_the_cause_of_the_bare_one(dial):
 def test_an_answer_with_another_value_of_the_same_fact_is_wrong():
     (task,) = tasks("small", range(1))
     judge = ConversationJudge(task)
-    asked = next(one for one in task.asked if one.ability == "update" and one.question.form == "now")
+    asked = next(one for one in task.questions if one.ability == "update" and one.question.form == "now")
     old, new = [str(one.statement.value) for one in task.said if one.statement[1:3] == asked.question[1:3]][-2:]
     seen = Seen(task.turns, (task.turns,), memory=True)
 
@@ -317,7 +324,7 @@ def test_an_answer_with_another_value_of_the_same_fact_is_wrong():
     assert verdict("unknown (not stated)") == (False, "word_not_used")
 
 
-def in_usual_words(task: ToldWorld, asked: Asked) -> list[str]:
+def in_usual_words(task: WorldConversation, asked: AnsweredQuestion) -> list[str]:
     """Return ways in which people give the right answer to a question."""
     question, answer = asked.question, asked.answer
     match question.form:
@@ -362,7 +369,7 @@ def test_a_right_answer_in_usual_words_is_right():
     forms = set()
     for task in tasks("small+people=8+updates=2+questions=60", range(12)):
         judge, seen = ConversationJudge(task), Seen(task.turns, (task.turns,), memory=True)
-        for asked in task.asked:
+        for asked in task.questions:
             forms.add(asked.question.form)
             for text in in_usual_words(task, asked):
                 assert judge.judge(asked, task.canonical(asked.t, text), seen).right, (asked.text, text)
@@ -373,7 +380,7 @@ def test_an_answer_that_hedges_or_adds_is_wrong():
     checked = set()
     for task in tasks("small+people=8+updates=2+questions=60", range(6)):
         judge, seen = ConversationJudge(task), Seen(task.turns, (task.turns,), memory=True)
-        for asked in task.asked:
+        for asked in task.questions:
             question, answer, texts = asked.question, asked.answer, []
             old = [one for one, _ in judge.old_answers(asked) if one != answer]
             if question.form == "first":
@@ -409,7 +416,7 @@ def test_an_answer_that_hedges_or_adds_is_wrong():
 )
 def test_the_only_number_of_an_answer_is_its_number(form, attribute, text, canonical):
     (task,) = tasks("small", range(1))
-    question = task.asked[0].question._replace(form=form, attribute=attribute)
+    question = task.questions[0].question._replace(form=form, attribute=attribute)
     assert canonical_answer(task.language, question, text) == canonical
 
 
@@ -424,7 +431,7 @@ def test_a_session_holds_no_answers():
     (task,) = tasks("small+questions=40", range(1))
     session = told_session(WHOLE, task, prepare(task.spec))
     assert isinstance(session, ConversationSession)
-    assert not any(hasattr(step, "answer") for step in session.talk.task.steps)
+    assert not any(hasattr(step, "answer") for step in session.conversation.task.steps)
     check_told_access(WHOLE)
 
 
@@ -497,7 +504,7 @@ def test_a_memory_that_changes_dates_alone_is_told_so_and_not_that_names_are_unc
 @pytest.mark.parametrize("time", ["T10:00:00", " 10:00", "T10:00:00.123Z", "T10:00:00+01:00"])
 def test_a_date_with_a_time_is_read(time):
     (task,) = tasks("small", range(1))
-    (heard,) = hear_passages(task.language, [f"[2031-01-06{time}] user: Ada Bex now drinks Sevuskik tea."], 0)
+    (heard,) = dated_statements(task.language, [f"[2031-01-06{time}] user: Ada Bex now drinks Sevuskik tea."], 0)
     assert heard.day == date(2031, 1, 6).toordinal()
 
 
@@ -554,8 +561,8 @@ def test_beside_what_a_memory_returns_an_old_sentence_misleads(memory, tmp_path:
 def test_a_sham_says_nothing_of_what_is_asked_nor_of_its_former_values():
     tried = 0
     for task in tasks("small", range(12)):
-        sham = WordInjection(task, "sham")
-        for asked in task.asked:
+        sham = SentenceInjection(task, "sham")
+        for asked in task.questions:
             said = task.said_before(asked)
             needed = needed_statements(asked.question, said, task.truth_at(asked))
             text = sham(asked.t) if needed else None
@@ -573,10 +580,10 @@ def test_a_sham_says_nothing_of_what_is_asked_nor_of_its_former_values():
 
 def test_a_sham_is_true_of_another_and_an_old_sentence_of_the_same():
     (task,) = tasks("small+updates=2", range(1))
-    arms = {arm: WordInjection(task, arm) for arm in ("oracle", "sham", "stale")}
-    for asked in task.asked:
+    arms = {arm: SentenceInjection(task, arm) for arm in ("oracle", "sham", "stale")}
+    for asked in task.questions:
         needed = needed_statements(asked.question, task.said_before(asked), task.truth_at(asked))
-        told = {arm: hear_passages(task.language, [add(asked.t) or ""], asked.day) for arm, add in arms.items()}
+        told = {arm: dated_statements(task.language, [add(asked.t) or ""], asked.day) for arm, add in arms.items()}
         said = {one.statement for one in task.said}
         assert {one.statement for one in told["oracle"]} == {one.statement for one in needed}
         assert {one.statement for found in told.values() for one in found} <= said
@@ -599,11 +606,11 @@ def test_the_viewer_marks_what_was_needed_stored_and_returned(tmp_path: Path, ca
     for t, verdict in run.verdicts.items():
         assert verdict.correct == (t not in wrong)
         found = run.question(t)
-        assert found.question in run.task.instance.told[-1].questions
+        assert found.question in run.task.instance.dialogues[-1].questions
         assert all(turn.stored for turn in found.turns)  # a text file keeps everything
         assert all("".join(piece.text for piece in turn.pieces) == turn.text for turn in found.turns)
         assert all(turn.returned or not turn.used for turn in found.turns)
-        asked = run.task.instance.asked[t - 1]
+        asked = run.task.instance.questions[t - 1]
         if verdict.correct and asked.ability in ("fact", "update"):
             assert [turn.needed for turn in found.turns] == [turn.used for turn in found.turns]
         if wrong.get(t) == "word_not_returned":
@@ -631,7 +638,7 @@ def test_the_viewer_marks_a_value_at_each_of_its_places_in_a_turn(tmp_path: Path
 def test_the_door_of_an_earlier_seat_is_an_old_value_where_the_rule_of_the_present_one_was_withdrawn():
     """World 9, question 7: Gewis Hontunow moved from Doskex to Pantuf, whose door rule was withdrawn."""
     (task,) = tasks("small", range(9, 10))
-    judge, asked = ConversationJudge(task), task.asked[6]
+    judge, asked = ConversationJudge(task), task.questions[6]
     assert (asked.text, asked.answer) == ("Which door should Gewis Hontunow take?", None)
     doors = {one.statement.subject: str(one.statement.value) for one in task.said if one.statement.op != "forget"
              and one.statement.attribute == "door"}  # fmt: skip
@@ -652,7 +659,7 @@ def test_what_is_held_under_a_nickname_is_held():
 def test_what_an_answer_rests_on_is_what_was_shown_and_decides_it():
     (task,) = tasks("small", range(1))
     judge = ConversationJudge(task)
-    asked = next(one for one in task.asked if one.ability == "update" and one.question.form == "now")
+    asked = next(one for one in task.questions if one.ability == "update" and one.question.form == "now")
     about = [one for one in task.said if one.statement[1:3] == asked.question[1:3]]
     old, new = (task.turns[one.passage] for one in about[-2:])
     right, before = (str(one.statement.value).casefold() for one in (about[-1], about[-2]))

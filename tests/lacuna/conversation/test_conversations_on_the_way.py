@@ -17,7 +17,7 @@ from eirkit.lacuna.conversation.floor import floor_bits
 from eirkit.lacuna.conversation.instructions import instruction_record, standing_at_answers
 from eirkit.lacuna.conversation.session import SUMMARY_PROMPTS, SUMMARY_RULES, shown_context
 from eirkit.lacuna.conversation.truth import answers
-from eirkit.lacuna.conversation.workload import ToldWorld
+from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.model import ModelOptions, Reply
 from eirkit.lacuna.runs.conversations import judge_told, told_session
@@ -33,12 +33,12 @@ WHOLE = Access("whole", None)
 SHORT = "instructions+sessions=5+questions=6+probes=2"
 
 
-def tasks(preset: str, seeds: range, workload: str = "words") -> list[ToldWorld]:
+def tasks(preset: str, seeds: range, workload: str = "words") -> list[WorldConversation]:
     spec = find_workload(workload).specify({"workload": workload, "preset": preset})
-    return [task for task in generate_many(spec, seeds) if isinstance(task, ToldWorld)]
+    return [task for task in generate_many(spec, seeds) if isinstance(task, WorldConversation)]
 
 
-def run(task: ToldWorld, access: Access, **dials: float) -> tuple[ConversationRun, Trace]:
+def run(task: WorldConversation, access: Access, **dials: float) -> tuple[ConversationRun, Trace]:
     session = told_session(access, task, prepare(task.spec))
     trace = wait_for(drive(session, make_reader(ModelOptions(extra=dials))))
     return judge_told(access, task, trace)[1], trace
@@ -49,22 +49,22 @@ def test_questions_on_the_way_are_answered_by_what_was_said_until_then(preset):
     for task in tasks(preset, range(3)):
         record, trace = run(task, WHOLE)
         assert record.wrong == ()
-        assert len(trace.decisions) == len(task.asked) > task.world.dials.questions // 2
-        assert len({one.day for one in task.asked}) > 2
-        for asked, exchange in zip(task.asked, trace.exchanges, strict=True):
+        assert len(trace.decisions) == len(task.questions) > task.world.dials.questions // 2
+        assert len({one.day for one in task.questions}) > 2
+        for asked, exchange in zip(task.questions, trace.exchanges, strict=True):
             shown = shown_context(exchange.request.messages[-1].content).splitlines()
             assert shown == "\n".join(task.turns[: task.turns_before(asked)]).splitlines()
 
 
 def test_the_truth_at_a_question_is_that_of_the_world_until_then():
     for task in tasks("small+probes=4+updates=3", range(6)):
-        for asked, (question, answer, _) in zip(task.asked, answers(task.world), strict=True):
+        for asked, (question, answer, _) in zip(task.questions, answers(task.world), strict=True):
             assert task.truth_at(asked).answer(question) == asked.answer == answer
 
 
 def test_the_floor_with_questions_on_the_way_is_that_of_the_worst_session():
     (task,) = tasks("small+probes=4+questions=1", range(1))
-    cuts = [floor_bits(task.world, cut) for cut in range(len(task.told))]
+    cuts = [floor_bits(task.world, cut) for cut in range(len(task.dialogues))]
     assert task.floor_bits() == max(cuts) > cuts[-1]
 
 

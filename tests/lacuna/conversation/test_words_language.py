@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from eirkit.errors import InputFileError
 from eirkit.lacuna.conversation.dialogues import read_back, tell
 from eirkit.lacuna.conversation.language import LEVELS, PRONOUN, Listener, load_language, read
-from eirkit.lacuna.conversation.world import ATTRIBUTES, INSTRUCTIONS, PRESETS, Saying, WorldQuestion, generate_worlds
+from eirkit.lacuna.conversation.world import (
+    ATTRIBUTES,
+    INSTRUCTIONS,
+    PRESETS,
+    Statement,
+    WorldQuestion,
+    generate_worlds,
+)
 
 NAMES = ("english", "german")
 LANGUAGES = [load_language(name) for name in NAMES]
@@ -76,7 +83,7 @@ def meant(sentence, slots, event, days):
     if sentence.attribute == "event":
         value = next(day for slot, day in days.items() if f"{{{slot}}}" in sentence.text)
     value = int(value) if attribute == "boxes" else None if sentence.op == "forget" else value
-    return Saying(sentence.op, attribute, subject, value)
+    return Statement(sentence.op, attribute, subject, value)
 
 
 @by_language
@@ -90,7 +97,7 @@ def test_every_sentence_is_read_as_what_it_says(language):
             listener = Listener({"Mirel": {"Mirel Tolvaner"}}, {"Fonty": "Mirel Tolvaner"})
             text, before = sentence.text.format(**slots), []
             if sentence.level == PRONOUN:
-                said = Saying("set", "nickname", "Mirel Tolvaner", "Fonty")
+                said = Statement("set", "nickname", "Mirel Tolvaner", "Fonty")
                 name = language.statements["nickname", "set"][0].text.format(p=said.subject, v=said.value)
                 text, before = f"{name} {text}", [said]
             assert read(language, text, TODAY, listener) == [*before, meant(sentence, slots, event, days)], text

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from eirkit.lacuna.conversation.language import load_language
-from eirkit.lacuna.conversation.reading import hear_passages, learn
+from eirkit.lacuna.conversation.reading import dated_statements, learn
 from eirkit.lacuna.conversation.world import WorldQuestion
 from eirkit.lacuna.memories.validity import EndedText
 from eirkit.lacuna.models.message import Message
@@ -23,7 +23,7 @@ DIALS = dict.fromkeys(("misses", "confuses", "keeps_old", "returns_withdrawn", "
 
 
 def known(*passages: str):
-    return learn(hear_passages(ENGLISH, passages, TODAY))
+    return learn(dated_statements(ENGLISH, passages, TODAY))
 
 
 def ask(knowledge, form="now", attribute="tea", other=None):

@@ -142,7 +142,7 @@ def test_what_cards_say_follows_from_the_events(folder):
     for lot in wrong.values():
         for run, t in draw.sample(lot, min(DRAWN, len(lot))):
             card = run.card(t)
-            question = run.task.instance.asked[t - 1].question
+            question = run.task.instance.questions[t - 1].question
             facts = Facts(run.record, events(folder, run.record.run), t, question)
             check_any(card, facts)
             checked["any"] += 1

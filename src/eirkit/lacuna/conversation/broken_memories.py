@@ -12,7 +12,7 @@ from datetime import date
 
 from eirkit.lacuna.conversation.language import load_language
 from eirkit.lacuna.conversation.reading import (
-    hear_passages,
+    dated_statements,
     keys_of,
     learn,
     people_in,
@@ -20,7 +20,7 @@ from eirkit.lacuna.conversation.reading import (
     read_turn,
     show_turn,
 )
-from eirkit.lacuna.conversation.world import ATTRIBUTES, Saying, WorldQuestion
+from eirkit.lacuna.conversation.world import ATTRIBUTES, Statement, WorldQuestion
 from eirkit.lacuna.memories.in_process import KeyValue, usage_of_texts
 from eirkit.lacuna.memories.memory import LONGEST_PASSAGE, MemoryUsage, memories
 from eirkit.lacuna.models.message import Message
@@ -30,7 +30,7 @@ from eirkit.lacuna.models.message import Message
 class WordNote:
     """One statement as it is kept."""
 
-    statement: Saying
+    statement: Statement
     day: int
     text: str
 
@@ -51,7 +51,7 @@ class WordNotes(KeyValue):
     async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
         day = date.fromisoformat(at).toordinal()
         new = [show_turn(day, one.role, one.content) for one in messages]
-        heard = hear_passages(self.language, [*self._turns, *new], day)
+        heard = dated_statements(self.language, [*self._turns, *new], day)
         before = len(self._turns)
         self._turns += new
         for one in heard:
@@ -71,7 +71,7 @@ class WordNotes(KeyValue):
 
     def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
         """Return the notes that help to answer a question, the newest first."""
-        heard = hear_passages(self.language, [note.text for note in self._notes], 0, people_in(question))
+        heard = dated_statements(self.language, [note.text for note in self._notes], 0, people_in(question))
         keys = set(keys_of(question, learn(heard)))
         return [n for n in reversed(self._notes) if (n.statement.attribute, n.statement.subject) in keys]
 

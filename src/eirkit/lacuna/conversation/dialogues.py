@@ -21,7 +21,7 @@ from eirkit.lacuna.conversation.language import (
     ways,
 )
 from eirkit.lacuna.conversation.spelling import spell_noise
-from eirkit.lacuna.conversation.world import ATTRIBUTES, Saying, World, WorldQuestion, WorldSession
+from eirkit.lacuna.conversation.world import ATTRIBUTES, Statement, World, WorldQuestion, WorldSession
 from eirkit.seeds import drawing, words
 
 LONGEST_TURN = 3  # statements
@@ -40,7 +40,7 @@ class Utterance(NamedTuple):
 _utter: Callable[[tuple[str, str]], Utterance] = partial(tuple.__new__, Utterance)  # quicker than calling the class
 
 
-class Told(NamedTuple):
+class Dialogue(NamedTuple):
     """One session as it was spoken: what was said, then what was asked."""
 
     day: int
@@ -48,12 +48,12 @@ class Told(NamedTuple):
     questions: tuple[str, ...]
 
 
-def tell(world: World, language: Language) -> tuple[Told, ...]:
+def tell(world: World, language: Language) -> tuple[Dialogue, ...]:
     """Return the conversations of a world; the same world and language give the same text."""
     return next(tell_many((world,), language))
 
 
-def tell_many(worlds: Iterable[World], language: Language) -> Iterator[tuple[Told, ...]]:
+def tell_many(worlds: Iterable[World], language: Language) -> Iterator[tuple[Dialogue, ...]]:
     """Yield the conversations of worlds, each the same as alone; random numbers are drawn for many at once."""
     left = iter(worlds)
     while some := list(islice(left, 1)):
@@ -64,16 +64,16 @@ def tell_many(worlds: Iterable[World], language: Language) -> Iterator[tuple[Tol
             yield _Teller(world, language, row).sessions()
 
 
-def read_back(told: Iterable[Told], language: Language) -> tuple[WorldSession, ...]:
+def read_back(told: Iterable[Dialogue], language: Language) -> tuple[WorldSession, ...]:
     """Return the statements and questions of conversations: the inverse of `tell`."""
     listener, found = Listener(), []
     for day, messages, questions in told:
-        said: list[Saying] = []
-        apart: list[Saying] = []
+        said: list[Statement] = []
+        apart: list[Statement] = []
         for message in messages:
             into = apart if message.text.startswith(language.table["here_is"]) else said
             if message.role == "user":
-                into += [one for one in read(language, message.text, day, listener) if isinstance(one, Saying)]
+                into += [one for one in read(language, message.text, day, listener) if isinstance(one, Statement)]
         # Questions have full names and introduce nobody.
         asked = [one for text in questions for one in read(language, text, day, Listener())]
         questions_read = tuple(one for one in asked if isinstance(one, WorldQuestion))
@@ -90,8 +90,8 @@ class _Teller:
         self.known: dict[str, list[str]] = {}  # how people can be named, as long as nobody new is spoken of
         self.last = 0  # the sentence without a fact that was said last
 
-    def sessions(self) -> tuple[Told, ...]:
-        return tuple(Told(one.day, tuple(self.messages(one)), self.questions(one)) for one in self.world.sessions)
+    def sessions(self) -> tuple[Dialogue, ...]:
+        return tuple(Dialogue(one.day, tuple(self.messages(one)), self.questions(one)) for one in self.world.sessions)
 
     def messages(self, session: WorldSession) -> list[Utterance]:
         left, talk = session.statements, 0 if session is self.world.sessions[-1] else self.world.dials.small_talk
@@ -112,7 +112,7 @@ class _Teller:
         answers = self.language.table[kind]
         return _utter(("user", text)), _utter(("assistant", answers[self.below(len(answers))]))
 
-    def said(self, statements: Sequence[Saying], today: int) -> list[str]:
+    def said(self, statements: Sequence[Statement], today: int) -> list[str]:
         """Return the sentences of one turn."""
         if self.level < 3 or len(statements) == 1:
             return [self.sentence(one, today, self.level) for one in statements]
@@ -129,7 +129,7 @@ class _Teller:
                 said.append(self.sentence(statement, today, 3))
         return said
 
-    def sentence(self, statement: Saying, today: int, level: int) -> str:
+    def sentence(self, statement: Statement, today: int, level: int) -> str:
         """Return one statement as a sentence; with PRONOUN about the person of the sentence before."""
         op, attribute, subject, value = statement
         form, slot = ATTRIBUTES[attribute], SUBJECTS.get(attribute, "p")
@@ -180,7 +180,7 @@ class _Teller:
         self.last = (self.last + 1 + self.below(len(texts) - 1)) % len(texts)
         return str(texts[self.last].format(v=spell_noise(self.below(1 << 30)), n=2 + self.below(97)))
 
-    def document(self, statement: Saying, today: int) -> str:
+    def document(self, statement: Statement, today: int) -> str:
         count = self.world.dials.sentences
         sentences = [self.filled("document") for _ in range(count)]
         sentences.insert(self.below(count + 1), self.sentence(statement, today, 1))

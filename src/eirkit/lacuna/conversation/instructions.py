@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from eirkit.lacuna.agents.answers import without_marker
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.truth import statements_of
-from eirkit.lacuna.conversation.workload import ToldWorld
+from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.conversation.world import INSTRUCTIONS, USER, World
 from eirkit.lacuna.models.model import set_aside
 from eirkit.records.runs import InstructionCounts
@@ -79,7 +79,7 @@ def standing_at_answers(world: World) -> Iterator[tuple[InstructionState, ...]]:
         yield from (now for _ in session.questions)
 
 
-def instruction_record(task: ToldWorld, trace: Trace) -> InstructionCounts:
+def instruction_record(task: WorldConversation, trace: Trace) -> InstructionCounts:
     """Return how each standing instruction fared at each answer of a run."""
     counts: Counter[str] = Counter()
     standing = list(standing_at_answers(task.world))

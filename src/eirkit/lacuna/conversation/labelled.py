@@ -11,38 +11,34 @@ import re
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, ClassVar
 
 from eirkit.errors import SpecError, UsageError
 from eirkit.lacuna.conversation.published import ABSTAIN, LONGMEMEVAL, MEME, LabelledQuestion, PublishedFile
-from eirkit.lacuna.conversation.workload import Put, ToldTask, abstains, spell
+from eirkit.lacuna.conversation.workload import Conversation, Question, abstains, spell
 from eirkit.lacuna.tasks.task import Step, TaskInstance, TaskSpec
-from eirkit.lacuna.tasks.workload import Telling, conversations
+from eirkit.lacuna.tasks.workload import ConversationWorkload, conversations
 
 UNKNOWN = "unknown"
 _PUNCTUATION = re.compile(r"[^\w\s]+")
 
 
 @dataclass(frozen=True)
-class LabelledTalk(ToldTask):
+class LabelledConversation(Conversation):
     """One entry of a file."""
 
-    questions: tuple[LabelledQuestion, ...]
-
-    @cached_property
-    def puts(self) -> Sequence[Put]:
-        said = [sum(bool(one.messages) for one in self.told[:end]) for end in range(len(self.told) + 1)]
-        return [Put(t, one.text, one.kind, said[one.after], one.day) for t, one in enumerate(self.questions, 1)]
+    labels: tuple[LabelledQuestion, ...]  # of its questions
 
     def canonical(self, t: int, text: str) -> str:
         return plain_words(text)
 
     def agrees(self, t: int, submitted: str) -> bool:
         """Return whether an answer, in its canonical form, contains the labelled one."""
-        question = self.questions[t - 1]
+        question = self.labels[t - 1]
         if question.kind == ABSTAIN:
             return abstains(submitted)
         return has_words(submitted, plain_words(question.answer))
@@ -58,7 +54,7 @@ def has_words(text: str, wanted: str) -> bool:
     return bool(wanted) and f" {wanted} " in f" {text} "
 
 
-class FileOfTalks(Telling, ABC):
+class ConversationFile(ConversationWorkload, ABC):
     """Conversations of a file; --preset names it, and seeds are the numbers of its entries."""
 
     endless = False
@@ -83,25 +79,31 @@ class FileOfTalks(Telling, ABC):
                 raise SpecError(f"seed {seed} is beyond the {len(file):,} entries of {spec.preset}; choose less")
             yield self._task(spec.with_seed(seed), file)
 
-    def _task(self, spec: TaskSpec, file: PublishedFile) -> LabelledTalk:
+    def _task(self, spec: TaskSpec, file: PublishedFile) -> LabelledConversation:
         told = file[spec.seed]
         steps = tuple(
             Step(t, "query", None, (), spell(plain_words(UNKNOWN if one.kind == ABSTAIN else one.answer)), True)
             for t, one in enumerate(told.questions, 1)
         )
         whole = json.dumps([told.questions, told.sessions])  # with the labels, by which answers are judged
-        return LabelledTalk(spec, steps, sha256(whole.encode()).hexdigest(), told.sessions, told.questions)
+        before = list(accumulate((bool(one.messages) for one in told.sessions), initial=0))
+        questions = tuple(
+            Question(t, one.text, one.kind, before[one.after], one.day) for t, one in enumerate(told.questions, 1)
+        )
+        return LabelledConversation(
+            spec, steps, sha256(whole.encode()).hexdigest(), told.sessions, questions, told.questions
+        )
 
 
 @conversations.add(LONGMEMEVAL)
-class LongMemEval(FileOfTalks):
+class LongMemEval(ConversationFile):
     """Conversations and questions of a file of LongMemEval that you have; --preset names it."""
 
     kind = LONGMEMEVAL
 
 
 @conversations.add(MEME)
-class Meme(FileOfTalks):
+class Meme(ConversationFile):
     """Conversations and questions of a file of MEME that you have; --preset names it."""
 
     kind = MEME
@@ -114,7 +116,7 @@ def _most_questions(path: str, kind: str) -> int:
         UsageError: the file is of the other benchmark.
     """
     file = PublishedFile(Path(path))
-    found, first = file.kind_and_dialogue(0)
+    found, first = file.kind_and_entry(0)
     if found != kind:
         raise UsageError(f"{path} is a file of {found}; use --workload {found}")
     if kind == LONGMEMEVAL:

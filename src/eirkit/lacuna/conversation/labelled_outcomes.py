@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY
 from eirkit.lacuna.agents.telemetry import Trace
-from eirkit.lacuna.conversation.labelled import LabelledTalk, has_words, plain_words
-from eirkit.lacuna.conversation.outcomes import LONGEST_EVIDENCE, Seen, WordVerdict, record_of
+from eirkit.lacuna.conversation.labelled import LabelledConversation, has_words, plain_words
+from eirkit.lacuna.conversation.outcomes import LONGEST_EVIDENCE, AnswerVerdict, Seen, record_of
 from eirkit.lacuna.conversation.published import ABSTAIN, LabelledQuestion
 from eirkit.lacuna.conversation.workload import unspell
 from eirkit.records.runs import ConversationRun, EvidenceCounts
@@ -44,39 +44,40 @@ class LabelledEvidence:
         return None
 
 
-def evidence_of(task: LabelledTalk, question: LabelledQuestion) -> list[LabelledEvidence]:
+def evidence_of(task: LabelledConversation, question: LabelledQuestion) -> list[LabelledEvidence]:
     """Return what a question needs, as finely as it is labelled."""
     if question.kind == ABSTAIN:
         return []
     if question.values:
         return [LabelledEvidence((one.value,), verbatim=False) for one in question.values]
     if question.turns is not None:
-        return [LabelledEvidence((task.told[s].messages[t].text,), verbatim=True) for s, t in question.turns]
+        return [LabelledEvidence((task.dialogues[s].messages[t].text,), verbatim=True) for s, t in question.turns]
     return [
-        LabelledEvidence(tuple(one.text for one in task.told[s].messages), verbatim=True) for s in question.sessions
+        LabelledEvidence(tuple(one.text for one in task.dialogues[s].messages), verbatim=True)
+        for s in question.sessions
     ]
 
 
 class LabelJudge:
     """Judges the answers of one run."""
 
-    def __init__(self, task: LabelledTalk) -> None:
+    def __init__(self, task: LabelledConversation) -> None:
         self.task = task
         self.turns = {plain_words(one.text) for told in task.sessions for one in told.messages}
 
-    def judge(self, t: int, submitted: str | None, seen: Seen) -> tuple[WordVerdict, int, int]:
+    def judge(self, t: int, submitted: str | None, seen: Seen) -> tuple[AnswerVerdict, int, int]:
         """Return the verdict on one answer, how much evidence it needs, and how much of it was shown."""
-        question = self.task.questions[t - 1]
+        question = self.task.labels[t - 1]
         needed = evidence_of(self.task, question)
         lacking = [one for one in needed if one.held_in(seen.passages) is None]
         shown = len(needed) - len(lacking)
         if submitted is None:
-            verdict = WordVerdict(t, question.kind, False, "word_unreadable", missed=bool(lacking))
+            verdict = AnswerVerdict(t, question.kind, False, "word_unreadable", missed=bool(lacking))
         elif self.task.agrees(t, submitted):
-            verdict = WordVerdict(t, question.kind, True, missed=bool(lacking))
+            verdict = AnswerVerdict(t, question.kind, True, missed=bool(lacking))
         else:
             fate, why = self.fate(question, submitted, seen, needed, lacking)
-            verdict = WordVerdict(t, question.kind, False, fate, why[:LONGEST_EVIDENCE], bool(lacking))
+            verdict = AnswerVerdict(t, question.kind, False, fate, why[:LONGEST_EVIDENCE], bool(lacking))
         return verdict, len(needed), shown
 
     def fate(
@@ -120,8 +121,8 @@ class LabelJudge:
 
 
 def judge_labelled(
-    task: LabelledTalk, trace: Trace, condition: str, shown: Mapping[int, str]
-) -> tuple[list[WordVerdict], ConversationRun]:
+    task: LabelledConversation, trace: Trace, condition: str, shown: Mapping[int, str]
+) -> tuple[list[AnswerVerdict], ConversationRun]:
     """Return the verdicts on all questions of a run, and what its record says about them."""
     judge = LabelJudge(task)
     stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
@@ -129,11 +130,11 @@ def judge_labelled(
     submitted = {one.t: one.submitted for one in trace.decisions}
     verdicts = []
     labelled = all_shown = some_shown = 0
-    for put in task.puts:
-        given = submitted.get(put.t)
-        passages = recalled.get(put.t, ()) if condition == MEMORY else (shown[put.after],)
-        seen = Seen(passages, stored[: put.after], condition == MEMORY, condition == COMPACTION)
-        verdict, needed, found = judge.judge(put.t, None if given is None else unspell(given), seen)
+    for question in task.questions:
+        given = submitted.get(question.t)
+        passages = recalled.get(question.t, ()) if condition == MEMORY else (shown[question.after],)
+        seen = Seen(passages, stored[: question.after], condition == MEMORY, condition == COMPACTION)
+        verdict, needed, found = judge.judge(question.t, None if given is None else unspell(given), seen)
         verdicts.append(verdict)
         labelled += needed > 0
         all_shown += 0 < needed == found

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eirkit.errors import InputFileError
-from eirkit.lacuna.conversation.world import ATTRIBUTES, INSTRUCTIONS, USER, Answer, Saying, Value, WorldQuestion
+from eirkit.lacuna.conversation.world import ATTRIBUTES, INSTRUCTIONS, USER, Answer, Statement, Value, WorldQuestion
 from eirkit.registry import refuse_untrusted
 
 Reader = Callable[[dict[str, str], int], int]  # from the parts of a date, and today, to a day
@@ -268,7 +268,7 @@ class Listener:
         return next(iter(known)) if len(known) == 1 else None
 
 
-Spoken = Saying | WorldQuestion
+Spoken = Statement | WorldQuestion
 
 
 def read(language: Language, text: str, today: int, listener: Listener) -> list[Spoken]:
@@ -294,7 +294,7 @@ def read(language: Language, text: str, today: int, listener: Listener) -> list[
         if sentence.kind != "filler":
             spoken = _spoken(language, sentence, match.groupdict(), today, listener, last)
             found += () if spoken is None else (spoken,)
-            last = spoken if isinstance(spoken, Saying) else None
+            last = spoken if isinstance(spoken, Statement) else None
         position = match.end() + 1
     return found
 
@@ -320,7 +320,7 @@ def _spoken(
     slots: dict[str, str],
     today: int,
     listener: Listener,
-    last: Saying | None,
+    last: Statement | None,
 ) -> Spoken | None:
     """Return what a sentence says or asks; None if it is about somebody unknown."""
     for slot in slots.keys() & {"p", "w"}:
@@ -329,7 +329,7 @@ def _spoken(
             return None
         slots[slot] = person
     if sentence.kind == "again":
-        return last and Saying(last.op, last.attribute, slots["p"], slots["v"])
+        return last and Statement(last.op, last.attribute, slots["p"], slots["v"])
     if sentence.level == PRONOUN:
         if last is None or subject_slot(last.attribute) != "p":
             return None
@@ -345,7 +345,7 @@ def _spoken(
     subject = slots.get(asked_slot(attribute, sentence.op) if is_question else subject_slot(attribute), USER)
     if is_question:
         return WorldQuestion(sentence.op, attribute, subject, _other(language, sentence, slots, today))
-    return Saying(sentence.op, attribute, subject, _value(language, sentence, attribute, slots, today, listener))  # type: ignore[arg-type]
+    return Statement(sentence.op, attribute, subject, _value(language, sentence, attribute, slots, today, listener))  # type: ignore[arg-type]
 
 
 def _other(language: Language, sentence: Sentence, slots: Mapping[str, str], today: int) -> Value:

@@ -23,8 +23,8 @@ from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.instructions import instruction_record
 from eirkit.lacuna.conversation.language import Listener, show_answer
 from eirkit.lacuna.conversation.reading import (
-    Heard,
-    hear_passages,
+    DatedStatement,
+    dated_statements,
     keys_of,
     learn,
     needed_statements,
@@ -34,8 +34,15 @@ from eirkit.lacuna.conversation.reading import (
     without_last,
 )
 from eirkit.lacuna.conversation.truth import Key
-from eirkit.lacuna.conversation.workload import Asked, ToldTask, ToldWorld, abstains, canonical_answer, unspell
-from eirkit.lacuna.conversation.world import ATTRIBUTES, Answer, Saying
+from eirkit.lacuna.conversation.workload import (
+    AnsweredQuestion,
+    Conversation,
+    WorldConversation,
+    abstains,
+    canonical_answer,
+    unspell,
+)
+from eirkit.lacuna.conversation.world import ATTRIBUTES, Answer, Statement
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.memories.memory import LONGEST_PASSAGE
 from eirkit.records.events import Cause, Kind
@@ -58,7 +65,7 @@ _OWN: dict[str, tuple[Cause, Kind]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class WordVerdict:
+class AnswerVerdict:
     """The outcome of one question."""
 
     t: int
@@ -90,9 +97,9 @@ class Seen:
 class ConversationJudge:
     """Judges the answers of one run."""
 
-    def __init__(self, task: ToldWorld) -> None:
-        self.task, self.last_day = task, task.told[-1].day
-        self._stated: dict[str, set[Saying]] = {}  # what texts of the store say; most are looked at again and again
+    def __init__(self, task: WorldConversation) -> None:
+        self.task, self.last_day = task, task.dialogues[-1].day
+        self._stated: dict[str, set[Statement]] = {}  # what texts of the store say; most are looked at again and again
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -112,26 +119,26 @@ class ConversationJudge:
                 listener.nicknames[str(one.statement.value)] = one.statement.subject
         return listener
 
-    def judge(self, asked: Asked, submitted: str | None, seen: Seen) -> WordVerdict:
+    def judge(self, asked: AnsweredQuestion, submitted: str | None, seen: Seen) -> AnswerVerdict:
         """Return the verdict on one answer, in its canonical form; None if it could not be read."""
         missed = not seen.opaque and not self.tells(asked, seen)
         if submitted is None:
-            return WordVerdict(asked.t, asked.ability, False, "word_unreadable", missed=missed)
+            return AnswerVerdict(asked.t, asked.ability, False, "word_unreadable", missed=missed)
         submitted = self.stated(asked, submitted)
         if submitted in self.right_answers(asked):
-            return WordVerdict(asked.t, asked.ability, True, missed=missed)
+            return AnswerVerdict(asked.t, asked.ability, True, missed=missed)
         fate, evidence = self.fate(asked, submitted, seen)
         # What a server left nobody can read: a wrong answer counts as lost there, as in the bits that it kept.
-        return WordVerdict(asked.t, asked.ability, False, fate, evidence[:LONGEST_EVIDENCE], missed or seen.opaque)
+        return AnswerVerdict(asked.t, asked.ability, False, fate, evidence[:LONGEST_EVIDENCE], missed or seen.opaque)
 
-    def right_answers(self, asked: Asked) -> set[str]:
+    def right_answers(self, asked: AnsweredQuestion) -> set[str]:
         """Return the right answer, and of a person every name that can mean nobody else."""
         right = {unspell(self.task.step(asked.t).answer)}
         if asked.question.attribute == "lead" and isinstance(asked.answer, str):
             right |= {name.casefold() for name in self.everybody.names(asked.answer)}
         return right
 
-    def stated(self, asked: Asked, submitted: str) -> str:
+    def stated(self, asked: AnsweredQuestion, submitted: str) -> str:
         """Return the answer that a text states by its tracer; the text itself if it states none that is known.
 
         The answer is right if the text has the true value and no other value of the same subject and attribute. A list
@@ -158,7 +165,7 @@ class ConversationJudge:
         others = {self.shown(asked, one) for one in self.others(asked) if self.has_answer(asked, submitted, one)}
         return others.pop() if len(others) == 1 else submitted
 
-    def listed(self, asked: Asked, submitted: str) -> str | None:
+    def listed(self, asked: AnsweredQuestion, submitted: str) -> str | None:
         """Return the list that a text names, in its canonical form; None if it names none."""
         told = (one.statement for one in self.task.said if one.statement.attribute == asked.question.attribute)
         items = {str(one.value).casefold() for one in told}
@@ -171,7 +178,7 @@ class ConversationJudge:
         is_empty = _has_word(submitted, none) or _NEGATION.search(submitted) or _has_word(submitted, "nothing")
         return none if is_empty and not abstains(submitted) else None
 
-    def affirmed(self, asked: Asked, submitted: str) -> str | None:
+    def affirmed(self, asked: AnsweredQuestion, submitted: str) -> str | None:
         """Return whether a text says yes or no, in its canonical form; None if it says neither."""
         yes, no = self.shown(asked, "yes"), self.shown(asked, "no")
         head = re.split(r"[^\w\s]", submitted)[0].strip()
@@ -185,7 +192,7 @@ class ConversationJudge:
         is_stated = is_negated or _has_word(submitted, str(asked.question.other).casefold())
         return (no if is_negated else yes) if is_stated else None
 
-    def own_values(self, asked: Asked) -> set[Answer]:
+    def own_values(self, asked: AnsweredQuestion) -> set[Answer]:
         """Return the true answer and every other value of the same subject and attribute."""
         question = asked.question
         if question.form == "first":
@@ -196,7 +203,7 @@ class ConversationJudge:
         values = {one.value for one in told if (one.attribute, one.subject) in keys and one.op not in changes}
         return {one for one in (asked.answer, *values, *(old for old, _ in self.old_answers(asked))) if one is not None}
 
-    def has_answer(self, asked: Asked, text: str, answer: Answer) -> bool:
+    def has_answer(self, asked: AnsweredQuestion, text: str, answer: Answer) -> bool:
         """True if a text has an answer as whole words, in any of the forms in which it may be written."""
         tracers = {self.shown(asked, answer)}
         if asked.question.form == "day" and isinstance(answer, int):
@@ -205,7 +212,7 @@ class ConversationJudge:
             tracers |= {name.casefold() for name in self.everybody.names(answer)}
         return any(_has_word(text, tracer) for tracer in tracers)
 
-    def fate(self, asked: Asked, submitted: str, seen: Seen) -> tuple[str, str]:
+    def fate(self, asked: AnsweredQuestion, submitted: str, seen: Seen) -> tuple[str, str]:
         """Return the fate of a wrong answer and the text that shows it."""
         needed = self.needed(asked)
         if seen.opaque:
@@ -229,27 +236,27 @@ class ConversationJudge:
         invented = [word for word in re.findall(r"(?<!\w)\w*[^\W\d_]\w*", submitted) if word not in shown]
         return ("word_invented" if invented else "word_misread"), self.showing(asked, submitted, seen)
 
-    def tells(self, asked: Asked, seen: Seen) -> bool:
+    def tells(self, asked: AnsweredQuestion, seen: Seen) -> bool:
         """True if what was shown gives the right answer to somebody who reads it without fault."""
         known = people_in(asked.question)
-        answer = learn(hear_passages(self.task.language, seen.passages, asked.day, known)).answer(asked.question)
+        answer = learn(dated_statements(self.task.language, seen.passages, asked.day, known)).answer(asked.question)
         return self.shown(asked, answer) in self.right_answers(asked)
 
-    def is_misdated(self, asked: Asked, seen: Seen) -> bool:
+    def is_misdated(self, asked: AnsweredQuestion, seen: Seen) -> bool:
         """True if what was shown does not give the right answer, and gives it with the dates of the conversation."""
         if self.tells(asked, seen):
             return False
-        days: dict[Saying, set[int]] = {}
+        days: dict[Statement, set[int]] = {}
         for one in self.task.said_before(asked):
             days.setdefault(one.statement, set()).add(one.day)
         passages = [self._redated(asked, passage) for passage in seen.passages]
-        heard = hear_passages(self.task.language, passages, asked.day, people_in(asked.question))
+        heard = dated_statements(self.task.language, passages, asked.day, people_in(asked.question))
         # What was said on several days may be about any of them.
         dated = [one._replace(day=min(known)) if len(known := days.get(one[0], ())) == 1 else one for one in heard]
         dated.sort(key=lambda one: one.day)
         return self.shown(asked, learn(dated).answer(asked.question)) in self.right_answers(asked)
 
-    def _redated(self, asked: Asked, passage: str) -> str:
+    def _redated(self, asked: AnsweredQuestion, passage: str) -> str:
         """Return a passage in which every line that was said on one day alone has that day."""
         turns: dict[str, list[str]] = {}
         for turn in self.task.turns[: self.task.turns_before(asked)]:
@@ -262,7 +269,9 @@ class ConversationJudge:
             lines.append(said[0] if len(said) == 1 else own if is_dated else words)
         return "\n".join(lines)
 
-    def by_answer(self, asked: Asked, submitted: str, seen: Seen, lacking: Heard | None) -> str | None:
+    def by_answer(
+        self, asked: AnsweredQuestion, submitted: str, seen: Seen, lacking: DatedStatement | None
+    ) -> str | None:
         """Return the fate that the answer itself tells: a withdrawn, an old, or another's value."""
         facts = [key for one, key in self.old_answers(asked) if self.shown(asked, one) == submitted]
         if asked.answer is None and self.task.truth_at(asked).withdrawn.intersection(facts):
@@ -274,12 +283,12 @@ class ConversationJudge:
             return "word_entity"
         return None
 
-    def used(self, asked: Asked, submitted: str, passages: Sequence[str]) -> set[Saying] | None:
+    def used(self, asked: AnsweredQuestion, submitted: str, passages: Sequence[str]) -> set[Statement] | None:
         """Return the statements in passages that an answer rests on; None if that is not known."""
         found = self.rests_on(asked, submitted, passages)
         return None if found is None else {self.named_fully(one.statement) for one in found}
 
-    def rests_on(self, asked: Asked, submitted: str, passages: Sequence[str]) -> list[Heard] | None:
+    def rests_on(self, asked: AnsweredQuestion, submitted: str, passages: Sequence[str]) -> list[DatedStatement] | None:
         """Return what passages say that an answer rests on, with the passage of each; None if that is not known.
 
         If the answer is what the passages tell, these are the statements without which they would tell another,
@@ -287,7 +296,7 @@ class ConversationJudge:
         nothing is known, no statement states.
         """
         question = asked.question
-        heard = hear_passages(self.task.language, passages, asked.day, people_in(question))
+        heard = dated_statements(self.task.language, passages, asked.day, people_in(question))
         if self.shown(asked, learn(heard).answer(question)) == submitted:
             without = {said: learn([one for one in heard if one.statement != said]) for said, *_ in heard}
             other = {said for said, rest in without.items() if self.shown(asked, rest.answer(question)) != submitted}
@@ -299,21 +308,21 @@ class ConversationJudge:
         computed = question.form in COMPUTED or ATTRIBUTES[question.attribute] == "count"
         return None if computed and not found else found
 
-    def named_fully(self, said: Saying) -> Saying:
+    def named_fully(self, said: Statement) -> Statement:
         """Return a statement with full names, which what was shown may not tell."""
         whose, value = self.everybody.resolve(said.subject) or said.subject, said.value
         if said.attribute == "lead":
             value = self.everybody.resolve(str(value)) or value
         return said._replace(subject=whose, value=value)
 
-    def old_answers(self, asked: Asked) -> Iterable[tuple[Answer, Key]]:
+    def old_answers(self, asked: AnsweredQuestion) -> Iterable[tuple[Answer, Key]]:
         """Yield the answers that were right before the last changes, each with the fact that changed."""
         for key in keys_of(asked.question, self.task.truth_at(asked)):
             for before in without_last(self.task.said_before(asked), key):
                 if (answer := learn(before).answer(asked.question)) is not None:
                     yield answer, key
 
-    def others(self, asked: Asked) -> Iterable[Answer]:
+    def others(self, asked: AnsweredQuestion) -> Iterable[Answer]:
         """Yield the present answers to the same question about others."""
         own, before = asked.question, self.task.said_before(asked)
         if own.form in ("now", "before", "as_of") and ATTRIBUTES[own.attribute] != "count":
@@ -333,7 +342,7 @@ class ConversationJudge:
                     if answer not in (None, ()):
                         yield answer
 
-    def by_store(self, lacking: Heard, seen: Seen) -> tuple[str, str]:
+    def by_store(self, lacking: DatedStatement, seen: Seen) -> tuple[str, str]:
         """Return what became of a statement that was needed and not shown."""
         text = self.text_of(lacking)
         if not seen.memory:
@@ -353,11 +362,11 @@ class ConversationJudge:
         earlier = next((found for one in held if (found := self.holding(lacking, one)) is not None), None)
         return ("word_never_stored", text) if earlier is None else ("word_lost", earlier)
 
-    def needed(self, asked: Asked) -> list[Heard]:
+    def needed(self, asked: AnsweredQuestion) -> list[DatedStatement]:
         """Return the statements that the answer needs."""
         return needed_statements(asked.question, self.task.said_before(asked), self.task.truth_at(asked))
 
-    def unnamed(self, needed: Sequence[Heard], passages: Sequence[str]) -> Heard | None:
+    def unnamed(self, needed: Sequence[DatedStatement], passages: Sequence[str]) -> DatedStatement | None:
         """Return the statement that tells whose nickname a needed passage has, if no passage does."""
         whose = {one.statement.subject: one for one in self.task.said if one.statement.attribute == "nickname"}
         for one in needed:
@@ -370,15 +379,15 @@ class ConversationJudge:
                     return named
         return None
 
-    def text_of(self, one: Heard) -> str:
+    def text_of(self, one: DatedStatement) -> str:
         """Return the turn in which a statement was made."""
         return self.task.turns[one.passage]
 
-    def holding(self, one: Heard, texts: Sequence[str]) -> str | None:
+    def holding(self, one: DatedStatement, texts: Sequence[str]) -> str | None:
         """Return the first text that has a statement; None if there is none."""
         return next((text for text in texts if self.has(text, one)), None)
 
-    def has(self, text: str, one: Heard) -> bool:
+    def has(self, text: str, one: DatedStatement) -> bool:
         """True if a text has a statement: its turn, its tracer, or words that read as it."""
         op, attribute, _, value = one.statement
         if self.text_of(one) in text:
@@ -391,10 +400,10 @@ class ConversationJudge:
             return True
         return one.statement in self.statements(text)
 
-    def statements(self, text: str) -> set[Saying]:
+    def statements(self, text: str) -> set[Statement]:
         """Return what a text says, with full names, as somebody understands it who knows everybody."""
         if text not in self._stated:
-            heard = hear_passages(self.task.language, [text], self.last_day, self._people)
+            heard = dated_statements(self.task.language, [text], self.last_day, self._people)
             self._stated[text] = {self.named_fully(one.statement) for one in heard}
         return self._stated[text]
 
@@ -402,7 +411,7 @@ class ConversationJudge:
     def _people(self) -> list[str]:
         return [name for name in self.names if " " in name]
 
-    def cut(self, one: Heard, texts: Sequence[str]) -> str | None:
+    def cut(self, one: DatedStatement, texts: Sequence[str]) -> str | None:
         """Return a text that begins as the turn of a statement does and ends before it is over."""
         said = self.text_of(one).partition(": ")[2], plain_sentence(self.task.language, one.statement)
         for line in (line for text in texts for line in text.splitlines()):
@@ -415,21 +424,21 @@ class ConversationJudge:
     def foreign(self, passages: Sequence[str]) -> str | None:
         """Return the first passage that speaks of none of this world's people and things; None if there is none."""
         for passage in passages:
-            statements = hear_passages(self.task.language, [passage], self.last_day)
+            statements = dated_statements(self.task.language, [passage], self.last_day)
             if statements and not any(self._is_ours(one.statement) for one in statements):
                 return passage
         return None
 
-    def _is_ours(self, statement: Saying) -> bool:
+    def _is_ours(self, statement: Statement) -> bool:
         firsts = {name.partition(" ")[0] for name in self.names}
         known = statement.subject in self.names or statement.subject in firsts
         return known and (statement.value is None or str(statement.value) in self.names | firsts)
 
-    def shown(self, asked: Asked, answer: Answer) -> str:
+    def shown(self, asked: AnsweredQuestion, answer: Answer) -> str:
         language = self.task.language
         return canonical_answer(language, asked.question, show_answer(language, asked.question, answer))
 
-    def showing(self, asked: Asked, submitted: str, seen: Seen) -> str:
+    def showing(self, asked: AnsweredQuestion, submitted: str, seen: Seen) -> str:
         """Return the shown text that states the answer: of what was asked about, else of others, else in any way."""
         parts = [part for part in submitted.split(", ") if part]
         texts = [text for text in (seen.passages if seen.memory else self.task.turns) if _has_any(text, parts)]
@@ -472,7 +481,9 @@ def _has_any(text: str, parts: Sequence[str]) -> bool:
     return any(part in text.casefold() for part in parts)
 
 
-def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Mapping[int, str]) -> list[WordVerdict]:
+def judge_conversation(
+    task: WorldConversation, trace: Trace, condition: str, shown: Mapping[int, str]
+) -> list[AnswerVerdict]:
     """Return the verdicts on all questions of a run.
 
     Args:
@@ -484,7 +495,7 @@ def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Map
     submitted = {one.t: one.submitted for one in trace.decisions}
     opaque = {one.t for one in trace.exchanges if one.is_compacted}
     found = []
-    for asked in task.asked:
+    for asked in task.questions:
         passages = recalled.get(asked.t, ()) if condition == MEMORY else (shown.get(asked.after, ""),)
         passages = () if asked.t in opaque else passages
         given = submitted.get(asked.t)
@@ -493,18 +504,18 @@ def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Map
     return found
 
 
-def recorded_verdicts(task: ToldTask, record: ConversationRun) -> list[Verdict]:
+def recorded_verdicts(task: Conversation, record: ConversationRun) -> list[Verdict]:
     """Return the verdicts of a recorded run, which names the outcome of every wrong answer."""
     wrong = {answer.t: answer for answer in record.wrong}
     verdicts = []
-    for put in task.puts:
+    for put in task.questions:
         answer, missed = wrong.get(put.t), put.t in record.missed
         fate, evidence = (None, "") if answer is None else (answer.outcome, answer.evidence)
-        verdicts.append(WordVerdict(put.t, put.ability, answer is None, fate, evidence, missed).verdict())
+        verdicts.append(AnswerVerdict(put.t, put.ability, answer is None, fate, evidence, missed).verdict())
     return verdicts
 
 
-def conversation_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> ConversationRun:
+def conversation_record(task: WorldConversation, trace: Trace, verdicts: Sequence[AnswerVerdict]) -> ConversationRun:
     """Return what a run record says about answers."""
     return replace(
         record_of(task, trace, verdicts),
@@ -513,7 +524,7 @@ def conversation_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVe
     )
 
 
-def record_of(task: ToldTask, trace: Trace, verdicts: Sequence[WordVerdict]) -> ConversationRun:
+def record_of(task: Conversation, trace: Trace, verdicts: Sequence[AnswerVerdict]) -> ConversationRun:
     """Return what the record of a run on any conversation says about its answers and its memory."""
     observed = [one for one in trace.consultations if one.call.verb == "observe"]
     last = observed[-1].stored if observed else None

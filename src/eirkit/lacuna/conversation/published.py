@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eirkit.errors import InputFileError
-from eirkit.lacuna.conversation.dialogues import Told, Utterance, tell
+from eirkit.lacuna.conversation.dialogues import Dialogue, Utterance, tell
 from eirkit.lacuna.conversation.language import Language, Listener, read, show_answer
 from eirkit.lacuna.conversation.truth import Key, Knowledge, answers
-from eirkit.lacuna.conversation.world import Saying, World, WorldQuestion
+from eirkit.lacuna.conversation.world import Statement, World, WorldQuestion
 from eirkit.registry import refuse_untrusted
 
 Turn = tuple[int, int]  # a session and a message in it, both from 0
@@ -52,15 +52,15 @@ class LabelledQuestion(NamedTuple):
     old: tuple[str, ...] = ()  # earlier values of the same things
 
 
-class LabelledDialogue(NamedTuple):
+class LabelledEntry(NamedTuple):
     """Dated sessions, and questions about them with their answers and the place of the evidence."""
 
     name: str
-    sessions: tuple[Told, ...]
+    sessions: tuple[Dialogue, ...]
     questions: tuple[LabelledQuestion, ...]
 
 
-def label_world(world: World, language: Language) -> LabelledDialogue:
+def label_world(world: World, language: Language) -> LabelledEntry:
     """Return a world of ours in this form; evidence is every turn that says something of what a question rests on."""
     told = tell(world, language)
     spoken: dict[Key, list[Turn]] = {}
@@ -69,7 +69,7 @@ def label_world(world: World, language: Language) -> LabelledDialogue:
     for number, session in enumerate(told):
         for place, message in enumerate(session.messages):
             for one in read(language, message.text, session.day, listener) if message.role == "user" else ():
-                if isinstance(one, Saying):
+                if isinstance(one, Statement):
                     spoken.setdefault((one.attribute, one.subject), []).append((number, place))
                     knowledge.hear(one, session.day)
         for text in session.questions:
@@ -78,7 +78,7 @@ def label_world(world: World, language: Language) -> LabelledDialogue:
             where = tuple(sorted({session for session, _ in turns}))
             shown = show_answer(language, question, answer)
             found.append(LabelledQuestion(text, shown, ability, session.day, number + 1, where, tuple(turns)))
-    return LabelledDialogue(f"words-{world.seed}", told, tuple(found))
+    return LabelledEntry(f"words-{world.seed}", told, tuple(found))
 
 
 def _keys(question: WorldQuestion, knowledge: Knowledge) -> tuple[Key, ...]:
@@ -100,18 +100,18 @@ class PublishedFile:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __iter__(self) -> Iterator[LabelledDialogue]:
+    def __iter__(self) -> Iterator[LabelledEntry]:
         return (self[number] for number in range(len(self)))
 
-    def __getitem__(self, number: int) -> LabelledDialogue:
+    def __getitem__(self, number: int) -> LabelledEntry:
         """Return a dialogue.
 
         Raises:
             InputFileError: the file or the entry is of neither benchmark.
         """
-        return self.kind_and_dialogue(number)[1]
+        return self.kind_and_entry(number)[1]
 
-    def kind_and_dialogue(self, number: int) -> tuple[str, LabelledDialogue]:
+    def kind_and_entry(self, number: int) -> tuple[str, LabelledEntry]:
         """Return which benchmark an entry is of, and its dialogue."""
         start, end = self._places[number]
         try:
@@ -162,7 +162,7 @@ def _places_in(path: Path, size: int, changed: int) -> tuple[tuple[int, int], ..
     return tuple(found)
 
 
-def _reader(entry: Mapping[str, Any]) -> tuple[str, Callable[[Mapping[str, Any]], LabelledDialogue]]:
+def _reader(entry: Mapping[str, Any]) -> tuple[str, Callable[[Mapping[str, Any]], LabelledEntry]]:
     if "haystack_sessions" in entry:
         return LONGMEMEVAL, _longmemeval
     if "after_questions" in entry:
@@ -170,7 +170,7 @@ def _reader(entry: Mapping[str, Any]) -> tuple[str, Callable[[Mapping[str, Any]]
     raise KeyError("haystack_sessions")
 
 
-def _longmemeval(entry: Mapping[str, Any]) -> LabelledDialogue:
+def _longmemeval(entry: Mapping[str, Any]) -> LabelledEntry:
     days = [_time(one) for one in entry["haystack_dates"]]
     order = sorted(range(len(days)), key=days.__getitem__)  # the file with evidence alone is not in order
     raw = [entry["haystack_sessions"][old] for old in order]
@@ -187,10 +187,10 @@ def _longmemeval(entry: Mapping[str, Any]) -> LabelledDialogue:
         tuple(number for number, one in enumerate(names) if one in wanted),
         turns or None,
     )
-    return LabelledDialogue(name, sessions, (question,))
+    return LabelledEntry(name, sessions, (question,))
 
 
-def _meme(entry: Mapping[str, Any]) -> LabelledDialogue:
+def _meme(entry: Mapping[str, Any]) -> LabelledEntry:
     raw = entry["sessions"]
     sessions = tuple(_told(_time(one["timestamp"]), one["conversation"]) for one in raw)
     facts = [
@@ -204,7 +204,7 @@ def _meme(entry: Mapping[str, Any]) -> LabelledDialogue:
     for block in filter(None, (entry.get("before_questions"), entry["after_questions"])):
         after, day = int(block["position_after_session"]) + 1, _time(block["timestamp"]).toordinal()
         found += [_meme_question(one, facts, marked, after, day) for one in block["questions"]]
-    return LabelledDialogue(str(entry["episode_id"]), sessions, tuple(found))
+    return LabelledEntry(str(entry["episode_id"]), sessions, tuple(found))
 
 
 def _meme_question(
@@ -224,9 +224,9 @@ def _meme_question(
     return LabelledQuestion(str(asked["question"]), str(gold), kind, day, after, where, None, needed, old)
 
 
-def _told(when: datetime, turns: Sequence[Mapping[str, Any]]) -> Told:
+def _told(when: datetime, turns: Sequence[Mapping[str, Any]]) -> Dialogue:
     said = tuple(Utterance(_role(one["role"]), str(one["content"])) for one in turns)
-    return Told(when.toordinal(), said, ())
+    return Dialogue(when.toordinal(), said, ())
 
 
 def _role(name: str) -> Any:

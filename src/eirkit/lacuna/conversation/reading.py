@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from eirkit.lacuna.conversation.language import Language, Listener, Spoken, read, subject_slot, ways
 from eirkit.lacuna.conversation.truth import Key, Knowledge
-from eirkit.lacuna.conversation.world import ATTRIBUTES, Saying, WorldQuestion
+from eirkit.lacuna.conversation.world import ATTRIBUTES, Statement, WorldQuestion
 from eirkit.lacuna.memories.validity import read_mark
 
 _TURN = re.compile(r"^\[(\d{4}-\d\d-\d\d)(?:[T ][\d:.,+Z -]+)?\] (?:(user|assistant): )?", re.MULTILINE)
@@ -31,10 +31,10 @@ class DatedTurn(NamedTuple):
     until: int | None = None  # the day on which what it says ended; None where it still holds, as far as is said
 
 
-class Heard(NamedTuple):
+class DatedStatement(NamedTuple):
     """One statement as it was read."""
 
-    statement: Saying
+    statement: Statement
     day: int
     passage: int  # from 0
     until: int | None = None  # the day on which it ended, where the passage says so
@@ -78,7 +78,7 @@ def _turn(day: int | None, said: str) -> DatedTurn:
     return DatedTurn(day, text, until)
 
 
-def plain_sentence(language: Language, statement: Saying) -> str:
+def plain_sentence(language: Language, statement: Statement) -> str:
     """Return a statement in the plainest sentence that says it, with full names and dates."""
     op, attribute, subject, value = statement
     slots = {**dict.fromkeys("vntlw", str(value)), subject_slot(attribute): subject, **language.table["pronouns"][0]}
@@ -100,7 +100,9 @@ def read_turn(language: Language, text: str, today: int) -> tuple[Spoken, ...]:
     return tuple(read(language, text, today, _Verbatim()))
 
 
-def hear_passages(language: Language, passages: Sequence[str], today: int, known: Iterable[str] = ()) -> list[Heard]:
+def dated_statements(
+    language: Language, passages: Sequence[str], today: int, known: Iterable[str] = ()
+) -> list[DatedStatement]:
     """Return what passages say, the oldest first, with names resolved as far as the passages allow.
 
     Args:
@@ -113,7 +115,7 @@ def hear_passages(language: Language, passages: Sequence[str], today: int, known
         (one, turn.day or 0, number, turn.until)
         for turn, number in turns
         for one in read_turn(language, turn.text, turn.day or today)
-        if isinstance(one, Saying)
+        if isinstance(one, Statement)
     ]
     everybody = Listener()
     for person in (*known, *(one.subject for one, *_ in raw), *(str(one.value) for one, *_ in raw)):
@@ -123,11 +125,11 @@ def hear_passages(language: Language, passages: Sequence[str], today: int, known
         if one.attribute == "nickname":
             everybody.nicknames[str(one.value)] = one.subject
     so_far = Listener()
-    found = [Heard(_resolved(one, so_far, everybody), day, at, until) for one, day, at, until in raw]
+    found = [DatedStatement(_resolved(one, so_far, everybody), day, at, until) for one, day, at, until in raw]
     return list({(one.statement, one.day): one for one in reversed(found)}.values())[::-1]
 
 
-def _resolved(one: Saying, so_far: Listener, everybody: Listener) -> Saying:
+def _resolved(one: Statement, so_far: Listener, everybody: Listener) -> Statement:
     """Return a statement with full names: of those mentioned before, as listeners understand it, or of all."""
 
     def full(name: str) -> str:
@@ -146,13 +148,13 @@ def _resolved(one: Saying, so_far: Listener, everybody: Listener) -> Saying:
 class PartialKnowledge(Knowledge):
     """Knowledge from passages with gaps."""
 
-    def hear(self, statement: Saying, day: int) -> None:
+    def hear(self, statement: Statement, day: int) -> None:
         key = statement.attribute, statement.subject
         if statement.op in ("raise", "lower") and key not in self.counts:
             return  # the stock was never counted, so the total stays unknown
         Knowledge.hear(self, statement, day)
 
-    def end(self, statement: Saying, day: int) -> None:
+    def end(self, statement: Statement, day: int) -> None:
         """Take into account that a statement held until a day; what has held since is not known from it."""
         key = statement.attribute, statement.subject
         told = self.versions.get(key)
@@ -164,7 +166,7 @@ class PartialKnowledge(Knowledge):
             del self.counts[key]
 
 
-def learn(heard: Sequence[Heard]) -> PartialKnowledge:
+def learn(heard: Sequence[DatedStatement]) -> PartialKnowledge:
     """Return what somebody knows who has heard this."""
     knowledge = PartialKnowledge()
     events = [(one.day, False, one.statement) for one in heard]
@@ -189,16 +191,18 @@ def keys_of(question: WorldQuestion, knowledge: Knowledge) -> list[Key]:
     return [(attribute, subject)]
 
 
-def needed_statements(question: WorldQuestion, said: Sequence[Heard], knowledge: Knowledge) -> list[Heard]:
+def needed_statements(
+    question: WorldQuestion, said: Sequence[DatedStatement], knowledge: Knowledge
+) -> list[DatedStatement]:
     """Return the statements without which a question cannot be answered rightly."""
-    needed: list[Heard] = []
+    needed: list[DatedStatement] = []
     for key in keys_of(question, knowledge):
         about = [one for one in said if (one.statement.attribute, one.statement.subject) == key]
         needed += _deciding(question, about)
     return needed
 
 
-def _deciding(question: WorldQuestion, about: Sequence[Heard]) -> Sequence[Heard]:
+def _deciding(question: WorldQuestion, about: Sequence[DatedStatement]) -> Sequence[DatedStatement]:
     """Return those statements about one fact that decide the answer."""
     if not about:
         return ()
@@ -217,7 +221,7 @@ def _deciding(question: WorldQuestion, about: Sequence[Heard]) -> Sequence[Heard
     return about[-1:]
 
 
-def without_last(said: Sequence[Heard], key: Key) -> Iterator[list[Heard]]:
+def without_last(said: Sequence[DatedStatement], key: Key) -> Iterator[list[DatedStatement]]:
     """Yield what was said without the last statement about a fact, the last two, and so on."""
     about = [one for one in said if (one.statement.attribute, one.statement.subject) == key]
     for dropped in range(1, len(about)):

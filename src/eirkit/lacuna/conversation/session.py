@@ -17,7 +17,7 @@ from eirkit.lacuna.agents.answers import read_worded_answer
 from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY, TRUNCATED, WHOLE
 from eirkit.lacuna.agents.protocol import silence, spoken_part
 from eirkit.lacuna.agents.session import Session
-from eirkit.lacuna.conversation.dialogues import Told
+from eirkit.lacuna.conversation.dialogues import Dialogue
 from eirkit.lacuna.conversation.reading import show_turn
 from eirkit.lacuna.conversation.workload import spell
 from eirkit.lacuna.memories.memory import MemoryCall, MemoryResult
@@ -53,7 +53,7 @@ SO_FAR, ALSO = "The conversations so far:\n\n", "\n\nAlso known:\n\n"
 Addition = Callable[[int], str | None]  # from a question's number to a sentence that is shown with it
 
 
-class PutQuestion(NamedTuple):
+class PublicQuestion(NamedTuple):
     """One question, put after a number of sessions."""
 
     text: str
@@ -62,17 +62,17 @@ class PutQuestion(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PublicTalk:
+class PublicConversation:
     """What a session may know of a conversation: everything but the answers."""
 
     task: PublicTask
-    told: tuple[Told, ...]  # sessions in which something is said
-    questions: tuple[PutQuestion, ...]
+    dialogues: tuple[Dialogue, ...]  # sessions in which something is said
+    questions: tuple[PublicQuestion, ...]
     canonical: Callable[[int, str], str]  # the form of an answer that is compared, for question t
 
 
 @dataclass(frozen=True, slots=True)
-class TalkView:
+class ConversationView:
     """How much of a conversation is in view.
 
     Args:
@@ -101,9 +101,9 @@ class ConversationSession(Session):
 
     fixed_rules = RULES
 
-    def __init__(self, talk: PublicTalk, view: TalkView, add: Addition = add_nothing) -> None:
-        super().__init__(talk.task)
-        self.talk, self.view, self.add = talk, view, add
+    def __init__(self, conversation: PublicConversation, view: ConversationView, add: Addition = add_nothing) -> None:
+        super().__init__(conversation.task)
+        self.conversation, self.view, self.add = conversation, view, add
         self._heard = 0  # sessions that were told to the end
         self._t = 1
         self._passages: tuple[str, ...] | None = None  # that the memory returned for the current question
@@ -112,7 +112,7 @@ class ConversationSession(Session):
         self._summary_due = False
         self._server_due = False  # turns were told that the server had no occasion to compact yet
         self._carried: tuple[Mapping[str, Any], ...] = ()  # what the server compacted, which nobody can read
-        if not talk.questions:
+        if not conversation.questions:
             self.ending = "finished"
 
     @property
@@ -121,7 +121,7 @@ class ConversationSession(Session):
 
     @property
     def _is_telling(self) -> bool:
-        return self.ending is None and self._heard < self.talk.questions[self._t - 1].after
+        return self.ending is None and self._heard < self.conversation.questions[self._t - 1].after
 
     def request(self) -> Request | MemoryCall | None:
         if self.ending is not None:
@@ -135,7 +135,7 @@ class ConversationSession(Session):
         if self._server_due:
             messages = (Message("system", RULES), *self._said, Message("user", TOLD))
             return Request(messages, compaction=self.view.server, carried=self._carried)
-        question = self.talk.questions[self._t - 1]
+        question = self.conversation.questions[self._t - 1]
         if self.view.condition == MEMORY and self._passages is None:
             return MemoryCall("recall", question.text, at=_iso(question.day))
         added = self.add(self._t)
@@ -149,7 +149,7 @@ class ConversationSession(Session):
         return Request((Message("system", RULES), Message("user", text)))
 
     def _observation(self, number: int) -> MemoryCall:
-        told = self.talk.told[number]
+        told = self.conversation.dialogues[number]
         messages = tuple(Message(message.role, message.text) for message in told.messages)
         text = "\n".join(f"{message.role}: {message.content}" for message in messages)
         return MemoryCall("observe", text, messages=messages, session=f"session-{number + 1}", at=_iso(told.day))
@@ -157,7 +157,7 @@ class ConversationSession(Session):
     def _hear(self) -> None:
         """Take in the next session, under compaction up to the turn at which a summary is due."""
         if not self._turns:
-            told = self.talk.told[self._heard]
+            told = self.conversation.dialogues[self._heard]
             shown = ((one.role, show_turn(told.day, one.role, one.text)) for one in reversed(told.messages))
             self._turns = [Message(role, text) for role, text in shown]
             self._server_due = self.view.server is not None
@@ -207,12 +207,12 @@ class ConversationSession(Session):
                 self._carried, self._said = reply.carried, []
             return
         text = read_worded_answer(spoken_part(reply))
-        submitted: Payload | None = None if text is None else spell(self.talk.canonical(self._t, text))
+        submitted: Payload | None = None if text is None else spell(self.conversation.canonical(self._t, text))
         silent = silence(reply)
         fault = None if text is not None else "malformed" if silent is None else silent.kind
         self._events.append(Decision(self._t, (), (), (), (), (), submitted, fault))
         self._passages = None
-        if self._t < len(self.talk.questions):
+        if self._t < len(self.conversation.questions):
             self._t += 1
         else:
             self.ending = "finished"
@@ -225,9 +225,9 @@ def shown_context(request: str) -> str:
     return shown.partition(f"\n{PASSAGE_END}{ALSO}")[0].removesuffix(f"\n{PASSAGE_END}")
 
 
-def transcript(told: Sequence[Told]) -> str:
+def transcript(dialogues: Sequence[Dialogue]) -> str:
     """Return everything that was said, one turn below the other."""
-    return "\n".join(show_turn(one.day, message.role, message.text) for one in told for message in one.messages)
+    return "\n".join(show_turn(one.day, message.role, message.text) for one in dialogues for message in one.messages)
 
 
 def _iso(day: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from eirkit.lacuna.conversation.world import (
     ATTRIBUTES,
     Answer,
-    Saying,
+    Statement,
     Value,
     World,
     WorldQuestion,
@@ -28,7 +28,7 @@ class Knowledge:
     counts: dict[Key, int] = field(default_factory=dict)
     withdrawn: set[Key] = field(default_factory=set)
 
-    def hear(self, statement: Saying, day: int) -> None:
+    def hear(self, statement: Statement, day: int) -> None:
         """Take a statement into account."""
         op, attribute, subject, value = statement
         key, form = (attribute, subject), ATTRIBUTES[attribute]
@@ -108,7 +108,7 @@ def answers(world: World) -> Iterator[tuple[WorldQuestion, Answer, Ability]]:
             yield question, answer, _ability(question, answer, knowledge, apart)
 
 
-def statements_of(session: WorldSession) -> Iterable[Saying]:
+def statements_of(session: WorldSession) -> Iterable[Statement]:
     """Return what is said in a session, in documents last."""
     return (*session.statements, *session.documents)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from eirkit.lacuna.conversation.outcomes import ConversationJudge, Seen
-from eirkit.lacuna.conversation.reading import Heard
-from eirkit.lacuna.conversation.workload import Asked, ToldWorld, unspell
-from eirkit.lacuna.conversation.world import Saying
+from eirkit.lacuna.conversation.reading import DatedStatement
+from eirkit.lacuna.conversation.workload import AnsweredQuestion, WorldConversation, unspell
+from eirkit.lacuna.conversation.world import Statement
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.findings.why import UNKNOWN, NeededInput, UsedPassage, WhyCard, quote
 from eirkit.lacuna.tasks.task import Payload
 
 
-def told_card(
-    task: ToldWorld,
+def conversation_card(
+    task: WorldConversation,
     t: int,
     verdict: Verdict,
     submitted: Payload | None,
@@ -27,7 +27,7 @@ def told_card(
         wrong: the fate of a wrong answer and the text that shows it.
         seen: what was shown and stored; None if the texts of the run were not kept.
     """
-    judge, asked = ConversationJudge(task), task.asked[t - 1]
+    judge, asked = ConversationJudge(task), task.questions[t - 1]
     needed = judge.needed(asked)
     if seen is not None and (named := judge.unnamed(needed, seen.passages)) is not None and named not in needed:
         needed = [*needed, named]
@@ -53,7 +53,9 @@ def told_card(
     )
 
 
-def _passages(judge: ConversationJudge, asked: Asked, seen: Seen, rests_on: Sequence[Heard]) -> Iterator[UsedPassage]:
+def _passages(
+    judge: ConversationJudge, asked: AnsweredQuestion, seen: Seen, rests_on: Sequence[DatedStatement]
+) -> Iterator[UsedPassage]:
     """Yield the passages that an answer rests on, each once, with when that was said."""
     before = judge.task.said_before(asked)
     told = set()
@@ -70,14 +72,18 @@ def _passages(judge: ConversationJudge, asked: Asked, seen: Seen, rests_on: Sequ
             yield UsedPassage(one.passage + 1 if seen.memory else None, len(seen.passages), text, session, about)
 
 
-def _stating(judge: ConversationJudge, passage: str, said: Saying) -> str:
+def _stating(judge: ConversationJudge, passage: str, said: Statement) -> str:
     """Return the line of a passage that states something, or all of it."""
     lines = passage.splitlines()
     return next((line for line in lines if said in judge.statements(line)), passage)
 
 
 def _statement(
-    judge: ConversationJudge, one: Heard, question: str, seen: Seen | None, used_ones: Collection[Saying] | None
+    judge: ConversationJudge,
+    one: DatedStatement,
+    question: str,
+    seen: Seen | None,
+    used_ones: Collection[Statement] | None,
 ) -> NeededInput:
     session = _session_of(judge.task, one.passage)
     lines = [("said", f"in session {session} of {len(judge.task.sessions)}")]
@@ -106,7 +112,9 @@ def _statement(
     return NeededInput(name, None, *found)
 
 
-def _stored(judge: ConversationJudge, one: Heard, seen: Seen, after: Sequence[int], known: Sequence[int]) -> str:
+def _stored(
+    judge: ConversationJudge, one: DatedStatement, seen: Seen, after: Sequence[int], known: Sequence[int]
+) -> str:
     """Return after which sessions the store had a statement, and in which words."""
     if not known:
         return f"{UNKNOWN}: the store cannot be listed"
@@ -117,7 +125,7 @@ def _stored(judge: ConversationJudge, one: Heard, seen: Seen, after: Sequence[in
     return f"after session {after[0]}{gone}; as: {text}"
 
 
-def _session_of(task: ToldWorld, turn: int) -> int:
+def _session_of(task: WorldConversation, turn: int) -> int:
     """Return the number of the session in which a turn was spoken."""
     for number, told in enumerate(task.sessions, 1):
         turn -= len(told.messages)

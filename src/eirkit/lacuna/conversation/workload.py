@@ -18,10 +18,10 @@ from typing import Any
 
 from eirkit.eir.demand import StepBound
 from eirkit.errors import SpecError, UnknownNameError, UsageError
-from eirkit.lacuna.conversation.dialogues import Told, tell_many
+from eirkit.lacuna.conversation.dialogues import Dialogue, tell_many
 from eirkit.lacuna.conversation.floor import asked_values, floor_bits
 from eirkit.lacuna.conversation.language import Language, load_language, show_answer
-from eirkit.lacuna.conversation.reading import Heard, hear_passages, show_turn
+from eirkit.lacuna.conversation.reading import DatedStatement, dated_statements, show_turn
 from eirkit.lacuna.conversation.truth import Knowledge, answers
 from eirkit.lacuna.conversation.world import (
     PRESETS,
@@ -33,7 +33,7 @@ from eirkit.lacuna.conversation.world import (
     generate_worlds,
 )
 from eirkit.lacuna.tasks.task import Payload, Step, TaskInstance, TaskSpec
-from eirkit.lacuna.tasks.workload import Graph, Telling, Units, conversations
+from eirkit.lacuna.tasks.workload import ConversationWorkload, Graph, Units, conversations
 
 _DIALS = tuple(one.name for one in fields(Dials))
 _NUMBER = re.compile(r"-?\d[\d,]*")
@@ -54,7 +54,7 @@ _UNKNOWN = re.compile(  # usual phrasings, also where a reading left out the apo
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class Question:
     """One question as it is put."""
 
     t: int  # from 1
@@ -65,7 +65,7 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Put):
+class AnsweredQuestion(Question):
     """One question of a world, with its answer."""
 
     question: WorldQuestion
@@ -73,20 +73,16 @@ class Asked(Put):
 
 
 @dataclass(frozen=True)
-class ToldTask(TaskInstance, ABC):
+class Conversation(TaskInstance, ABC):
     """Conversations that are told, and questions about them, each put after a number of sessions."""
 
-    told: tuple[Told, ...]
+    dialogues: tuple[Dialogue, ...]
+    questions: tuple[Question, ...]  # in the order of asking
 
     @cached_property
-    def sessions(self) -> tuple[Told, ...]:
+    def sessions(self) -> tuple[Dialogue, ...]:
         """The sessions in which something is said."""
-        return tuple(one for one in self.told if one.messages)
-
-    @property
-    @abstractmethod
-    def puts(self) -> Sequence[Put]:
-        """The questions in the order of asking."""
+        return tuple(one for one in self.dialogues if one.messages)
 
     @cached_property
     def turns(self) -> tuple[str, ...]:
@@ -95,9 +91,9 @@ class ToldTask(TaskInstance, ABC):
             show_turn(one.day, message.role, message.text) for one in self.sessions for message in one.messages
         )
 
-    def turns_before(self, put: Put) -> int:
+    def turns_before(self, question: Question) -> int:
         """Return how many turns were spoken before a question."""
-        return self._ends[put.after]
+        return self._ends[question.after]
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -109,31 +105,27 @@ class ToldTask(TaskInstance, ABC):
 
 
 @dataclass(frozen=True)
-class ToldWorld(ToldTask):
+class WorldConversation(Conversation):
     """A world that is told and asked about."""
 
+    questions: tuple[AnsweredQuestion, ...]
     world: World
     language: Language
-    asked: tuple[Asked, ...]
-
-    @property
-    def puts(self) -> Sequence[Asked]:
-        return self.asked
 
     @cached_property
-    def said(self) -> list[Heard]:
+    def said(self) -> list[DatedStatement]:
         """What was said, in order, each with the number of its turn."""
-        return hear_passages(self.language, self.turns, self.told[-1].day)
+        return dated_statements(self.language, self.turns, self.dialogues[-1].day)
 
-    def said_before(self, asked: Asked) -> list[Heard]:
+    def said_before(self, asked: AnsweredQuestion) -> list[DatedStatement]:
         """Return what was said before a question."""
         return self._before(asked.after)[0]
 
-    def truth_at(self, asked: Asked) -> Knowledge:
+    def truth_at(self, asked: AnsweredQuestion) -> Knowledge:
         """Return what holds when a question is asked."""
         return self._before(asked.after)[1]
 
-    def _before(self, after: int) -> tuple[list[Heard], Knowledge]:
+    def _before(self, after: int) -> tuple[list[DatedStatement], Knowledge]:
         if after not in self._known:
             said = [one for one in self.said if one.passage < self._ends[after]]
             knowledge = Knowledge()
@@ -143,15 +135,15 @@ class ToldWorld(ToldTask):
         return self._known[after]
 
     @cached_property
-    def _known(self) -> dict[int, tuple[list[Heard], Knowledge]]:
+    def _known(self) -> dict[int, tuple[list[DatedStatement], Knowledge]]:
         return {}
 
     def canonical(self, t: int, text: str) -> str:
-        return canonical_answer(self.language, self.asked[t - 1].question, text)
+        return canonical_answer(self.language, self.questions[t - 1].question, text)
 
     def floor_bits(self) -> float:
         """The most bits that must survive a session: the last one, unless questions are asked on the way."""
-        last = len(self.told) - 1
+        last = len(self.dialogues) - 1
         return max(floor_bits(self.world, cut) for cut in (range(1, last + 1) if self.world.dials.probes else (last,)))
 
 
@@ -187,7 +179,7 @@ def read_preset(text: str) -> tuple[Dials, str]:
 
 
 @conversations.add("words")
-class Words(Telling):
+class WorldConversations(ConversationWorkload):
     """Invented people and places in dated conversations; each step is a question about what was said."""
 
     units = Units("world", "question", "answer")
@@ -220,7 +212,7 @@ class Words(Telling):
         for world, told in zip(worlds, tell_many(same, language), strict=True):
             yield self._task(spec.with_seed(world.seed), world, told, language)
 
-    def _task(self, spec: TaskSpec, world: World, told: tuple[Told, ...], language: Language) -> ToldWorld:
+    def _task(self, spec: TaskSpec, world: World, told: tuple[Dialogue, ...], language: Language) -> WorldConversation:
         asked = tuple(_asked(world, told))
         steps = tuple(
             Step(one.t, "query", None, (), spell(canonical_answer(language, one.question, _shown(language, one))), True)
@@ -228,11 +220,11 @@ class Words(Telling):
         )
         texts = [one.text for one in asked]
         said = "\n".join([*texts, *(message.text for one in told for message in one.messages)])
-        return ToldWorld(spec, steps, sha256(said.encode()).hexdigest(), told, world, language, asked)
+        return WorldConversation(spec, steps, sha256(said.encode()).hexdigest(), told, asked, world, language)
 
 
 @conversations.add("instructions")
-class Instructions(Words):
+class Instructions(WorldConversations):
     """Conversations in which the user says how every answer is to be given; each answer is checked for it."""
 
     preset = "instructions"
@@ -243,7 +235,7 @@ def most_questions(dials: Dials) -> int:
     return dials.questions + dials.probes * dials.sessions
 
 
-def _asked(world: World, told: Sequence[Told]) -> Iterator[Asked]:
+def _asked(world: World, told: Sequence[Dialogue]) -> Iterator[AnsweredQuestion]:
     """Yield the questions of a world with their answers."""
     known, after, t = answers(world), 0, 0
     for one in told:
@@ -251,10 +243,10 @@ def _asked(world: World, told: Sequence[Told]) -> Iterator[Asked]:
         for text in one.questions:
             t += 1
             question, answer, ability = next(known)
-            yield Asked(t, text, ability, after, one.day, question, answer)
+            yield AnsweredQuestion(t, text, ability, after, one.day, question, answer)
 
 
-def _shown(language: Language, asked: Asked) -> str:
+def _shown(language: Language, asked: AnsweredQuestion) -> str:
     return show_answer(language, asked.question, asked.answer)
 
 

@@ -38,7 +38,7 @@ MOST_BOXES = 1000
 FEWEST_BOXES = 100  # said at a time; small talk and documents say smaller numbers, and telephone numbers larger ones
 
 
-class Saying(NamedTuple):
+class Statement(NamedTuple):
     """One thing that the user says."""
 
     op: Operation
@@ -60,7 +60,7 @@ class WorldQuestion(NamedTuple):
 
 
 # Made in a quarter of the time that calling the class takes; thousands of worlds have a hundred each.
-_saying: Callable[[tuple[Operation, str, str, Value]], Saying] = partial(tuple.__new__, Saying)
+_saying: Callable[[tuple[Operation, str, str, Value]], Statement] = partial(tuple.__new__, Statement)
 _question: Callable[[tuple[str, str, str, Value]], WorldQuestion] = partial(tuple.__new__, WorldQuestion)
 
 
@@ -68,9 +68,9 @@ class WorldSession(NamedTuple):
     """What is said and then asked on one day."""
 
     day: int  # as `date.toordinal` counts
-    statements: tuple[Saying, ...]
+    statements: tuple[Statement, ...]
     questions: tuple[WorldQuestion, ...]
-    documents: tuple[Saying, ...] = ()  # each said in the middle of a long document
+    documents: tuple[Statement, ...] = ()  # each said in the middle of a long document
 
 
 _LEAST = {
@@ -168,7 +168,7 @@ class _Maker:
         self.below = drawing(row, seed, "words")
         self.every = list(range(dials.sessions))
         self.blocks = 0  # of values, one for each subject and attribute, so that no value stands for two things
-        self.said: list[list[Saying]] = [[] for _ in range(dials.sessions)]
+        self.said: list[list[Statement]] = [[] for _ in range(dials.sessions)]
         self.numbers: set[int] = set()  # amounts and days that were said
         self.asked: list[WorldQuestion] = []
 
@@ -324,7 +324,7 @@ class _Maker:
         sessions = []
         for number, said in enumerate(self.said):
             self.shuffle(said)
-            apart: tuple[Saying, ...] = ()
+            apart: tuple[Statement, ...] = ()
             if left:
                 fit = [one for one in said if one.attribute in PERSONAL and one.op != "forget"]
                 apart = tuple(fit[: -(-left // (dials.sessions - number))])

@@ -12,7 +12,7 @@ from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.cells import ARMS, TOLD_ARMS, Cell, Planned
 from eirkit.lacuna.tasks.policy import find_policy
 from eirkit.lacuna.tasks.task import TaskSpec
-from eirkit.lacuna.tasks.workload import Telling, find_workload
+from eirkit.lacuna.tasks.workload import ConversationWorkload, find_workload
 from eirkit.records.evidence import RescueSettings
 from eirkit.records.settings import ACTION_LIMIT, EXTERNAL, NATIVE, STRICT, Access, Arm, RescueArm, Truth
 
@@ -43,7 +43,7 @@ class RescueSetup:
     @property
     def told(self) -> bool:
         """True if the tasks are conversations, in which a sentence is shown with every question."""
-        return isinstance(find_workload(self.spec.workload), Telling)
+        return isinstance(find_workload(self.spec.workload), ConversationWorkload)
 
     @property
     def arms(self) -> tuple[Arm, ...]:

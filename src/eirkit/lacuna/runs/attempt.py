@@ -28,7 +28,7 @@ from eirkit.lacuna.runs.sessions import lost_answer_of, make_session
 from eirkit.lacuna.tasks.generation import graph_of
 from eirkit.lacuna.tasks.policy import Structure
 from eirkit.lacuna.tasks.task import TaskInstance
-from eirkit.lacuna.tasks.workload import Telling, Workload
+from eirkit.lacuna.tasks.workload import ConversationWorkload, Workload
 from eirkit.records.database import FinishedRun
 from eirkit.records.events import Decision, Payload, Verdicts, WrongStep, encode_events
 from eirkit.records.money import exact_sum
@@ -103,7 +103,7 @@ def finished_run(
         return _finish_probe(context, task, trace, context.cell.intervention)
     decisions, actions, exchanges = trace.decisions, trace.actions, trace.exchanges
     conversation: ConversationRun | None = None
-    if isinstance(context.workload, Telling):
+    if isinstance(context.workload, ConversationWorkload):
         verdicts, conversation = conversation_runs().judge_told(context.cell.access, task, trace)
     else:
         verdicts = judge(task, context.workload, decisions, actions)

@@ -24,7 +24,7 @@ from eirkit.lacuna.runs.cells import Cell, CellPlan, Planned
 from eirkit.lacuna.runs.runner import Results, Runner, counted_losses, runner_or_temporary
 from eirkit.lacuna.tasks.generation import generate_many, prepare
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
-from eirkit.lacuna.tasks.workload import Telling
+from eirkit.lacuna.tasks.workload import ConversationWorkload
 from eirkit.records.evidence import CapabilityCell, CapabilityResult, CapabilitySettings, Interval, Passing
 from eirkit.records.runs import CAUSES, RunScore
 from eirkit.records.settings import Access, CalculatorAid
@@ -54,7 +54,7 @@ class Control:
     def specs(self, spec: TaskSpec) -> list[TaskSpec]:
         """Return the tasks' specifications: h = m = lookback for each window."""
         workload = prepare(spec)
-        if isinstance(workload, Telling):
+        if isinstance(workload, ConversationWorkload):
             return [spec]
         lookup = "query" in workload.kinds(spec)
         windows = LOOKUP_WINDOWS if lookup else dict.fromkeys(self.windows)
@@ -78,7 +78,7 @@ class Control:
         aid = CalculatorAid() if aided else None
         found = []
         for sized in self.specs(spec):
-            told = isinstance(prepare(spec), Telling)
+            told = isinstance(prepare(spec), ConversationWorkload)
             # Every eligible answer is shown, or the whole conversation.
             access = Access(WHOLE, None, h=sized.m) if told else Access(policy="fifo", h=sized.m)
             found.append((Cell(sized.with_seed(0), model, access, options, aid), self.seeds))

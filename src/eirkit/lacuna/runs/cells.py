@@ -23,7 +23,7 @@ from eirkit.lacuna.models.model import Model, ModelOptions, canonical
 from eirkit.lacuna.runs import CONVERSATIONS
 from eirkit.lacuna.tasks.task import Payload, TaskInstance, TaskSpec
 from eirkit.lacuna.tasks.view import PublicStep, Record
-from eirkit.lacuna.tasks.workload import Telling, Workload, find_workload
+from eirkit.lacuna.tasks.workload import ConversationWorkload, Workload, find_workload
 from eirkit.records.events import Decision
 from eirkit.records.runs import ConversationRun
 from eirkit.records.settings import STRICT, Access, Arm, Intervention, Repeat, RescueArm, Setting, Truth
@@ -95,7 +95,7 @@ class Cell:
 
     def _scripted(self, plan: MemoryPlan) -> str | None:
         """Return the script that reads conversations, for a system that asks a model what to keep of them."""
-        if not isinstance(find_workload(self.task.workload), Telling):
+        if not isinstance(find_workload(self.task.workload), ConversationWorkload):
             return None
         if memory_factory().model_of(plan.name, plan.settings) is None:
             return None

@@ -11,21 +11,21 @@ from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY, SERVER, TOLD_CONDITIONS, TRUNCATED, WHOLE
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.floor import floor_bits, present_requirement
-from eirkit.lacuna.conversation.labelled import LabelledTalk
+from eirkit.lacuna.conversation.labelled import LabelledConversation
 from eirkit.lacuna.conversation.labelled_outcomes import judge_labelled
-from eirkit.lacuna.conversation.outcomes import WordVerdict, conversation_record, judge_conversation
-from eirkit.lacuna.conversation.reading import Heard, needed_statements, plain_sentence, show_turn
+from eirkit.lacuna.conversation.outcomes import AnswerVerdict, conversation_record, judge_conversation
+from eirkit.lacuna.conversation.reading import DatedStatement, needed_statements, plain_sentence, show_turn
 from eirkit.lacuna.conversation.session import (
     CHARACTERS_PER_TOKEN,
     SUMMARY_PROMPTS,
     ConversationSession,
-    PublicTalk,
-    PutQuestion,
-    TalkView,
+    ConversationView,
+    PublicConversation,
+    PublicQuestion,
     shown_context,
     transcript,
 )
-from eirkit.lacuna.conversation.workload import ToldTask, ToldWorld, read_preset, unspell
+from eirkit.lacuna.conversation.workload import Conversation, WorldConversation, read_preset, unspell
 from eirkit.lacuna.conversation.world import Value
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.memories.factory import check_plan, sees_truth
@@ -50,9 +50,11 @@ def language_of(preset: str) -> str:
     return read_preset(preset)[1]
 
 
-def stand_in(task: ToldTask) -> Model:
+def stand_in(task: Conversation) -> Model:
     """Return the free model that takes the place of a paid one in an estimate."""
-    return Quoter(ModelOptions(), USUAL_ANSWER) if isinstance(task, LabelledTalk) else make_reader(ModelOptions())
+    return (
+        Quoter(ModelOptions(), USUAL_ANSWER) if isinstance(task, LabelledConversation) else make_reader(ModelOptions())
+    )
 
 
 def told_access(given: dict[str, Any]) -> Access:
@@ -91,53 +93,53 @@ def check_told_access(access: Access) -> None:
 
 
 def told_session(
-    access: Access, task: ToldTask, workload: Workload, intervention: Intervention | None = None
+    access: Access, task: Conversation, workload: Workload, intervention: Intervention | None = None
 ) -> ConversationSession:
     """Return the session of one run.
 
     Raises:
         UsageError: a rescue is asked for, and nobody knows the sentence that is missing.
     """
-    questions = tuple(PutQuestion(one.text, one.after, one.day) for one in task.puts)
-    talk = PublicTalk(publish(task, workload), task.sessions, questions, task.canonical)
+    questions = tuple(PublicQuestion(one.text, one.after, one.day) for one in task.questions)
+    talk = PublicConversation(publish(task, workload), task.sessions, questions, task.canonical)
     prompt = SUMMARY_PROMPTS.get(access.summary_prompt or "plain", access.summary_prompt or "")
     server = None
     if access.condition == SERVER:
-        if not isinstance(task, ToldWorld):
+        if not isinstance(task, WorldConversation):
             raise UsageError(
                 f"nobody knows how many bits {task.spec.workload} needs; {SERVER} takes the workload words"
             )
         told = prompt if access.summary_prompt else ""  # by default the server's own
         server = ServerCompaction(access.context_tokens or TRIGGER_TOKENS, pause=True, instructions=told)
-    session = ConversationSession(talk, TalkView(access.condition, characters_of(access), prompt, server))
-    if isinstance(intervention, RescueArm) and not isinstance(task, ToldWorld):
+    session = ConversationSession(talk, ConversationView(access.condition, characters_of(access), prompt, server))
+    if isinstance(intervention, RescueArm) and not isinstance(task, WorldConversation):
         raise UsageError(f"{task.spec.workload} has no sentence to restore; rescue takes the workload words")
-    if isinstance(intervention, RescueArm) and isinstance(task, ToldWorld) and intervention.arm != "control":
-        session.add = WordInjection(task, intervention.arm)
+    if isinstance(intervention, RescueArm) and isinstance(task, WorldConversation) and intervention.arm != "control":
+        session.add = SentenceInjection(task, intervention.arm)
     return session
 
 
-class WordInjection:
+class SentenceInjection:
     """What an arm of a rescue shows with a question: the sentences it needs, as long ones about others, or old ones."""
 
-    def __init__(self, task: ToldWorld, arm: Arm) -> None:
+    def __init__(self, task: WorldConversation, arm: Arm) -> None:
         self.task, self.arm = task, arm
 
     def __call__(self, t: int) -> str | None:
-        asked = self.task.asked[t - 1]
+        asked = self.task.questions[t - 1]
         needed = needed_statements(asked.question, self.task.said_before(asked), self.task.truth_at(asked))
         if self.arm == "oracle":
-            chosen: list[Heard | None] = list(needed)
+            chosen: list[DatedStatement | None] = list(needed)
         elif self.arm == "sham":
             chosen = self._others(needed, self.task.said_before(asked))
         else:
             chosen = [one for one in map(self._older, needed) if one not in needed]
         return "\n".join(self._text(one) for one in chosen if one is not None) or None
 
-    def _text(self, one: Heard) -> str:
+    def _text(self, one: DatedStatement) -> str:
         return show_turn(one.day, "user", plain_sentence(self.task.language, one.statement))
 
-    def _others(self, needed: Sequence[Heard], said: Sequence[Heard]) -> list[Heard | None]:
+    def _others(self, needed: Sequence[DatedStatement], said: Sequence[DatedStatement]) -> list[DatedStatement | None]:
         """Return, for each needed statement, the one nearest in length that has nothing to do with the question.
 
         None may name what a needed statement is about, nor any value that the needed facts ever had: the door of an old
@@ -150,12 +152,12 @@ class WordInjection:
         is_other = [bool(one.subject) and not {one.subject, one.value} & about for one in told]
         others = [one for one, apart in zip(said, is_other, strict=True) if apart]
 
-        def nearest(length: int) -> Heard | None:
+        def nearest(length: int) -> DatedStatement | None:
             return min(others, key=lambda one: abs(len(self._text(one)) - length), default=None)
 
         return [nearest(len(self._text(one))) for one in needed]
 
-    def _older(self, needed: Heard) -> Heard | None:
+    def _older(self, needed: DatedStatement) -> DatedStatement | None:
         """Return the last statement about the same fact before the needed one; None if there is none."""
         key = needed.statement.attribute, needed.statement.subject
         before = self.task.said[: self.task.said.index(needed)]
@@ -168,7 +170,7 @@ def characters_of(access: Access) -> int:
     return CHARACTERS_PER_TOKEN * (access.context_tokens or CONTEXT_TOKENS)
 
 
-def shown_part(access: Access, task: ToldTask, t: int, prompts: Mapping[int, str]) -> str | None:
+def shown_part(access: Access, task: Conversation, t: int, prompts: Mapping[int, str]) -> str | None:
     """Return what a condition without a memory system shows of a conversation; None if that is not known.
 
     Args:
@@ -178,22 +180,22 @@ def shown_part(access: Access, task: ToldTask, t: int, prompts: Mapping[int, str
         return None  # whether it compacted, and what it kept, is not in the prompts
     if access.condition == COMPACTION:
         return shown_context(prompts[t]) if t in prompts else None
-    said = transcript(task.sessions[: task.puts[t - 1].after])
+    said = transcript(task.sessions[: task.questions[t - 1].after])
     return said[-characters_of(access) :] if access.condition == TRUNCATED else said
 
 
-def judge_told(access: Access, task: ToldTask, trace: Trace) -> tuple[tuple[Verdict, ...], ConversationRun]:
+def judge_told(access: Access, task: Conversation, trace: Trace) -> tuple[tuple[Verdict, ...], ConversationRun]:
     """Return the verdicts on the answers of a run, and what its record says about them in words."""
     prompts = {one.t: one.request.messages[-1].content for one in trace.exchanges if one.t}
     shown: dict[int, str] = {}  # one text for all questions after the same session
-    for one in task.puts if access.condition != MEMORY else ():
+    for one in task.questions if access.condition != MEMORY else ():
         if access.condition == SERVER:
             shown[one.after] = transcript(task.sessions[: one.after])  # where the server did not compact it
         elif one.after not in shown:
             shown[one.after] = shown_part(access, task, one.t, prompts) or ""
-    if isinstance(task, LabelledTalk):
+    if isinstance(task, LabelledConversation):
         found, record = judge_labelled(task, trace, access.condition, shown)
-    elif isinstance(task, ToldWorld):
+    elif isinstance(task, WorldConversation):
         found = judge_conversation(task, trace, access.condition, shown)
         record = conversation_record(task, trace, found)
         if access.condition == SERVER:
@@ -203,7 +205,7 @@ def judge_told(access: Access, task: ToldTask, trace: Trace) -> tuple[tuple[Verd
     return tuple(one.verdict() for one in found), record
 
 
-def server_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> ServerCompactions:
+def server_record(task: WorldConversation, trace: Trace, verdicts: Sequence[AnswerVerdict]) -> ServerCompactions:
     """Return what the answers of a run tell about the compactions of its server, as plain data.
 
     Nobody can read a compaction, so it is probed by questions for the present value of a fact. A fact of M classes is
@@ -211,13 +213,13 @@ def server_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]
     guess is right once in M times, so each wrong answer takes away log2 M / (M - 1), and the expected sum is what was
     kept. Mistakes of the reader count as lost, which the same worlds under the condition `whole` show.
     """
-    cut = len(task.told) - 1
+    cut = len(task.dialogues) - 1
     compacted = {one.t for one in trace.exchanges if one.is_compacted}
     unknown = task.language.table["unknown"].casefold()
     submitted = {one.t: unspell(one.submitted) for one in trace.decisions if one.submitted is not None}
     right = {one.t: one.right for one in verdicts}
     probed: dict[tuple[str, str], tuple[float, float, bool]] = {}  # by fact: bits, bits kept, right
-    for asked in task.asked:
+    for asked in task.questions:
         if asked.answer is None:
             continue  # "unknown" is right also where nothing was kept
         key = asked.question.attribute, asked.question.subject

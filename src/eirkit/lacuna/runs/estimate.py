@@ -29,7 +29,7 @@ from eirkit.lacuna.runs.cells import Cell, RunPlan, Unrecovered, conversation_ru
 from eirkit.lacuna.runs.sessions import make_session
 from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.task import TaskInstance
-from eirkit.lacuna.tasks.workload import Telling, Workload
+from eirkit.lacuna.tasks.workload import ConversationWorkload, Workload
 from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit.records.money import MEMORY, NOTHING, Journal, ModelCalls, exact_usd, journal_of
 from eirkit.records.settings import UNLIMITED
@@ -355,5 +355,5 @@ async def _try(cell: Cell, seed: int, unrecovered: Unrecovered | None) -> Trace:
 
 def _stand_in(task: TaskInstance, workload: Workload) -> Model:
     """Return the free model that takes the place of a paid one."""
-    is_told = isinstance(workload, Telling)
+    is_told = isinstance(workload, ConversationWorkload)
     return conversation_runs().stand_in(task) if is_told else make_reference("recoverer", ModelOptions())

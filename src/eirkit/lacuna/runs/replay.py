@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from eirkit.errors import EirkitError, UntrustedError
 from eirkit.lacuna.agents.driver import lacking_in
 from eirkit.lacuna.agents.telemetry import Consultation, Exchange, Trace, trace_of
-from eirkit.lacuna.conversation.workload import ToldTask
+from eirkit.lacuna.conversation.workload import Conversation
 from eirkit.lacuna.findings.causes import judge, score
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.factory import reason_absent
@@ -182,7 +182,7 @@ def _scored_again(
     """Yield what does not follow from the answers of a run."""
     if task.fingerprint != record.fingerprint:
         yield "its task is not the one of its seed"
-    if record.score is not None and not isinstance(task, ToldTask):
+    if record.score is not None and not isinstance(task, Conversation):
         trace = trace_of(events, record.ending)
         verdicts = judge(task, context.workload, trace.decisions, trace.actions)
         again = score(verdicts, trace.decisions, max_turn=record.ending == "action-limit")

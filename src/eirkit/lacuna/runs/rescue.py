@@ -15,7 +15,7 @@ from msgspec import structs
 
 from eirkit.errors import InputFileError
 from eirkit.lacuna.conversation.outcomes import recorded_verdicts
-from eirkit.lacuna.conversation.workload import ToldWorld
+from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.findings.causes import Verdict, judge
 from eirkit.lacuna.findings.intervals import paired
 from eirkit.lacuna.findings.statistics import deviation, mcnemar, mean, sign_flip
@@ -23,7 +23,7 @@ from eirkit.lacuna.findings.validity import check_validity, repair_shown, system
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.cells import Cell, CellPlan, Unrecovered, unrecovered_in
-from eirkit.lacuna.runs.conversations import WordInjection
+from eirkit.lacuna.runs.conversations import SentenceInjection
 from eirkit.lacuna.runs.runner import Results, Runner, runner_or_temporary
 from eirkit.lacuna.tasks.generation import generate_many, prepare
 from eirkit.lacuna.tasks.task import TaskInstance
@@ -159,12 +159,12 @@ def _read_run(task: TaskInstance, cell: Cell, results: Results) -> _Run | None:
     systems = system_remarks([(cell.access.memory, record.memory)])
     if record.score is None:
         raise InputFileError(f"run {record.run} has no score; restore the folder")
-    if isinstance(task, ToldWorld) and record.conversation is not None:
+    if isinstance(task, WorldConversation) and record.conversation is not None:
         verdicts = tuple(recorded_verdicts(task, record.conversation))
         wrong = record.conversation.wrong
         old = {answer.t for answer in wrong if answer.outcome in ("word_stale", "word_withdrawn")}
-        stale = WordInjection(task, "stale")
-        outdated = {one.t for one in task.asked if stale(one.t) is not None}
+        stale = SentenceInjection(task, "stale")
+        outdated = {one.t for one in task.questions if stale(one.t) is not None}
         return _Run(verdicts, record.score, {}, None, frozenset(old), frozenset(outdated), systems)
     verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
     outcomes = None if record.memory is None else record.memory.outcomes

@@ -33,7 +33,7 @@ from eirkit.lacuna.tasks.policy import Outlook, Retention, Structure, find_polic
 from eirkit.lacuna.tasks.simulation.plain import structure_of
 from eirkit.lacuna.tasks.task import TaskInstance
 from eirkit.lacuna.tasks.view import PublicTask, publish
-from eirkit.lacuna.tasks.workload import Telling, Workload
+from eirkit.lacuna.tasks.workload import ConversationWorkload, Workload
 from eirkit.records.runs import LostAnswer
 from eirkit.records.settings import (
     CONTROLLED,
@@ -106,7 +106,7 @@ def default_reads(condition: str) -> int | None:
 
 def check_access(access: Access, workload: Workload | None = None) -> None:
     """Raise UsageError if the parts of an access contradict each other or name something unknown."""
-    if isinstance(workload, Telling):
+    if isinstance(workload, ConversationWorkload):
         conversation_runs().check_told_access(access)
         return
     if access.h < 1:
@@ -167,7 +167,7 @@ def make_session(
         structure: the structure of the workload, to avoid computing it for every session of a cell.
         unrecovered: what the arm of a rescue restores; by default everything that is missing.
     """
-    if isinstance(workload, Telling):
+    if isinstance(workload, ConversationWorkload):
         return conversation_runs().told_session(access, task, workload, intervention)
     if isinstance(intervention, RecoveryProbe):
         probed: Session = import_module(PROBE).probe_session(task, lost_answer_of(access, intervention, task))

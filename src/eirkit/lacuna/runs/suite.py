@@ -30,7 +30,7 @@ from eirkit.lacuna.runs.values import (
     read_text,
 )
 from eirkit.lacuna.tasks.generation import prepare
-from eirkit.lacuna.tasks.workload import Telling, find_workload
+from eirkit.lacuna.tasks.workload import ConversationWorkload, find_workload
 from eirkit.records.settings import CONTROLLED, EXTERNAL, Access
 from eirkit.seeds import read_seeds, show_seeds
 
@@ -198,7 +198,7 @@ def make_cell(
     workload = find_workload(values["workload"])
     task = workload.specify({name: values[name] for name in _TASK if name in values})
     memory = values.get("memory")
-    if isinstance(workload, Telling):
+    if isinstance(workload, ConversationWorkload):
         given = {name: values[name] for name in _ACCESS if name in values}
         given |= {"memory_settings": dict((memory_options or {}).get(memory or "", {})), "h": task.m}
         return Cell(task, values["model"], conversation_runs().told_access(given), options)

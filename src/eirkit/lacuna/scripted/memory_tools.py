@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
-from eirkit.lacuna.conversation.reading import hear_passages, keys_of, learn, people_in, read_turn, show_turn
+from eirkit.lacuna.conversation.reading import dated_statements, keys_of, learn, people_in, read_turn, show_turn
 from eirkit.lacuna.conversation.world import WorldQuestion
 from eirkit.lacuna.models.model import Request, ToolCall
 from eirkit.lacuna.scripted.notes import StatementReader, user_messages
@@ -184,7 +184,7 @@ class FileUser(GraphUser):
     def keep_files(self) -> tuple[ToolCall, ...]:
         """View every file that may be about what is mentioned, then write."""
         turns = [show_turn(self.today, "user", text) for text in user_messages(self.task.task)]
-        heard = [one.statement for one in hear_passages(self.taker.language, turns, self.today)]
+        heard = [one.statement for one in dated_statements(self.taker.language, turns, self.today)]
         names = [name for one in heard for name in named_in(one)]
         if self.task.rounds == 1 and (known := self.task.view(self._alike(names))):
             return known
@@ -216,7 +216,7 @@ class FileUser(GraphUser):
         """View the files of the user and of what the question names, then of what those lead to."""
         read = read_turn(self.taker.language, asked, self.today)
         question = next(one for one in read if isinstance(one, WorldQuestion))
-        heard = hear_passages(self.taker.language, self.seen, self.today, people_in(question))
+        heard = dated_statements(self.taker.language, self.seen, self.today, people_in(question))
         wanted = [subject for _, subject in keys_of(question, learn(heard))]
         return self.task.view(self._alike([USER_NODE, *wanted])) if self.task.rounds < 3 else ()
 

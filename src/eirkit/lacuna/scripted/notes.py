@@ -16,9 +16,9 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from eirkit.lacuna.conversation.language import NEAR, Language
-from eirkit.lacuna.conversation.reading import Heard, hear_passages, plain_sentence, show_note
+from eirkit.lacuna.conversation.reading import DatedStatement, dated_statements, plain_sentence, show_note
 from eirkit.lacuna.conversation.session import PASSAGE, PASSAGE_END
-from eirkit.lacuna.conversation.world import ATTRIBUTES, USER, Saying
+from eirkit.lacuna.conversation.world import ATTRIBUTES, USER, Statement
 from eirkit.lacuna.memories.openai_dialect import JSON_WORDS, SCHEMA_WORDS
 from eirkit.lacuna.scripted.system_requests import Answer, GraphFact, graph_answer, headed, listed
 
@@ -32,7 +32,7 @@ _ROOM = re.compile(r"at most (\d+) characters")
 class NotedStatement(NamedTuple):
     """One statement as it is to be kept."""
 
-    statement: Saying
+    statement: Statement
     text: str
 
 
@@ -54,7 +54,7 @@ class StatementReader:
             before: what else the request shows: earlier messages, or what is already kept.
             today: from which days are counted; 0 if it is unknown, and then days that are counted are left out.
         """
-        heard = hear_passages(self.language, [*before, *new], today)
+        heard = dated_statements(self.language, [*before, *new], today)
         heard = [one for one in heard if today or not _is_counted(one.statement)]
         people = list(dict.fromkeys(one.statement.subject for one in heard if " " in one.statement.subject))
         found = []
@@ -63,7 +63,7 @@ class StatementReader:
                 found += self.spoiled(one, people)
         return [NotedStatement(one, plain_sentence(self.language, one)) for one in found]
 
-    def spoiled(self, one: Heard, people: Sequence[str]) -> list[Saying]:
+    def spoiled(self, one: DatedStatement, people: Sequence[str]) -> list[Statement]:
         """Return the statement as it is noted: as it is, changed or left out by a dial."""
         said = one.statement
         if any(self.dials[name] and leaves_out(said) and self.is_drawn(name, said) for name, leaves_out in LEFT_OUT):
@@ -75,18 +75,18 @@ class StatementReader:
             return [said._replace(value=INVENTED)]
         return [said]
 
-    def is_drawn(self, dial: str, said: Saying) -> bool:
+    def is_drawn(self, dial: str, said: Statement) -> bool:
         """True for a share of statements as large as the dial, always the same ones."""
         drawn = int.from_bytes(sha256(f"{dial} {said!r}".encode()).digest()[:8], "big") / 2**64
         return drawn < self.dials[dial]
 
 
-def _is_counted(said: Saying) -> bool:
+def _is_counted(said: Statement) -> bool:
     """True for a date that was counted from an unknown day."""
     return ATTRIBUTES[said.attribute] == "date" and isinstance(said.value, int) and said.value <= NEAR
 
 
-LEFT_OUT: tuple[tuple[str, Callable[[Saying], bool]], ...] = (
+LEFT_OUT: tuple[tuple[str, Callable[[Statement], bool]], ...] = (
     ("misses", lambda said: True),
     ("keeps_old", lambda said: said.op in CHANGES),
     ("returns_withdrawn", lambda said: said.op == "forget"),
@@ -104,10 +104,10 @@ class WordFacts:
         return [self._fact(one.statement) for one in self.taker.notes(user_messages(text), earlier, _day(since or ""))]
 
     def fact_in(self, text: str) -> GraphFact | None:
-        heard = hear_passages(self.taker.language, [text], 0)
+        heard = dated_statements(self.taker.language, [text], 0)
         return self._fact(heard[0].statement) if heard else None
 
-    def _fact(self, said: Saying) -> GraphFact:
+    def _fact(self, said: Statement) -> GraphFact:
         op, attribute, subject, value = said
         form = ATTRIBUTES[attribute]
         # A member of a set is a topic of its own, and an amount that is added contradicts no other.
@@ -190,7 +190,7 @@ def _day(text: str) -> int:
 def sum_up(reader: StatementReader, shown: str) -> str:
     """Return the summary that a request asks for."""
     said, _, prompt = shown.partition(f"{PASSAGE}\n")[2].rpartition(f"\n{PASSAGE_END}")
-    heard = _as_noted(reader, hear_passages(reader.language, [said], 0))
+    heard = _as_noted(reader, dated_statements(reader.language, [said], 0))
     lines = [show_note(one.day, plain_sentence(reader.language, one.statement)) for one in heard]
     asks_for_instructions = re.search(r"\binstructions?\b", prompt, re.IGNORECASE) is not None
     facts_alone = not asks_for_instructions and re.search(r"\bfacts?\b", prompt, re.IGNORECASE) is not None
@@ -200,7 +200,7 @@ def sum_up(reader: StatementReader, shown: str) -> str:
     return "\n".join(line for number, line in enumerate(lines) if number in chosen)
 
 
-def lines_that_fit(lines: Sequence[str], heard: Sequence[Heard], room: int) -> set[int]:
+def lines_that_fit(lines: Sequence[str], heard: Sequence[DatedStatement], room: int) -> set[int]:
     """Return the numbers of the lines that fit into a room: instructions and what still holds first, then the newest.
 
     Args:
@@ -224,13 +224,13 @@ def room_of(request: str) -> int:
     return int(stated[-1]) if stated else len(request)
 
 
-def _as_noted(reader: StatementReader, heard: Sequence[Heard]) -> list[Heard]:
+def _as_noted(reader: StatementReader, heard: Sequence[DatedStatement]) -> list[DatedStatement]:
     """Return what was heard as the reader notes it, which its dials may spoil."""
     people = list(dict.fromkeys(one.statement.subject for one in heard if " " in one.statement.subject))
     return [one._replace(statement=said) for one in heard for said in reader.spoiled(one, people)]
 
 
-def _by_rank(heard: Sequence[Heard], *, instructions_first: bool) -> Iterable[int]:
+def _by_rank(heard: Sequence[DatedStatement], *, instructions_first: bool) -> Iterable[int]:
     """Yield what was heard in the order in which it is worth its place: what still holds first, then the newest."""
     last: dict[tuple[str, str], int] = {}
     for number, one in enumerate(heard):

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
-from eirkit.lacuna.conversation.reading import Heard, hear_passages, plain_sentence, show_note, show_turn
-from eirkit.lacuna.conversation.world import INSTRUCTIONS, USER, Saying
+from eirkit.lacuna.conversation.reading import DatedStatement, dated_statements, plain_sentence, show_note, show_turn
+from eirkit.lacuna.conversation.world import INSTRUCTIONS, USER, Statement
 from eirkit.lacuna.models.model import Request, ToolCall
 from eirkit.lacuna.scripted.memory_tools import records_by_label
 from eirkit.lacuna.scripted.notes import NotedStatement, StatementReader, lines_that_fit, room_of, user_messages
@@ -98,7 +98,7 @@ def edit_statements(taker: StatementReader, task: OwnTask) -> tuple[ToolCall, ..
     lines = [line for line in task.lines if line not in gone]
     said = [_heard(taker, line, task.today) for line in lines]
     lines += [show_note(task.today, one.text) for one in new]
-    said += [Heard(one.statement, task.today, 0) for one in new]
+    said += [DatedStatement(one.statement, task.today, 0) for one in new]
     kept = lines_that_fit(lines, said, room_of(task.text))
     before = len(lines) - len(new)
     crowded_out = [line for number, line in enumerate(lines[:before]) if number not in kept]
@@ -110,9 +110,12 @@ def _is_in(taker: StatementReader, note: NotedStatement, lines: Iterable[str]) -
     return any(replaces(taker, note, line) for line in lines)
 
 
-def _heard(taker: StatementReader, line: str, today: int) -> Heard:
+def _heard(taker: StatementReader, line: str, today: int) -> DatedStatement:
     """Return what a line of the file says; a line that cannot be read as a fact that nothing replaces."""
-    return next(iter(hear_passages(taker.language, [line], today)), Heard(Saying("set", "event", line, None), 0, 0))
+    return next(
+        iter(dated_statements(taker.language, [line], today)),
+        DatedStatement(Statement("set", "event", line, None), 0, 0),
+    )
 
 
 class NoteUser(ArchiveUser):
@@ -131,13 +134,13 @@ class NoteUser(ArchiveUser):
         return list(self.found.values())
 
     def query_of(self, attribute: str, subject: str) -> str:
-        return plain_sentence(self.taker.language, Saying("set", attribute, subject, ""))
+        return plain_sentence(self.taker.language, Statement("set", attribute, subject, ""))
 
     def keep(self) -> tuple[ToolCall, ...]:
         """Search for people who are only half named and for what may have to be deleted, then write."""
         turns = [show_turn(self.today, "user", text) for text in self.said]
         if not self.rounds:
-            heard = [one.statement for one in hear_passages(self.taker.language, turns, self.today)]
+            heard = [one.statement for one in dated_statements(self.taker.language, turns, self.today)]
             people = [name for one in heard for name in people_named(one) if " " not in name]
             facts = [self.query_of(one.attribute, one.subject) for one in heard if self._deletes(one)]
             if people or facts:
@@ -148,7 +151,7 @@ class NoteUser(ArchiveUser):
         return tuple(call for one in notes for call in self.changes(one))
 
     @staticmethod
-    def _deletes(said: Saying) -> bool:
+    def _deletes(said: Statement) -> bool:
         return said.op == "forget" or said.subject == USER
 
     def changes(self, note: NotedStatement) -> Sequence[ToolCall]:

@@ -18,7 +18,15 @@ from typing import Any, NamedTuple
 from eirkit.errors import ModelError, SpecError
 from eirkit.lacuna.agents.reference import Reference
 from eirkit.lacuna.conversation.language import Language, load_language, show_answer
-from eirkit.lacuna.conversation.reading import Heard, hear_passages, keys_of, learn, people_in, read_turn, without_last
+from eirkit.lacuna.conversation.reading import (
+    DatedStatement,
+    dated_statements,
+    keys_of,
+    learn,
+    people_in,
+    read_turn,
+    without_last,
+)
 from eirkit.lacuna.conversation.session import PASSAGE, PASSAGE_END, SUMMARY_RULES
 from eirkit.lacuna.conversation.world import INSTRUCTIONS, USER, Answer, WorldQuestion
 from eirkit.lacuna.memories.openai_dialect import JSON_WORDS, SCHEMA_WORDS
@@ -117,13 +125,13 @@ class WordReader(Reference):
                 "scripted/reader does not recognise this request; it answers questions about conversations",
                 "rejected",
             )
-        heard = hear_passages(self.language, prompt.passages, prompt.today, people_in(prompt.question))
+        heard = dated_statements(self.language, prompt.passages, prompt.today, people_in(prompt.question))
         said = show_answer(self.language, prompt.question, self.conclude(prompt, heard))
         demanded = {name: self.demanded(name, prompt, heard) for name in INSTRUCTIONS}
         lines = (demanded["opening"], f"ANSWER: {said}", demanded["address"], demanded["signature"])
         return "\n".join(line for line in lines if line is not None)
 
-    def demanded(self, instruction: str, prompt: Prompt, heard: Sequence[Heard]) -> str | None:
+    def demanded(self, instruction: str, prompt: Prompt, heard: Sequence[DatedStatement]) -> str | None:
         """Return the word that a standing instruction demands of the reply, unless a dial spoils it."""
         if self.is_drawn("ignores_instructions", prompt):
             return None
@@ -138,7 +146,7 @@ class WordReader(Reference):
         """True for a share of the questions as large as the dial, always the same ones."""
         return bool(self.dials[name]) and drawn(name, prompt) < self.dials[name]
 
-    def conclude(self, prompt: Prompt, heard: Sequence[Heard]) -> Answer:
+    def conclude(self, prompt: Prompt, heard: Sequence[DatedStatement]) -> Answer:
         """Return the answer that follows from what was heard, unless a dial spoils it."""
         answer = learn(heard).answer(prompt.question)
         for name, spoil in FAULTS.items():
@@ -169,11 +177,11 @@ def drawn(name: str, prompt: Prompt) -> float:
     return int.from_bytes(sha256(f"{name} {prompt!r}".encode()).digest()[:8], "big") / 2**64
 
 
-def _miss(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) -> Answer:
+def _miss(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
     return None
 
 
-def _confuse(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) -> Answer:
+def _confuse(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
     """Return the answer to the same question about another, unless it was once right of the one asked about."""
     if question.form not in ("now", "day", "all") or answer is None:
         return answer
@@ -186,7 +194,7 @@ def _confuse(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) ->
     return answer
 
 
-def old_answers(question: WorldQuestion, heard: Sequence[Heard]) -> list[Answer]:
+def old_answers(question: WorldQuestion, heard: Sequence[DatedStatement]) -> list[Answer]:
     """Return the answers that were right before the last changes, the newest first."""
     found = []
     for key in keys_of(question, learn(heard)):
@@ -194,13 +202,13 @@ def old_answers(question: WorldQuestion, heard: Sequence[Heard]) -> list[Answer]
     return list(dict.fromkeys(found))
 
 
-def _keep_old(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) -> Answer:
+def _keep_old(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
     if question.form not in ("now", "hop", "follows") or answer is None:
         return answer
     return next((old for old in old_answers(question, heard) if old not in (answer, None)), answer)
 
 
-def _return_withdrawn(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) -> Answer:
+def _return_withdrawn(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
     if answer is not None:
         return answer
     knowledge = learn(heard)
@@ -209,11 +217,11 @@ def _return_withdrawn(question: WorldQuestion, heard: Sequence[Heard], answer: A
     return next((one for one in old if one is not None), answer)
 
 
-def _invent(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) -> Answer:
+def _invent(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
     return "Qwexulo" if answer is None else answer
 
 
-FAULTS: Mapping[str, Callable[[WorldQuestion, Sequence[Heard], Answer], Answer]] = {
+FAULTS: Mapping[str, Callable[[WorldQuestion, Sequence[DatedStatement], Answer], Answer]] = {
     "keeps_old": _keep_old,
     "confuses": _confuse,
     "misses": _miss,

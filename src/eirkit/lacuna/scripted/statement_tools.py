@@ -13,8 +13,8 @@ from datetime import date
 from typing import Any
 
 from eirkit.lacuna.conversation.language import subject_slot
-from eirkit.lacuna.conversation.reading import hear_passages, keys_of, learn, people_in, read_turn, show_turn
-from eirkit.lacuna.conversation.world import ATTRIBUTES, Saying, WorldQuestion
+from eirkit.lacuna.conversation.reading import dated_statements, keys_of, learn, people_in, read_turn, show_turn
+from eirkit.lacuna.conversation.world import ATTRIBUTES, Statement, WorldQuestion
 from eirkit.lacuna.models.model import Request, ToolCall
 from eirkit.lacuna.scripted.notes import NotedStatement, StatementReader, user_messages
 
@@ -85,7 +85,7 @@ def replaces(taker: StatementReader, note: NotedStatement, text: str) -> bool:
     op, attribute, subject, _ = note.statement
     if ATTRIBUTES[attribute] in ("set", "count") and op != "replace":
         return False
-    heard = hear_passages(taker.language, [text], 0, [subject])
+    heard = dated_statements(taker.language, [text], 0, [subject])
     return any((one.statement.attribute, one.statement.subject) == (attribute, subject) for one in heard)
 
 
@@ -116,7 +116,7 @@ class GraphUser:
         """Look up every name that is mentioned, then write."""
         turns = [show_turn(self.today, "user", text) for text in said]
         if rounds == 0:
-            heard = [one.statement for one in hear_passages(self.taker.language, turns, self.today)]
+            heard = [one.statement for one in dated_statements(self.taker.language, turns, self.today)]
             names = dict.fromkeys(name for one in heard for name in named_in(one))
             return tuple(_search(name) for name in names)
         return () if rounds > 1 else self.write(self.taker.notes(turns, self.seen, self.today))
@@ -147,11 +147,11 @@ class GraphUser:
         )
         return tuple(ToolCall(name, given) for name, given in calls if any(given.values()))
 
-    def about(self, statement: Saying) -> list[str]:
+    def about(self, statement: Statement) -> list[str]:
         """Return the observations that state the same fact as a statement."""
         found = []
         for text in self.graph.get(statement.subject or USER_NODE, ()):
-            heard = hear_passages(self.taker.language, [text], self.today, [statement.subject])
+            heard = dated_statements(self.taker.language, [text], self.today, [statement.subject])
             if any(one.statement[1:3] == statement[1:3] for one in heard):
                 found.append(text)
         return found
@@ -161,7 +161,7 @@ class GraphUser:
         question = next(
             one for one in read_turn(self.taker.language, asked, self.today) if isinstance(one, WorldQuestion)
         )
-        heard = hear_passages(self.taker.language, self.seen, self.today, people_in(question))
+        heard = dated_statements(self.taker.language, self.seen, self.today, people_in(question))
         wanted = dict.fromkeys(subject for _, subject in keys_of(question, learn(heard)))
         if rounds == 0:
             return (ToolCall("open_nodes", {"names": [USER_NODE]}), *map(_search, wanted))
@@ -172,7 +172,7 @@ def _search(name: str) -> ToolCall:
     return ToolCall("search_nodes", {"query": name or USER_NODE})
 
 
-def named_in(statement: Saying) -> list[str]:
+def named_in(statement: Statement) -> list[str]:
     """Return the nodes that a statement names."""
     named = [statement.subject or USER_NODE]
     return [*named, str(statement.value)] if statement.attribute == "lead" else named
@@ -252,7 +252,7 @@ class ArchiveUser:
     def keep(self) -> tuple[ToolCall, ...]:
         """Search for people who are only half named, then write."""
         turns = [show_turn(self.today, "user", text) for text in self.said]
-        heard = [one.statement for one in hear_passages(self.taker.language, turns, self.today)]
+        heard = [one.statement for one in dated_statements(self.taker.language, turns, self.today)]
         people = [name for one in heard for name in people_named(one) if " " not in name]
         if people and not self.rounds:
             return tuple(map(self.seek, dict.fromkeys(people)))
@@ -278,7 +278,7 @@ class ArchiveUser:
         question = next(
             one for one in read_turn(self.taker.language, asked, self.today) if isinstance(one, WorldQuestion)
         )
-        heard = hear_passages(self.taker.language, self.seen, self.today, people_in(question))
+        heard = dated_statements(self.taker.language, self.seen, self.today, people_in(question))
         further = [key for key in keys_of(question, learn(heard)) if key[1] not in (question.subject, question.other)]
         sought = {one.statement[1:3] for one in heard}
         return tuple(self.seek(self.query_of(*key)) for key in further if key not in sought)
@@ -297,7 +297,7 @@ def _found(result: str) -> list[str]:
     return [str(one["content"]) for one in rows if isinstance(one, dict)] if isinstance(rows, list) else []
 
 
-def people_named(statement: Saying) -> list[str]:
+def people_named(statement: Statement) -> list[str]:
     """Return the people whom a statement names."""
     named = [statement.subject] if subject_slot(statement.attribute) == "p" else []
     return [*named, str(statement.value)] if statement.attribute == "lead" else named

@@ -14,9 +14,9 @@ from eirkit.eir.demand import DemandCurve
 from eirkit.errors import ContractError, SpecError
 from eirkit.lacuna.tasks.task import ASKING, Kind, Step, TaskInstance, TaskSpec, fingerprint
 from eirkit.lacuna.tasks.workload import (
+    ConversationWorkload,
     Graph,
     References,
-    Telling,
     Values,
     Workload,
     as_tuples,
@@ -59,7 +59,7 @@ class TaskBatch:
 def generate(spec: TaskSpec) -> TaskInstance:
     """Return the task that the specification determines."""
     workload = prepare(spec)
-    if isinstance(workload, Telling):
+    if isinstance(workload, ConversationWorkload):
         return next(workload.tasks(spec, [spec.seed]))
     return generate_batch(spec, [spec.seed]).task(0)
 
@@ -126,7 +126,7 @@ def generate_batches(spec: TaskSpec, seeds: Sequence[int], largest: int = BATCH)
 def generate_many(spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]:
     """Yield tasks in the order of the seeds, holding one batch at a time."""
     workload = prepare(spec)
-    if isinstance(workload, Telling):
+    if isinstance(workload, ConversationWorkload):
         yield from workload.tasks(spec, seeds)
         return
     for batch in generate_batches(spec, seeds):

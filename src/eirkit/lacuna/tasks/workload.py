@@ -287,7 +287,7 @@ class Workload(ABC):
         )
 
 
-class Telling(Workload):
+class ConversationWorkload(Workload):
     """Workloads whose tasks are conversations: what is said in words, and questions about it as steps."""
 
     units = Units("conversation", "question", "answer")

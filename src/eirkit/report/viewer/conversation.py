@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from eirkit.lacuna.conversation.outcomes import ConversationJudge
-from eirkit.lacuna.conversation.reading import Heard
-from eirkit.lacuna.conversation.workload import ToldWorld, unspell
-from eirkit.lacuna.conversation.world import Saying
+from eirkit.lacuna.conversation.reading import DatedStatement
+from eirkit.lacuna.conversation.workload import WorldConversation, unspell
+from eirkit.lacuna.conversation.world import Statement
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.records.events import Event, MemoryExchange, Payload
 from eirkit.records.runs import RunRecord
@@ -16,7 +16,12 @@ from eirkit.report.viewer.documents import ConversationTurn, Question, TurnPiece
 
 
 def question_document(
-    task: ToldWorld, record: RunRecord, events: Sequence[Event], t: int, submitted: Payload | None, shown: str | None
+    task: WorldConversation,
+    record: RunRecord,
+    events: Sequence[Event],
+    t: int,
+    submitted: Payload | None,
+    shown: str | None,
 ) -> Question:
     """Return the turns of the user with their marks, and why the answer is wrong; marks are None where unknown.
 
@@ -24,7 +29,7 @@ def question_document(
         submitted: the answer; None if there is none.
         shown: the conversation as it was shown, where there is no memory; None if that is not known.
     """
-    asked = task.asked[t - 1]
+    asked = task.questions[t - 1]
     calls = [event for event in events if isinstance(event, MemoryExchange)]
     observed = [call for call in calls if call.verb == "observe"][: asked.after]  # the sessions before the question
     stored = observed[-1].stored if observed else None
@@ -53,7 +58,7 @@ class _Marks:
 
     def __init__(
         self,
-        task: ToldWorld,
+        task: WorldConversation,
         t: int,
         stored: Sequence[str] | None,
         found: Sequence[str] | None,
@@ -61,9 +66,9 @@ class _Marks:
         shown: Sequence[str] | None,
     ) -> None:
         self.judge, self.stored, self.found = ConversationJudge(task), stored, found
-        self.used: set[Saying] | None = None
+        self.used: set[Statement] | None = None
         if submitted is not None and shown is not None:
-            self.used = self.judge.used(task.asked[t - 1], unspell(submitted), shown)
+            self.used = self.judge.used(task.questions[t - 1], unspell(submitted), shown)
 
     def of_turn(self, number: int, *, needed: bool) -> ConversationTurn:
         """Return a turn with its marks, and its text in pieces, with what became of each value that it states."""
@@ -78,13 +83,13 @@ class _Marks:
             pieces=tuple(self._pieces(turn, heard)),
         )
 
-    def _is_in(self, number: int, said: Sequence[Heard], texts: Sequence[str]) -> bool:
+    def _is_in(self, number: int, said: Sequence[DatedStatement], texts: Sequence[str]) -> bool:
         """Return True if texts have a turn: its words, or every statement in it."""
         if any(self.judge.task.turns[number] in text for text in texts):
             return True
         return bool(said) and all(self.judge.holding(one, texts) is not None for one in said)
 
-    def _pieces(self, turn: str, said: Sequence[Heard]) -> Iterator[TurnPiece]:
+    def _pieces(self, turn: str, said: Sequence[DatedStatement]) -> Iterator[TurnPiece]:
         """Yield the parts of a turn in order, each with the state of the value that it is, or None.
 
         Statements come in the order in which they were made, so each has the next place where its value stands.
@@ -98,7 +103,7 @@ class _Marks:
                 yield TurnPiece(found[0], self._state(one))
         yield TurnPiece(turn[end:], None)
 
-    def _place(self, said: Saying) -> re.Pattern[str]:
+    def _place(self, said: Statement) -> re.Pattern[str]:
         """Return what finds the value of a statement in its turn; a person may be called by a shorter name."""
         value = str(said.value)
         names = {value}
@@ -106,7 +111,7 @@ class _Marks:
             names |= {value.partition(" ")[0], *self.judge.everybody.names(value)}
         return re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(names, key=len, reverse=True)))
 
-    def _state(self, one: Heard) -> ValueState | None:
+    def _state(self, one: DatedStatement) -> ValueState | None:
         if self.used and one.statement in self.used:
             return "used"
         if self.found and self.judge.holding(one, self.found) is not None:

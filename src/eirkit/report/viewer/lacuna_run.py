@@ -16,8 +16,8 @@ from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import EirkitError
 from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY
 from eirkit.lacuna.conversation.outcomes import Seen, recorded_verdicts
-from eirkit.lacuna.conversation.why import told_card
-from eirkit.lacuna.conversation.workload import ToldTask, ToldWorld, unspell
+from eirkit.lacuna.conversation.why import conversation_card
+from eirkit.lacuna.conversation.workload import Conversation, WorldConversation, unspell
 from eirkit.lacuna.findings.causes import Spread, Verdict, judge, spread_of
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.lacuna.findings.fates import recorded_consultations
@@ -115,7 +115,7 @@ class LacunaRun:
         task = self.task.instance
         if task is None or not self.decisions:
             return {}
-        if isinstance(task, ToldTask):
+        if isinstance(task, Conversation):
             talk = self.record.conversation
             return {} if talk is None else {verdict.t: verdict for verdict in recorded_verdicts(task, talk)}
         found = judge(task, prepare(task.spec), self.decisions.values(), self.actions)
@@ -126,8 +126,8 @@ class LacunaRun:
         task = self.task.instance
         if task is None or t not in self.verdicts:
             return None
-        if isinstance(task, ToldTask):
-            return self._conversation_card(task, t) if isinstance(task, ToldWorld) else None
+        if isinstance(task, Conversation):
+            return self._conversation_card(task, t) if isinstance(task, WorldConversation) else None
         return self._explainer(task).card(t)
 
     def _explainer(self, task: TaskInstance) -> StepExplainer:
@@ -139,7 +139,7 @@ class LacunaRun:
             self._explained = StepExplainer(task, decisions, self.verdicts, *more)
         return self._explained
 
-    def _conversation_card(self, task: ToldWorld, t: int) -> WhyCard:
+    def _conversation_card(self, task: WorldConversation, t: int) -> WhyCard:
         access, decision, talk = self.record.setting.access, self.decisions.get(t), self.record.conversation
         calls = recorded_consultations(self.events, ())
         shown = _shown_part(access, task, t, self._prompts)
@@ -147,10 +147,10 @@ class LacunaRun:
         if access.condition == MEMORY:
             stored = tuple(call.stored for call in calls or () if call.call.verb == "observe")
             found = next((call.passages for call in calls or () if call.call.verb == "recall" and call.t == t), ())
-            seen = None if calls is None else Seen(found, stored[: task.asked[t - 1].after], True)
+            seen = None if calls is None else Seen(found, stored[: task.questions[t - 1].after], True)
         wrong = {answer.t: (answer.outcome, answer.evidence) for answer in (() if talk is None else talk.wrong)}
         submitted = None if decision is None else decision.submitted
-        return told_card(task, t, self.verdicts[t], submitted, wrong.get(t), seen)
+        return conversation_card(task, t, self.verdicts[t], submitted, wrong.get(t), seen)
 
     def document(self, runs: FolderRuns) -> documents.LacunaRun:
         """Return the whole run, without prompts and replies."""
@@ -202,7 +202,7 @@ class LacunaRun:
             )
         elif lost is not None:
             step = replace(step, required=self.graph[t - 1], retained=lost.resident, missing=(lost.target,))
-        if isinstance(task, ToldTask):
+        if isinstance(task, Conversation):
             step = replace(step, answer=(unspell(task.step(t).answer),))
             if decision is not None and decision.submitted is not None:
                 step = replace(step, submitted=(unspell(decision.submitted),))
@@ -233,7 +233,7 @@ class LacunaRun:
     def question(self, t: int) -> documents.Question | None:
         """Return a question with the conversation until then; None for another task."""
         task = self.task.instance
-        if not isinstance(task, ToldWorld):
+        if not isinstance(task, WorldConversation):
             return None
         shown = _shown_part(self.record.setting.access, task, t, self._prompts)
         decision = self.decisions.get(t)
@@ -402,7 +402,7 @@ def _noun(way: str) -> str:
     return next(noun for group, noun in _COUNTED if any(one.id == way for one in group))
 
 
-def _shown_part(access: Access, task: ToldWorld, t: int, prompts: dict[int, str]) -> str | None:
+def _shown_part(access: Access, task: WorldConversation, t: int, prompts: dict[int, str]) -> str | None:
     """Return what of a conversation was shown without a memory; None if that is not known."""
-    shown_part: Callable[[Access, ToldWorld, int, dict[int, str]], str | None] = extensions.load(SHOWN_PART)
+    shown_part: Callable[[Access, WorldConversation, int, dict[int, str]], str | None] = extensions.load(SHOWN_PART)
     return shown_part(access, task, t, prompts)
