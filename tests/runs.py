@@ -13,7 +13,7 @@ from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit.records.documents import SUMMARY
 from eirkit.records.events import Event
 from eirkit.records.runs import Failure, RunRecord
-from eirkit.records.sweeps import CellRow, Manifest
+from eirkit.records.sweeps import CellRow, Gate, GateVerdict, Manifest, Standing
 
 
 def records(folder: Path | str, *, control: bool = False) -> list[RunRecord]:
@@ -92,3 +92,13 @@ def cut(folder: Path | str, kept: int = 2) -> None:
         for table, column in (("events", "run"), ("records", "run"), ("runs", "id")):
             connection.execute(f"DELETE FROM {table} WHERE {column} > ?", (last,))
     (Path(folder) / SUMMARY).unlink()
+
+
+def standing(verdict: GateVerdict, reason: str) -> Standing:
+    """Return a control that ends in this way."""
+    figures = {"estimate": 0.1, "low": 0.0, "high": 0.2, "counted": 90, "verdict": verdict}
+    ours, papers = (
+        Gate(measure=measure, threshold=threshold, **figures)
+        for measure, threshold in (("informed_accuracy", 0.9), ("accuracy", 0.75))
+    )
+    return Standing(gates=(ours, papers), verdict=verdict, passes=verdict == "passes", reason=reason)

@@ -14,7 +14,7 @@ from typing import Literal
 
 Unit = Literal["share", "count", "tokens", "amount", "bytes", "bits", "milliseconds", "dollars", "step", "probability"]
 Better = Literal["more", "less"]
-Pooling = Literal["mean", "sum", "largest", "per_call", "quantiles", "cohort", "none"]
+Pooling = Literal["mean", "steps", "sum", "largest", "per_call", "quantiles", "cohort", "none"]
 
 UNITS: dict[Unit, str] = {
     "share": "share",
@@ -30,6 +30,7 @@ UNITS: dict[Unit, str] = {
 }
 POOLED: dict[Pooling, str] = {
     "mean": "mean over runs",
+    "steps": "share of the steps of all runs; mean over runs in comparisons",
     "sum": "sum over runs; per run in comparisons",
     "largest": "largest of the runs; per run in comparisons",
     "per_call": "mean over calls",

@@ -122,9 +122,9 @@ def says(text: Any, **answer: Any) -> Answer:
     return as_json(document({"role": "assistant", "content": text}), **answer)
 
 
-def answers_as(name: str) -> Callable[[Received], Answer]:
-    """Return a script that answers as a reference agent does."""
-    agent = make_reference(name, ModelOptions())
+def answers_as(name: str, **settings: Any) -> Callable[[Received], Answer]:
+    """Return a script that answers as a reference agent with these settings does."""
+    agent = make_reference(name, ModelOptions(extra=settings))
 
     def answer(received: Received) -> Answer:
         messages = tuple(Message(m["role"], m["content"]) for m in received.body["messages"])

@@ -14,7 +14,7 @@ from eirkit.lacuna.tasks.generation import demand_of, generate
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.records.events import Decision, Verdicts
 from eirkit.records.settings import RescueArm
-from eirkit.records.sweeps import Excluded, FailureGroup, Standing
+from eirkit.records.sweeps import Excluded, FailureGroup
 from eirkit.report.runs.accuracy import accuracy_section
 from eirkit.report.runs.answers import headline_of, losses_of, repair_of
 from eirkit.report.runs.demand import curve_of, demand_chart
@@ -113,7 +113,7 @@ def test_the_own_rescue_is_preferred_and_one_without_a_control_describes(chain):
     bare = tuple(structs.replace(row, control=None, claims=False) for row in own.result.rows)
     described = replace(own, result=structs.replace(own.result, rows=bare))
     words = page_of(replace(chain, evidence=(described,))).headline.sentences
-    assert any("no full-information control of its own" in sentence for sentence in words)
+    assert any("No full-information control of the rescue's own passes" in sentence for sentence in words)
     assert not any("no full-information control of its own" in word for word in page_of(chain).headline.sentences)
 
 
@@ -141,11 +141,8 @@ def without_control(rows):
     return [structs.replace(row, control=None, claims=False) for row in rows]
 
 
-def failing_control(rows, verdict="failed", reason="excluded: reaches 0.100"):
-    standing = Standing(
-        accuracy=0.1, skill=None, skill_low=0.0, skill_high=1.0, verdict=verdict, passes=False, reason=reason
-    )
-    return [structs.replace(row, control=standing, claims=False) for row in rows]
+def failing_control(rows, verdict="fails", reason="excluded: reaches 0.100"):
+    return [structs.replace(row, control=runs.standing(verdict, reason), claims=False) for row in rows]
 
 
 def test_without_a_control_nothing_is_claimed(chain):
@@ -172,19 +169,23 @@ def test_cells_that_fail_the_control_are_not_spoken_of(chain):
     ("verdict", "reason", "said"),
     [
         (
-            "failed",
+            "fails",
             "excluded: only 0.100 of 90 steps right",
             "No model here answers well enough where nothing is missing",
         ),
         ("undecided", "undecided: 0.933 of 150 steps right; run `X`", "undecided: 0.933 of 150 steps right; run `X`."),
-        ("undecided", "excluded: no run was scored", ": no run was scored."),
+        ("undecided", "undecided: no run of the control was scored", "no run of the control was scored."),
     ],
 )
 def test_only_a_failed_control_is_said_to_show_that_a_model_is_not_able(verdict, reason, said, chain):
     rows = failing_control(chain.rows, verdict, reason)
-    words = " ".join(headline_of(rows, None, None, "RESCUE", "CONTROL").sentences)
+    headline = headline_of(rows, losses_of(rows), None, "RESCUE", "CONTROL")
+    words = " ".join(headline.sentences)
     assert said in words
-    assert ("No model here answers well enough" in words) == (verdict == "failed")
+    assert ("No model here answers well enough" in words) == (verdict == "fails")
+    assert ("is undecided, so this describes and claims nothing" in words) == (verdict == "undecided")
+    assert (headline.number == "–") == (verdict == "fails"), "figures of an undecided model are shown"
+    assert "so these are claims" not in words
     assert "CONTROL" not in words  # it has been run
 
 

@@ -13,7 +13,6 @@ from msgspec import structs
 from eirkit.cli import run
 from eirkit.errors import InputFileError
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES
-from eirkit.records.sweeps import Standing
 from eirkit.report import comparison
 from eirkit.report.comparison import (
     COSTS,
@@ -182,10 +181,7 @@ def test_several_changes_at_once_are_named(sweeps, tmp_path):
 
 def test_causes_of_a_failed_control_are_withheld(sweeps):
     a = read_sweep(sweeps / "a")
-    standing = Standing(
-        accuracy=0.1, skill=0.1, skill_low=0.0, skill_high=0.2, verdict="failed", passes=False, reason="excluded"
-    )
-    weak = tuple(structs.replace(row, control=standing, claims=False) for row in a.rows)
+    weak = tuple(structs.replace(row, control=runs.standing("fails", "excluded"), claims=False) for row in a.rows)
     found = compare_sweeps(replace(a, rows=weak), a)
     causes = {one.measure for one in found.overall if group_of(one.measure) is CAUSE_MEASURES}
     assert causes == {"not_answered", "malformed", "truncated", "undetermined", "computation"}

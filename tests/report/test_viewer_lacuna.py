@@ -202,7 +202,7 @@ def test_the_rows_of_the_table_are_what_the_records_say(root):
     """The table is read column by column and row by row; each record has the same figures."""
     for name in ("sweep", "managed", "rescue", "probe"):
         runs = FolderRuns(root / name)
-        measures = ("accuracy", "miss_rate", "first_miss", "first_error", "step_accuracy")
+        measures = ("accuracy", "informed_accuracy", "miss_rate", "first_miss", "first_error", "step_accuracy")
         rows = runs.cells(("run", "model", "seed", "h", *measures), range(runs.rows))
         found = records(root / name)
         assert [row["run"] for row in rows] == [record.run for record in found]

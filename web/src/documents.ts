@@ -433,6 +433,7 @@ export interface Series {
   high: (number | null)[];
   value: (number | null)[];
   dashed: boolean;
+  pale: boolean;
   measure: string;
   colour: string;
 }

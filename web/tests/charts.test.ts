@@ -25,6 +25,7 @@ const series = (mark: Mark, more: Partial<Series> = {}): Series => ({
   high: [],
   value: [],
   dashed: false,
+  pale: false,
   measure: "",
   colour: "",
   ...more,

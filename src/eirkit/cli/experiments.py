@@ -31,6 +31,7 @@ from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.records.evidence import CapabilityCell, CapabilityResult, ProbeResult, ProbeRow, ProbeSetup
 from eirkit.records.runs import CAUSES
 from eirkit.report.document import Document, Section
+from eirkit.report.runs.evidence import gates_table
 from eirkit.report.table import Cell, Column, Table, counted
 
 UNDECIDED = 3  # exit code: no cell failed, and some did not show whether they pass
@@ -56,7 +57,7 @@ ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-loo
     default=THRESHOLD,
     show_default=True,
     group="Evidence",
-    help="Accuracy that a cell must reach.",
+    help="Accuracy given right inputs that a cell must reach.",
 )
 @option(
     "--calculator/--no-calculator",
@@ -83,8 +84,9 @@ def capability(
 ) -> int:
     """Run each model with nothing missing, to find out which tasks it can do at all.
 
-    A cell below the threshold supports no claims about lost information. Exits with 1 if there is such a cell, and with
-    3 if there is none but a cell is undecided, which more seeds may change.
+    Two gates are tested: accuracy given right inputs against the threshold, which decides, and the paper's, accuracy
+    end to end against 0.75. A cell below the threshold supports no claims about lost information. Exits with 1 if there
+    is such a cell, and with 3 if there is none but a cell is undecided, which more seeds may change.
     """
     control = Control(seeds, windows, threshold, calculator)
     specs = tuple(with_preset(spec, preset) for spec in specs)
@@ -95,7 +97,7 @@ def capability(
 
     def measure(results: Results) -> CommandResult:
         cells = question.measure(results)
-        failed = any(cell.failures or cell.verdict == "failed" for cell in cells)
+        failed = any(cell.failures or cell.verdict == "fails" for cell in cells)
         code = 1 if failed else 0 if all(cell.passes for cell in cells) else UNDECIDED
         return CommandResult(_document(cells, question.result(cells)), code)
 
@@ -105,7 +107,7 @@ def capability(
 def _document(cells: Sequence[CapabilityCell], data: CapabilityResult) -> Document:
     passed = [cell for cell in cells if cell.passes]
     said = f"{len(passed)} of {counted(len(cells), 'cell')} may support claims about lost information"
-    undecided = [cell for cell in cells if cell.standing().is_undecided]
+    undecided = [cell for cell in cells if cell.gates[0].command]
     said += f"; {len(undecided)} undecided." if undecided else "."
     sections = [Section("", (), tuple(_tables(cells)))]
     if failures := losses(cell.failures for cell in cells):
@@ -114,7 +116,7 @@ def _document(cells: Sequence[CapabilityCell], data: CapabilityResult) -> Docume
     verb = "rescue" if passed else "run"
     then = f"eirkit lacuna {verb} {quote(first.workload)} --model {quote(first.model)}"
     if first in undecided:
-        then = first.reason.rpartition("; run `")[2].removesuffix("`")
+        then = first.gates[0].command
     return Document("lacuna-capability", "Accuracy with nothing missing", (said,), data, tuple(sections), next=then)
 
 
@@ -139,10 +141,11 @@ def _tables(cells: Sequence[CapabilityCell]) -> Iterator[Table]:
         for cell in cells
     ]
     yield Table("cells", "Every needed answer is shown; recovery is off", columns, tuple(rows))
+    yield gates_table([(cell.model, cell.workload, cell.gates) for cell in cells])
     for id, title, chosen in (
         ("eligible", "May support claims about lost information", [cell for cell in cells if cell.passes]),
-        ("excluded", "Excluded", [cell for cell in cells if not cell.passes and not cell.standing().is_undecided]),
-        ("undecided", "Undecided", [cell for cell in cells if cell.standing().is_undecided]),
+        ("excluded", "Excluded", [cell for cell in cells if cell.verdict == "fails"]),
+        ("undecided", "Undecided", [cell for cell in cells if cell.verdict == "undecided"]),
     ):
         if chosen:
             why = Column("why", "why", role="text")

@@ -30,7 +30,7 @@ from eirkit.cli.runner_options import (
 from eirkit.errors import UsageError
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
 from eirkit.lacuna.findings.summary import NOT_ASKED, silences
-from eirkit.lacuna.findings.validity import system_remarks
+from eirkit.lacuna.findings.validity import papers_verdict, system_remarks
 from eirkit.lacuna.memories.plan import EXTRACTOR, memory_factory
 from eirkit.lacuna.models.metered import PRICE_LONGER
 from eirkit.lacuna.models.prices import add_up
@@ -370,6 +370,7 @@ def _tables(rows: Sequence[CellRow]) -> Iterator[Table]:
     columns: dict[Column, Sequence[object]] = {
         Column("scored", "scored", figures=True): [f"{row.scored}/{row.attempted}" for row in rows],
         Column("accuracy", RUN_MEASURES["accuracy"].label, figures=True): [_with_spread(row) for row in rows],
+        Column.of(RUN_MEASURES["informed_accuracy"], figures=True): [_given_right_inputs(row) for row in rows],
         **{Column.of(CAUSE_MEASURES[cause], figures=True): [_cause(row, cause) for row in rows] for cause in causes},
         Column.of(ALIGNED, figures=True, priority=1): [_claim(row, _aligned(row)) for row in rows],
     }
@@ -400,10 +401,22 @@ def _with_spread(row: CellRow) -> str | None:
     return None if row.accuracy is None else f"{row.accuracy:.3f}±{row.accuracy_sd:.3f}"
 
 
+def _given_right_inputs(row: CellRow) -> str | None:
+    if row.informed_accuracy is None:
+        return None
+    return f"{row.informed_accuracy:.3f} ({row.informed_low:.2f}–{row.informed_high:.2f})"  # brief: columns are many
+
+
 def _remarks(summary: Summary) -> Iterator[str]:
-    for excluded in summary.excluded:
-        verdict, _, why = excluded.reason.partition(": ")
-        yield f"{verdict}: {excluded.model}, {excluded.workload}: {why}"
+    for judged in (*summary.excluded, *summary.undecided):
+        verdict, _, why = judged.reason.partition(": ")
+        yield f"{verdict}: {judged.model}, {judged.workload}: {why}"
+    if summary.undecided:
+        yield "undecided by the control: causes are shown and claim nothing about lost information"
+    papers = {(row.model, row.workload): row.control.gates[1] for row in summary.rows if row.control is not None}
+    for (model, workload), gate in papers.items():
+        if gate.verdict != "passes":
+            yield f"{model}, {workload}: {papers_verdict(gate)}"
     if any(row.control is None and row.scored for row in summary.rows):
         which = "" if all(row.control is None for row in summary.rows) else " for some models"
         yield f"{NO_CONTROL}{which}: causes are descriptive; add --control"

@@ -20,12 +20,13 @@ from eirkit.cli.runner_options import (
 )
 from eirkit.errors import UsageError
 from eirkit.lacuna.findings.measures import ARM_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
+from eirkit.lacuna.findings.validity import papers_verdict
 from eirkit.lacuna.memories.factory import profile_record
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.capability import NO_CONTROL, THRESHOLD
-from eirkit.lacuna.runs.recorded_rescues import RescueExperiment, may_claim
+from eirkit.lacuna.runs.recorded_rescues import RescueExperiment, not_excluded
 from eirkit.lacuna.runs.rescue import Rescue
 from eirkit.lacuna.runs.runner import Results
 from eirkit.lacuna.tasks.policy import policies
@@ -131,7 +132,7 @@ def _setup(
 def _document(
     setup: RescueSetup, found: Rescue, controls: Mapping[str, CapabilityCell], data: RescueResult
 ) -> Document:
-    allowed = may_claim(found, controls)
+    allowed = not_excluded(found, controls)
     answer = list(_effects(setup, found, found.repair_effects(allowed)))
     if not found.contrasts and not found.failures:
         answer = [_nothing(setup, found)]
@@ -290,5 +291,7 @@ def _remarks(found: Rescue, controls: Mapping[str, CapabilityCell]) -> Iterator[
         if not cell.passes:
             verdict, _, why = cell.reason.partition(": ")
             yield f"{verdict}: {cell.model}, {cell.workload}: {why}"
+        if cell.gates[1].verdict != "passes":
+            yield f"{cell.model}, {cell.workload}: {papers_verdict(cell.gates[1])}"
     if open_to_doubt := [model for model in dict.fromkeys(row.model for row in found.rows) if model not in controls]:
         yield f"{NO_CONTROL} of {', '.join(open_to_doubt)}: differences are descriptive; add --control"

@@ -61,7 +61,8 @@ MOUNTS = Path("/proc/self/mountinfo")
 NETWORKS = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "beegfs", "fuse.sshfs")
 
 # What runs are filtered, sorted and grouped by in a table; everything else of a run is in its record.
-MEASURES = ("accuracy", "step_accuracy", "miss_rate", "first_miss", "first_error", *CAUSES, *OUTCOMES, *ANSWER_OUTCOMES)
+SCORES = ("accuracy", "informed_accuracy", "step_accuracy", "miss_rate", "first_miss", "first_error")
+MEASURES = (*SCORES, *CAUSES, *OUTCOMES, *ANSWER_OUTCOMES)
 SHOWN = (*MEASURES, "calls", "cost_usd", "ending", "failure", "profile")
 _KINDS = {"TEXT": ("ending", "failure", "profile"), "INTEGER": ("first_miss", "first_error", "calls")}
 _COLUMNS = ", ".join(
@@ -659,7 +660,7 @@ def shown_values(record: RunRecord) -> list[float | int | str | None]:
         "profile": None if memory is None or memory.profile is None else memory.profile.name,
     }
     if score is not None:
-        found |= {name: getattr(score, name) for name in MEASURES[:5]}
+        found |= {name: getattr(score, name) for name in SCORES}
         found |= {str(cause): share for cause, share in score.error_shares.items()}
     needed = 0 if memory is None else sum(memory.outcomes.values())
     if memory is not None and needed:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from eirkit.records.events import Cause
 from eirkit.records.runs import Outcome
 from eirkit.records.settings import ACTION_LIMIT, Arm, ModelSettings, Task, Truth
-from eirkit.records.sweeps import Excluded, GateVerdict, Spending, Standing, Validity
+from eirkit.records.sweeps import Excluded, Gate, GateVerdict, Spending, Standing, Validity, is_excluded
 
 Compared = Literal["accuracy", "misled"]  # right answers, or answers with an outdated value
 
@@ -97,8 +97,8 @@ class ArmRow(Struct, frozen=True, kw_only=True):
 
     @property
     def is_withheld(self) -> bool:
-        """Whether it may not support claims, because its model did not pass the control."""
-        return self.control is not None and not self.claims
+        """Whether nothing is said about it, because its model fails the control."""
+        return is_excluded(self.control)
 
 
 class Contrast(Struct, frozen=True, kw_only=True):
@@ -157,6 +157,7 @@ class RescueResult(Struct, frozen=True, kw_only=True):
     seeds: int
     threshold: float  # of the control
     excluded: tuple[Excluded, ...]
+    undecided: tuple[Excluded, ...] = ()
     spending: Spending | None = None
 
 
@@ -173,10 +174,7 @@ class CapabilityCell(Struct, frozen=True, kw_only=True):
     steps: int
     errors: dict[Cause, int]
     calculator_accuracy: float | None  # with a calculator; None if not run
-    skill: float | None  # right answers at steps whose inputs were all shown and right; None without such a step
-    skill_low: float  # exact 95% interval
-    skill_high: float
-    skill_steps: int
+    gates: tuple[Gate, Gate]  # on accuracy given right inputs, which decides; the paper's, on accuracy end to end
     verdict: GateVerdict
     passes: bool
     reason: str  # why the cell does or does not support claims about lost information
@@ -201,6 +199,7 @@ class CapabilityResult(Struct, frozen=True, kw_only=True):
     threshold: float
     eligible: tuple[Passing, ...]
     excluded: tuple[Excluded, ...]
+    undecided: tuple[Excluded, ...] = ()
     spending: Spending | None = None
 
 

@@ -74,7 +74,7 @@ class RunScore(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_turn: bool = False  # the run reached its limit of actions
     reads: int = 0
     recomputations: int = 0
-    informed: int = 0  # scored steps with references that were all in context and right
+    informed: int = 0  # scored steps with references that were all at hand and right
     informed_correct: int = 0
     unsure: int = 0  # steps of the whole run of which it is not known whether a reference was in context
     blind: int = 0  # scored steps that were answered although an input was lost
@@ -89,6 +89,11 @@ class RunScore(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def step_accuracy(self) -> float | None:
         """Correct answers / scored steps with references; None where there are none."""
         return self.consuming_correct / self.consuming if self.consuming else None
+
+    @property
+    def informed_accuracy(self) -> float | None:
+        """Correct answers / scored steps with references, all at hand and right; None where there are none."""
+        return self.informed_correct / self.informed if self.informed else None
 
     @property
     def self_consistent_accuracy(self) -> float:

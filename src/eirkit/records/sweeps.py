@@ -14,7 +14,7 @@ from eirkit.records.runs import Counted, MemoryProfile, Outcome
 from eirkit.records.settings import Task
 
 CONTROL, CONTROL_SCHEMA = "control.json", "control/1"  # the verdicts of a sweep's capability controls
-GateVerdict = Literal["passed", "failed", "undecided"]
+GateVerdict = Literal["passes", "fails", "undecided"]
 Doubt = Literal["leak", "contradiction"]
 
 
@@ -49,21 +49,32 @@ class Manifest(Struct, frozen=True, kw_only=True):
     passages: tuple[Passages, ...] = ()
 
 
-class Standing(Struct, frozen=True, kw_only=True):
-    """The verdict of the capability control on a model and a task."""
+class Gate(Struct, frozen=True, kw_only=True):
+    """A threshold of the capability control, and whether a model is shown to reach it."""
 
-    accuracy: float | None  # mean over windows and seeds; None where no run was scored
-    skill: float | None  # right answers at steps whose inputs were all shown and right; None without such a step
-    skill_low: float  # exact 95% interval
-    skill_high: float
+    measure: str  # `informed_accuracy`; the paper's: `accuracy`
+    threshold: float
+    estimate: float | None  # None where nothing was scored
+    low: float  # 95% interval
+    high: float
+    counted: int  # steps whose inputs were all at hand and right; the paper's: runs
+    verdict: GateVerdict
+    command: str = ""  # of an undecided gate: the control with more seeds; empty if nothing was scored
+    is_enough: bool = True  # these seeds should decide it if the figure stays the same
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """The verdict of the capability control on a model and a task: the one of its first gate."""
+
+    gates: tuple[Gate, Gate]  # on accuracy given right inputs, which decides; the paper's, on accuracy end to end
     verdict: GateVerdict
     passes: bool
     reason: str  # why it does or does not support claims about lost information
 
-    @property
-    def is_undecided(self) -> bool:
-        """Whether steps were right neither often nor rarely enough to tell; more seeds can decide it."""
-        return self.verdict == "undecided" and self.skill is not None
+
+def is_excluded(control: Standing | None) -> bool:
+    """True if a control was run and fails; one that is undecided excludes nobody."""
+    return control is not None and control.verdict == "fails"
 
 
 class Validity(Struct, frozen=True):
@@ -83,6 +94,10 @@ class CellScore(Struct, frozen=True, kw_only=True):
     scored: int  # runs
     accuracy: float | None  # None where no run was scored
     accuracy_sd: float | None
+    informed_accuracy: float | None  # over steps whose inputs were all at hand and right; None without such a step
+    informed_low: float  # exact 95% interval
+    informed_high: float
+    informed: int  # such steps, over all runs
     step_accuracy: float | None  # over steps with references
     self_consistent_accuracy: float | None
     final_accuracy: float | None  # share of runs whose last answer is correct
@@ -257,8 +272,8 @@ class CellRow(CellScore, frozen=True, kw_only=True):
 
     @property
     def is_withheld(self) -> bool:
-        """Whether it may not support claims: its control failed or was undecided, or there is a finding against it."""
-        return (self.control is not None and not self.claims) or self.validity.sentence is not None
+        """Whether nothing is said about lost information: its control fails, or there is a finding against it."""
+        return is_excluded(self.control) or self.validity.sentence is not None
 
 
 class FailureGroup(Struct, frozen=True):
@@ -287,7 +302,7 @@ class Spending(Struct, frozen=True, kw_only=True):
 
 
 class Excluded(Struct, frozen=True, array_like=True):
-    """A model that failed the control of a workload."""
+    """A model that the control of a workload excludes, or does not decide on, and why."""
 
     model: str
     workload: str
@@ -303,7 +318,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     scored: int
     planned: int
     complete: bool
-    excluded: tuple[Excluded, ...]
+    excluded: tuple[Excluded, ...]  # whose control fails
+    undecided: tuple[Excluded, ...]  # of whom it says neither
     spending: Spending | None  # None if nothing was paid for
 
 

@@ -93,7 +93,7 @@ _NUMBERED = "series-"  # how the token of a colour of the palette begins
 
 def number_of(series: Series, index: int) -> int:
     """Return which symbol of the palette a series has, and which colour unless it is that of a measure."""
-    return int(series.colour.removeprefix(_NUMBERED)) if series.colour.startswith(_NUMBERED) else index
+    return int(series.colour.removeprefix(_NUMBERED)) if series.colour.startswith(_NUMBERED) else index - series.pale
 
 
 def colour_of(series: Series, index: int) -> str:
@@ -128,8 +128,11 @@ def _coloured(item: Item, known: dict[str, int]) -> Item:
 
 def _coloured_chart(chart: Chart, known: dict[str, int]) -> Chart:
     taken: set[int] = set()
-    series = []
+    series: list[Series] = []
     for one in chart.series:
+        if one.pale and series:
+            series.append(replace(one, colour=series[-1].colour))
+            continue
         if one.colour or one.mark == "cells":
             series.append(one)
             continue

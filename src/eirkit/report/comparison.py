@@ -16,7 +16,7 @@ from typing import Protocol
 from msgspec import UNSET, Struct, UnsetType
 
 from eirkit.errors import InputFileError
-from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, mean_difference
+from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, ROUNDING, mean_difference
 from eirkit.lacuna.findings.measures import (
     CAUSE_MEASURES,
     FATE_MEASURES,
@@ -24,7 +24,7 @@ from eirkit.lacuna.findings.measures import (
     RUN_MEASURES,
     SPENDING_MEASURES,
 )
-from eirkit.lacuna.findings.statistics import ROUNDING, sign_flip
+from eirkit.lacuna.findings.statistics import sign_flip
 from eirkit.lacuna.tasks.workload import Units
 from eirkit.measures import Glossary, Measure, MeasureGroup
 from eirkit.registry import Registry

@@ -62,6 +62,7 @@ class Series:
     high: tuple[float | None, ...] = ()
     value: tuple[float | None, ...] = ()
     dashed: bool = False  # published figures, bounds, references: anything that eirkit did not measure
+    pale: bool = False  # a companion of the series before it: its colour, paler
     measure: str = ""  # the identifier of the measure whose label is the name
     colour: str = ""  # a token of `eirkit.report.colours`; empty: the next colour of the chart
 

@@ -43,6 +43,7 @@ MOST_INSIDE = 4  # series whose names leave room for the lines
 MOST_COLUMNS = 3
 MOST_NUMBERS = 16  # that stand beside one another under a panel
 STRIDES = (1, 2, 4, 5, 8, 10)  # between numbers that are written, and ten, a hundred … times as many
+PALE = 0.6  # opacity
 FEW_POINTS = 24  # that are marked one by one on a line
 
 
@@ -216,20 +217,22 @@ def _fits(chart: Chart, values: Sequence[float]) -> bool:
 
 def _draw_points(place: Any, chart: Chart, series: Series, index: int, stacks: dict[Value, float]) -> None:
     flipped, x, y = _is_flipped(chart), _along(chart, series, index), _numbers(series.y)
-    face = "none" if series.dashed else colour_of(series, index)
+    face = "none" if series.dashed or series.pale else colour_of(series, index)
+    paler = PALE if series.pale else 1.0
     drawn = {
         "ls": "none",
         "marker": MARKERS[number_of(series, index) % len(MARKERS)],
         "mfc": face,
         "mec": colour_of(series, index),
         "ms": 5,
+        "alpha": paler,
         "label": series.name,
         "clip_on": not _fits(chart, y),  # a mark at 0% or 100% is drawn whole
     }
     place.plot(y if flipped else x, x if flipped else y, **drawn)
     if series.low:
         (place.hlines if flipped else place.vlines)(
-            x, _numbers(series.low), _numbers(series.high), color=colour_of(series, index)
+            x, _numbers(series.low), _numbers(series.high), color=colour_of(series, index), alpha=paler
         )
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from eirkit.lacuna.findings.behaviour import Valley, valley
+from eirkit.records.sweeps import Standing
 from eirkit.report.document import Mark, Series, Value
 from eirkit.report.table import Cell, Column, Table
 from eirkit_paper.published import Printed
@@ -213,6 +214,21 @@ def shape(
         **{name: shown.get(name, "–") for name in columns},
         "verdict": verdicts[0] if len(set(verdicts)) == 1 else " / ".join(verdicts),
         "why not": "" if set(verdicts) == {AGREES} else NO_REASON if DIFFERS in verdicts else TOO_FEW,
+    }
+
+
+def gate_figures(standing: Standing) -> dict[str, Cell]:
+    """Return both gates of a capability control as cells of a line."""
+    ours, papers = standing.gates
+    return {
+        "given right inputs": ours.estimate,
+        "from": ours.low,
+        "to": ours.high,
+        f"at least {ours.threshold}": ours.verdict,
+        "end to end": papers.estimate,
+        "end to end, from": papers.low,
+        "end to end, to": papers.high,
+        f"the paper's {papers.threshold}": papers.verdict,
     }
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from msgspec.structs import asdict
-
 from eirkit.lacuna.findings.prediction import PressureRun, equal_pressure_cells, pressure_correlation
 from eirkit.lacuna.runs.capability import assess_gate
 from eirkit.lacuna.runs.runner import Runner
@@ -28,7 +26,7 @@ from eirkit_paper.studies.agents import (
     run_cell,
     seeds_of,
 )
-from eirkit_paper.studies.comparison import in_section, listed, ordered, shape
+from eirkit_paper.studies.comparison import gate_figures, in_section, listed, ordered, shape
 from eirkit_paper.study import Findings, Setting, StudyRow
 
 SEEDS = 120
@@ -98,7 +96,7 @@ def controls(agents: Sequence[StudyAgent]) -> Iterator[dict[str, Cell]]:
             yield {
                 "workload": family,
                 "agent": agent.name,
-                **asdict(assess_gate(agent.model, spec, agent.options, agent.runner).standing()),
+                **gate_figures(assess_gate(agent.model, spec, agent.options, agent.runner).standing()),
             }
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from msgspec.structs import asdict
-
 from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.capability import assess_gate
 from eirkit.lacuna.runs.rescue import measure_rescue
@@ -26,7 +24,7 @@ from eirkit_paper.studies.agents import (
     seeds_of,
     study_plan,
 )
-from eirkit_paper.studies.comparison import in_section, listed
+from eirkit_paper.studies.comparison import gate_figures, in_section, listed
 from eirkit_paper.study import Findings, Setting, StudyRow
 
 SEEDS = 60
@@ -63,8 +61,8 @@ def controlled(agent: StudyAgent, spec: TaskSpec) -> tuple[Table, tuple[str, ...
     """Return what the agent reaches at full information, and, where it fails there, what its arms do not show."""
     cell = assess_gate(agent.model, spec, agent.options, agent.runner)
     standing = cell.standing()
-    line: dict[str, Cell] = {"workload": spec.workload, "agent": agent.name, **asdict(standing)}
-    failed = "is undecided in" if standing.is_undecided else "fails"
+    line: dict[str, Cell] = {"workload": spec.workload, "agent": agent.name, **gate_figures(standing)}
+    failed = "is undecided in" if standing.verdict == "undecided" else "fails"
     words = f"{agent.name} {failed} the full-information control: its arms claim nothing about loss."
     return listed("control", "Full information, h = m", [line]), () if cell.passes else (words,)
 

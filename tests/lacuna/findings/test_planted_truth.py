@@ -370,11 +370,11 @@ def test_a_model_with_two_percent_slips_passes_the_gate(seed):
     spec = TaskSpec("stepwise-sum", n=64, m=16)
     options = ModelOptions(seed=seed, extra={"p": "0.02"})
     cell = assess_gate("reference/sloppy", spec, options)
-    assert (cell.verdict, cell.passes) == ("passed", True)
-    assert cell.skill_low >= 0.9
+    assert (cell.verdict, cell.passes) == ("passes", True)
+    assert cell.gates[0].low >= 0.9
 
 
-@pytest.mark.parametrize(("p", "verdict"), [("0.5", "failed"), ("0.1", "undecided")])
+@pytest.mark.parametrize(("p", "verdict"), [("0.5", "fails"), ("0.1", "undecided")])
 def test_the_gate_says_what_it_can(p, verdict):
     cell = assess_gate("reference/sloppy", TaskSpec("stepwise-sum", n=24, m=8), ModelOptions(extra={"p": p}))
     assert (cell.verdict, cell.passes) == (verdict, False)

@@ -52,7 +52,7 @@ def test_the_sloppy_one_is_excluded_and_the_calculator_shows_that_it_is_the_comp
     assert not cell.passes
     assert cell.calculator_accuracy == 1.0
     assert cell.errors["computation"] > 0
-    assert cell.skill_low < THRESHOLD <= cell.skill_high
+    assert cell.gates[0].low < THRESHOLD <= cell.gates[0].high
     assert cell.reason.startswith("undecided: ")
     assert "so it is the computation; run `eirkit " in cell.reason
 
@@ -69,12 +69,22 @@ def test_without_the_calculator_nothing_is_said_about_it():
     assert "calculator" not in cell.reason.partition("; run ")[0]
 
 
-def test_a_model_that_cannot_be_reached_is_excluded_without_a_score():
+def test_a_model_that_cannot_be_reached_is_undecided_without_a_score():
     options = ModelOptions(base_url="http://127.0.0.1:9/v1", retries=0)
     control = Control((0,), (4,), calculator=False)
     (cell,) = assess(["openai/nobody"], [TaskSpec("store-recall", n=4)], control, options)
     assert (cell.accuracy, cell.scored, cell.attempted, cell.passes) == (None, 0, 1, False)
-    assert "no run was scored" in cell.reason
+    assert cell.reason == "undecided: no run of the control was scored"
+    assert [(gate.verdict, gate.estimate, gate.command) for gate in cell.gates] == [("undecided", None, "")] * 2
+
+
+def test_the_papers_gate_is_on_the_mean_accuracy_over_windows_and_seeds():
+    (cell,) = cells("sloppy", "stepwise-sum")
+    _, papers = cell.gates
+    assert (papers.measure, papers.threshold, papers.estimate, papers.counted) == ("accuracy", 0.75, cell.accuracy, 4)
+    assert papers.low < cell.accuracy < papers.high
+    (perfect,) = cells("calculator", "stepwise-sum")
+    assert [gate.verdict for gate in perfect.gates] == ["passes", "passes"]
 
 
 def run_calculator(task, replies):
@@ -133,8 +143,9 @@ def test_the_command(capsys):
     assert eirkit(*line, "--model", "reference/sloppy", "--json") == 3, "no threshold is known to be reached"
     document = json.loads(capsys.readouterr().out)
     assert {row["workload"] for row in document["rows"]} == {"store-recall", "stepwise-sum"}
-    assert ["reference/sloppy", "stepwise-sum"] in [excluded[:2] for excluded in document["excluded"]]
-    assert len(document["eligible"]) + len(document["excluded"]) == 2
+    assert ["reference/sloppy", "stepwise-sum"] in [undecided[:2] for undecided in document["undecided"]]
+    assert len(document["eligible"]) + len(document["undecided"]) == 2
+    assert document["excluded"] == []
     assert eirkit(*line, "--model", "reference/sloppy") == 3
     said = capsys.readouterr().out
     assert "Undecided" in said

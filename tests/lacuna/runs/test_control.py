@@ -56,11 +56,14 @@ def test_rows_say_what_their_control_found(tmp_path):
         ("reference/sloppy", False), ("reference/sloppy", False),
     ]  # fmt: skip
     passes, fails = found.rows[0].control, found.rows[-1].control
-    assert (passes.accuracy, passes.skill, passes.verdict, passes.passes) == (1.0, 1.0, "passed", True)
+    assert [gate.estimate for gate in passes.gates] == [1.0, 1.0]
+    assert (passes.verdict, passes.passes) == ("passes", True)
     expected = assess_gate("reference/sloppy", TaskSpec("stepwise-sum", n=12), ModelOptions())
     assert fails == expected.standing()
     assert fails.reason.startswith("undecided: ")
-    assert found.excluded == (Excluded("reference/sloppy", "stepwise-sum", fails.reason),)
+    assert found.excluded == ()
+    assert found.undecided == (Excluded("reference/sloppy", "stepwise-sum", fails.reason),)
+    assert not found.rows[-1].is_withheld, "only a control that fails excludes"
     assert found.rows[-1].errors["state_supply"] > 0, "scripts still find the raw counts"
 
 
@@ -101,12 +104,12 @@ def test_a_killed_control_goes_on_and_leaves_the_same_runs(tmp_path):
     assert read_verdicts(tmp_path / "cut") == read_verdicts(tmp_path / "whole")
 
 
-def test_a_workload_whose_control_cannot_be_run_is_excluded_and_says_why(tmp_path):
+def test_a_workload_whose_control_cannot_be_run_is_undecided_and_says_why(tmp_path):
     found = start_sweep(suite(workload=f"{HERE}:OnlySixteen", m=16, h=4), tmp_path)
     (row,) = found.rows
     assert (row.scored, row.claims) == (3, False)
     assert row.control.reason == (
-        "excluded: the control cannot be run here: workload OnlySixteen raised RuntimeError: I was made for 16, not 4 "
+        "undecided: the control cannot be run here: workload OnlySixteen raised RuntimeError: I was made for 16, not 4 "
         "(in references); correct it and run again"
     )
     assert found.failures == ()
@@ -145,7 +148,7 @@ def test_a_control_that_the_world_broke_is_listed_and_tried_again(tmp_path):
     by_condition = {group.condition: group for group in found.failures}
     assert by_condition["capability"].runs == TRIALS
     assert by_condition["capability"].kind == "unreachable"
-    assert found.rows[0].control.reason == "excluded: no run was scored"
+    assert found.rows[0].control.reason == "undecided: no run of the control was scored"
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -1,6 +1,6 @@
 // The legend of a chart: a sample of each mark with the name of its series.
 import type { Chart, Series } from "./chart";
-import { HEAT_COLOURS, type SYMBOLS, colour, isMarked, symbol } from "./palette";
+import { HEAT_COLOURS, type SYMBOLS, colour, isMarked, opacity, symbol } from "./palette";
 
 const SVG = "http://www.w3.org/2000/svg";
 // Outlines in a box of 24 by 14, in the order of the palette's symbols.
@@ -44,7 +44,8 @@ function sample(series: Series, index: number): SVGElement {
   path.setAttribute("d", outline);
   path.setAttribute("stroke", colour(series, index));
   path.setAttribute("stroke-width", line ? "2" : "1.5");
-  path.setAttribute("fill", line || series.dashed ? "none" : colour(series, index));
+  path.setAttribute("stroke-opacity", String(opacity(series)));
+  path.setAttribute("fill", line || series.dashed || series.pale ? "none" : colour(series, index));
   if (line && series.dashed) path.setAttribute("stroke-dasharray", "5 3");
   if (bar && series.dashed) path.setAttribute("fill-opacity", "0.35");
   if (bar && series.dashed) path.setAttribute("fill", colour(series, index));

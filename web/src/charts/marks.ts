@@ -2,7 +2,7 @@
 import * as Plot from "@observablehq/plot";
 import { type Chart, type Point, type Series, pointsOf } from "./chart";
 import type { Layout } from "./layout";
-import { HEAT_COLOURS, colour, heat, isMarked, symbol } from "./palette";
+import { HEAT_COLOURS, colour, heat, isMarked, opacity, symbol } from "./palette";
 import { reading, tick } from "./words";
 
 type Options = Record<string, unknown>;
@@ -52,9 +52,9 @@ function dots(points: Point[], layout: Layout, series: Series, index: number): P
 
 function dot(points: Point[], where: Options, series: Series, index: number, r = 4): Plot.Markish {
   const known = points.filter((point) => point.y !== null);
-  const filled = series.dashed ? { fill: "var(--chart-paper)" } : { fill: colour(series, index) };
+  const filled = series.dashed || series.pale ? { fill: "var(--chart-paper)" } : { fill: colour(series, index) };
   const at = Object.keys(where).length ? where : { x: "x", y: "y" };
-  return Plot.dot(known, { ...at, ...filled, stroke: colour(series, index), strokeWidth: 1.5, r, symbol: symbol(series, index) });
+  return Plot.dot(known, { ...at, ...filled, stroke: colour(series, index), strokeWidth: 1.5, strokeOpacity: opacity(series), r, symbol: symbol(series, index) });
 }
 
 // Where a point stands: across or along, and in its own slot where series stand side by side.
@@ -68,7 +68,7 @@ function intervals(points: Point[], layout: Layout, series: Series, index: numbe
   const known = points.filter((point) => point.low !== null && point.high !== null);
   if (!known.length) return [];
   const { x, y, ...more } = place(layout, series.name) as Options;
-  const stroke = { stroke: colour(series, index), strokeWidth: 1.5, ...more };
+  const stroke = { stroke: colour(series, index), strokeWidth: 1.5, strokeOpacity: opacity(series), ...more };
   return layout.flipped
     ? [Plot.ruleY(known, { y, x1: "low", x2: "high", ...stroke } as Plot.RuleYOptions)]
     : [Plot.ruleX(known, { x, y1: "low", y2: "high", ...stroke } as Plot.RuleXOptions)];

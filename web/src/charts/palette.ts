@@ -16,6 +16,11 @@ export function colour(series: Series, index: number): string {
   return series.colour && !NUMBERED.test(series.colour) ? colourOf(series.colour) : `var(--chart-series-${numberOf(series, index) % SERIES})`;
 }
 
+// How opaque a series is: the companion of another has its colour, paler.
+export function opacity(series: Series): number {
+  return series.pale ? 0.65 : 1;
+}
+
 export function symbol(series: Series, index: number): (typeof SYMBOLS)[number] {
   return SYMBOLS[numberOf(series, index) % SYMBOLS.length] ?? "circle";
 }

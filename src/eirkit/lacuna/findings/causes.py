@@ -41,7 +41,7 @@ class Verdict(Struct, frozen=True, gc=False):
     self_consistent: bool  # the answer is the operator on the agent's own submitted values, missing ones included
     cause: Cause | None = None  # None where correct
     kind: Kind | None = None
-    informed: bool = False  # the step has references, and all of them were in context and right
+    informed: bool = False  # the step has references, and all of them were at hand and right
     unsure: bool = False  # it is not known whether a reference was in context
     blind: bool = False  # answered although an input was lost
     unexplained: bool = False  # blind and correct, and what was visible does not give the answer
@@ -120,7 +120,7 @@ class _Judge:
             )
         consumes = bool(step.refs)
         known = not (decision.missing or decision.uncertain)
-        informed = consumes and known and sound
+        informed = consumes and sound and (known or self._is_at_hand(decision, replaced))
         if correct and known:  # most steps of most runs
             return Verdict(step.t, step.scored, consumes, False, True, True, follows, None, None, informed)
         cause, kind = (None, None) if correct else self._why(step, decision, replaced, follows)
@@ -137,6 +137,12 @@ class _Judge:
             return decision.unavailable
         restored = self._restored(decision)
         return [r for r in decision.unavailable if r not in restored]
+
+    def _is_at_hand(self, decision: Decision, replaced: Mapping[int, Payload]) -> bool:
+        """True if everything that was not in context was fetched, found or restored, and recomputed rightly."""
+        if decision.uncertain or not {*decision.missing} <= {*decision.fetched, *self._restored(decision)}:
+            return False
+        return all(replaced.get(r, self.true[r]) == self.true[r] for r in decision.missing)
 
     def _restored(self, decision: Decision) -> Set[int]:
         if not decision.restored:

@@ -238,6 +238,15 @@ RUN_MEASURES = MeasureGroup(
             colour="correct",
         ),
         Measure(
+            "informed_accuracy",
+            "accuracy given right inputs",
+            "correct answers where every input was at hand and right, so that no earlier error carries over",
+            "share",
+            "scored steps with references, all at hand and right",
+            better="more",
+            pooled="steps",
+        ),
+        Measure(
             "step_accuracy",
             "step accuracy",
             "correct answers at steps that need earlier answers",

@@ -11,7 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from eirkit.lacuna.findings.causes import Verdict
-from eirkit.lacuna.findings.statistics import DRAWS, ROUNDING, TestResult, permuted_difference, spearman
+from eirkit.lacuna.findings.intervals import ROUNDING
+from eirkit.lacuna.findings.statistics import DRAWS, TestResult, permuted_difference, spearman
 from eirkit.records.events import Cause
 from eirkit.records.runs import CAUSES
 from eirkit.seeds import words

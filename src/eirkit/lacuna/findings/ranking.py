@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from eirkit.lacuna.findings.intervals import (
     FEWEST_CLUSTERS,
     LEVEL,
+    ROUNDING,
     clusters_for,
     constant_difference,
     mean_difference,
     student,
 )
-from eirkit.lacuna.findings.statistics import ROUNDING
 
 POWER = 0.8  # with which a difference is wanted to be shown
 MOST_TASKS = 100_000  # beyond, it is only said that more would be needed

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.errors import SpecError
+from eirkit.lacuna.findings.intervals import LEVEL, ROUNDING, half_width, proportion
 from eirkit.records.events import Kind
 from eirkit.records.evidence import Interval
 from eirkit.records.runs import CAUSES, RunScore
@@ -32,8 +33,6 @@ DRAWS = 9_999  # with the observed order 10,000, so that p is a round number
 LARGEST_SAMPLED = 5_000  # observations; beyond, the normal limit is closer than 9,999 draws are
 RESAMPLES = 2_000
 BLOCK_WORDS = 1 << 21  # random words held at once, 16 MB
-# Statistics that differ by rounding alone are equal: the sums here have a few thousand terms of size one.
-ROUNDING = 1e-12
 
 Floats = NDArray[np.float64]
 
@@ -210,7 +209,7 @@ def _sampled_p(found: Floats, observed: float) -> float:
 
 def pool(scores: Sequence[RunScore]) -> CellScore:
     """Return the row of a cell from the scores of its finished runs."""
-    accuracies = [run.accuracy for run in scores]
+    accuracies, informed = [run.accuracy for run in scores], informed_accuracy(scores)
     kinds: Counter[Kind] = Counter()
     for run in scores:
         kinds.update(run.kinds)
@@ -218,6 +217,10 @@ def pool(scores: Sequence[RunScore]) -> CellScore:
         scored=len(scores),
         accuracy=mean(accuracies),
         accuracy_sd=deviation(accuracies),
+        informed_accuracy=informed.estimate if informed.clusters else None,
+        informed_low=informed.low,
+        informed_high=informed.high,
+        informed=informed.clusters,
         step_accuracy=mean(run.step_accuracy for run in scores),
         self_consistent_accuracy=mean(run.self_consistent_accuracy for run in scores),
         final_accuracy=mean(float(run.final_correct) for run in scores),
@@ -236,6 +239,27 @@ def pool(scores: Sequence[RunScore]) -> CellScore:
         reads=mean(float(run.reads) for run in scores),
         recomputations=mean(float(run.recomputations) for run in scores),
     )
+
+
+def informed_accuracy(scores: Iterable[RunScore]) -> Interval:
+    """Return the share of right answers where all inputs were at hand and right, with its exact interval over steps."""
+    runs = list(scores)
+    return proportion(sum(run.informed_correct for run in runs), sum(run.informed for run in runs))
+
+
+def end_to_end_accuracy(scores: Iterable[RunScore]) -> Interval:
+    """Return the mean accuracy of runs: its t interval over runs, and at least the exact one over their steps.
+
+    Where all runs are equal only the exact one is left. One run does not show how much runs differ: 0 to 1.
+    """
+    runs = list(scores)
+    if len(runs) < 2:
+        return Interval(runs[0].accuracy if runs else 0.0, 0.0, 1.0, LEVEL, len(runs))
+    accuracies = [run.accuracy for run in runs]
+    middle, half = math.fsum(accuracies) / len(runs), half_width(accuracies, range(len(runs)))
+    exact = proportion(sum(run.correct for run in runs), sum(run.steps for run in runs))
+    low, high = min(exact.low, middle - half), max(exact.high, middle + half)
+    return Interval(middle, max(0.0, low), min(1.0, high), LEVEL, len(runs))
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -44,6 +44,7 @@ from eirkit.records.sweeps import (
     CellRow,
     Excluded,
     FailureGroup,
+    GateVerdict,
     Manifest,
     MemoryRow,
     Standing,
@@ -335,11 +336,10 @@ def summarise(database: SweepDatabase, stopped: Sequence[str] = ()) -> Summary:
             finish(cell)
     whole = tuple(rows[cell] for cell in totals)
     failures = _grouped([*failed.values(), _control_failures(database)])
-    excluded = dict.fromkeys(
-        Excluded(row.model, row.workload, row.control.reason)
-        for row in whole
-        if row.control is not None and not row.control.passes
-    )
+    judged: dict[GateVerdict, dict[Excluded, None]] = {"passes": {}, "fails": {}, "undecided": {}}
+    for row in whole:
+        if row.control is not None:
+            judged[row.control.verdict][Excluded(row.model, row.workload, row.control.reason)] = None
     return Summary(
         rows=whole,
         failures=failures,
@@ -347,7 +347,8 @@ def summarise(database: SweepDatabase, stopped: Sequence[str] = ()) -> Summary:
         scored=scored,
         planned=totals.total(),
         complete=scored == totals.total(),
-        excluded=tuple(excluded),
+        excluded=tuple(judged["fails"]),
+        undecided=tuple(judged["undecided"]),
         spending=None if journal is None else journal.sums(),
     )
 

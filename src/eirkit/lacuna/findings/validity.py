@@ -17,7 +17,7 @@ from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.workload import Workload
 from eirkit.records.evidence import Interval
 from eirkit.records.runs import MemoryRun
-from eirkit.records.sweeps import Doubt, MemoryRow, Validity
+from eirkit.records.sweeps import Doubt, Gate, MemoryRow, Validity
 
 ALARM = 0.001  # a probability below this is not chance, even over hundreds of cells
 _PROBED = 16  # operands for which an operator is tried
@@ -71,6 +71,22 @@ def _tells_operands_apart(workload: Workload, spec: TaskSpec) -> bool:
     except Exception:  # noqa: BLE001 - a user's operator may need other operands; then the larger bound holds
         return False
     return len(results) == len(values)
+
+
+def what_decides(gate: Gate) -> str:
+    """Return what to run to decide a gate, and whether it should be enough."""
+    doubt = "" if gate.is_enough else f" (so close to {gate.threshold}, even that may not decide)"
+    return f"run `{gate.command}`{doubt}"
+
+
+def papers_verdict(gate: Gate) -> str:
+    """Return how the paper's gate ends, in words."""
+    if gate.estimate is None:
+        return f"the paper's gate ({gate.threshold} end to end) is undecided: no run was scored"
+    figures = f"{gate.estimate:.3f} over {gate.counted} runs (95% interval {gate.low:.3f} to {gate.high:.3f})"
+    verdict = "is undecided" if gate.verdict == "undecided" else gate.verdict
+    more = f"; {what_decides(gate)}" if gate.command else ""
+    return f"the paper's gate ({gate.threshold} end to end) {verdict}: {figures}{more}"
 
 
 def is_above(difference: Interval) -> bool:

@@ -1,22 +1,25 @@
-"""The capability control: its threshold and windows, and which models pass it when nothing is missing.
+"""The capability control: its two gates and its windows, and which models pass when nothing is missing.
 
-Only these models support claims about lost information. The control runs cells at full information, with and without a
-calculator. The verdict is about single steps: how often an answer is right whose inputs were all shown and right.
-Errors that carry over do not count, so one slip that spoils the rest of a run does not exclude a model.
+The control runs cells at full information, with and without a calculator. The gate that decides is about single steps:
+how often an answer is right whose inputs were all at hand and right. Errors that carry over do not count, so one slip
+that spoils the rest of a run does not exclude a model. Beside it is the paper's gate on accuracy end to end. A gate
+passes or fails where the whole 95% interval does. Only models that pass support claims about lost information; only
+those that fail are excluded; figures of the others are shown and claim nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec import structs
 
 from eirkit.errors import EirkitError
 from eirkit.lacuna.agents.conditions import WHOLE
 from eirkit.lacuna.findings.command_line import evidence_command
-from eirkit.lacuna.findings.intervals import proportion
-from eirkit.lacuna.findings.statistics import deviation, mean
+from eirkit.lacuna.findings.statistics import deviation, end_to_end_accuracy, informed_accuracy, mean
+from eirkit.lacuna.findings.validity import what_decides
 from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.model import Batching, ModelOptions
 from eirkit.lacuna.runs.budget import is_scripted
@@ -28,10 +31,11 @@ from eirkit.lacuna.tasks.workload import ConversationWorkload
 from eirkit.records.evidence import CapabilityCell, CapabilityResult, CapabilitySettings, Interval, Passing
 from eirkit.records.runs import CAUSES, RunScore
 from eirkit.records.settings import Access, CalculatorAid
-from eirkit.records.sweeps import Excluded, GateVerdict
+from eirkit.records.sweeps import Excluded, Gate, GateVerdict
 from eirkit.seeds import read_seeds, show_seeds
 
-THRESHOLD = 0.9  # of steps whose inputs were all shown and right
+THRESHOLD = 0.9  # of steps whose inputs were all at hand and right
+PAPER_THRESHOLD = 0.75  # of the mean accuracy over windows and seeds, "Full-information capability control"
 WINDOWS = (4, 8, 16)
 LOOKUP_WINDOWS = (16,)  # with fewer stored labels the task would be a different one
 SEEDS = (0, 1, 2)
@@ -124,12 +128,18 @@ class CapabilityExperiment:
             rows=tuple(cells),
             threshold=self.control.threshold,
             eligible=tuple(Passing(cell.model, cell.workload) for cell in cells if cell.passes),
-            excluded=tuple(Excluded(cell.model, cell.workload, cell.reason) for cell in cells if not cell.passes),
+            excluded=judged_as("fails", cells),
+            undecided=judged_as("undecided", cells),
         )
 
     def answer(self, results: Results) -> CapabilityResult:
         """Return the result of the runs so far."""
         return self.result(self.measure(results))
+
+
+def judged_as(verdict: GateVerdict, cells: Iterable[CapabilityCell]) -> tuple[Excluded, ...]:
+    """Return the models and workloads with a verdict, and why they have it."""
+    return tuple(Excluded(cell.model, cell.workload, cell.reason) for cell in cells if cell.verdict == verdict)
 
 
 def _settings(
@@ -178,15 +188,22 @@ def _measured(model: str, spec: TaskSpec, control: Control, options: ModelOption
     plain = control.cells(spec, model, options, aided=False)
     tool = control.cells(spec, model, options, aided=True) if control.calculator else []
     scores = _scores(plain, results)
-    accuracies = [run.accuracy for _, run in scores]
-    aided = _scores(tool, results)
-    skill = _skill(scores)
-    verdict = _verdict(skill, control.threshold)
-    reason = _reason(skill, verdict, _skill(aided) if aided else None, control.threshold) if scores else NOT_SCORED
-    if verdict == "undecided" and skill.clusters:
-        more = replace(control, seeds=range(_seeds_to_decide(skill, control)))
-        settings = _settings(control.specs(spec)[-1:], [model], options, more)  # whatever window the sweep has
-        reason += f"; run `{evidence_command(settings)}`"
+    runs = [run for _, run in scores]
+    accuracies = [run.accuracy for run in runs]
+    aided = [run for _, run in _scores(tool, results)]
+
+    def judged(measure: str, pooled: Callable[[Sequence[RunScore]], Interval], threshold: float) -> Gate:
+        """Return a gate with the command that decides it, which has more seeds, whatever window the sweep has."""
+        gate = _gate(measure, pooled(runs), threshold)
+        if gate.verdict != "undecided" or gate.estimate is None:
+            return gate
+        times = _times_to_decide(lambda times: pooled(times * runs), threshold)
+        more = replace(control, seeds=range((times or MOST_TIMES) * len(control.seeds)))
+        command = evidence_command(_settings(control.specs(spec)[-1:], [model], options, more))
+        return structs.replace(gate, command=command, is_enough=times is not None)
+
+    ours = judged("informed_accuracy", informed_accuracy, control.threshold)
+    papers = judged("accuracy", end_to_end_accuracy, PAPER_THRESHOLD)
     return CapabilityCell(
         model=model,
         workload=spec.workload,
@@ -195,16 +212,13 @@ def _measured(model: str, spec: TaskSpec, control: Control, options: ModelOption
         by_window={cell.task.m: mean(run.accuracy for m, run in scores if m == cell.task.m) for cell, _ in plain},
         scored=len(scores),
         attempted=sum(len(seeds) for _, seeds in plain),
-        steps=sum(run.steps for _, run in scores),
-        errors={cause: sum(run.errors[cause] for _, run in scores) for cause in CAUSES},
-        calculator_accuracy=mean(run.accuracy for _, run in aided),
-        skill=skill.estimate if skill.clusters else None,
-        skill_low=skill.low,
-        skill_high=skill.high,
-        skill_steps=skill.clusters,
-        verdict=verdict,
-        passes=verdict == "passed",
-        reason=reason,
+        steps=sum(run.steps for run in runs),
+        errors={cause: sum(run.errors[cause] for run in runs) for cause in CAUSES},
+        calculator_accuracy=mean(run.accuracy for run in aided),
+        gates=(ours, papers),
+        verdict=ours.verdict,
+        passes=ours.verdict == "passes",
+        reason=_reason(ours, informed_accuracy(aided) if aided else None) if scores else NOT_SCORED,
         failures=counted_losses(results.losses([*plain, *tool]).values()),
     )
 
@@ -227,55 +241,62 @@ def _impossible(model: str, workload: str, why: str) -> CapabilityCell:
         steps=0,
         errors=dict.fromkeys(CAUSES, 0),
         calculator_accuracy=None,
-        skill=None,
-        skill_low=0.0,
-        skill_high=1.0,
-        skill_steps=0,
+        gates=(
+            _gate("informed_accuracy", informed_accuracy(()), THRESHOLD),
+            _gate("accuracy", end_to_end_accuracy(()), PAPER_THRESHOLD),
+        ),
         verdict="undecided",
         passes=False,
-        reason=f"excluded: the control cannot be run here: {why}",
+        reason=f"undecided: the control cannot be run here: {why}",
         failures={},
     )
 
 
-def _skill(scores: Iterable[tuple[int, RunScore]]) -> Interval:
-    """Return the share of right answers at steps whose inputs were all shown and right, with its exact interval."""
-    runs = [run for _, run in scores]
-    return proportion(sum(run.informed_correct for run in runs), sum(run.informed for run in runs))
+def _gate(measure: str, interval: Interval, threshold: float) -> Gate:
+    return Gate(
+        measure=measure,
+        threshold=threshold,
+        estimate=interval.estimate if interval.clusters else None,
+        low=interval.low,
+        high=interval.high,
+        counted=interval.clusters,
+        verdict=_verdict(interval, threshold),
+    )
 
 
-def _verdict(skill: Interval, threshold: float) -> GateVerdict:
-    if skill.low >= threshold:
-        return "passed"
-    return "failed" if skill.high < threshold else "undecided"
+def _verdict(interval: Interval, threshold: float) -> GateVerdict:
+    if interval.low >= threshold:
+        return "passes"
+    return "fails" if interval.high < threshold else "undecided"
 
 
-def _seeds_to_decide(skill: Interval, control: Control) -> int:
-    """Return how many seeds should decide, at most a hundred times as many as before."""
-    right = round(skill.estimate * skill.clusters)
-    for times in range(2, MOST_TIMES // MARGIN):
-        if _verdict(proportion(times * right, times * skill.clusters), control.threshold) != "undecided":
-            return MARGIN * times * len(control.seeds)
-    return MOST_TIMES * len(control.seeds)
+def _times_to_decide(repeated: Callable[[int], Interval], threshold: float) -> int | None:
+    """Return how many times as many seeds should decide a gate; None if that is more than a hundred.
+
+    Args:
+        repeated: the interval if the same had been seen that many times.
+    """
+    tried = range(2, MOST_TIMES // MARGIN)
+    return next((MARGIN * times for times in tried if _verdict(repeated(times), threshold) != "undecided"), None)
 
 
-def _reason(skill: Interval, verdict: GateVerdict, with_tool: Interval | None, threshold: float) -> str:
-    if not skill.clusters:
-        return "excluded: no step was scored whose inputs were all shown and right"
-    found = f"{skill.estimate:.3f} of {skill.clusters} steps right from right inputs"
-    ends = f"95% interval {skill.low:.3f} to {skill.high:.3f}"
-    if verdict == "passed":
-        return f"may carry claims about lost information: {found} ({ends})"
+def _reason(gate: Gate, with_tool: Interval | None) -> str:
+    if gate.estimate is None:
+        return "undecided: no step was scored whose inputs were all at hand and right"
+    figures = f"{gate.estimate:.3f} of {gate.counted:,} steps right from right inputs"
+    ends = f"95% interval {gate.low:.3f} to {gate.high:.3f}"
+    if gate.verdict == "passes":
+        return f"may carry claims about lost information: {figures} ({ends})"
     cause = ""
-    if with_tool is not None and skill.estimate < threshold:
-        doing = "it is the computation" if with_tool.estimate >= threshold else "a calculator does not help"
+    if with_tool is not None and gate.estimate < gate.threshold:
+        doing = "it is the computation" if with_tool.estimate >= gate.threshold else "a calculator does not help"
         cause = f"; with a calculator {with_tool.estimate:.3f}, so {doing}"
-    if verdict == "undecided":
-        return f"undecided: {found} ({ends}) may reach {threshold} or not{cause}"
-    return f"excluded: only {found} ({ends}), below {threshold}{cause}"
+    if gate.verdict == "undecided":
+        return f"undecided: {figures} ({ends}) may reach {gate.threshold} or not{cause}; {what_decides(gate)}"
+    return f"excluded: only {figures} ({ends}), below {gate.threshold}{cause}"
 
 
-NOT_SCORED = "excluded: no run was scored"
+NOT_SCORED = "undecided: no run of the control was scored"
 GATE = Control(calculator=False)
 NO_CONTROL = "no capability control was run"
 

@@ -202,7 +202,10 @@ def judge_told(access: Access, task: Conversation, trace: Trace) -> tuple[tuple[
             record = replace(record, server=server_record(task, trace, found))
     else:
         raise UsageError(f"{task.spec.workload} is no workload in words that can be judged; use another")
-    return tuple(one.verdict() for one in found), record
+    verdicts = tuple(one.verdict() for one in found)
+    if access.condition == SERVER:  # nobody can read what it kept, so it is not known what was at hand
+        verdicts = tuple(replace(verdict, informed=False) for verdict in verdicts)
+    return verdicts, record
 
 
 def server_record(task: WorldConversation, trace: Trace, verdicts: Sequence[AnswerVerdict]) -> ServerCompactions:

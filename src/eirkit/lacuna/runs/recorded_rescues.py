@@ -12,7 +12,7 @@ from msgspec import structs
 
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.arms import RescueSetup
-from eirkit.lacuna.runs.capability import GATE, CapabilityExperiment, measure_gates, models_to_control
+from eirkit.lacuna.runs.capability import GATE, CapabilityExperiment, judged_as, measure_gates, models_to_control
 from eirkit.lacuna.runs.cells import CellPlan
 from eirkit.lacuna.runs.probe import ProbeExperiment
 from eirkit.lacuna.runs.rescue import Rescue, measure_rescue
@@ -30,7 +30,7 @@ from eirkit.records.evidence import (
     RescueResult,
     RescueSettings,
 )
-from eirkit.records.sweeps import Excluded, Manifest
+from eirkit.records.sweeps import Manifest
 from eirkit.seeds import read_seeds, show_seeds
 
 Judged = TypeVar("Judged", ArmRow, Contrast)
@@ -96,8 +96,8 @@ class RescueExperiment:
 def rescue_result(
     setup: RescueSetup, seeds: int, found: Rescue, controls: Mapping[str, CapabilityCell]
 ) -> RescueResult:
-    """Return the result as one document, with one effect per model that supports claims, never a mean."""
-    allowed = may_claim(found, controls)
+    """Return the result as one document, with one effect per model that is not excluded, never a mean."""
+    allowed = not_excluded(found, controls)
 
     def judged(row: Judged) -> Judged:
         cell = controls.get(row.model)
@@ -122,9 +122,8 @@ def rescue_result(
         panel=setup.panel,
         seeds=seeds,
         threshold=GATE.threshold,
-        excluded=tuple(
-            Excluded(cell.model, cell.workload, cell.reason) for cell in controls.values() if not cell.passes
-        ),
+        excluded=judged_as("fails", controls.values()),
+        undecided=judged_as("undecided", controls.values()),
     )
 
 
@@ -143,9 +142,10 @@ def _effect(contrast: Contrast, found: Rescue) -> RepairEffect:
     )
 
 
-def may_claim(found: Rescue, controls: Mapping[str, CapabilityCell]) -> set[str]:
+def not_excluded(found: Rescue, controls: Mapping[str, CapabilityCell]) -> set[str]:
     """Return the models that did not fail the control."""
-    return {row.model for row in found.rows if row.model not in controls or controls[row.model].passes}
+    failed = {model for model, cell in controls.items() if cell.verdict == "fails"}
+    return {row.model for row in found.rows} - failed
 
 
 def experiment_of(manifest: Manifest) -> RescueExperiment | CapabilityExperiment | ProbeExperiment:

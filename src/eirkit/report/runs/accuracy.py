@@ -20,8 +20,9 @@ from eirkit.report.table import Cell, Column, Table, counted, share
 MOST_CELLS = 200  # in a table; a page is for reading
 MOST_POINTS = 24  # in a row of intervals; beyond it a map is easier to read
 MOST_LINES = 8  # of accuracy over pressure
+GIVEN = "given right inputs"
 MOST_TRIALS = 2_000  # that are ranked one by one; beyond it cells are
-ACCURACY = RUN_MEASURES["accuracy"]
+ACCURACY, INFORMED = RUN_MEASURES["accuracy"], RUN_MEASURES["informed_accuracy"]
 
 
 def accuracy_section(sweep: SweepFolder) -> Section:
@@ -75,6 +76,9 @@ def _columns(named: Coordinates, rows: Sequence[CellRow]) -> tuple[Column, ...]:
         Column.of(ACCURACY),
         Column("low", "from", 3, percent=True, meaning="95% interval, over tasks"),
         Column("high", "to", 3, percent=True),
+        Column.of(INFORMED),
+        Column("informed_low", "from", 3, percent=True, meaning="95% interval, exact over these steps"),
+        Column("informed_high", "to", 3, percent=True),
         Column.of(RUN_MEASURES["miss_rate"]),
         *local,
         Column.of(RUN_MEASURES["final_accuracy"]),
@@ -92,9 +96,20 @@ def _line(row: CellRow, named: Coordinates, intervals: Mapping[str, Interval]) -
         "accuracy": row.accuracy,
         "low": None if found is None else found.low,
         "high": None if found is None else found.high,
+        **given_right_inputs(row),
         "miss_rate": row.miss_rate,
         "no_cascade_accuracy": None if missed is None else 1 - missed / max(1, row.n),
         "final_accuracy": row.final_accuracy,
+    }
+
+
+def given_right_inputs(row: CellRow) -> dict[str, float | None]:
+    """Return the accuracy given right inputs and its interval; None where no step had them."""
+    known = row.informed_accuracy is not None
+    return {
+        "informed_accuracy": row.informed_accuracy,
+        "informed_low": row.informed_low if known else None,
+        "informed_high": row.informed_high if known else None,
     }
 
 
@@ -147,14 +162,18 @@ def pressure_section(sweep: SweepFolder) -> Section | None:
     for row in sorted(named.ordered(rows), key=lambda row: under[row.cell]):
         groups.setdefault(named.label(row, without=("h", "m", "n", "lookback")), []).append(row)
     shown = dict(sorted(groups.items())[:MOST_LINES])
-    series = tuple(_line_over_pressure(name, group, under, intervals) for name, group in shown.items())
+    series = tuple(
+        line for name, group in shown.items() for line in _lines_over_pressure(name, group, under, intervals)
+    )
     measure = SIMULATION_MEASURES["eir_pressure"] if is_known else RUN_MEASURES["pressure"]
     by_window = "EIR is unknown or slow to count for a task of this sweep, so pressure is m/h here."
     words = ["Pressure is EIR over capacity, at its peak, here." if is_known else by_window]
     if len(groups) > len(shown):
         words.append(f"The first {len(shown)} of {len(groups)} lines, by name.")
-    axes = Axis(f"{measure.label}: {measure.meaning}"), Axis.of(ACCURACY)
-    chart = Chart("pressure", "Accuracy against pressure", _correlation(sweep, rows, under), *axes, series)
+    axes = Axis(f"{measure.label}: {measure.meaning}"), Axis(ACCURACY.label, low=0.0, high=1.0, percent=True)
+    note = f"{GIVEN}: {INFORMED.description}, with its exact 95% interval. It shows what the model can do at a step."
+    alt = f"{_correlation(sweep, rows, under)} {_informed_words(rows)}"
+    chart = Chart("pressure", "Accuracy against pressure", alt, *axes, series, note)
     return Section("Pressure and accuracy", tuple(words), (chart,))
 
 
@@ -171,24 +190,37 @@ def _correlation(sweep: SweepFolder, rows: Sequence[CellRow], under: Mapping[str
     )
 
 
-def _line_over_pressure(
+def _informed_words(rows: Sequence[CellRow]) -> str:
+    """Return the accuracy given right inputs over cells, in a sentence."""
+    known = [row.informed_accuracy for row in rows if row.informed_accuracy is not None]
+    between = " to ".join(dict.fromkeys(share(end) for end in (min(known), max(known)))) if known else "unknown"
+    return f"{INFORMED.label.capitalize()}: {between}."
+
+
+def _lines_over_pressure(
     name: str, rows: Sequence[CellRow], under: Mapping[str, float], intervals: Mapping[str, Interval]
-) -> Series:
-    found = [intervals.get(row.cell) for row in rows]
-    return Series(
+) -> tuple[Series, Series]:
+    """Return the accuracy as a line, and beside it that given right inputs as paler points."""
+    found, informed = [intervals.get(row.cell) for row in rows], [given_right_inputs(row) for row in rows]
+    x = tuple(under[row.cell] for row in rows)
+    line = Series(
         name,
         "line",
-        tuple(under[row.cell] for row in rows),
+        x,
         tuple(row.accuracy for row in rows),
         tuple(None if one is None else one.low for one in found),
         tuple(None if one is None else one.high for one in found),
     )
+    low, high = (tuple(figures[key] for figures in informed) for key in ("informed_low", "informed_high"))
+    points = Series(f"{name}, {GIVEN}", "points", x, tuple(row.informed_accuracy for row in rows), low, high, pale=True)
+    return line, points
 
 
 def causes_section(sweep: SweepFolder) -> Section | None:
     """Return the section on causes of errors; they are withheld for cells that fail the control."""
     rows = [row for row in sweep.rows if row.scored and sum(row.errors.values()) and not row.is_withheld]
     words = [f"Withheld: {failed.model} on {failed.workload}: {failed.reason}" for failed in sweep.excluded]
+    words += [f"Undecided by the control: causes of {one.model} on {one.workload} describe." for one in sweep.undecided]
     if not rows:
         return Section("Why steps were wrong", tuple(words), ()) if words else None
     if any(row.control is None for row in rows):

@@ -1,13 +1,13 @@
 """Headline of a sweep's page: how much was lost, why steps were wrong, and whether restoring results repaired it.
 
-Statements about lost information come only from cells that pass the full-information control. Without a control the
-page says that its figures are descriptive.
+Statements about lost information come only from cells that pass the full-information control. Where it was not run or
+is undecided the page says that its figures are descriptive; cells that fail it say nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES
@@ -81,10 +81,10 @@ class Repair:
 
 
 def losses_of(rows: Sequence[CellRow]) -> Losses | None:
-    """Return the losses over cells that pass the control, else over those without one; None if there are neither."""
+    """Return the losses over cells that pass the control, else over those not excluded; None without any."""
     scored = [row for row in rows if row.scored and row.validity.sentence is None]
     sound = [row for row in scored if row.claims]
-    basis = sound or [row for row in scored if row.control is None]
+    basis = sound or [row for row in scored if not row.is_withheld]
     if not basis:
         return None
     stored = [row for row in basis if _asked(row)]
@@ -211,9 +211,9 @@ def headline_of(
         what = "it repairs them" if ranked is None else "lost records repairs wrong steps"
         sentences.append(f"Whether restoring {what} was not measured; run `{rescue_command}`.")
     if repair is not None and losses.wrong_steps and not repair.claims:
-        sentences.append("The rescue had no full-information control of its own, so what restoring did describes.")
+        sentences.append("No full-information control of the rescue's own passes, so what restoring did describes.")
     if losses.lost_share or losses.wrong_steps or not losses.claims:  # else nothing is claimed that could be doubted
-        sentences += [_standing(losses, _control(rows, control_command)), *_left_out(rows, losses)]
+        sentences += [*_standing(rows, losses, _control(rows, control_command)), *_left_out(rows, losses)]
     number = share(1.0 if losses.all_came_back else losses.lost_share)
     if ranked is not None:
         return Headline(ranked.number, ranked.caption, tuple(sentences))
@@ -246,14 +246,6 @@ def _breakdown(failures: Sequence[FailureGroup]) -> Headline:
 def _silence(rows: Sequence[CellRow]) -> list[str]:
     if not any(row.scored for row in rows):
         return ["No run has come to its end, so there is nothing to say yet."]
-    seen = {f"{row.model} on {row.workload}": row.control for row in rows if row.control is not None}
-    unknown = {name: standing.reason for name, standing in seen.items() if standing.verdict == "undecided"}
-    if unknown:
-        return [
-            "No model here is shown to answer well enough where nothing is missing, so nothing is claimed about lost "
-            "information.",
-            *(f"{name}: {reason.removeprefix('excluded: ')}." for name, reason in unknown.items()),
-        ]
     return [
         "No model here answers well enough where nothing is missing, so nothing is claimed about lost information.",
         "See the control below, or try another model.",
@@ -345,11 +337,20 @@ def _left_out(rows: Sequence[CellRow], losses: Losses) -> list[str]:
     return [f"Not counted here: {counted(len(silent), 'cell')} of {models}; the control below says why."]
 
 
-def _standing(losses: Losses, control: str) -> str:
+def _standing(rows: Sequence[CellRow], losses: Losses, control: str) -> Iterator[str]:
+    """Yield whether the figures are claims about lost information, and if not, why and what would make them."""
     if losses.claims:
-        return (
-            "Where nothing is missing the same models answer well enough, so these are claims about lost information."
+        yield "Where nothing is missing the same models answer well enough, so these are claims about lost information."
+        return
+    shown = [row for row in rows if row.scored and not row.is_withheld]
+    open_controls = {f"{row.model} on {row.workload}": row.control for row in shown if row.control is not None}
+    if open_controls:
+        yield (
+            "Whether these models answer well enough where nothing is missing is undecided, so this describes and "
+            "claims nothing about lost information."
         )
-    return (
-        f"No full-information control was run, so this describes and claims nothing about lost information; {control}."
-    )
+    yield from (f"{name}: {standing.reason}." for name, standing in open_controls.items())
+    if any(row.control is None for row in shown):
+        which = " for some models" if open_controls else ""
+        described = "this describes and claims nothing about lost information"
+        yield f"No full-information control was run{which}, so {described}; {control}."

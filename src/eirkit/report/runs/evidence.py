@@ -10,16 +10,18 @@ from msgspec import Struct
 
 from eirkit.lacuna.findings.command_line import evidence_command
 from eirkit.lacuna.findings.measures import ARM_MEASURES, PROBE_MEASURES, RUN_MEASURES
+from eirkit.lacuna.findings.validity import what_decides
 from eirkit.lacuna.tasks.workload import units_of
 from eirkit.records.evidence import ArmRow, CapabilityResult, EvidenceResult, ProbeResult, RescueResult
 from eirkit.records.settings import Arm
-from eirkit.records.sweeps import Manifest
+from eirkit.records.sweeps import Gate, Manifest
 from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series
 from eirkit.report.folders import pages, refuse_others
 from eirkit.report.runs.answers import repair_of
 from eirkit.report.runs.folder import Evidence, read_evidence
 from eirkit.report.table import Cell, Column, Table, counted, listed, points, share
 
+GATES = ("the gate on accuracy given right inputs", "the paper's gate on accuracy end to end")
 ARMS: tuple[Arm, ...] = ("control", "sham", "oracle")  # of the chart
 
 
@@ -36,6 +38,7 @@ def rescue_section(result: RescueResult) -> Section:
             "not bring what was missing in the arm without an injection; they are the same in all arms."
         )
     words += [f"Withheld: {failed.model} on {failed.workload}: {failed.reason}" for failed in result.excluded]
+    words += [f"Claims nothing: {one.model} on {one.workload}: {one.reason}" for one in result.undecided]
     if any(row.control is None for row in rows):
         words.append("No full-information control was run: differences describe; add `--control`.")
     charts = (rescue_chart(rows),) if any(row.accuracy is not None for row in rows) else ()
@@ -99,6 +102,38 @@ def _contrasts(result: RescueResult, rows: Sequence[ArmRow]) -> Table:
     return Table("rescue-contrasts", "Arms against each other, paired by seed and step", columns, lines)
 
 
+def gates_table(judged: Sequence[tuple[str, str, tuple[Gate, Gate]]]) -> Table:
+    """Return both gates of the control, of some models on some workloads, with their verdicts."""
+    columns = (
+        Column("model", "model", role="name"),
+        Column("workload", "workload", role="name"),
+        Column("gate", "gate", role="name", meaning="ours decides who supports claims; the paper's is shown beside it"),
+        Column("estimate", "accuracy", 3),
+        Column("low", "from", 3, meaning="95% interval: exact over steps; of the paper's gate, also t over runs"),
+        Column("high", "to", 3),
+        Column("counted", "of", meaning="steps with right inputs; the paper's: runs"),
+        Column("threshold", "threshold", 2),
+        Column("verdict", "verdict"),
+    )
+    names = ("given right inputs", "the paper's, end to end")
+    lines: tuple[dict[str, Cell], ...] = tuple(
+        {
+            "model": model,
+            "workload": workload,
+            "gate": name,
+            "estimate": gate.estimate,
+            "low": gate.low,
+            "high": gate.high,
+            "counted": gate.counted,
+            "threshold": gate.threshold,
+            "verdict": gate.verdict,
+        }
+        for model, workload, gates in judged
+        for name, gate in zip(names, gates, strict=True)
+    )
+    return Table("gates", "Both gates, where nothing is missing", columns, lines)
+
+
 def capability_section(result: CapabilityResult) -> Section:
     """Return the section on accuracy with full information, and on which models pass the control."""
     columns = (
@@ -113,10 +148,24 @@ def capability_section(result: CapabilityResult) -> Section:
     )
     words = (
         "Nothing is missing here. A cell carries claims if it is shown to answer "
-        f"{share(result.threshold)} of steps right whose inputs are shown and right.",
+        f"{share(result.threshold)} of steps right whose inputs are at hand and right; one that is undecided is shown "
+        "and claims nothing.",
+        *undecided_words([(row.model, row.workload, row.gates) for row in result.rows]),
     )
     lines = tuple({column.key: getattr(row, column.key) for column in columns} for row in result.rows)
-    return Section("Full-information control", words, (Table("capability", "Capability", columns, lines),))
+    gates = gates_table([(row.model, row.workload, row.gates) for row in result.rows])
+    return Section("Full-information control", words, (Table("capability", "Capability", columns, lines), gates))
+
+
+def undecided_words(judged: Sequence[tuple[str, str, tuple[Gate, Gate]]]) -> list[str]:
+    """Return for every undecided gate what to run."""
+    return [
+        f"{model} on {workload}: {GATES[place]} is undecided ({gate.estimate:.3f}, 95% interval {gate.low:.3f} to "
+        f"{gate.high:.3f}, threshold {gate.threshold}); {what_decides(gate)}."
+        for model, workload, gates in judged
+        for place, gate in enumerate(gates)
+        if gate.command
+    ]
 
 
 def probe_section(result: ProbeResult) -> Section:
@@ -170,7 +219,7 @@ def _manifest_section(manifest: Manifest, command: str) -> Section:
 def _rescue_headline(result: RescueResult) -> Headline:
     found = repair_of(result)
     if found is None:
-        words = "Nothing was missing, or no model may carry claims, so there is nothing to repair."
+        words = "Nothing was missing, or the control excludes every model, so there is nothing to repair."
         return Headline("–", "nothing was repaired", (words,))
     least, most = ("", "") if found.models == 1 else ("at least ", "at most ")
     step = units_of([result.workload]).step
@@ -185,7 +234,8 @@ def _rescue_headline(result: RescueResult) -> Headline:
         for effect in result.repair_effects
     ]
     more += [f"{model}: {validity.sentence}." for model, validity in result.validity.items() if validity.sentence]
-    if not found.claims:
+    more += [f"{one.model}: {one.reason}; until then this describes." for one in result.undecided]
+    if any(row.control is None for row in result.rows):
         more.append("No full-information control was run, so this describes; add `--control`.")
     if not found.shown:
         why = "Restoring must do more than nothing and more than a sham; here the intervals do not show both."
@@ -200,9 +250,12 @@ def _capability_headline(result: CapabilityResult) -> Headline:
     passing, cells = len(result.eligible), len(result.rows)
     sentence = (
         f"{passing} of {counted(cells, 'cell')} are shown to answer {share(result.threshold)} of steps right "
-        "whose inputs are shown and right."
+        f"whose inputs are at hand and right; {len(result.excluded)} excluded, {len(result.undecided)} undecided."
     )
-    return Headline(f"{passing}/{cells}", "cells may carry claims about lost information", (sentence,))
+    papers = [row.gates[1].verdict for row in result.rows]
+    beside = listed([f"{papers.count(verdict)} {verdict}" for verdict in ("passes", "fails", "undecided")])
+    said = f"The paper's gate, {result.rows[0].gates[1].threshold} end to end: {beside}." if papers else ""
+    return Headline(f"{passing}/{cells}", "cells may carry claims about lost information", (sentence, said))
 
 
 def _probe_headline(result: ProbeResult) -> Headline:

@@ -98,7 +98,8 @@ class SweepFolder:
     rows: tuple[CellRow, ...]  # one for each cell
     runs: tuple[ScoredRun, ...]
     failures: tuple[FailureGroup, ...]
-    excluded: tuple[Excluded, ...]
+    excluded: tuple[Excluded, ...]  # by the control
+    undecided: tuple[Excluded, ...]
     scored: int
     planned: int
     evidence: tuple[Evidence, ...]
@@ -156,6 +157,7 @@ def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = Fal
         runs=runs,
         failures=summary.failures,
         excluded=summary.excluded,
+        undecided=summary.undecided,
         scored=summary.scored,
         planned=summary.planned,
         evidence=tuple(_evidence_near(folder, others)),
@@ -363,6 +365,7 @@ def _agent_tokens(run: ScoredRun) -> float | None:
 
 FIGURES: Mapping[str, FigureOf] = {
     "accuracy": lambda run: run.score.accuracy,
+    "informed_accuracy": lambda run: run.score.informed_accuracy,
     "final_accuracy": lambda run: float(run.score.final_correct),
     "miss_rate": lambda run: run.score.miss_rate,
     **{cause: partial(_cause, cause) for cause in CAUSES},

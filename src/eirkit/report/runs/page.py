@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from eirkit import extensions
 from eirkit.errors import UsageError
 from eirkit.lacuna.findings.command_line import rescue_command, rescue_condition, suite_text, sweep_command
-from eirkit.lacuna.findings.measures import FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
+from eirkit.lacuna.findings.measures import FATE_MEASURES, MEMORY_MEASURES, SPENDING_MEASURES
 from eirkit.lacuna.findings.summary import silences
 from eirkit.lacuna.findings.validity import system_remarks
 from eirkit.records.evidence import RescueSettings
@@ -25,7 +25,7 @@ from eirkit.report.runs.accuracy import accuracy_section, causes_section, first_
 from eirkit.report.runs.answers import Losses, Repair, headline_of, losses_of, repair_of
 from eirkit.report.runs.choice import ChoiceFigures, choice_in
 from eirkit.report.runs.demand import demand_section
-from eirkit.report.runs.evidence import rescue_section, section_of
+from eirkit.report.runs.evidence import gates_table, rescue_section, section_of, undecided_words
 from eirkit.report.runs.folder import Coordinates, RescueEvidence, SweepFolder, condition_of, read_sweep
 from eirkit.report.runs.pivot import Pivot, chosen_cells, chosen_words, pivot_section
 from eirkit.report.runs.possible import possible_section
@@ -263,30 +263,32 @@ def progress_section(sweep: SweepFolder) -> Section | None:
     return Section("What is not in these figures", tuple(words), (failed,) if sweep.failures else ())
 
 
+CONTROLLED_BY = (
+    "Accuracy given right inputs decides: a model that passes may carry claims about lost information, one that fails "
+    "is excluded, and figures of one that is undecided are shown and claim nothing. The paper's gate is beside it."
+)
+
+
 def control_section(sweep: SweepFolder) -> Section:
     seen = {(row.model, row.workload): row.control for row in sweep.rows}
-    lines = tuple(
-        {
-            "model": model,
-            "workload": workload,
-            "accuracy": standing.accuracy,
-            "passes": "undecided" if standing.is_undecided else "yes" if standing.passes else "no",
-            "reason": standing.reason,
-        }
-        for (model, workload), standing in seen.items()
-        if standing is not None
-    )
-    if not lines:
+    judged = {place: standing for place, standing in seen.items() if standing is not None}
+    if not judged:
         words = f"Not run: whatever stands above about lost information describes. Run `{next_control(sweep)}`."
         return Section("Full-information control", (words,))
     columns = (
         Column("model", "model"),
         Column("workload", "workload"),
-        Column.of(RUN_MEASURES["accuracy"]),
-        Column("passes", "may carry claims"),
+        Column("verdict", "may carry claims"),
         Column("reason", "why"),
     )
-    return Section("Full-information control", (), (Table("control", "Where nothing is missing", columns, lines),))
+    said = {"passes": "yes", "fails": "no", "undecided": "undecided"}
+    lines = tuple(
+        {"model": model, "workload": workload, "verdict": said[standing.verdict], "reason": standing.reason}
+        for (model, workload), standing in judged.items()
+    )
+    gates = [(*place, standing.gates) for place, standing in judged.items()]
+    tables = gates_table(gates), Table("control", "Who may carry claims", columns, lines)
+    return Section("Full-information control", (CONTROLLED_BY, *undecided_words(gates)), tables)
 
 
 def next_rescue(sweep: SweepFolder) -> str:

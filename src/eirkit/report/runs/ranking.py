@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from eirkit.lacuna.findings.conversations import INSTRUCTION
-from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS
+from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, ROUNDING
 from eirkit.lacuna.findings.measures import MEMORY_MEASURES
 from eirkit.lacuna.findings.ranking import MOST_TASKS, Lead, Ranking
-from eirkit.lacuna.findings.statistics import ROUNDING
 from eirkit.measures import Measure
 from eirkit.report.document import Axis, Chart, Headline, Section, Series
 from eirkit.report.runs.choice import ABILITY, CHECKS, Choice

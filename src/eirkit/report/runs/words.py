@@ -24,6 +24,7 @@ from eirkit.records.database import SweepDatabase
 from eirkit.records.runs import RunRecord
 from eirkit.records.sweeps import AbilityRow, CellRow, ConversationRow
 from eirkit.report.document import Headline, Page, Section
+from eirkit.report.runs.accuracy import given_right_inputs
 from eirkit.report.runs.choice import ChoiceFigures, choice_in
 from eirkit.report.runs.evidence import rescue_section
 from eirkit.report.runs.folder import SweepFolder
@@ -39,6 +40,7 @@ INSTRUCTIONS = "instructions"  # the workload that is about them
 CHECKS = f"{INSTRUCTION}: followed, of all checks of standing instructions; these are no questions and not in {ALL}."
 _BROKEN = ("dropped", "ignored", "overridden", "came_back")
 EACH_OUTCOME = 1  # examples of each outcome and memory
+GIVEN_ALL = "right answers to questions for which every needed statement was shown"
 POOLED = "right answers over all questions asked, all tasks together"
 MEANS = "Means over tasks; of characters returned, over questions."
 INTERVAL = "95% interval: the wider of the exact one over questions and the t interval over tasks"
@@ -134,8 +136,19 @@ def _accuracy(scored: Sequence[_Named]) -> Table:
         Column("accuracy", RUN_MEASURES["accuracy"].label, 3, meaning=POOLED),
         Column("low", "from", 3, meaning=INTERVAL),
         Column("high", "to", 3),
+        Column.of(RUN_MEASURES["informed_accuracy"], meaning=GIVEN_ALL),
+        Column("informed_low", "from", 3, meaning="95% interval, exact over these questions"),
+        Column("informed_high", "to", 3),
     )
-    lines = tuple({**asdict(named.every), "condition": named.name, "worlds": named.answers.worlds} for named in scored)
+    lines = tuple(
+        {
+            **asdict(named.every),
+            "condition": named.name,
+            "worlds": named.answers.worlds,
+            **given_right_inputs(named.row),
+        }
+        for named in scored
+    )
     labelled = any(named.answers.evidence is not None for named in scored)
     title = "Replies that contain the labelled answer" if labelled else "Questions answered correctly"
     return Table("word-accuracy", title, columns, lines)

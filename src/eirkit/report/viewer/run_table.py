@@ -85,6 +85,7 @@ FIELDS: tuple[Field, ...] = (
     Field("seed", "seed", part="replicate"),
     Field("repeat", "repeat", meaning="Which repeat of the task", facet=True, part="replicate"),
     Field.of(RUN_MEASURES["accuracy"]),
+    Field.of(RUN_MEASURES["informed_accuracy"]),
     Field(FAILURE, "main failure", "text", _FAILED, facet=True),
     Field.of(RUN_MEASURES["step_accuracy"], shown=False),
     *(Field.of(RUN_MEASURES[key]) for key in ("miss_rate", "first_miss", "first_error")),
