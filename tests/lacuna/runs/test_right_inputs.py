@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 
 import pytest
 
 from tests.lacuna.running import eirkit
 from tests.lacuna.servers import ModelServer, answers_as
+from tests.runs import records
 
 SLIPS = 0.05
 TASK = ("stepwise-sum", "--n", "48", "--m", "8", "--h", "8,2", "--seeds", "100:160", "--control")
@@ -110,3 +112,20 @@ def test_a_gate_that_more_seeds_do_not_decide_names_more_of_them(adder, capsys):
     again = cell["gates"][0]
     seeds = [int(re.search(r"--seeds 0:(\d+)", gate["command"])[1]) for gate in (first, again)]
     assert seeds[1] > seeds[0] > 2
+
+
+def test_what_a_memory_returns_is_at_hand_and_what_it_loses_is_not(tmp_path):
+    task = ("store-recall", "--n", "32", "--m", "8", "--h", "4", "--seeds", "0:2", "--model", "reference/recoverer")
+    assert eirkit("lacuna", "run", *task, "--memory", "key-value,null", "--out", str(tmp_path / "out")) == 0
+    kept, lost = summary_of(tmp_path / "out")["rows"]
+    needed = sum(kept["memory_system"]["outcomes"].values())
+    assert kept["informed"] - lost["informed"] == needed > 0
+    assert (kept["informed_accuracy"], lost["informed_accuracy"]) == (1.0, 1.0), "the agent itself makes no errors"
+
+
+def test_a_question_counts_where_every_needed_statement_was_shown(tmp_path):
+    task = ("words", "--preset", "small+questions=6", "--memory", "text,bm25", "--model", "scripted/reader")
+    assert eirkit("lacuna", "run", *task, "--seeds", "0:2", "--no-control", "--out", str(tmp_path / "out")) == 0
+    missed = Counter(run.cell for run in records(tmp_path / "out") for _ in run.conversation.missed)
+    for row in summary_of(tmp_path / "out")["rows"]:
+        assert row["informed"] == row["conversation"]["asked"] - missed[row["cell"]]
