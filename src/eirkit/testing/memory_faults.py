@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from eirkit.lacuna.agents.wording import recognise
+from eirkit.lacuna.agents.recognition import recognise
 from eirkit.lacuna.memories.memory import Item
 from eirkit.lacuna.memories.validity import EndedText
 from eirkit.testing.opened_memory import Factory, OpenedMemory, SuiteLimits

@@ -24,7 +24,7 @@ from eirkit.lacuna.agents.conditions import (
 )
 from eirkit.lacuna.agents.managed import ManagedSession
 from eirkit.lacuna.agents.protocol import Drop, Note, Read, Search, Write
-from eirkit.lacuna.agents.wording import records_in
+from eirkit.lacuna.agents.recognition import records_in
 from eirkit.lacuna.memories.memory import MemoryCall
 from eirkit.lacuna.models.model import Reply
 from eirkit.lacuna.tasks.task import TaskSpec, show_record

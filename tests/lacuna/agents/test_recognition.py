@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from eirkit.lacuna.agents.wording import read_wording, recognise, records_in
+from eirkit.lacuna.agents.recognition import read_wording, recognise, records_in
 from eirkit.lacuna.conversation.reading import split_turns
 from eirkit.lacuna.memories.validity import EndedText
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from eirkit.lacuna.agents.wording import plain_digits
+from eirkit.lacuna.agents.recognition import plain_digits
 from eirkit.lacuna.tasks.task import Payload
 
 # The answer in words to a question about a conversation.

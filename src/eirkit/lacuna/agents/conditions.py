@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from eirkit.errors import SpecError
 from eirkit.lacuna.agents.protocol import Action, Drop, Note, Search, Write, printable
-from eirkit.lacuna.agents.wording import Recognition, Values, read_wording, recognise
+from eirkit.lacuna.agents.recognition import Recognition, Values, read_wording, recognise
 from eirkit.lacuna.memories.memory import MemoryCall
 from eirkit.lacuna.tasks.policy import Retention
 from eirkit.lacuna.tasks.task import Payload, TaskSpec, show_record

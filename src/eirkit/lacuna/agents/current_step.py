@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from eirkit.errors import TooLargeError
 from eirkit.lacuna.agents.conditions import RefusedAction
-from eirkit.lacuna.agents.wording import Recognition, Values
+from eirkit.lacuna.agents.recognition import Recognition, Values
 from eirkit.lacuna.tasks.recovery import RecoveryBudget, plan_recovery
 from eirkit.lacuna.tasks.task import Payload
 from eirkit.lacuna.tasks.view import PublicStep, PublicTask, Record

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 
 from eirkit.errors import InfrastructureError
+from eirkit.lacuna.agents.recognition import recognise
 from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.agents.telemetry import Consultation, Exchange, Trace
-from eirkit.lacuna.agents.wording import recognise
 from eirkit.lacuna.memories.calls import call_with_timeout, label_of, read_stored, usage_of
 from eirkit.lacuna.memories.memory import (
     LONGEST_PASSAGE,

@@ -30,8 +30,8 @@ from eirkit.lacuna.agents.protocol import (
     silence,
     tools,
 )
+from eirkit.lacuna.agents.recognition import recognise
 from eirkit.lacuna.agents.session import Injector, Session, inject_nothing
-from eirkit.lacuna.agents.wording import recognise
 from eirkit.lacuna.memories.memory import LONGEST_PASSAGE, MOST_PASSAGES, MemoryCall, MemoryResult
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import Reply, Request, set_aside

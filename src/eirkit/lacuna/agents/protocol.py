@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 from eirkit.lacuna.agents.answers import MARK, readings
-from eirkit.lacuna.agents.wording import plain_digits
+from eirkit.lacuna.agents.recognition import plain_digits
 from eirkit.lacuna.models.model import FILTER, LENGTH, REFUSAL, Reply, Tool, ToolCall, set_aside
 from eirkit.lacuna.tasks.task import Payload
 

@@ -22,7 +22,7 @@ from eirkit.lacuna.agents.protocol import (
     read_reply,
     spoken_part,
 )
-from eirkit.lacuna.agents.wording import labels_in
+from eirkit.lacuna.agents.recognition import labels_in
 from eirkit.lacuna.memories.memory import MemoryCall, MemoryResult
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import Reply, Request

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eirkit.lacuna.agents.protocol import Fault, read_reply
+from eirkit.lacuna.agents.recognition import records_in
 from eirkit.lacuna.agents.telemetry import Exchange
-from eirkit.lacuna.agents.wording import records_in
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.models.model import Reply
 from eirkit.lacuna.tasks.task import Payload

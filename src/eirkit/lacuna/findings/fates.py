@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eirkit.lacuna.agents.conditions import named_steps
+from eirkit.lacuna.agents.recognition import Recognition, Values, recognise
 from eirkit.lacuna.agents.telemetry import Consultation
-from eirkit.lacuna.agents.wording import Recognition, Values, recognise
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.findings.summary import NOT_ASKED
 from eirkit.lacuna.memories.memory import FLOOD, MemoryCall, MemoryUsage

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from eirkit.lacuna.agents.recognition import read_wording, recognise
 from eirkit.lacuna.agents.telemetry import Consultation
-from eirkit.lacuna.agents.wording import read_wording, recognise
 from eirkit.lacuna.findings.causes import Spread, Verdict, spread_of
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.lacuna.findings.fates import Lookups

@@ -9,9 +9,9 @@ from typing import Any
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.agents.driver import drive
+from eirkit.lacuna.agents.recognition import records_in
 from eirkit.lacuna.agents.session import ControlledSession
 from eirkit.lacuna.agents.telemetry import Trace
-from eirkit.lacuna.agents.wording import records_in
 from eirkit.lacuna.findings.causes import Verdict, judge, score
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.model import Reply, Request
