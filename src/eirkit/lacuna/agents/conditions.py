@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from eirkit.errors import SpecError
 from eirkit.lacuna.agents.protocol import Action, Drop, Note, Search, Write, printable
-from eirkit.lacuna.agents.recognition import Recognition, Values, read_wording, recognise
+from eirkit.lacuna.agents.recognition import Recognition, Values, read_text, recognise
 from eirkit.lacuna.memories.memory import MemoryCall
 from eirkit.lacuna.tasks.policy import Retention
 from eirkit.lacuna.tasks.task import Payload, TaskSpec, show_record
@@ -240,7 +240,7 @@ class ScratchLru(Scratch):
     def consume(self, refs: tuple[int, ...]) -> None:
         """Move used lines to the end, in ascending order of the references, as the key–value LRU touches records."""
         for r in sorted(refs):
-            used = [line for line in self._lines if r in read_wording(line).statements]
+            used = [line for line in self._lines if r in read_text(line).statements]
             self._lines = [line for line in self._lines if line not in used] + used
 
     def _make_room(self, size: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from eirkit.lacuna.agents.recognition import read_wording, recognise
+from eirkit.lacuna.agents.recognition import read_text, recognise
 from eirkit.lacuna.agents.telemetry import Consultation
 from eirkit.lacuna.findings.causes import Spread, Verdict, spread_of
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
@@ -283,7 +283,7 @@ class _RecordStory:
         if rank is not None and passage is not None:
             lines.append(("returned", f"at rank {rank} of {passages}{self._as_what()}: {quote(passage)}"))
         elif self.fate in ("unclear", "used", "not_used", "returned"):
-            lines.append(("returned", "unknown: its value came back without its label, or hedged"))
+            lines.append(("returned", "unknown: its value came back without its label, or beside other numbers"))
         elif self.searches:
             lines.append(("returned", f"no; {passages or 'no'} passage{'' if passages == 1 else 's'} came back"))
         if rank is not None or self.fate in RETURNED:
@@ -347,7 +347,7 @@ class _RecordStory:
         notes = any(one.action.startswith("NOTE ") for one in done)  # then DROP names a line, not a record
         commands = (f"WRITE {self.r}", *(() if notes else (f"DROP {self.r}",)))
         for one in done:
-            noted = one.action.startswith("NOTE ") and self.r in read_wording(one.action).statements
+            noted = one.action.startswith("NOTE ") and self.r in read_text(one.action).statements
             if one.action in commands or noted:
                 yield f"{quote(one.action)} at step {one.t}"
             elif one.evicted == self.r:
