@@ -51,7 +51,7 @@ def play(task: TaskInstance, agent: Agent, *, h: int, held: Held | None = None, 
     Args:
         agent: takes the prompt of a step and returns the reply; may be async.
         h: how many of its earlier answers each prompt shows.
-        held: returns what the agent's own memory holds, as text in any wording. It is asked before each reply; what it
+        held: returns what the agent's own memory holds, as text. It is asked before each reply; what it
             names was not lost, whatever the prompt shows. Without it, the agent is taken to see prompts alone.
         policy: which answers the prompts show.
 
