@@ -33,6 +33,7 @@ class Judged:
     values: tuple[int, ...]
     truth: str  # as a person reads it
     verdict: str  # by the rule
+    held_out: bool  # labelled after the rule was final
 
     @property
     def agrees(self) -> bool:
@@ -50,7 +51,8 @@ def judge_passages() -> list[Judged]:
             verdict = "present" if step in found.present else "absent"
             if step in found.uncertain - found.stated.keys():
                 verdict = "uncertain"
-            judged.append(Judged(passage["system"], tuple(passage["texts"]), step, values, asked["truth"], verdict))
+            texts, held_out = tuple(passage["texts"]), passage.get("held_out", False)
+            judged.append(Judged(passage["system"], texts, step, values, asked["truth"], verdict, held_out))
     return judged
 
 
@@ -76,6 +78,7 @@ def agreement_section() -> str:
         lines.append(_row(system, [one for one in judged if one.system == system]))
     lines.append(_row("all but those by hand", [one for one in judged if not one.system.endswith(BY_HAND)]))
     lines.append(_row("all", judged))
+    lines.append(_row("labelled after the rule was final", [one for one in judged if one.held_out]))
     lines += ["", "Every disagreement:", "", "| text | record | a person | the rule |", "|---|---|---|---|"]
     for one in judged:
         if not one.agrees:

@@ -1,9 +1,9 @@
 """Decides whether a record is in a text that an agent or a memory wrote.
 
 A record is *present* if in one line, sentence or JSON object its values come first of the numbers after its label, and
-no other number there is as long; if another number comes first, it is *absent* and that number is *stated*. It is
-*uncertain* if its values occur without being those of a label, or if digits that are no plain number come first after
-its label, such as 12-34 or 0x2A.
+no other number there is as long. Otherwise it is *uncertain* if its values occur without being those of another label,
+or if digits that are no plain number (12-34, 0x2A) come first after its label; else it is *absent*, and a number that
+comes first after its label is *stated*.
 
 Numbers before all labels belong to the next one if none comes after it. A line with a label and no number goes on in
 the line below it. Words are not read: a value in number words is absent, and "A_7 is not 42" has 42. Digits of every

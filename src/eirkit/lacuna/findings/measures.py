@@ -152,8 +152,8 @@ FATE_MEASURES = MeasureGroup(
         Measure(
             "unclear",
             "returned unclearly",
-            "it is not known whether a search returned the value: it came away from its label, hedged or beside "
-            "another one, or the answer follows from it although it was not recognised",
+            "it is not known whether a search returned the value: it came without its label or beside other numbers, "
+            "or the answer follows from it although it was not recognized",
             "share",
             _NEEDED,
             better="less",
