@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from eirkit.lacuna.conversation.language import show_answer
-from eirkit.lacuna.conversation.workload import WorldConversation, unspell
+from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.records.database import SweepDatabase
 from eirkit.records.events import Event, MemoryExchange
@@ -42,7 +42,7 @@ def _example(run: LacunaRun, task: WorldConversation, wrong: WrongAnswer) -> Ite
     yield f"- **{WORD_FATES[wrong.outcome].label}** (world {task.spec.seed}, question {t}): {asked.question}"
     right = show_answer(task.language, task.questions[t - 1].question, task.questions[t - 1].answer)
     submitted = run.decisions[t].submitted
-    yield f"    - right: {right}; answered: {None if submitted is None else unspell(submitted)}"
+    yield f"    - right: {right}; answered: {None if submitted is None else submitted}"
     yield from (f"    - said: {turn.text}" for turn in asked.turns if turn.needed)
     yield f"    - what shows it: {' / '.join(wrong.evidence.splitlines())}"
     for text in recalled(run.events, t):

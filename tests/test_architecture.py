@@ -390,6 +390,8 @@ BORDER = {
         *("eirkit.cli.agent_options", "eirkit.cli.lacuna_run", "eirkit.cli.run_options"),
         *(
             "eirkit.lacuna.findings.command_line",
+            "eirkit.lacuna.runs.family",
+            "eirkit.lacuna.runs.numbers",
             "eirkit.lacuna.runs.suite",
         ),
         *("eirkit.lacuna.tasks.workload", "eirkit.lacuna.conversation.labelled", "eirkit.lacuna.conversation.workload"),

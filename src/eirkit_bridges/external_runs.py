@@ -27,7 +27,7 @@ from eirkit.lacuna.runs.suite import Suite, load_suite, read_suite
 from eirkit.lacuna.runs.sweep import recorded_suite
 from eirkit.lacuna.runs.workers import CellBatch, cell_context_of
 from eirkit.lacuna.tasks.generation import generate
-from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.lacuna.tasks.task import TaskInstance, number_spec
 from eirkit.lacuna.tasks.workload import conversations
 from eirkit.records.database import SweepWriter
 from eirkit.records.runs import Failure
@@ -104,7 +104,7 @@ class ExternalRuns:
         return episode
 
     def task(self, seed: int) -> TaskInstance:
-        return generate(self.cell.task.with_seed(seed))
+        return generate(number_spec(self.cell.task, "the server").with_seed(seed))
 
     async def stop(self, why: str) -> None:
         """Abort the episodes in progress; they are not scored, and are run again on resume."""

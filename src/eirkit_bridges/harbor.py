@@ -24,7 +24,7 @@ from eirkit.lacuna.runs.cells import Cell
 from eirkit.lacuna.runs.manifest import SystemMessages
 from eirkit.lacuna.runs.suite import Grid, Suite
 from eirkit.lacuna.tasks.generation import generate
-from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.lacuna.tasks.task import TaskInstance, number_spec
 from eirkit_bridges.sidecar import FOLDER, PLAN, PORT, REWARD, SERVICE, SidecarPlan
 
 MODEL = "agent/harbor"
@@ -114,18 +114,20 @@ def _check(suite: Suite, out: Path, install: str) -> None:
         named = (cell.task.workload, cell.access.policy, cell.access.memory)
         if local := [name for name in named if name is not None and ".py:" in name]:
             raise UsageError(f"{local[0]} is a local file; move it into a package and name that with --install")
-        if cell.access.is_controlled and cell.task.n > MOST_STEPS:
-            raise UsageError(f"{cell.task.n} steps are too many sessions for one task; choose n <= {MOST_STEPS}")
+        steps = number_spec(cell.task, "Harbor").n
+        if cell.access.is_controlled and steps > MOST_STEPS:
+            raise UsageError(f"{steps} steps are too many sessions for one task; choose n <= {MOST_STEPS}")
 
 
 def _prepare(cell: Cell, seed: int, number: int, suite: Suite, draw: Draw) -> _Task:
-    steps = cell.task.n if cell.access.is_controlled else 0
+    spec = number_spec(cell.task, "Harbor")
+    steps = spec.n if cell.access.is_controlled else 0
     token, admin, *keys = (draw(KEY_BYTES).hex() for _ in range(2 + steps))
     # The name does not reveal the seed: an agent may learn the name of its task.
     condition = cell.access.memory or cell.access.condition
     name = f"{_slug(cell.task.workload)}-{_slug(condition)}-h{cell.access.h}-{number:04d}"
     plan = SidecarPlan(_single(suite, cell, seed).settings, token, admin, tuple(keys))
-    instance = generate(cell.task.with_seed(seed))
+    instance = generate(spec.with_seed(seed))
     return _Task(
         name, cell, instance, SystemMessages().of(cell, instance.spec.seed), plan, f"http://{SERVICE}:{PORT}/{token}"
     )
@@ -198,17 +200,18 @@ def _text(name: str, **given: str) -> str:
 
 def _instruction(task: _Task) -> str:
     name = "instruction_controlled.md" if task.plan.keys else "instruction_managed.md"
-    return _text(name, URL=task.url, RULES=task.rules, STEPS=str(task.cell.task.n))
+    return _text(name, URL=task.url, RULES=task.rules, STEPS=str(task.instance.spec.n))
 
 
 def task_toml(name: str, cell: Cell, url: str, steps: Sequence[str]) -> str:
     """Return the text of task.toml; nothing in it depends on the seed."""
-    what = f"{cell.task.workload}, {cell.task.n} steps, {cell.access.condition}, h = {cell.access.h}"
+    spec = number_spec(cell.task, "Harbor")
+    what = f"{spec.workload}, {spec.n} steps, {cell.access.condition}, h = {cell.access.h}"
     tables = [
         _table(
             "task", name=f"eirkit/{name}", version="1", description=f"LACUNA: {what}", keywords=["memory", "lacuna"]
         ),
-        _table("metadata", workload=cell.task.workload, n=cell.task.n, m=cell.task.m, h=cell.access.h),
+        _table("metadata", workload=spec.workload, n=spec.n, m=spec.m, h=cell.access.h),
         _table("agent", timeout_sec=AGENT_SECONDS) if not steps else _table("agent", user="agent"),
         # The score is collected from the service and read in a separate container that the agent cannot reach.
         _table("verifier", timeout_sec=VERIFIER_SECONDS, environment_mode="separate"),

@@ -52,7 +52,7 @@ from eirkit.lacuna.runs.sessions import check_access
 from eirkit.lacuna.runs.suite import make_cell, read_suite
 from eirkit.lacuna.runs.workers import CellBatch, cell_context_of
 from eirkit.lacuna.tasks.generation import generate, generate_many
-from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec, show_values
+from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec, number_spec, show_values
 from eirkit.records.database import FinishedRun
 from eirkit.records.events import ActionTaken, decode_events
 from eirkit.records.runs import RunScore
@@ -192,7 +192,7 @@ def lacuna(workload: str = "stepwise-sum", seeds: Any = "0:3", **options: Any) -
         chosen = controlled(cell.access.h, cell.access.policy or "window")
     else:
         chosen = managed(**{"h": cell.access.h, **{name: given[name] for name in ACCESS if name in given}})
-    samples = [_sample(instance) for instance in generate_many(cell.task, listed)]
+    samples = [_sample(instance) for instance in generate_many(number_spec(cell.task, "Inspect"), listed)]
     return Task(
         dataset=MemoryDataset(samples, name=workload),
         solver=chosen,

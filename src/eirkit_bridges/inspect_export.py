@@ -22,6 +22,7 @@ from eirkit.packages import load_vendor
 from eirkit.records.database import SweepDatabase
 from eirkit.records.events import ActionTaken, Event, ModelExchange
 from eirkit.records.runs import RunRecord, RunScore, RunUsage
+from eirkit.records.settings import AnyTask, Task
 from eirkit.records.sweeps import Manifest
 
 FEATURE, EXTRA = "writing Inspect logs", "inspect"
@@ -152,9 +153,9 @@ class _Sampling:
         exchanges = [event for event in events if isinstance(event, ModelExchange)]
         calls = [self._model_event(event, number) for number, event in enumerate(exchanges, 1)]
         return self.log.EvalSample(
-            id=f"{task.workload}-n{task.n}-m{task.m}-fan{task.fan_in}-seed{record.seed}",
+            id=f"{task.label}-seed{record.seed}",
             epoch=1 if record.setting.repeat is None else 1 + record.setting.repeat.number,
-            input=f"{task.workload}: {task.n} steps, dependency window {task.m}, seed {record.seed}",
+            input=f"{_described(task)}, seed {record.seed}",
             target="",
             messages=self._messages(events, calls),
             output=calls[-1].output if calls else self.inspect.ModelOutput(),
@@ -256,3 +257,9 @@ def _usage(counted: Iterable[RunUsage | ModelExchange]) -> Any:
         total_tokens=inputs + outputs,
         input_tokens_cache_read=cached,
     )
+
+
+def _described(task: AnyTask) -> str:
+    if isinstance(task, Task):
+        return f"{task.workload}: {task.n} steps, dependency window {task.m}"
+    return f"{task.workload}: {task.questions} questions, {task.preset}"

@@ -28,7 +28,6 @@ from eirkit import __version__
 from eirkit.errors import EirkitError, MissingExtraError, UsageError
 from eirkit.lacuna.agents.managed import ManagedSession
 from eirkit.lacuna.models.model import Request
-from eirkit.lacuna.runs.sessions import make_session
 from eirkit_bridges.episode import explain, tool_listings
 from eirkit_bridges.external_runs import ClientSessions, ExternalRuns
 
@@ -363,7 +362,7 @@ def address(access: HttpAccess, port: int) -> str:
 
 def introduction(runs: ExternalRuns) -> tuple[str, tuple[str, ...]]:
     """Return the rules and the commands of the sessions; they are the same for every seed."""
-    session = make_session(runs.cell.access, runs.task(0), runs.stage.workload, runs.stage.structure)
+    session = runs.stage.family.session(runs.cell.access, runs.task(0), None, None)
     request = session.request()
     rules = request.messages[0].content if isinstance(request, Request) else ""
     return rules, session.commands if isinstance(session, ManagedSession) else ("ANSWER",)

@@ -63,7 +63,7 @@ class CaseChange:
 
 def accuracy_of(case: RegressionCase) -> Interval:
     """Return the mean accuracy with an interval over seeds."""
-    return mean_share(list(case.runs.values()), list(case.runs), case.setting.task.n * len(case.runs))
+    return mean_share(list(case.runs.values()), list(case.runs), case.setting.task.length * len(case.runs))
 
 
 def compare(now: Accuracies, then: Accuracies, alpha: float) -> CaseChange:

@@ -30,6 +30,7 @@ from eirkit.records.events import (
     Verdicts,
 )
 from eirkit.records.runs import RunRecord, RunUsage
+from eirkit.records.settings import Task
 from eirkit_bridges.otel import TraceBuilder, TraceSpan, Value, call_part, compact_json, message, text_part
 from eirkit_bridges.otlp_spans import RUN_FACTS, TURN_FACTS
 
@@ -66,7 +67,8 @@ def run_trace(
     trace = TraceBuilder(record.run, start)
     writer = _SpanWriter(trace, record, texts)
     answered = [event.t for event in events if isinstance(event, Decision) and event.submitted is not None]
-    goals = [label_of(t) for t in answered if t > record.setting.task.warm_up]
+    task = record.setting.task
+    goals = [label_of(t) for t in answered if not isinstance(task, Task) or t > task.warm_up]
     attributes = writer.agent_attributes(goals)
     if rules:
         attributes["gen_ai.system_instructions"] = compact_json([text_part(rules)])
@@ -123,7 +125,7 @@ class _SpanWriter:
     def _facts(self) -> dict[str, Any]:
         record, task, score = self.record, self.record.setting.task, self.record.score
         return {
-            "task_id": f"{task.workload}-n{task.n}-m{task.m}-fan{task.fan_in}-seed{record.seed}",
+            "task_id": f"{task.label}-seed{record.seed}",
             "model": record.setting.model,
             "resolved": None if score is None else score.correct == score.steps,
             "reward": score.correct / score.steps if score is not None and score.steps else None,
@@ -148,7 +150,8 @@ class _SpanWriter:
                 turn.fail(decision.fault, "the step has no valid answer")
 
     def _touches(self, decision: Decision) -> dict[str, Any]:
-        digits = self.record.setting.task.digits
+        task = self.record.setting.task
+        digits = task.digits if isinstance(task, Task) else 1
         restored = {t: f"{label_of(t)} = {show_values(digits, values)}" for t, values in decision.restored}
         near = {*decision.retained, *restored}
         seen = sorted({*decision.fetched, *(t for t in decision.required if t in near)})
@@ -156,7 +159,9 @@ class _SpanWriter:
         if decision.submitted is None:
             return {"reads": reads, "writes": []}
         path = label_of(decision.t)
-        self.values[decision.t] = content = f"{path} = {show_values(digits, decision.submitted)}"
+        values = decision.values
+        answer = decision.text if values is None else show_values(digits, values)
+        self.values[decision.t] = content = f"{path} = {answer}"
         return {"reads": reads, "writes": [{"path": path, "kind": "whole", "content": content}]}
 
     def _add_events(self, events: Sequence[Event]) -> None:

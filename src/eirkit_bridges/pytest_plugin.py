@@ -26,7 +26,7 @@ from eirkit.lacuna.runs.sessions import make_session
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.values import read_memory_options
 from eirkit.lacuna.tasks.generation import generate, prepare
-from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.lacuna.tasks.task import TaskInstance, number_spec
 from eirkit.seeds import read_seeds
 from eirkit_bridges.memory_suite import (
     CaseChange,
@@ -282,7 +282,7 @@ def _causes(case: RegressionCase) -> str:
 def task_of(marker: pytest.Mark | None) -> TaskInstance:
     """Return the task of the marker `lacuna`, for the fixture."""
     cell, seed = _marked(marker)
-    return generate(cell.task.with_seed(seed))
+    return generate(number_spec(cell.task, "the marker").with_seed(seed))
 
 
 def session_of(marker: pytest.Mark | None, task: TaskInstance) -> Session:

@@ -22,7 +22,7 @@ from eirkit.lacuna.findings.statistics import mean
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.probe import score_probe
 from eirkit.lacuna.tasks.generation import generate, prepare
-from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.lacuna.tasks.task import TaskInstance, number_spec
 from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit.records.events import Event, decode_events, pack, unpack
 from eirkit.records.evidence import ProbeScore
@@ -223,7 +223,12 @@ def _theory_error(runs: Runs) -> float | None:
 
 
 def _rank_p(runs: Runs) -> float | None:
-    trials = [PressureRun(run.score.steps, run.cell.task.m / run.cell.access.h, run.score.accuracy) for run in runs]
+    trials = [
+        PressureRun(
+            run.score.steps, number_spec(run.cell.task, "a study").m / run.cell.access.capacity, run.score.accuracy
+        )
+        for run in runs
+    ]
     return pressure_correlation(trials).p if len(trials) > 2 else None
 
 

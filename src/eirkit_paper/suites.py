@@ -58,7 +58,7 @@ class SuiteCell:
         """Return the seeds that have such a run; a probe needs an answer that was lost."""
         if not isinstance(self.intervention, RecoveryProbe):
             return given
-        policy, h, first = self.access.policy or "lru", self.access.h, self.intervention.from_step
+        policy, h, first = self.access.policy or "lru", self.access.capacity, self.intervention.from_step
         tasks = ((seed, generate(self.task.with_seed(seed))) for seed in given)
         return [seed for seed, task in tasks if find_lost_answer(task, policy, h, first) is not None]
 

@@ -22,7 +22,7 @@ from eirkit.records.documents import read_struct
 from eirkit.records.events import Decision, ModelExchange, Verdicts
 from eirkit.records.evidence import RescueResult
 from eirkit.records.runs import Failure, RunRecord, RunUsage
-from eirkit.records.settings import RescueArm
+from eirkit.records.settings import ConversationTask, RescueArm
 from eirkit.records.sweeps import FailureGroup
 from eirkit.report.colours import coloured_item
 from eirkit.report.document import drawn
@@ -132,7 +132,7 @@ def test_a_run_under_a_memory_has_its_name(remembered):
 
 def test_a_conversation_has_its_preset_and_no_sizes_of_other_tasks(remembered):
     setting = records(remembered / "native")[0].setting
-    talk = replace(setting, task=replace(setting.task, workload="words", preset="small"))
+    talk = replace(setting, task=ConversationTask("conversation", "small", 24))
     assert [setting_value(talk, name) for name in ("workload", "preset")] == ["words", "small"]
     sizes = ("n", "m", "slots", "lookback", "fan_in", "digits", "k")
     assert [setting_value(talk, name) for name in sizes] == [None] * 7

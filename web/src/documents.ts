@@ -519,7 +519,7 @@ export interface LacunaRun {
   seed: number;
   model: string;
   ending: "action-limit" | "done" | "finished" | null;
-  task: Task;
+  task: Task | ConversationTask;
   units: Units;
   access: Access;
   lost: LostAnswer | null;
@@ -532,8 +532,9 @@ export interface LacunaRun {
   siblings: Sibling[];
 }
 
-// The parameters of a task, without its seed; `TaskSpec` explains each.
+// The parameters of a task of numbers, without its seed; `TaskSpec` explains each.
 export interface Task {
+  family: "numbers";
   workload: string;
   n: number;
   m: number;
@@ -544,7 +545,14 @@ export interface Task {
   k: number;
   queries: string;
   warm_up: number;
-  preset?: string;
+}
+
+// The parameters of conversations, without their seed; `ConversationSpec` explains each.
+export interface ConversationTask {
+  family: "conversation";
+  workload: string;
+  preset: string;
+  questions: number;
 }
 
 // What the tasks of a workload and their steps are called where results are told.
@@ -561,7 +569,7 @@ export interface Access {
   memory: string | null;
   memory_settings: Record<string, unknown>;
   panel: string;
-  h: number;
+  h: number | null;
   reads: number | null;
   recomputations: number | null;
   actions: number;
@@ -603,15 +611,15 @@ export interface Step {
   t: number;
   refs: number[];
   kind?: string;
-  input?: (number | string)[] | null;
-  answer?: (number | string)[];
+  input?: number[] | null;
+  answer?: number[] | string;
   scored?: boolean;
   required?: number[];
   retained?: number[];
   missing?: number[];
   unavailable?: number[];
   restored?: [number, number[]][];
-  submitted?: (number | string)[] | null;
+  submitted?: number[] | string | null;
   fault?: string | null;
   fetched?: number[];
   reads?: number;

@@ -153,7 +153,14 @@ class Sweep:
 
 def _cells(row: CellRow) -> list[str]:
     accuracy = "–" if row.accuracy is None else f"{row.accuracy:.3f}"
-    return [row.workload, row.model, row.memory or row.condition, str(row.h), f"{row.scored}/{row.attempted}", accuracy]
+    return [
+        row.workload,
+        row.model,
+        row.memory or row.condition,
+        "" if row.h is None else str(row.h),
+        f"{row.scored}/{row.attempted}",
+        accuracy,
+    ]
 
 
 def _flat(row: CellRow) -> dict[str, Any]:
@@ -191,7 +198,7 @@ class Run:
     @cached_property
     def steps(self) -> list[StepRecord]:
         """Every step of the task with its answer and, where that is wrong, the cause; `steps[0]` is step 1."""
-        return steps_of(self.events, self.record.setting.task.n)
+        return steps_of(self.events, self.record.setting.task.length)
 
     def __repr__(self) -> str:
         setting = self.record.setting

@@ -19,8 +19,8 @@ from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.model import ModelOptions, models
 from eirkit.lacuna.runs.cells import READER
 from eirkit.lacuna.runs.values import read_memory_options
-from eirkit.lacuna.tasks.task import TaskSpec
-from eirkit.lacuna.tasks.workload import ConversationWorkload, conversations, find_workload
+from eirkit.lacuna.tasks.task import AnySpec, TaskSpec
+from eirkit.lacuna.tasks.workload import conversations, find_workload
 from eirkit.records.settings import NATIVE, STRICT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -63,12 +63,12 @@ def workload_options(default: str | None = None) -> Callable[[Command], Command]
     return decorate
 
 
-def with_preset(spec: TaskSpec, preset: str | None) -> TaskSpec:
-    """Return the task of conversations with this preset, or with the usual one; other tasks as they are."""
-    kind = find_workload(spec.workload)
-    if preset is None and not isinstance(kind, ConversationWorkload):
+def with_preset(spec: TaskSpec, preset: str | None) -> AnySpec:
+    """Return conversations with this preset, or with the usual one; tasks of numbers as they are."""
+    if preset is None and spec.workload not in conversations:
         return spec
-    return kind.specify({"workload": spec.workload, **({"preset": preset} if preset else {})})
+    given = {} if preset is None else {"preset": preset}
+    return find_workload(spec.workload).specify({"workload": spec.workload, **given})
 
 
 def seeds_option(default: str = "0:3") -> Callable[[Command], Command]:

@@ -6,16 +6,19 @@ from pathlib import Path
 
 import click
 
+from eirkit.cli.agent_options import with_preset
 from eirkit.cli.command import Show, command, document_options, option
 from eirkit.cli.eir import LIMIT_HELP, MOST_BITS, RETRIEVALS
 from eirkit.cli.options import task_options
 from eirkit.eir.contract import LIMIT, load_contract
 from eirkit.eir.lossy import Frontier
 from eirkit.errors import UsageError
+from eirkit.lacuna.conversation.floor import world_frontier
+from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.tasks.frontier import frontier_of
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.lacuna.tasks.task import TaskSpec
-from eirkit.lacuna.tasks.workload import Workload, conversations, find_workload, workloads
+from eirkit.lacuna.tasks.workload import Workload, conversations, workloads
 from eirkit.registry import load_object
 from eirkit.report.drawing import save
 from eirkit.report.frontier import frontier_document, task_frontier_document
@@ -35,7 +38,7 @@ from eirkit.report.frontier import frontier_document, task_frontier_document
 )
 @option("--groups", is_flag=True, help="With --capacity, list which histories the encoder gives the same code.")
 @option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the frontier as .svg, .png or .pdf.")
-@option("--preset", help="Size of the worlds (words only), such as small+level=3.")
+@option("--preset", help="Size of the worlds (conversations only), such as small+level=3.")
 @task_options
 @document_options
 def frontier(
@@ -57,16 +60,18 @@ def frontier(
     The inputs of a workload are uniform, and its references are drawn as in generated tasks.
     """
     name = spec.workload
-    if name in conversations:
-        given = {} if preset is None else {"preset": preset}
-        spec = find_workload(name).specify({"workload": name, **given}).with_seed(spec.seed)
-    elif preset is not None:
-        raise UsageError(f"{name} has no presets; leave out --preset, or use the workload words")
+    if preset is not None and name not in conversations:
+        raise UsageError(f"{name} has no presets; leave out --preset, or use the workload conversation")
     if groups and (capacity is None or _is_workload(name)):
         raise UsageError("--groups lists the codes of one encoder; give a contract and a size with --capacity BITS")
     if retrievals and _is_workload(name):
         raise UsageError(f"no ceiling with retrievals is known for {name}; see `eirkit eir curve --retrievals B`")
-    if _is_workload(name):
+    if name in conversations:
+        conversation = generate(with_preset(spec, preset).with_seed(spec.seed))
+        if not isinstance(conversation, WorldConversation):
+            raise UsageError(f"no ceiling is known for {name}; use the workload conversation")
+        document, chart = task_frontier_document(conversation, world_frontier(conversation.world), error, capacity)
+    elif _is_workload(name):
         task = generate(spec)
         document, chart = task_frontier_document(task, frontier_of(task), error, capacity)
     else:

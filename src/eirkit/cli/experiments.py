@@ -42,7 +42,7 @@ ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-loo
     example="eirkit lacuna capability store-recall --model reference/calculator --windows 8", resumed=recorded_words
 )
 @workload_options(ALL)
-@option("--preset", group="Task", help="Size of worlds (words only), as small+level=3.")
+@option("--preset", group="Task", help="Size of worlds (conversations only), as small+level=3.")
 @option(
     "--windows",
     type=IntegerList(1),
@@ -89,11 +89,11 @@ def capability(
     is such a cell, and with 3 if there is none but a cell is undecided, which more seeds may change.
     """
     control = Control(seeds, windows, threshold, calculator)
-    specs = tuple(with_preset(spec, preset) for spec in specs)
-    for spec in specs:
+    chosen = tuple(with_preset(spec, preset) for spec in specs)
+    for spec in chosen:
         control.tasks(spec)  # what cannot be run at all is wrong usage, not a verdict about a model
 
-    question = CapabilityExperiment(specs, model_names, model_options, control)
+    question = CapabilityExperiment(chosen, model_names, model_options, control)
 
     def measure(results: Results) -> CommandResult:
         cells = question.measure(results)

@@ -108,7 +108,7 @@ def memory_remarks(rows: Sequence[CellRow]) -> Iterator[str]:
     yield from _held(rows)
     several = len({row.panel for row in rows}) > 1
     for row in rows:
-        where = f"memory {row.memory}, {row.workload}, h = {row.h}{', ' + row.panel if several else ''}"
+        where = f"memory {row.memory}, {row.workload}{row.held}{', ' + row.panel if several else ''}"
         yield from (f"{where}: {finding}" for finding in system_of(row).diagnosis)
     if any(system_of(row).model_calls and _is_scripted(row) for row in rows):
         yield (
@@ -151,10 +151,10 @@ def _held(rows: Sequence[CellRow]) -> Iterator[str]:
 
 def _tasks(rows: Sequence[CellRow]) -> str:
     """Return the workloads of rows and their capacities, in words."""
-    by_h: dict[int, dict[str, None]] = {}
+    by_h: dict[int | None, dict[str, None]] = {}
     for row in rows:
         by_h.setdefault(row.h, {})[row.workload] = None
-    return "; ".join(f"{', '.join(workloads)} at h = {h}" for h, workloads in by_h.items())
+    return "; ".join(f"{', '.join(workloads)}{'' if h is None else f' at h = {h}'}" for h, workloads in by_h.items())
 
 
 def _sum(row: CellRow, *outcomes: Outcome) -> int:
@@ -328,7 +328,7 @@ def _answer(summary: Summary) -> str:
         return answer_in_words(rows)
     if len(rows) == 1:
         said = f"{best.model} answered {share(best.accuracy or 0.0)} of the steps correctly"
-        return f"{said} with {_condition(best)}, h = {best.h}."
+        return f"{said} with {_condition(best)}{best.held}."
     first, last = (f"{share(row.accuracy or 0.0)} ({_difference(row, rows)})" for row in (best, worst))
     return f"Steps answered correctly: from {first} to {last}, over {len(rows)} cells."
 
@@ -338,7 +338,7 @@ def _difference(row: CellRow, rows: Sequence[CellRow]) -> str:
     everywhere = [_settings(one) for one in rows]
     varying = {n: value for n, value in _settings(row).items() if len({one[n] for one in everywhere}) > 1}
     said = (str(v) if n in _NAMES else f"{n} = {v}" for n, v in varying.items())
-    return ", ".join(said) or f"h = {row.h}"
+    return ", ".join(said) or row.held.removeprefix(", ") or row.workload
 
 
 def _settings(row: CellRow) -> dict[str, str | int | None]:
@@ -425,15 +425,15 @@ def _remarks(summary: Summary) -> Iterator[str]:
             never = CAUSE_MEASURES["not_answered"].label
             open_steps = f"{row.errors['not_answered']:,} of {row.steps:,} steps"
             yield (
-                f"{row.max_turn} of {row.scored} runs of {_condition(row)}, {row.workload}, h = {row.h} "
+                f"{row.max_turn} of {row.scored} runs of {_condition(row)}, {row.workload}{row.held} "
                 f"ended at their limit of actions ({never}: {open_steps}); raise --actions"
             )
     yield from silences(summary.rows)
     for row in summary.rows:
         if doubt := row.validity.sentence:
-            yield f"{row.model}, {_condition(row)}, h = {row.h}: {doubt}"
+            yield f"{row.model}, {_condition(row)}{row.held}: {doubt}"
         if row.suspect:
-            yield f"suspect: {row.model}, {_condition(row)}, h = {row.h}: {row.suspect}; check the adapter"
+            yield f"suspect: {row.model}, {_condition(row)}{row.held}: {row.suspect}; check the adapter"
     for failure in summary.failures:
         yield f"not scored: {failure.runs} of {failure.model}, {failure.workload} ({failure.kind}): {failure.message}"
     recorded = [row for row in summary.rows if row.memory_system is not None and row.conversation is None]

@@ -30,7 +30,7 @@ from eirkit.lacuna.runs.recorded_rescues import RescueExperiment, not_excluded
 from eirkit.lacuna.runs.rescue import Rescue
 from eirkit.lacuna.runs.runner import Results
 from eirkit.lacuna.tasks.policy import policies
-from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.task import AnySpec, TaskSpec
 from eirkit.lacuna.tasks.workload import units_of
 from eirkit.records.evidence import CapabilityCell, Contrast, RescueResult
 from eirkit.records.settings import ACTION_LIMIT, Truth
@@ -52,7 +52,7 @@ from eirkit.report.table import Cell, Column, Table, counted, points
     group="Memory",
     help="Which records are kept.  [default: fifo; with --memory the last h]",
 )
-@option("--preset", group="Task", help="Size of worlds (words only), as small+level=3.")
+@option("--preset", group="Task", help="Size of worlds (conversations only), as small+level=3.")
 @option("--managed", is_flag=True, group="Agent", help="Let the agent act in a loop instead of controlled retention.")
 @memory_options
 @option(
@@ -94,7 +94,7 @@ def rescue(
 ) -> int:
     """Test whether a missing result causes wrong answers: at every miss restore nothing, the result, or a sham.
 
-    The sham is another value of the same length. In conversations (words), sentences are restored, and a fourth arm
+    The sham is another value of the same length. In conversations, sentences are restored, and a fourth arm
     shows earlier statements of the same facts. With --memory the agent has that system in all arms, and the steps or
     questions that count are those for which the memory did not return what was missing. --m is 8 unless given.
     """
@@ -114,17 +114,18 @@ def rescue(
 
 
 def _setup(
-    spec: TaskSpec, h: int, policy: str | None, truth: Truth, managed: bool, memory: Chosen | None, actions: int
+    spec: AnySpec, h: int, policy: str | None, truth: Truth, managed: bool, memory: Chosen | None, actions: int
 ) -> RescueSetup:
     """Return the condition of all arms, checked."""
+    held = h if isinstance(spec, TaskSpec) else None
     if memory is not None and (policy, managed) != (None, False):
         raise UsageError(
             "with --memory the last h records stay visible, in an action loop; leave out --policy and --managed"
         )
     if memory is None:
-        setup = RescueSetup(spec, h, policy or "fifo", truth, managed, actions=actions)
+        setup = RescueSetup(spec, held, policy or "fifo", truth, managed, actions=actions)
     else:
-        setup = RescueSetup(spec, h, "window", truth, True, memory.plan(h), actions)
+        setup = RescueSetup(spec, held, "window", truth, True, memory.plan(h), actions)
     setup.check()
     return setup
 
@@ -182,7 +183,7 @@ def _arm_table(setup: RescueSetup, found: Rescue) -> Table:
         {**{name: getattr(row, name) for name in names}, "scored_text": f"{row.scored}/{row.attempted}"}
         for row in found.rows
     ]
-    if setup.told:
+    if not isinstance(spec, TaskSpec):
         told = f"{spec.workload}, {spec.preset}: accuracy at questions that what was shown did not answer"
         misled = (*columns[:4], Column("misled", "old values", percent=True), *columns[4:])
         for row, one in zip(rows, found.rows, strict=True):
@@ -196,7 +197,8 @@ def _arm_table(setup: RescueSetup, found: Rescue) -> Table:
 def _effects(setup: RescueSetup, found: Rescue, effects: Sequence[Contrast]) -> Iterator[str]:
     """Yield what restoring did, a sentence for each model: cells of different models are not one number."""
     missing = "with a miss" if setup.memory is None else f"where {_title(setup.memory)} did not return an input"
-    missing = "that what was shown did not answer" if setup.told else missing
+    if not isinstance(setup.spec, TaskSpec):
+        missing = "that what was shown did not answer"
     step = units_of([setup.spec.workload]).step
     for one in effects:
         where = f"{one.model}: at {counted(one.pairs, step)} {missing}"
@@ -225,7 +227,9 @@ def _nothing(setup: RescueSetup, found: Rescue) -> str:
                 f"No answer that was given was missing in any arm, and yet only {right:.0%} of steps were right; {why}."
             )
         return "Nothing was missing in any arm, so there is nothing to repair; lower --h."
-    remedy = "use a larger --preset" if setup.told else "lower --h, or limit it to h records with --panel strict"
+    remedy = "lower --h, or limit it to h records with --panel strict"
+    if not isinstance(setup.spec, TaskSpec):
+        remedy = "use a larger --preset"
     return (
         f"{_title(setup.memory)} returned everything that was missing in the control arm, so there is nothing to "
         f"repair; {remedy}."

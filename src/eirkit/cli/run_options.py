@@ -21,7 +21,7 @@ from eirkit.cli.agent_options import (
 from eirkit.cli.command import NameList, Option, option, options
 from eirkit.cli.options import SEEDS_HELP, IntegerList, SeedList
 from eirkit.errors import UsageError
-from eirkit.lacuna.agents.conditions import TOLD_CONDITIONS
+from eirkit.lacuna.agents.conditions import CONVERSATION_CONDITIONS
 from eirkit.lacuna.runs.sessions import CONDITIONS
 from eirkit.lacuna.runs.suite import AXES
 from eirkit.lacuna.tasks.policy import policies
@@ -172,7 +172,7 @@ def _naming(
 
 def known_conditions() -> list[str]:
     """Return how agents may get earlier results, and what conversations take instead."""
-    told = [name for name in TOLD_CONDITIONS if name not in CONDITIONS]
+    told = [name for name in CONVERSATION_CONDITIONS if name not in CONDITIONS]
     return [CONTROLLED, *CONDITIONS, "any policy", *(f"{name} (in conversations)" for name in told)]
 
 

@@ -15,7 +15,6 @@ from eirkit.cli.command import NameList, Show, command, document_options, option
 from eirkit.cli.options import SeedList
 from eirkit.cli.report import FOLDER
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.conversation.workload import Conversation
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
 from eirkit.lacuna.findings.why import NeededInput, WhyCard, way_measure
@@ -183,13 +182,13 @@ def _chosen(runs: FolderRuns, run_id: str, chosen: RunFilter) -> str:
 
 
 def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
-    name, wrong, task = run.record.run, wrong_steps(run), run.task.instance
+    name, wrong, view = run.record.run, wrong_steps(run), run.view
     cards = [card for t in wrong if (card := run.card(t)) is not None]
     cards = [card for card in cards if not chosen.ways or card.way in chosen.ways]
     rows: list[dict[str, Cell]] = [
         {
             "t": card.t,
-            **({"ability": task.questions[card.t - 1].ability} if isinstance(task, Conversation) else {}),
+            **({"ability": ability} if (ability := None if view is None else view.ability(card.t)) else {}),
             "submitted": card.submitted,
             "answer": card.answer,
             "cause": CAUSE_MEASURES[card.cause].label if card.cause else None,
@@ -197,14 +196,14 @@ def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
         }
         for card in cards
     ]
-    units = run.units
+    units, is_asked = run.units, any("ability" in row for row in rows)
     columns = (
         Column("t", units.step),
-        *([Column("ability", "ability")] if isinstance(task, Conversation) else []),
+        *([Column("ability", "ability")] if is_asked else []),
         Column("submitted", "submitted", role="name"),
         Column("answer", "right", role="name"),
         Column("cause", "cause", role="text"),
-        Column("way", "fate" if isinstance(task, Conversation) else "what became of the input, or kind", role="text"),
+        Column("way", "fate" if is_asked else "what became of the input, or kind", role="text"),
     )
     counts = f"{counted(len(wrong), units.outcome)} of {len(run.verdicts)}"
     fits = f", {len(rows)} of them in this way" if chosen.ways else ""

@@ -46,7 +46,7 @@ class WatchedCell(CellScore, frozen=True, kw_only=True):
     policy: str | None
     memory: str | None
     arm: Cell  # of a rescue
-    h: int
+    h: int | None
 
 
 class Watched(FolderProgress, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from msgspec import Struct
 from eirkit.errors import InputFileError
 
 Payload = tuple[int, ...]  # the values of one record: one per slot, or k of them
+Answer = Payload | str  # what was submitted: numbers, or a text about a conversation
 Record = tuple[int, Payload]  # a step and its values
 Verb = Literal["write", "search", "observe", "recall"]
 ActionOutcome = Literal["done", "refused", "fault", "late"]
@@ -53,7 +54,7 @@ class Decision(_Event, frozen=True, gc=False, tag="decision"):
     missing: tuple[int, ...] = ()  # required, answered before and not retained: a miss
     unavailable: tuple[int, ...] = ()  # missing, and not obtainable through the interfaces within the budgets
     restored: tuple[Record, ...] = ()  # injected by an intervention
-    submitted: Payload | None = None  # None: no valid answer
+    submitted: Answer | None = None  # None: no valid answer
     fault: str | None = None  # the kind of fault if there is no valid answer
     fetched: tuple[int, ...] = ()  # read, recomputed or found during the step
     reads: int = 0
@@ -64,6 +65,16 @@ class Decision(_Event, frozen=True, gc=False, tag="decision"):
     answers: int = 1
     uncertain: tuple[int, ...] = ()  # required, and not known to be in context or returned
     stated: tuple[Record, ...] = ()  # wrong values that searches returned for missing records
+
+    @property
+    def values(self) -> Payload | None:
+        """The answer, where it is numbers."""
+        return self.submitted if isinstance(self.submitted, tuple) else None
+
+    @property
+    def text(self) -> str | None:
+        """The answer, where it is a text."""
+        return self.submitted if isinstance(self.submitted, str) else None
 
 
 class ActionTaken(_Event, frozen=True, gc=False, tag="action"):

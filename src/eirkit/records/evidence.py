@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from eirkit.records.events import Cause
 from eirkit.records.runs import Outcome
-from eirkit.records.settings import ACTION_LIMIT, Arm, ModelSettings, Task, Truth
+from eirkit.records.settings import ACTION_LIMIT, AnyTask, Arm, ModelSettings, Task, Truth
 from eirkit.records.sweeps import Excluded, Gate, GateVerdict, Spending, Standing, Validity, is_excluded
 
 Compared = Literal["accuracy", "misled"]  # right answers, or answers with an outdated value
@@ -20,8 +20,8 @@ Seeds = str | list[int]  # `0:3`, or the seeds themselves
 class RescueSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What determines the runs of a rescue, as its manifest has it."""
 
-    task: Task
-    h: int
+    task: AnyTask
+    h: int | None  # None in conversations
     policy: str
     truth: Truth
     managed: bool
@@ -38,7 +38,7 @@ class RescueSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class CapabilitySettings(Struct, frozen=True, kw_only=True):
     """What determines the runs of a capability control."""
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[AnyTask, ...]
     windows: tuple[int, ...]
     threshold: float
     calculator: bool
@@ -147,8 +147,8 @@ class RescueResult(Struct, frozen=True, kw_only=True):
     systems: tuple[str, ...]  # in which profile the memory was used, and what its code warned of
     repair_effects: tuple[RepairEffect, ...]
     workload: str
-    m: int
-    h: int
+    m: int | None  # None and below: conversations have none
+    h: int | None
     policy: str
     truth: Truth
     managed: bool

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from eirkit.records.events import Cause, Decision, Event, Kind, Payload, Verdicts, WrongStep
+from eirkit.records.events import Answer, Cause, Decision, Event, Kind, Verdicts, WrongStep
 from eirkit.records.settings import ELSEWHERE, Setting
 
 CAUSES: tuple[Cause, ...] = get_args(Cause)
@@ -274,7 +274,7 @@ class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     score: RunScore | None = None  # None for a probe
     faults: dict[str, int] = {}  # of answers that are not valid, by kind
     refusals: dict[str, int] = {}  # of actions, by reason
-    constant: Payload | None = None  # the answer, if all steps have the same one
+    constant: Answer | None = None  # the answer, if all steps have the same one
     behavior: dict[str, int] = {}
     # By step: what an arm of a rescue restored, where that depends on another run; None: it does not.
     injected: tuple[tuple[int, tuple[int, ...]], ...] | None = None
@@ -314,7 +314,7 @@ class StepRecord(Struct, frozen=True):
     decision: Decision | None  # None if the run ended before the step
 
     @property
-    def submitted(self) -> Payload | None:
+    def submitted(self) -> Answer | None:
         return None if self.decision is None else self.decision.submitted
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 CONTROLLED, EXTERNAL = "controlled", "external"
 NATIVE, STRICT = "native", "strict"
@@ -23,8 +23,8 @@ Arm = Literal["control", "oracle", "sham", "stale"]
 Truth = Literal["true", "submitted"]  # what the oracle restores
 
 
-class Task(Struct, frozen=True, omit_defaults=True):
-    """The parameters of a task, without its seed; `TaskSpec` explains each."""
+class Task(Struct, frozen=True, tag="numbers", tag_field="family"):
+    """The parameters of a task of numbers, without its seed; `TaskSpec` explains each."""
 
     workload: str
     n: int
@@ -36,7 +36,58 @@ class Task(Struct, frozen=True, omit_defaults=True):
     k: int
     queries: str
     warm_up: int
-    preset: str = ""  # of conversations: their size and dials
+
+    @property
+    def length(self) -> int:
+        """Its steps."""
+        return self.n
+
+    @property
+    def label(self) -> str:
+        """A short name."""
+        return f"{self.workload}-n{self.n}-m{self.m}-fan{self.fan_in}"
+
+
+class ConversationTask(Struct, frozen=True, tag="conversation", tag_field="family"):
+    """The parameters of conversations, without their seed; `ConversationSpec` explains each."""
+
+    workload: str
+    preset: str
+    questions: int
+
+    @property
+    def length(self) -> int:
+        """The most questions that one has."""
+        return self.questions
+
+    @property
+    def label(self) -> str:
+        """A short name."""
+        return f"{self.workload}-{self.preset}"
+
+
+AnyTask = Task | ConversationTask
+
+
+class TaskColumns(Struct, frozen=True):
+    """The parameters of a task of either family as columns of a table; None where its family has none."""
+
+    workload: str
+    preset: str = ""
+    questions: int | None = None
+    n: int | None = None
+    m: int | None = None
+    lookback: int | None = None
+    fan_in: int | None = None
+    slots: int | None = None
+    digits: int | None = None
+    k: int | None = None
+    queries: str | None = None
+    warm_up: int | None = None
+
+    @classmethod
+    def of(cls, task: AnyTask) -> TaskColumns:
+        return cls(**asdict(task))
 
 
 class ModelSettings(Struct, frozen=True, omit_defaults=True):
@@ -59,13 +110,18 @@ class Access(Struct, frozen=True):
     memory: str | None = None  # the external system
     memory_settings: dict[str, Any] = {}  # its settings
     panel: str = NATIVE  # strict: nothing stays in context, and the external system is limited to h records
-    h: int = 16
+    h: int | None = 16  # records that are kept; None in conversations, which have none
     reads: int | None = 0  # B_oracle
     recomputations: int | None = 0  # B
     actions: int = ACTION_LIMIT
     tool_calls: bool = False
     context_tokens: int | None = None  # the limit of the compaction condition
     summary_prompt: str | None = None  # prompt of the compaction condition; None for the default
+
+    @property
+    def capacity(self) -> int:
+        """Records that are kept; 0 where there are none to keep."""
+        return self.h or 0
 
     @property
     def is_controlled(self) -> bool:
@@ -110,7 +166,7 @@ class Repeat(Struct, frozen=True):
 class Setting(Struct, frozen=True, omit_defaults=True):
     """Everything that can change a run, but its seed."""
 
-    task: Task
+    task: AnyTask
     model: str
     settings: ModelSettings
     access: Access
@@ -124,7 +180,7 @@ class Setting(Struct, frozen=True, omit_defaults=True):
 
 def control_key(setting: Setting) -> str:
     """Return the key of a cell's capability control: everything but window, lookback, seed and access."""
-    task = replace(setting.task, m=0, lookback=0)
+    task = replace(setting.task, m=0, lookback=0) if isinstance(setting.task, Task) else setting.task
     return sha256(msgspec.json.encode((task, setting.model, setting.settings), order="sorted")).hexdigest()[:12]
 
 

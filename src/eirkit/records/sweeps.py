@@ -11,7 +11,7 @@ from msgspec import Struct
 from eirkit.records.documents import read_struct, write_struct
 from eirkit.records.events import Cause, Kind
 from eirkit.records.runs import Counted, MemoryProfile, Outcome
-from eirkit.records.settings import Task
+from eirkit.records.settings import AnyTask, ConversationTask, Task
 
 CONTROL, CONTROL_SCHEMA = "control.json", "control/1"  # the verdicts of a sweep's capability controls
 GateVerdict = Literal["passes", "fails", "undecided"]
@@ -82,8 +82,8 @@ class Validity(Struct, frozen=True):
 
     blind: int  # scored steps that were answered although an input was lost
     right: int  # of those, right ones whose answer does not follow from what was visible
-    chance: float  # at most, of a guess
-    p: float  # probability of so many right answers or more by chance
+    chance: float | None  # at most, of a guess; None and below: not tested
+    p: float | None  # probability of so many right answers or more by chance
     finding: Doubt | None
     sentence: str | None  # the finding in words
 
@@ -226,17 +226,18 @@ class CellRow(CellScore, frozen=True, kw_only=True):
     panel: str
     context_tokens: int | None
     summary_prompt: str | None
-    n: int
-    m: int
-    lookback: int
-    fan_in: int
-    slots: int
-    digits: int
-    k: int
-    queries: str
-    warm_up: int
-    h: int
-    pressure: float
+    questions: int | None  # of a conversation at most; None in tasks of numbers
+    n: int | None  # None and below: conversations have none
+    m: int | None
+    lookback: int | None
+    fan_in: int | None
+    slots: int | None
+    digits: int | None
+    k: int | None
+    queries: str | None
+    warm_up: int | None
+    h: int | None
+    pressure: float | None
     b_oracle: int | str
     b: int | str
     seeds: int
@@ -266,9 +267,16 @@ class CellRow(CellScore, frozen=True, kw_only=True):
     claims: bool  # whether it supports claims about lost information
 
     @property
-    def task(self) -> Task:
+    def task(self) -> AnyTask:
         """The parameters of its tasks."""
+        if self.questions is not None:
+            return ConversationTask(self.workload, self.preset, self.questions)
         return Task(**{name: getattr(self, name) for name in Task.__struct_fields__})
+
+    @property
+    def held(self) -> str:
+        """`, h = 8`; empty for conversations, which have no records to hold."""
+        return "" if self.h is None else f", h = {self.h}"
 
     @property
     def is_withheld(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import partial
 from shlex import quote
 from typing import Literal, Self
 
@@ -12,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from eirkit.eir.lossy import Encoder, Frontier, FrontierPoint, StateInterval, capacities
 from eirkit.lacuna.tasks.frontier import TaskFrontier, TaskPoint
-from eirkit.lacuna.tasks.task import TaskInstance, TaskParameters, TaskSpec
+from eirkit.lacuna.tasks.task import ConversationSpec, GeneratedTask, TaskParameters, TaskSpec
 from eirkit.report.document import Axis, Chart, Document, Section, Series, facts
 from eirkit.report.table import Cell, Column, Table, counted
 
@@ -151,7 +152,7 @@ class TaskMemory(Struct, frozen=True):
 
 
 class TaskFrontierDocument(TaskParameters, frozen=True, kw_only=True):
-    """What memories reach in a task."""
+    """What memories reach in a task of numbers."""
 
     q: int
     fingerprint: str
@@ -167,17 +168,69 @@ class TaskFrontierDocument(TaskParameters, frozen=True, kw_only=True):
     capacity: TaskMemory | UnsetType = UNSET
 
 
+class ConversationFrontierDocument(Struct, frozen=True, kw_only=True):
+    """What memories reach in a conversation, whose questions count as steps."""
+
+    workload: str
+    preset: str
+    questions: int
+    seed: int
+    fingerprint: str
+    asking_steps: int
+    free_steps: int
+    record_bits: float
+    enough_bits: float
+    error: float
+    bits_lower: float
+    bits_upper: float
+    method: str
+    rows: list[TaskMemory]
+    capacity: TaskMemory | UnsetType = UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    """How a frontier is told for one family of tasks."""
+
+    asking: str  # what is right or wrong
+    reached: str  # by the best memory that can be run
+    note: str
+    command: str  # to go on with
+    tells_enough: bool  # whether bits that are enough are known
+
+
+_STEPS = _Wording(
+    "steps that refer to earlier ones",
+    "keeping what fits reaches",
+    "Keeping them: as many whole records as fit (`--memory encoder`). Some memory: at each step by itself, one exists "
+    "that is right so often. At most: no memory is right more often.",
+    "eirkit eir curve",
+    True,
+)
+_QUESTIONS = _Wording(
+    "questions",
+    "one that knew them beforehand reaches",
+    "Keeping them: answers, by a memory that knows what will be asked. At most: no memory is right more often.",
+    "eirkit lacuna run",
+    False,
+)
+
+
 def task_frontier_document(
-    task: TaskInstance, found: TaskFrontier, error: float, capacity: float | None
+    task: GeneratedTask, found: TaskFrontier, error: float, capacity: float | None
 ) -> tuple[Document, Chart]:
     """Return the document about a generated task, and its chart."""
     spec = task.spec
+    told = _STEPS if isinstance(spec, TaskSpec) else _QUESTIONS
     grid = [found.point(h * found.record_bits) for h in range(found.records + 1)]
     low, high = found.bits_for(error)
     point = None if capacity is None else found.point(capacity)
-    data = TaskFrontierDocument(
-        **msgspec.structs.asdict(spec.as_document()),
-        q=spec.q,
+    parameters = asdict(spec) if isinstance(spec, ConversationSpec) else msgspec.structs.asdict(spec.as_document())
+    kind = (
+        ConversationFrontierDocument if isinstance(spec, ConversationSpec) else partial(TaskFrontierDocument, q=spec.q)
+    )
+    data = kind(
+        **parameters,
         fingerprint=task.fingerprint,
         asking_steps=found.asking,
         free_steps=found.free,
@@ -192,18 +245,17 @@ def task_frontier_document(
     )
     answer = []
     if capacity is not None and point is not None:
-        reached = "one that knew them beforehand reaches" if spec.preset else "keeping what fits reaches"
         answer.append(
             f"With {_bits(capacity)} no memory is right at more than {point.upper:.3f} of the {found.asking} "
-            f"{_asking(spec)}; {reached} {point.kept:.3f}."
+            f"{told.asking}; {told.reached} {point.kept:.3f}."
         )
     enough = f", and {high:.1f} are enough; {found.enough_bits:.1f} bits are always enough"
-    answer.append(f"At most {error:g} wrong answers take at least {low:.1f} bits{'' if spec.preset else enough}.")
+    answer.append(f"At most {error:g} wrong answers take at least {low:.1f} bits{enough if told.tells_enough else ''}.")
     chart = _task_chart(spec.workload, grid)
-    how = facts("method", "How it was computed", {"ceiling": found.method, "steps": _steps(spec, found)})
-    then = f"eirkit lacuna run {quote(spec.workload)}" if spec.preset else f"eirkit eir curve {quote(spec.workload)}"
+    how = facts("method", "How it was computed", {"ceiling": found.method, "steps": _steps(told, found)})
+    then = f"{told.command} {quote(spec.workload)}"
     title = f"How right a memory can be: {spec.workload}"
-    sections = (Section("", (), (*([chart] if len(grid) > 2 else []), _task_table(spec, grid), how)),)
+    sections = (Section("", (), (*([chart] if len(grid) > 2 else []), _task_table(spec.workload, told, grid), how)),)
     return Document("eir-frontier", title, tuple(answer), data, sections, next=then), chart
 
 
@@ -211,13 +263,9 @@ def _bits(amount: float) -> str:
     return f"{amount:g} {'bit' if amount == 1 else 'bits'}"
 
 
-def _asking(spec: TaskSpec) -> str:
-    return "questions" if spec.preset else "steps that refer to earlier ones"
-
-
-def _steps(spec: TaskSpec, found: TaskFrontier) -> str:
+def _steps(told: _Wording, found: TaskFrontier) -> str:
     free = f"; {found.free} more are right without memory" if found.free else ""
-    return f"{found.asking} scored {_asking(spec)}{free}"
+    return f"{found.asking} scored {told.asking}{free}"
 
 
 def _task_chart(workload: str, grid: list[TaskPoint]) -> Chart:
@@ -231,7 +279,7 @@ def _task_chart(workload: str, grid: list[TaskPoint]) -> Chart:
     return Chart("frontier", f"What a memory can reach: {workload}", f"All from {bits[-1]:.1f} bits on.", *axes, series)
 
 
-def _task_table(spec: TaskSpec, grid: list[TaskPoint]) -> Table:
+def _task_table(workload: str, told: _Wording, grid: list[TaskPoint]) -> Table:
     columns = (
         Column("records", "records"),
         Column("bits", "bits", 1),
@@ -240,18 +288,8 @@ def _task_table(spec: TaskSpec, grid: list[TaskPoint]) -> Table:
         Column("upper", "at most"),
     )
     rows: list[dict[str, Cell]] = [{"records": h, **asdict(point)} for h, point in enumerate(grid)]
-    title = f"{spec.workload}: right answers at {_asking(spec)}"
-    if spec.preset:
-        note = (
-            "Keeping them: answers, by a memory that knows what will be asked. At most: no memory is right more often."
-        )
-        return Table("frontier-rows", title, columns, tuple(rows), note)
-    note = (
-        "Keeping them: as many whole records as fit (`--memory encoder`). Some memory: at each step by itself, one "
-        "exists that is right so often. "
-        "At most: no memory is right more often."
-    )
-    return Table("frontier-rows", title, columns, tuple(rows), note)
+    title = f"{workload}: right answers at {told.asking}"
+    return Table("frontier-rows", title, columns, tuple(rows), told.note)
 
 
 def _states(bits: float) -> int:

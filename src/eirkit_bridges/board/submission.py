@@ -51,7 +51,7 @@ class ClaimedScore(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     workload: str
     model: str
     memory: str  # with its budget
-    h: int
+    h: int | None
     scored: int
     attempted: int
     accuracy: float | None

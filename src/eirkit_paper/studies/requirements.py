@@ -254,9 +254,9 @@ def _asked(setup: RescueSetup, agent: StudyAgent) -> Iterator[tuple[tuple[int, .
 
 def framework(setting: Setting) -> Findings:
     """Walk once through the framework: fix a task, restrict access, see a miss, restore and compare."""
-    agent, setup = reference("guesser"), RescueSetup(TaskSpec("store-recall", n=16, m=8), 3)
-    task = generate(setup.spec)
-    asked = {fingerprint(setup.spec, references) for references in _asked(setup, agent)}
+    agent, setup = reference("guesser"), RescueSetup(spec := TaskSpec("store-recall", n=16, m=8), 3)
+    task = generate(spec)
+    asked = {fingerprint(spec, references) for references in _asked(setup, agent)}
     found = {row.arm: row for row in rescue(setup, [setup.spec.seed], [agent.model], agent.options).rows}
     rows = [
         exact("A: dependency graphs asked for over all conditions", 1, len(asked), digits=0),

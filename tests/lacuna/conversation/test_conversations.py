@@ -27,8 +27,6 @@ from eirkit.lacuna.conversation.workload import (
     WorldConversation,
     canonical_answer,
     read_preset,
-    spell,
-    unspell,
 )
 from eirkit.lacuna.findings.conversation_measures import ABILITIES
 from eirkit.lacuna.memories.calls import wait_for
@@ -36,10 +34,15 @@ from eirkit.lacuna.memories.in_process import Bm25
 from eirkit.lacuna.memories.memory import memories
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import Model, ModelOptions, Reply, Request
-from eirkit.lacuna.runs.conversations import SentenceInjection, check_told_access, judge_told, told_session
+from eirkit.lacuna.runs.conversations import (
+    SentenceInjection,
+    check_conversation_access,
+    conversation_session,
+    judge_answers,
+)
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.scripted.reader import make_reader
-from eirkit.lacuna.tasks.generation import generate, generate_many, prepare
+from eirkit.lacuna.tasks.generation import generate, generate_many
 from eirkit.lacuna.tasks.workload import find_workload
 from eirkit.records.runs import ConversationRun
 from eirkit.records.settings import Access
@@ -63,9 +66,9 @@ def tasks(preset: str, seeds: range) -> list[WorldConversation]:
 
 def run(task: WorldConversation, access: Access, **dials: float) -> ConversationRun:
     """Return what the record of one run with the reader says about its answers."""
-    session = told_session(access, task, prepare(task.spec))
+    session = conversation_session(access, task)
     trace = wait_for(drive(session, make_reader(ModelOptions(extra=dials))))
-    return judge_told(access, task, trace)[1]
+    return judge_answers(access, task, trace)[1]
 
 
 @pytest.mark.parametrize("preset", ["small", "small+level=3", "small+level=1+alike=2+nicknames=3", "standard+level=3"])
@@ -134,7 +137,7 @@ def test_a_memory_with_only_write_and_search_gets_each_turn_as_a_record():
     access = Access("external", None, "bm25")
     memory = Bm25()
     wait_for(memory.reset("one"))
-    trace = wait_for(drive(told_session(access, task, prepare(task.spec)), make_reader(ModelOptions()), memory))
+    trace = wait_for(drive(conversation_session(access, task), make_reader(ModelOptions()), memory))
     assert tuple(wait_for(memory.contents())) == task.turns
     stored = [one.stored for one in trace.consultations if one.call.verb == "observe"]
     assert stored[-1] == task.turns
@@ -157,7 +160,7 @@ def test_a_memory_with_its_own_observe_and_recall_is_used_by_them():
     (task,) = tasks("small", range(1))
     memory = Own()
     wait_for(memory.reset("one"))
-    session = told_session(Access("external", None, "bm25"), task, prepare(task.spec))
+    session = conversation_session(Access("external", None, "bm25"), task)
     wait_for(drive(session, make_reader(ModelOptions()), memory))
     observed = [call for call in memory.calls if call.startswith("observe")]
     assert observed[0] == f"observe session-1 2031-01-06 {len(task.sessions[0].messages)}"
@@ -201,7 +204,7 @@ def test_a_sweep_in_words_can_be_resumed_and_every_part_of_it_shown(tmp_path: Pa
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ({"n": 5}, "words takes no n"),
+        ({"n": 5}, "conversation takes no n"),
         ({"preset": "huge"}, "no preset named 'huge'"),
         ({"preset": "small+people"}, "'people' is not NAME=NUMBER"),
         ({"condition": "lru"}, "no condition of conversations named 'lru'"),
@@ -215,7 +218,7 @@ def test_what_conversations_do_not_have_is_refused(given, error):
         read_suite({"workload": "words", "model": "scripted/reader", **given})
 
 
-def test_other_workloads_have_no_presets_and_their_records_stay_as_they_were():
+def test_other_workloads_have_no_presets():
     with pytest.raises(UsageError, match="store-recall has no presets"):
         read_suite({"workload": "store-recall", "model": "reference/exact", "preset": "small"})
     assert "preset" not in msgspec.to_builtins(
@@ -256,7 +259,6 @@ def test_answers_are_compared_by_what_they_say():
     for form, pairs in forms.items():
         for text, canonical in pairs:
             assert canonical_answer(task.language, question._replace(form=form, attribute="desk"), text) == canonical
-    assert unspell(spell("8 März")) == "8 März"
     assert read_preset("small+people=9")[0].people == 9
 
 
@@ -288,8 +290,8 @@ class Wordy(Model):
 
 
 def wordy_record(task: WorldConversation, number: int, **dials: float) -> ConversationRun:
-    session = told_session(WHOLE, task, prepare(task.spec))
-    return judge_told(WHOLE, task, wait_for(drive(session, Wordy(number, **dials))))[1]
+    session = conversation_session(WHOLE, task)
+    return judge_answers(WHOLE, task, wait_for(drive(session, Wordy(number, **dials))))[1]
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -429,10 +431,12 @@ def test_a_dial_of_the_reader_is_set_on_the_command_line(tmp_path: Path, capsys)
 
 def test_a_session_holds_no_answers():
     (task,) = tasks("small+questions=40", range(1))
-    session = told_session(WHOLE, task, prepare(task.spec))
+    session = conversation_session(WHOLE, task)
     assert isinstance(session, ConversationSession)
-    assert not any(hasattr(step, "answer") for step in session.conversation.task.steps)
-    check_told_access(WHOLE)
+    public = session.conversation
+    assert not any(hasattr(question, "answer") for question in public.questions)
+    assert not hasattr(public, "answers")
+    check_conversation_access(WHOLE)
 
 
 BROKEN = {
@@ -455,9 +459,9 @@ def test_a_broken_memory_is_named_by_its_fault(name):
     seen, memory, access = Counter[str](), memories.get(name)(), Access("external", None, name)
     for task in tasks("small+updates=2", range(24)):
         wait_for(memory.reset(str(task.spec.seed)))
-        session = told_session(access, task, prepare(task.spec))
+        session = conversation_session(access, task)
         trace = wait_for(drive(session, make_reader(ModelOptions()), memory))
-        record = judge_told(access, task, trace)[1]
+        record = judge_answers(access, task, trace)[1]
         seen.update(record.outcomes)
         for t, fate, evidence in map(astuple, record.wrong):
             shown = [text for one in trace.consultations if one.t == t for text in one.passages]
@@ -494,9 +498,9 @@ def test_a_memory_that_changes_dates_alone_is_told_so_and_not_that_names_are_unc
     access, memory, seen = Access("external", None, "words-exact"), Misdating(), Counter[str]()
     for task in tasks("small", range(6)):
         wait_for(memory.reset(str(task.spec.seed)))
-        session = told_session(access, task, prepare(task.spec))
+        session = conversation_session(access, task)
         trace = wait_for(drive(session, make_reader(ModelOptions()), memory))
-        seen.update(judge_told(access, task, trace)[1].outcomes)
+        seen.update(judge_answers(access, task, trace)[1].outcomes)
     assert seen["word_misdated"] > 5
     assert set(seen) <= {"word_misdated", "word_stale", "word_withdrawn", "word_entity"}
 
@@ -519,8 +523,8 @@ def test_a_store_that_cannot_be_listed_is_not_said_to_have_lost_anything():
     access, memory = Access("external", None, "bm25"), Closed()
     (task,) = tasks("small", range(1))
     wait_for(memory.reset("one"))
-    trace = wait_for(drive(told_session(access, task, prepare(task.spec)), make_reader(ModelOptions()), memory))
-    record = judge_told(access, task, trace)[1]
+    trace = wait_for(drive(conversation_session(access, task), make_reader(ModelOptions()), memory))
+    record = judge_answers(access, task, trace)[1]
     assert set(record.outcomes) == {"word_unlisted"}
     assert record.stored_bytes is None
 

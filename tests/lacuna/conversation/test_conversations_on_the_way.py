@@ -20,10 +20,10 @@ from eirkit.lacuna.conversation.truth import answers
 from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.model import ModelOptions, Reply
-from eirkit.lacuna.runs.conversations import judge_told, told_session
+from eirkit.lacuna.runs.conversations import conversation_session, judge_answers
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.scripted.reader import make_reader
-from eirkit.lacuna.tasks.generation import generate_many, prepare
+from eirkit.lacuna.tasks.generation import generate_many
 from eirkit.lacuna.tasks.workload import find_workload
 from eirkit.records.runs import ConversationRun
 from eirkit.records.settings import Access
@@ -39,9 +39,9 @@ def tasks(preset: str, seeds: range, workload: str = "words") -> list[WorldConve
 
 
 def run(task: WorldConversation, access: Access, **dials: float) -> tuple[ConversationRun, Trace]:
-    session = told_session(access, task, prepare(task.spec))
+    session = conversation_session(access, task)
     trace = wait_for(drive(session, make_reader(ModelOptions(extra=dials))))
-    return judge_told(access, task, trace)[1], trace
+    return judge_answers(access, task, trace)[1], trace
 
 
 @pytest.mark.parametrize("preset", ["small+probes=3", "standard+probes=2+level=3", "instructions"])
@@ -202,7 +202,7 @@ def eirkit(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 )
 def test_thoughts_and_the_last_line_of_a_reply_that_was_cut_are_not_read(reply, fault):
     (task,) = tasks("small", range(1))
-    session = told_session(WHOLE, task, prepare(task.spec))
+    session = conversation_session(WHOLE, task)
     session.request()
     session.receive(Reply(reply.text.format(task.language.table["unknown"]), finish=reply.finish))
     (decision,) = session.drain()

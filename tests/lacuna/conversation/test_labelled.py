@@ -17,9 +17,9 @@ from eirkit.lacuna.memories.in_process import Bm25
 from eirkit.lacuna.memories.memory import MemorySystem
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.conversations import judge_told, told_session
+from eirkit.lacuna.runs.conversations import conversation_session, judge_answers
 from eirkit.lacuna.scripted.reader import Quoter
-from eirkit.lacuna.tasks.generation import generate_many, prepare
+from eirkit.lacuna.tasks.generation import generate_many
 from eirkit.lacuna.tasks.workload import find_workload
 from eirkit.records.runs import AbilityCount, ConversationRun, EvidenceCounts
 from eirkit.records.settings import Access
@@ -140,8 +140,8 @@ def run(path: Path, workload: str, memory: MemorySystem | None, seed: int = 0) -
     access = MEMORY if memory else Access("whole", None)
     if memory is not None:
         wait_for(memory.reset("one"))
-    trace = wait_for(drive(told_session(access, task, prepare(spec)), Quoter(ModelOptions()), memory))
-    return judge_told(access, task, trace)[1]
+    trace = wait_for(drive(conversation_session(access, task), Quoter(ModelOptions()), memory))
+    return judge_answers(access, task, trace)[1]
 
 
 @pytest.fixture

@@ -294,7 +294,7 @@ def test_a_model_that_remembers_is_a_leak_and_not_a_finding():
     _, _, found = play(controlled(TASK, 4), Remembering())
     assert (found.accuracy, found.errors["state_supply"]) == (1.0, 0)
     assert found.unexplained == found.blind == found.missed > 10
-    checked = check_validity(found.blind, found.unexplained, TASK.spec, in_words=False)
+    checked = check_validity(found.blind, found.unexplained, TASK.spec, recognized=False)
     assert checked.finding == "leak"
     assert checked.sentence.startswith(
         f"leak: {found.blind} of {found.blind} steps are right although an input was lost"
@@ -310,14 +310,14 @@ def test_agents_without_memory_raise_no_alarm(name, workload):
         _, _, found = play(controlled(task, 2), agent(name), task=task)
         blind, right = blind + found.blind, right + found.unexplained
     assert blind > 10
-    assert check_validity(blind, right, task.spec, in_words=False).finding is None
+    assert check_validity(blind, right, task.spec, recognized=False).finding is None
 
 
 def test_the_substituter_is_right_by_what_it_sees_and_raises_no_alarm():
     task = task_of("stepwise-max", n=48, m=8, seed=1)
     _, _, found = play(controlled(task, 2), agent("substituter"), task=task)
     assert found.blind > 10
-    assert check_validity(found.blind, found.unexplained, task.spec, in_words=False).finding is None
+    assert check_validity(found.blind, found.unexplained, task.spec, recognized=False).finding is None
 
 
 def test_rescue_claims_no_repair_where_nothing_was_broken():
@@ -361,7 +361,7 @@ def rescue_of(arms: dict[str, list[bool]]) -> Rescue:
         ArmRow(model="m", arm=arm, steps=len(got), accuracy=fmean(got), scored=1, attempted=1, **unknown)
         for arm, got in arms.items()
     )
-    calm = check_validity(len(arms["control"]), 0, TASK.spec, in_words=False)
+    calm = check_validity(len(arms["control"]), 0, TASK.spec, recognized=False)
     return Rescue(rows, contrasts, (), {"m": calm})
 
 

@@ -48,10 +48,14 @@ const KEYS: [string, string][] = [
   ["cone", "in the recovery cone"],
 ];
 
+function sizeOf(task: LacunaRun["task"]): string {
+  return task.family === "numbers" ? `n = ${task.n}, m = ${task.m}` : `${task.preset}, ${task.questions} questions at most`;
+}
+
 function Headline({ run }: { run: LacunaRun }) {
   const { score, task } = run;
   const figures: [string, string][] = [
-    ["task", `${task.workload}, n = ${task.n}, m = ${task.m}, seed ${run.seed}`],
+    ["task", `${task.workload}, ${sizeOf(task)}, seed ${run.seed}`],
     ["run", run.label],
   ];
   if (score) {

@@ -20,7 +20,7 @@ export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun;
       <dl class="pairs">
         {more?.conversation ? <Pair name="question"><Inert text={more.conversation.question} /></Pair> : <Pair name="input">{values(step.input)}</Pair>}
         <Pair name="true answer">{values(step.answer)}</Pair>
-        <Pair name="submitted">{step.submitted === undefined ? "–" : step.submitted ? values(step.submitted) : `nothing (${step.fault ?? "no answer"})`}</Pair>
+        <Pair name="submitted">{step.submitted === undefined ? "–" : step.submitted !== null ? values(step.submitted) : `nothing (${step.fault ?? "no answer"})`}</Pair>
         {!more?.conversation && (
           <>
             <Pair name="required">

@@ -37,6 +37,6 @@ export function capital(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
-export function values(payload: (number | string)[] | null | undefined): string {
-  return payload ? payload.join(" ") : "–";
+export function values(payload: number[] | string | null | undefined): string {
+  return typeof payload === "string" ? payload : payload ? payload.join(" ") : "–";
 }

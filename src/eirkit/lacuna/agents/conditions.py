@@ -20,7 +20,7 @@ from eirkit.lacuna.tasks.task import Payload, TaskSpec, show_record
 
 # What is in view of a conversation, where nothing is agent-managed; a server compacts by a field of the model's API.
 WHOLE, TRUNCATED, COMPACTION, MEMORY, SERVER = "whole", "truncated", "compaction", "external", "server-compaction"
-TOLD_CONDITIONS = (WHOLE, TRUNCATED, COMPACTION, SERVER, MEMORY)
+CONVERSATION_CONDITIONS = (WHOLE, TRUNCATED, COMPACTION, SERVER, MEMORY)
 _NUMBER = re.compile(r"[0-9]{1,6}")
 
 ACTION_LIMIT = 200

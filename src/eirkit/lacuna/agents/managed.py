@@ -31,7 +31,7 @@ from eirkit.lacuna.agents.protocol import (
     tools,
 )
 from eirkit.lacuna.agents.recognition import recognise
-from eirkit.lacuna.agents.session import Injector, Session, inject_nothing
+from eirkit.lacuna.agents.session import Injector, TaskSession, inject_nothing
 from eirkit.lacuna.memories.memory import LONGEST_PASSAGE, MOST_PASSAGES, MemoryCall, MemoryResult
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import Reply, Request, set_aside
@@ -41,7 +41,7 @@ from eirkit.records.events import ActionOutcome, ActionTaken
 from eirkit.records.runs import Ending
 
 
-class ManagedSession(Session):
+class ManagedSession(TaskSession):
     """The action loop under one memory condition."""
 
     def __init__(

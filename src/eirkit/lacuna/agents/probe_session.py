@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eirkit.lacuna.agents.protocol import Action, Done, Fault, Read, as_text, read_reply
-from eirkit.lacuna.agents.session import Session
+from eirkit.lacuna.agents.session import TaskSession
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import Reply, Request
 from eirkit.lacuna.tasks.generation import prepare
@@ -32,7 +32,7 @@ def find_lost_answer(task: TaskInstance, policy: str, h: int, from_step: int = 1
     return None
 
 
-class ProbeSession(Session):
+class ProbeSession(TaskSession):
     """READ t shows a step's input and references; the harness computes what it can; DONE ends the probe."""
 
     def __init__(

@@ -45,12 +45,12 @@ def inject_nothing(step: PublicStep, missing: tuple[int, ...], submitted: Mappin
 
 
 class Session(ABC):
-    """Base of all sessions: the task, the submitted answers, and the events since the last `drain`."""
+    """Base of all sessions: how prompts are rendered, submitted numbers, and the events since the last `drain`."""
 
     fixed_rules = ""  # the system message, where it is the same for every task and renderer
 
-    def __init__(self, task: PublicTask, inject: Injector = inject_nothing, renderer: Renderer = render) -> None:
-        self.task, self.inject, self.renderer = task, inject, renderer
+    def __init__(self, renderer: Renderer = render) -> None:
+        self.renderer = renderer
         self.submitted: dict[int, Payload] = {}
         self.ending: Ending | None = None
         self._events: list[Event] = []
@@ -81,6 +81,14 @@ class Session(ABC):
         """Return the events since the last call."""
         events, self._events = self._events, []
         return events
+
+
+class TaskSession(Session):
+    """Base of all sessions on a task of numbers."""
+
+    def __init__(self, task: PublicTask, inject: Injector = inject_nothing, renderer: Renderer = render) -> None:
+        super().__init__(renderer)
+        self.task, self.inject = task, inject
 
     def _ignore(self, late: Iterable[Action | Fault]) -> None:
         """Log actions after the end of the run; they change nothing and do not count."""
@@ -117,7 +125,7 @@ class Session(ABC):
         return None if values is None else Answer(t, values)
 
 
-class ControlledSession(Session):
+class ControlledSession(TaskSession):
     """Controlled Retention: context is rebuilt at each step from the rules, the retained records and the step."""
 
     def __init__(

@@ -31,6 +31,7 @@ from eirkit.lacuna.conversation.world import (
     Dials,
     World,
 )
+from eirkit.lacuna.tasks.frontier import TaskFrontier
 
 Times = frozenset[int]  # sessions after which an earlier value may be asked
 _DIRECT = ("now", "before", "as_of")  # forms of questions that ask for one value of one fact
@@ -222,3 +223,10 @@ def asked_values(world: World) -> AskedValues:
             before[key] += 1
     largest = max(dials.values, 2 * MOST_BOXES, 2 * DAYS, 2**dials.candidates)
     return AskedValues(tuple(sorted(sizes)), known, others, largest)
+
+
+def world_frontier(world: World) -> TaskFrontier:
+    """Return what memories can reach on the questions of a world."""
+    found, record_bits = asked_values(world), math.log2(world.dials.values)
+    records = next(count for count in range(found.asked + 1) if found.kept(count * record_bits) >= 1)
+    return TaskFrontier(((found, found.asked),), 0, record_bits, records)

@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 
 from eirkit.errors import SpecError, UsageError
 from eirkit.lacuna.conversation.published import ABSTAIN, LONGMEMEVAL, MEME, LabelledQuestion, PublishedFile
-from eirkit.lacuna.conversation.workload import Conversation, Question, abstains, spell
-from eirkit.lacuna.tasks.task import Step, TaskInstance, TaskSpec
-from eirkit.lacuna.tasks.workload import ConversationWorkload, conversations
+from eirkit.lacuna.conversation.workload import Conversation, Question, abstains
+from eirkit.lacuna.tasks.task import ConversationSpec
+from eirkit.lacuna.tasks.workload import TextWorkload, conversations
 
 UNKNOWN = "unknown"
 _PUNCTUATION = re.compile(r"[^\w\s]+")
@@ -54,44 +54,41 @@ def has_words(text: str, wanted: str) -> bool:
     return bool(wanted) and f" {wanted} " in f" {text} "
 
 
-class ConversationFile(ConversationWorkload, ABC):
+class ConversationFile(TextWorkload, ABC):
     """Conversations of a file; --preset names it, and seeds are the numbers of its entries."""
 
     endless = False
     kind: ClassVar[str]
 
-    def specify(self, values: Mapping[str, Any]) -> TaskSpec:
+    def specify(self, values: Mapping[str, Any]) -> ConversationSpec:
         if foreign := [name for name in values if name not in ("workload", "preset")]:
             raise UsageError(f"{self.kind} takes no {foreign[0]}; leave it out")
         if "preset" not in values:
             raise UsageError(f"{self.kind} needs the file that you have; give --preset FILE.json")
         most = _most_questions(str(values["preset"]), self.kind)
-        return TaskSpec(str(values["workload"]), n=most, m=most, preset=str(values["preset"]))
+        return ConversationSpec(str(values["workload"]), str(values["preset"]), most)
 
-    def check(self, spec: TaskSpec) -> None:
-        if spec.n != _most_questions(spec.preset, self.kind):
-            raise SpecError(f"n = {spec.n} does not fit {spec.preset}; the file was changed, begin anew")
+    def check(self, spec: ConversationSpec) -> None:
+        if spec.questions != _most_questions(spec.preset, self.kind):
+            raise SpecError(f"{spec.preset} has no longer {spec.questions} questions at most; begin anew")
 
-    def tasks(self, spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]:
+    def tasks(self, spec: ConversationSpec, seeds: Sequence[int]) -> Iterator[LabelledConversation]:
         file = PublishedFile(Path(spec.preset))
         for seed in seeds:
             if not seed < len(file):
                 raise SpecError(f"seed {seed} is beyond the {len(file):,} entries of {spec.preset}; choose less")
             yield self._task(spec.with_seed(seed), file)
 
-    def _task(self, spec: TaskSpec, file: PublishedFile) -> LabelledConversation:
+    def _task(self, spec: ConversationSpec, file: PublishedFile) -> LabelledConversation:
         told = file[spec.seed]
-        steps = tuple(
-            Step(t, "query", None, (), spell(plain_words(UNKNOWN if one.kind == ABSTAIN else one.answer)), True)
-            for t, one in enumerate(told.questions, 1)
-        )
+        right = tuple(plain_words(UNKNOWN if one.kind == ABSTAIN else one.answer) for one in told.questions)
         whole = json.dumps([told.questions, told.sessions])  # with the labels, by which answers are judged
         before = list(accumulate((bool(one.messages) for one in told.sessions), initial=0))
         questions = tuple(
             Question(t, one.text, one.kind, before[one.after], one.day) for t, one in enumerate(told.questions, 1)
         )
         return LabelledConversation(
-            spec, steps, sha256(whole.encode()).hexdigest(), told.sessions, questions, told.questions
+            spec, sha256(whole.encode()).hexdigest(), told.sessions, questions, right, told.questions
         )
 
 

@@ -16,7 +16,6 @@ from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.labelled import LabelledConversation, has_words, plain_words
 from eirkit.lacuna.conversation.outcomes import LONGEST_EVIDENCE, AnswerVerdict, Seen, record_of
 from eirkit.lacuna.conversation.published import ABSTAIN, LabelledQuestion
-from eirkit.lacuna.conversation.workload import unspell
 from eirkit.records.runs import ConversationRun, EvidenceCounts
 
 LEAST_BEGINNING = 40  # characters of a turn by which one that was cut is known
@@ -127,14 +126,14 @@ def judge_labelled(
     judge = LabelJudge(task)
     stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
     recalled = {one.t: one.passages for one in trace.consultations if one.call.verb == "recall"}
-    submitted = {one.t: one.submitted for one in trace.decisions}
+    submitted = {one.t: one.text for one in trace.decisions}
     verdicts = []
     labelled = all_shown = some_shown = 0
     for question in task.questions:
         given = submitted.get(question.t)
         passages = recalled.get(question.t, ()) if condition == MEMORY else (shown[question.after],)
         seen = Seen(passages, stored[: question.after], condition == MEMORY, condition == COMPACTION)
-        verdict, needed, found = judge.judge(question.t, None if given is None else unspell(given), seen)
+        verdict, needed, found = judge.judge(question.t, given, seen)
         verdicts.append(verdict)
         labelled += needed > 0
         all_shown += 0 < needed == found

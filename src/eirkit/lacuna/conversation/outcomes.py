@@ -40,7 +40,6 @@ from eirkit.lacuna.conversation.workload import (
     WorldConversation,
     abstains,
     canonical_answer,
-    unspell,
 )
 from eirkit.lacuna.conversation.world import ATTRIBUTES, Answer, Statement
 from eirkit.lacuna.findings.causes import Verdict
@@ -133,7 +132,7 @@ class ConversationJudge:
 
     def right_answers(self, asked: AnsweredQuestion) -> set[str]:
         """Return the right answer, and of a person every name that can mean nobody else."""
-        right = {unspell(self.task.step(asked.t).answer)}
+        right = {self.task.answers[asked.t - 1]}
         if asked.question.attribute == "lead" and isinstance(asked.answer, str):
             right |= {name.casefold() for name in self.everybody.names(asked.answer)}
         return right
@@ -492,7 +491,7 @@ def judge_conversation(
     judge = ConversationJudge(task)
     stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
     recalled = {one.t: one.passages for one in trace.consultations if one.call.verb == "recall"}
-    submitted = {one.t: one.submitted for one in trace.decisions}
+    submitted = {one.t: one.text for one in trace.decisions}
     opaque = {one.t for one in trace.exchanges if one.is_compacted}
     found = []
     for asked in task.questions:
@@ -500,7 +499,7 @@ def judge_conversation(
         passages = () if asked.t in opaque else passages
         given = submitted.get(asked.t)
         seen = Seen(passages, stored[: asked.after], condition == MEMORY, condition == COMPACTION, asked.t in opaque)
-        found.append(judge.judge(asked, None if given is None else unspell(given), seen))
+        found.append(judge.judge(asked, given, seen))
     return found
 
 

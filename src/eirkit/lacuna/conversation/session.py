@@ -19,12 +19,9 @@ from eirkit.lacuna.agents.protocol import silence, spoken_part
 from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.conversation.dialogues import Dialogue
 from eirkit.lacuna.conversation.reading import show_turn
-from eirkit.lacuna.conversation.workload import spell
 from eirkit.lacuna.memories.memory import MemoryCall, MemoryResult
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import Reply, Request, ServerCompaction, set_aside
-from eirkit.lacuna.tasks.task import Payload
-from eirkit.lacuna.tasks.view import PublicTask
 from eirkit.records.events import Decision
 
 CHARACTERS_PER_TOKEN = 4  # stated rather than measured, as in the compaction condition of other workloads
@@ -65,7 +62,6 @@ class PublicQuestion(NamedTuple):
 class PublicConversation:
     """What a session may know of a conversation: everything but the answers."""
 
-    task: PublicTask
     dialogues: tuple[Dialogue, ...]  # sessions in which something is said
     questions: tuple[PublicQuestion, ...]
     canonical: Callable[[int, str], str]  # the form of an answer that is compared, for question t
@@ -102,7 +98,7 @@ class ConversationSession(Session):
     fixed_rules = RULES
 
     def __init__(self, conversation: PublicConversation, view: ConversationView, add: Addition = add_nothing) -> None:
-        super().__init__(conversation.task)
+        super().__init__()
         self.conversation, self.view, self.add = conversation, view, add
         self._heard = 0  # sessions that were told to the end
         self._t = 1
@@ -207,7 +203,7 @@ class ConversationSession(Session):
                 self._carried, self._said = reply.carried, []
             return
         text = read_worded_answer(spoken_part(reply))
-        submitted: Payload | None = None if text is None else spell(self.conversation.canonical(self._t, text))
+        submitted = None if text is None else self.conversation.canonical(self._t, text)
         silent = silence(reply)
         fault = None if text is not None else "malformed" if silent is None else silent.kind
         self._events.append(Decision(self._t, (), (), (), (), (), submitted, fault))

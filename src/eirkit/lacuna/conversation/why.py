@@ -6,18 +6,17 @@ from collections.abc import Collection, Iterator, Sequence
 
 from eirkit.lacuna.conversation.outcomes import ConversationJudge, Seen
 from eirkit.lacuna.conversation.reading import DatedStatement
-from eirkit.lacuna.conversation.workload import AnsweredQuestion, WorldConversation, unspell
+from eirkit.lacuna.conversation.workload import AnsweredQuestion, WorldConversation
 from eirkit.lacuna.conversation.world import Statement
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.findings.why import UNKNOWN, NeededInput, UsedPassage, WhyCard, quote
-from eirkit.lacuna.tasks.task import Payload
 
 
 def conversation_card(
     task: WorldConversation,
     t: int,
     verdict: Verdict,
-    submitted: Payload | None,
+    submitted: str | None,
     wrong: tuple[str, str] | None,
     seen: Seen | None,
 ) -> WhyCard:
@@ -32,16 +31,15 @@ def conversation_card(
     if seen is not None and (named := judge.unnamed(needed, seen.passages)) is not None and named not in needed:
         needed = [*needed, named]
     fate, evidence = wrong or (None, "")
-    given = None if submitted is None else unspell(submitted)
     rests_on = None
-    if seen is not None and given is not None:
-        rests_on = judge.rests_on(asked, judge.stated(asked, given), seen.passages)
+    if seen is not None and submitted is not None:
+        rests_on = judge.rests_on(asked, judge.stated(asked, submitted), seen.passages)
     used = None if rests_on is None else {judge.named_fully(one.statement) for one in rests_on}
     return WhyCard(
         t,
         verdict.correct,
-        unspell(task.step(t).answer),
-        given,
+        task.answers[t - 1],
+        submitted,
         verdict.cause,
         verdict.kind,
         tuple(_statement(judge, one, asked.text, seen, used) for one in needed),

@@ -1,8 +1,4 @@
-"""Workloads told in words: each task is a world in dated conversations, and its steps are questions about it.
-
-An answer is a text. `spell` gives it the form of any other answer, a tuple of numbers, so that runs are stored, scored,
-compared and resumed like those of the other workloads.
-"""
+"""Conversations as tasks: a world told in dated dialogues, questions about it, and answers that are texts."""
 
 from __future__ import annotations
 
@@ -16,10 +12,9 @@ from hashlib import sha256
 from itertools import accumulate, tee
 from typing import Any
 
-from eirkit.eir.demand import StepBound
 from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.lacuna.conversation.dialogues import Dialogue, tell_many
-from eirkit.lacuna.conversation.floor import asked_values, floor_bits
+from eirkit.lacuna.conversation.floor import floor_bits
 from eirkit.lacuna.conversation.language import Language, load_language, show_answer
 from eirkit.lacuna.conversation.reading import DatedStatement, dated_statements, show_turn
 from eirkit.lacuna.conversation.truth import Knowledge, answers
@@ -29,11 +24,10 @@ from eirkit.lacuna.conversation.world import (
     Dials,
     World,
     WorldQuestion,
-    generate_world,
     generate_worlds,
 )
-from eirkit.lacuna.tasks.task import Payload, Step, TaskInstance, TaskSpec
-from eirkit.lacuna.tasks.workload import ConversationWorkload, Graph, Units, conversations
+from eirkit.lacuna.tasks.task import ConversationSpec, GeneratedTask
+from eirkit.lacuna.tasks.workload import TextWorkload, Units, conversations
 
 _DIALS = tuple(one.name for one in fields(Dials))
 _NUMBER = re.compile(r"-?\d[\d,]*")
@@ -73,11 +67,13 @@ class AnsweredQuestion(Question):
 
 
 @dataclass(frozen=True)
-class Conversation(TaskInstance, ABC):
-    """Conversations that are told, and questions about them, each put after a number of sessions."""
+class Conversation(GeneratedTask, ABC):
+    """Dialogues, and questions about them, each put after a number of sessions."""
 
+    spec: ConversationSpec
     dialogues: tuple[Dialogue, ...]
     questions: tuple[Question, ...]  # in the order of asking
+    answers: tuple[str, ...]  # to them, in the form that is compared
 
     @cached_property
     def sessions(self) -> tuple[Dialogue, ...]:
@@ -147,15 +143,6 @@ class WorldConversation(Conversation):
         return max(floor_bits(self.world, cut) for cut in (range(1, last + 1) if self.world.dials.probes else (last,)))
 
 
-def spell(text: str) -> Payload:
-    """Return a text as numbers; `unspell` inverts it."""
-    return tuple(text.encode())
-
-
-def unspell(values: Payload) -> str:
-    return bytes(values).decode()
-
-
 def read_preset(text: str) -> tuple[Dials, str]:
     """Return the dials and the language of a preset such as `small` or `standard+people=20+level=3`.
 
@@ -179,48 +166,43 @@ def read_preset(text: str) -> tuple[Dials, str]:
 
 
 @conversations.add("words")
-class WorldConversations(ConversationWorkload):
+@conversations.add("conversation")
+class WorldConversations(TextWorkload):
     """Invented people and places in dated conversations; each step is a question about what was said."""
 
     units = Units("world", "question", "answer")
     preset = "small"
 
-    def specify(self, values: Mapping[str, Any]) -> TaskSpec:
-        if foreign := [name for name in values if name not in ("workload", "preset")]:
-            raise UsageError(f"words takes no {foreign[0]}; set its dials in the preset, as in small+questions=12")
+    def specify(self, values: Mapping[str, Any]) -> ConversationSpec:
+        name = "conversation" if values["workload"] == "words" else str(values["workload"])
+        if foreign := [key for key in values if key not in ("workload", "preset")]:
+            raise UsageError(f"{name} takes no {foreign[0]}; set its dials in the preset, as in small+questions=12")
         preset = str(values.get("preset", self.preset))
-        size = most_questions(read_preset(preset)[0])
-        return TaskSpec(str(values["workload"]), n=size, m=size, preset=preset)
+        return ConversationSpec(name, preset, most_questions(read_preset(preset)[0]))
 
-    def check(self, spec: TaskSpec) -> None:
+    def check(self, spec: ConversationSpec) -> None:
         dials, language = read_preset(spec.preset)
         load_language(language)
-        if spec.n != most_questions(dials):
-            raise SpecError(f"n = {spec.n} does not fit the preset {spec.preset}; set its dials questions and probes")
+        if spec.questions != most_questions(dials):
+            raise SpecError(
+                f"{spec.questions} questions do not fit the preset {spec.preset}; set its dials questions and probes"
+            )
 
-    def alphabet(self, spec: TaskSpec) -> int:
-        return read_preset(spec.preset)[0].values
-
-    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
-        found = asked_values(generate_world(read_preset(spec.preset)[0], spec.seed))
-        return [found] * found.asked
-
-    def tasks(self, spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]:
+    def tasks(self, spec: ConversationSpec, seeds: Sequence[int]) -> Iterator[WorldConversation]:
         dials, named = read_preset(spec.preset)
         language = load_language(named)
         worlds, same = tee(generate_worlds(dials, seeds))
         for world, told in zip(worlds, tell_many(same, language), strict=True):
             yield self._task(spec.with_seed(world.seed), world, told, language)
 
-    def _task(self, spec: TaskSpec, world: World, told: tuple[Dialogue, ...], language: Language) -> WorldConversation:
+    def _task(
+        self, spec: ConversationSpec, world: World, told: tuple[Dialogue, ...], language: Language
+    ) -> WorldConversation:
         asked = tuple(_asked(world, told))
-        steps = tuple(
-            Step(one.t, "query", None, (), spell(canonical_answer(language, one.question, _shown(language, one))), True)
-            for one in asked
-        )
+        right = tuple(canonical_answer(language, one.question, _shown(language, one)) for one in asked)
         texts = [one.text for one in asked]
         said = "\n".join([*texts, *(message.text for one in told for message in one.messages)])
-        return WorldConversation(spec, steps, sha256(said.encode()).hexdigest(), told, asked, world, language)
+        return WorldConversation(spec, sha256(said.encode()).hexdigest(), told, asked, right, world, language)
 
 
 @conversations.add("instructions")

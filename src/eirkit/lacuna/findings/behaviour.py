@@ -62,7 +62,7 @@ def measure_behaviour(
 ) -> Behaviour:
     """Return the behaviour of one run from its actions and the correctness of its answers."""
     actions = [action for action in actions if action.outcome != "late"]
-    submitted = {decision.t: decision.submitted for decision in decisions if decision.submitted is not None}
+    submitted = {decision.t: decision.values for decision in decisions if decision.values is not None}
     retrieved = [(action.t, r) for action in actions for r in retrievals_of(action)]
     current = [(t, r) for t, r in retrieved if t and r in graph[t - 1]]
     ahead = [(t, r) for t, r in retrieved if not (t and r in graph[t - 1])]

@@ -56,7 +56,7 @@ def judge(
         actions: of an agent-managed run; recomputed values replace the submitted ones, from which they may differ.
     """
     by_step = {decision.t: decision for decision in decisions}
-    own = {t: decision.submitted for t, decision in by_step.items() if decision.submitted is not None}
+    own = {t: decision.values for t, decision in by_step.items() if decision.values is not None}
     fetched = _fetched(actions)
     judging = _Judge(task, workload, own)
     replaced: dict[int, Payload] = {}  # values recomputed so far

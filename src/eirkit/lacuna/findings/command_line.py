@@ -15,7 +15,7 @@ from msgspec import structs
 
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.records.evidence import SETTINGS, CapabilitySettings, EvidenceSettings, RescueSettings
-from eirkit.records.settings import ACTION_LIMIT, NATIVE, Task
+from eirkit.records.settings import ACTION_LIMIT, NATIVE, AnyTask, Task
 from eirkit.records.sweeps import CellRow, Manifest
 from eirkit.seeds import read_seeds, seeds_text
 
@@ -96,7 +96,7 @@ def evidence_command(settings: EvidenceSettings, out: str | None = None) -> str:
     words = ["eirkit", "lacuna", command, "--workload", ",".join(task.workload for task in tasks)]
     words += _task_words(tasks[0])
     if isinstance(settings, RescueSettings):
-        words += ["--h", str(settings.h)]
+        words += [] if settings.h is None else ["--h", str(settings.h)]
         words += [] if settings.memory else ["--policy", settings.policy]  # else the memory decides what is in sight
         words += ["--truth", settings.truth]
         words += [] if settings.actions == ACTION_LIMIT else ["--actions", str(settings.actions)]
@@ -118,7 +118,9 @@ def evidence_command(settings: EvidenceSettings, out: str | None = None) -> str:
     return shlex.join([*words, *options, *(["--out", out] if out else [])])
 
 
-def _task_words(task: Task) -> list[str]:
+def _task_words(task: AnyTask) -> list[str]:
+    if not isinstance(task, Task):
+        return ["--preset", task.preset]
     usual = TaskSpec(task.workload).parameters()
     words = []
     for name in Task.__struct_fields__[1:]:
@@ -159,7 +161,8 @@ def rescue_command(row: CellRow, manifest: Manifest, seeds: Sequence[int], out: 
     """Return the rescue command for a cell of a sweep, with the same task, policy or memory, capacity and model."""
     options = [grid["model_options"] for grid in manifest.settings["grid"]]
     shared = options[0] if all(given == options[0] for given in options) else {}
-    words = ["eirkit", "lacuna", "rescue", "--workload", row.workload, *_task_words(row.task), "--h", str(row.h)]
+    words = ["eirkit", "lacuna", "rescue", "--workload", row.workload, *_task_words(row.task)]
+    words += [] if row.h is None else ["--h", str(row.h)]
     words += ["--policy", row.policy] if row.policy else []
     words += _memory_words(row.memory, row.panel, row.memory_settings) if row.memory else []
     words += ["--model", row.model, *model_words(shared), "--seeds", seeds_text(seeds), "--out", str(out)]
@@ -180,7 +183,8 @@ def rescue_condition(settings: RescueSettings) -> str:
     """Return in words what a rescue was measured on; task settings with default values are left out."""
     words = _task_words(settings.task)
     told = [f"{name.removeprefix('--')} = {value}" for name, value in zip(words[::2], words[1::2], strict=True)]
-    where = [settings.task.workload, *told, f"h = {settings.h}", settings.memory or settings.policy]
+    held = [] if settings.h is None else [f"h = {settings.h}"]
+    where = [settings.task.workload, *told, *held, settings.memory or settings.policy]
     loop = ["the action loop"] if settings.managed and not settings.memory else []
     return ", ".join([*where, *loop, " and ".join(settings.models)])
 

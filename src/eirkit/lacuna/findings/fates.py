@@ -51,7 +51,7 @@ class Lookups:
         self._follows = {verdict.t: verdict.self_consistent for verdict in verdicts}
         # Steps whose answer follows from a record that was not seen to come back.
         self._in_doubt = {v.t for v in verdicts if v.blind and v.self_consistent and (v.unexplained or not v.correct)}
-        self.own = {decision.t: decision.submitted for decision in decisions if decision.submitted is not None}
+        self.own = {decision.t: decision.values for decision in decisions if decision.values is not None}
 
     def fate(self, r: int, decision: Decision) -> Outcome:
         """Return the fate of a missing reference of a step."""
@@ -83,7 +83,7 @@ def count_fates(
 
 def recorded_consultations(events: Iterable[Event], decisions: Sequence[Decision]) -> list[Consultation] | None:
     """Return the calls to a memory from the events of a run; None if their texts were not kept."""
-    own = {decision.t: decision.submitted for decision in decisions if decision.submitted is not None}
+    own = {decision.t: decision.values for decision in decisions if decision.values is not None}
     found = []
     for event in events:
         if isinstance(event, MemoryExchange):

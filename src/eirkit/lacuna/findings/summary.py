@@ -21,9 +21,10 @@ from eirkit.lacuna import FLOOD
 from eirkit.lacuna.findings.conversations import pool_conversations
 from eirkit.lacuna.findings.statistics import pool
 from eirkit.lacuna.findings.validity import check_validity
-from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.task import spec_of
 from eirkit.records.database import SweepDatabase
 from eirkit.records.documents import MANIFEST, RUNS_SCHEMA, SUMMARY, read_struct, write_struct
+from eirkit.records.events import Answer
 from eirkit.records.money import AGENT, MEMORY, NOTHING, AttemptSpend, exact_sum, journal_of
 from eirkit.records.runs import (
     OUTCOMES,
@@ -38,7 +39,7 @@ from eirkit.records.runs import (
     RunScore,
     RunUsage,
 )
-from eirkit.records.settings import UNLIMITED, Setting, control_key
+from eirkit.records.settings import UNLIMITED, Setting, Task, TaskColumns, control_key
 from eirkit.records.sweeps import (
     CellFloor,
     CellRow,
@@ -135,7 +136,7 @@ class _CellTotals:
     faults: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     behavior: Counter[str] = field(default_factory=Counter)
-    constants: set[tuple[int, ...] | None] = field(default_factory=set)
+    constants: set[Answer | None] = field(default_factory=set)
     memory: MemoryTotals = field(default_factory=MemoryTotals)
     conversations: list[ConversationRun] = field(default_factory=list)
     unconfirmed: Decimal = NOTHING
@@ -190,8 +191,7 @@ class _CellTotals:
         """Return the row; runs that failed count as attempted."""
         task, access, score = setting.task, setting.access, pool(self.scores)
         in_texts = access.memory is not None or access.condition in _TEXTS
-        spec = TaskSpec.of(task)
-        validity = check_validity(score.blind, score.unexplained, spec, in_words=in_texts)
+        validity = check_validity(score.blind, score.unexplained, spec_of(task), recognized=in_texts)
         memory = self.memory.row(failed.values())
         if validity.sentence is not None and memory is not None:
             memory = structs.replace(memory, diagnosis=(validity.sentence,))
@@ -204,8 +204,6 @@ class _CellTotals:
         return CellRow(
             **structs.asdict(score),
             cell=cell,
-            workload=task.workload,
-            preset=task.preset,
             model=setting.model,
             condition=access.condition,
             policy=access.policy,
@@ -214,17 +212,9 @@ class _CellTotals:
             panel=access.budget,
             context_tokens=access.context_tokens,
             summary_prompt=access.summary_prompt,
-            n=task.n,
-            m=task.m,
-            lookback=task.lookback,
-            fan_in=task.fan_in,
-            slots=task.slots,
-            digits=task.digits,
-            k=task.k,
-            queries=task.queries,
-            warm_up=task.warm_up,
+            **structs.asdict(TaskColumns.of(task)),
             h=access.h,
-            pressure=task.m / access.h,
+            pressure=task.m / access.capacity if isinstance(task, Task) else None,
             b_oracle=UNLIMITED if access.reads is None else access.reads,
             b=UNLIMITED if access.recomputations is None else access.recomputations,
             seeds=seeds,
@@ -479,7 +469,7 @@ def silences(rows: Iterable[CellRow]) -> Iterator[str]:
     for model in dict.fromkeys(row.model for row in rows if row.max_tokens == RAISED_TOKENS):
         yield f"{model} reasons: the limit of a reply was raised from {USUAL_TOKENS:,} to {RAISED_TOKENS:,} tokens"
     for row in rows:
-        where = f"{row.model}, {row.memory or row.condition}, h = {row.h}"
+        where = f"{row.model}, {row.memory or row.condition}{row.held}"
         if row.truncated_replies:
             cut = f"{row.truncated_replies:,} of {row.calls:,} replies were cut at {row.max_tokens:,} tokens"
             yield f"{where}: {cut}; raise --max-tokens"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from eirkit.lacuna import MOST_PASSAGES
 from eirkit.lacuna.findings.intervals import binomial_tail
 from eirkit.lacuna.tasks.generation import prepare
-from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.task import AnySpec, TaskSpec
 from eirkit.lacuna.tasks.workload import Workload
 from eirkit.records.evidence import Interval
 from eirkit.records.runs import MemoryRun
@@ -23,17 +23,23 @@ ALARM = 0.001  # a probability below this is not chance, even over hundreds of c
 _PROBED = 16  # operands for which an operator is tried
 
 
-def check_validity(blind: int, right: int, spec: TaskSpec, *, in_words: bool) -> Validity:
+# Of conversations nothing is tested: what a question needs may have been said in words that were not recognized.
+UNTESTED = Validity(0, 0, None, None, None, None)
+
+
+def check_validity(blind: int, right: int, spec: AnySpec, *, recognized: bool) -> Validity:
     """Return whether steps that had lost an input were right more often than by chance.
 
     Args:
         blind: steps that were answered although an input was lost.
         right: of those, right ones whose answer does not follow from what was visible.
-        in_words: records were recognised in texts of an agent or a memory, so that recognition may have failed.
+        recognized: records were recognized in texts of an agent or a memory, so that recognition may have failed.
     """
+    if not isinstance(spec, TaskSpec):
+        return UNTESTED
     chance = chance_of(spec) if right else 1 / spec.q
     p = binomial_tail(right, blind, chance)
-    found: Doubt | None = None if p > ALARM else "contradiction" if in_words else "leak"
+    found: Doubt | None = None if p > ALARM else "contradiction" if recognized else "leak"
     return Validity(blind, right, chance, p, found, _sentence(blind, right, chance, found))
 
 

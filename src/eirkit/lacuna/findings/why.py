@@ -188,7 +188,7 @@ class StepExplainer:
         self.memory, self.limit = memory, limit
         self.decisions = {decision.t: decision for decision in decisions}
         self.lookups = None if consultations is None else Lookups(decisions, list(verdicts.values()), consultations)
-        self.own = {t: decision.submitted for t, decision in self.decisions.items() if decision.submitted is not None}
+        self.own = {t: decision.values for t, decision in self.decisions.items() if decision.values is not None}
 
     def card(self, t: int) -> WhyCard:
         """Return the card of a step."""

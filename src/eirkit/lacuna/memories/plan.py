@@ -19,7 +19,7 @@ from eirkit.lacuna.memories.memory import MemorySystem
 from eirkit.lacuna.memories.times import CALL_SECONDS, SETUP_SECONDS, TEARDOWN_SECONDS
 from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.model import Model, ModelOptions
-from eirkit.lacuna.tasks.task import TaskInstance, show_record
+from eirkit.lacuna.tasks.task import GeneratedTask, TaskInstance, show_record
 from eirkit.records.runs import MemoryProfile
 
 ModelMaker = Callable[[str, ModelOptions], Model]
@@ -81,7 +81,7 @@ class MemoryPool:
         self._open: dict[str, MemorySystem] = {}
 
     @asynccontextmanager
-    async def scope(self, plan: MemoryPlan, run: str, task: TaskInstance) -> AsyncIterator[MemorySystem]:
+    async def scope(self, plan: MemoryPlan, run: str, task: GeneratedTask) -> AsyncIterator[MemorySystem]:
         """Yield a system with an empty scope for one run."""
         key = json.dumps([plan.name, dict(plan.settings), plan.limit, asdict(plan.options)], sort_keys=True)
         memory = self._open.get(key)
@@ -127,5 +127,8 @@ def _leaves_it_unsound(error: BaseException) -> bool:
     return side == "memory" or isinstance(error, StoreError) or not isinstance(error, Exception)
 
 
-def _truth(task: TaskInstance) -> dict[str, str]:
+def _truth(task: GeneratedTask) -> dict[str, str]:
+    """Return the right records of a task of numbers by label; a conversation has none."""
+    if not isinstance(task, TaskInstance):
+        return {}
     return {label_of(step.t): show_record(task.spec, step.t, step.answer) for step in task.steps}

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from eirkit.errors import SpecError
 from eirkit.lacuna.memories.factory import check_plan
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.cells import ARMS, TOLD_ARMS, Cell, Planned
+from eirkit.lacuna.runs.cells import Cell, Planned
+from eirkit.lacuna.runs.family import TaskFamily, family_of
 from eirkit.lacuna.tasks.policy import find_policy
-from eirkit.lacuna.tasks.task import TaskSpec
-from eirkit.lacuna.tasks.workload import ConversationWorkload, find_workload
+from eirkit.lacuna.tasks.task import AnySpec, spec_of
 from eirkit.records.evidence import RescueSettings
 from eirkit.records.settings import ACTION_LIMIT, EXTERNAL, NATIVE, STRICT, Access, Arm, RescueArm, Truth
 
@@ -21,8 +22,8 @@ from eirkit.records.settings import ACTION_LIMIT, EXTERNAL, NATIVE, STRICT, Acce
 class RescueSetup:
     """The condition that all arms share."""
 
-    spec: TaskSpec
-    h: int
+    spec: AnySpec
+    h: int | None  # None in conversations
     policy: str = "fifo"
     truth: Truth = "true"
     managed: bool = False  # the action loop in place of Controlled Retention; recovery is off in both
@@ -41,23 +42,29 @@ class RescueSetup:
             yield from ((self.cell(arm, model, options), seeds) for arm in self.arms)
 
     @property
-    def told(self) -> bool:
-        """True if the tasks are conversations, in which a sentence is shown with every question."""
-        return isinstance(find_workload(self.spec.workload), ConversationWorkload)
+    def family(self) -> TaskFamily[Any, Any]:
+        return family_of(self.spec)
 
     @property
     def arms(self) -> tuple[Arm, ...]:
-        return TOLD_ARMS if self.told else ARMS
+        return self.family.arms
+
+    @property
+    def only_lacking(self) -> bool:
+        """True if only what the memory did not return is restored, and counts."""
+        return self.memory is not None and self.family.only_lacking
 
     def cell(self, arm: Arm, model: str, options: ModelOptions) -> Cell:
-        done = RescueArm(arm, self.truth, only_lacking=self.memory is not None and not self.told)
+        done = RescueArm(arm, self.truth, only_lacking=self.only_lacking)
         return Cell(self.spec.with_seed(0), model, self.access, options, done)
 
     @property
     def access(self) -> Access:
         """How agents access their earlier results, in all arms."""
-        if self.told and self.memory is None:
-            return Access("truncated", None, h=self.h)
+        return self.family.rescue_access(self._asked)
+
+    @property
+    def _asked(self) -> Access:
         if self.memory is not None:
             memory, panel = self.memory, self.panel or NATIVE
             return Access(EXTERNAL, None, memory.name, dict(memory.settings), panel, h=self.h, actions=self.actions)
@@ -84,7 +91,7 @@ class RescueSetup:
             limit = settings.h if settings.panel == STRICT else None
             memory = MemoryPlan(settings.memory, settings.memory_settings, limit)
         return cls(
-            TaskSpec.of(settings.task),
+            spec_of(settings.task),
             settings.h,
             settings.policy,
             settings.truth,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from typing import Any
 
 from msgspec import structs
 
@@ -14,25 +15,22 @@ from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.prompt import Renderer, render
 from eirkit.lacuna.agents.session import ControlledSession, Session
 from eirkit.lacuna.agents.telemetry import Exchange, Trace, events_of
-from eirkit.lacuna.findings.behaviour import continuations, measure_behaviour
-from eirkit.lacuna.findings.causes import judge, score
-from eirkit.lacuna.findings.fates import FateCounts, count_fates, memory_record
-from eirkit.lacuna.findings.floor import floor_record, holdings
+from eirkit.lacuna.findings.behaviour import continuations
+from eirkit.lacuna.findings.causes import score
+from eirkit.lacuna.findings.fates import memory_record
 from eirkit.lacuna.memories.calls import usage_of
 from eirkit.lacuna.memories.memory import MemoryUsage
 from eirkit.lacuna.memories.plan import MemoryPool, memory_factory
 from eirkit.lacuna.models.model import LENGTH, NO_USAGE, Model
 from eirkit.lacuna.models.scrubber import Scrubber
-from eirkit.lacuna.runs.cells import Cell, Unrecovered, conversation_runs
-from eirkit.lacuna.runs.sessions import lost_answer_of, make_session
-from eirkit.lacuna.tasks.generation import graph_of
-from eirkit.lacuna.tasks.policy import Structure
-from eirkit.lacuna.tasks.task import TaskInstance
-from eirkit.lacuna.tasks.workload import ConversationWorkload, Workload
+from eirkit.lacuna.runs.cells import Cell
+from eirkit.lacuna.runs.family import TaskFamily, Unrecovered
+from eirkit.lacuna.runs.sessions import lost_answer_of
+from eirkit.lacuna.tasks.task import GeneratedTask, TaskInstance
 from eirkit.records.database import FinishedRun
-from eirkit.records.events import Decision, Payload, Verdicts, WrongStep, encode_events
+from eirkit.records.events import Answer, Decision, Verdicts, WrongStep, encode_events
 from eirkit.records.money import exact_sum
-from eirkit.records.runs import ConversationRun, Failure, MemoryRun, RunFloor, RunRecord, RunUsage
+from eirkit.records.runs import Failure, MemoryRun, RunRecord, RunUsage
 from eirkit.records.settings import RecoveryProbe
 
 
@@ -41,8 +39,7 @@ class CellContext:
     """What all runs of one cell share."""
 
     cell: Cell
-    workload: Workload
-    structure: Structure
+    family: TaskFamily[Any, Any]
     model: Model
     rules_sha256: str
     texts: bool
@@ -51,7 +48,7 @@ class CellContext:
     renderer: Renderer = render  # looked up once per cell, because the lookup takes as long as many steps
 
 
-async def attempt(context: CellContext, task: TaskInstance, memories: MemoryPool) -> FinishedRun | Failure:
+async def attempt(context: CellContext, task: GeneratedTask, memories: MemoryPool) -> FinishedRun | Failure:
     """Run one task to its end and score it."""
     trace = Trace()
     try:
@@ -64,7 +61,7 @@ async def attempt(context: CellContext, task: TaskInstance, memories: MemoryPool
 
 
 async def run_session(
-    context: CellContext, task: TaskInstance, memories: MemoryPool, trace: Trace
+    context: CellContext, task: GeneratedTask, memories: MemoryPool, trace: Trace
 ) -> MemoryUsage | None:
     """Run one task to its end into a trace, and return the usage of its memory system, if it has one.
 
@@ -75,16 +72,16 @@ async def run_session(
         await drive(session, context.model, trace=trace)
         return None
     async with memories.scope(plan, context.cell.run_id(task.spec.seed), task) as memory:
-        weigh = context.workload.closed_form  # the floor compares holdings with EIR, if EIR has a closed form
+        weigh = context.family.weighs_holdings
         asked = memory_factory().passages_asked(plan)
         await drive(session, context.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh, passages=asked)
         return await usage_of(memory, plan.seconds)
 
 
-def session_of(context: CellContext, task: TaskInstance) -> Session:
+def session_of(context: CellContext, task: GeneratedTask) -> Session:
     """Return the session of one run."""
     cell, unrecovered = context.cell, context.unrecovered.get(task.spec.seed)
-    session = make_session(cell.access, task, context.workload, context.structure, cell.intervention, unrecovered)
+    session = context.family.session(cell.access, task, cell.intervention, unrecovered)
     session.renderer = context.renderer
     if isinstance(session, ControlledSession):
         session.reask = cell.options.reask
@@ -92,34 +89,28 @@ def session_of(context: CellContext, task: TaskInstance) -> Session:
 
 
 def finished_run(
-    context: CellContext, task: TaskInstance, trace: Trace, used: MemoryUsage | None = None
+    context: CellContext, task: GeneratedTask, trace: Trace, used: MemoryUsage | None = None
 ) -> FinishedRun:
     """Return the records of a run that has ended.
 
     Args:
         used: the usage of its memory system, if it has one.
     """
-    if isinstance(context.cell.intervention, RecoveryProbe):
+    if isinstance(context.cell.intervention, RecoveryProbe) and isinstance(task, TaskInstance):
         return _finish_probe(context, task, trace, context.cell.intervention)
     decisions, actions, exchanges = trace.decisions, trace.actions, trace.exchanges
-    conversation: ConversationRun | None = None
-    if isinstance(context.workload, ConversationWorkload):
-        verdicts, conversation = conversation_runs().judge_told(context.cell.access, task, trace)
-    else:
-        verdicts = judge(task, context.workload, decisions, actions)
-    behavior = _count(continuations(decisions, exchanges, actions).values())
-    if not context.cell.access.is_controlled and conversation is None:
-        behavior |= asdict(measure_behaviour(graph_of(task), actions, decisions, verdicts))
+    judged = context.family.judge(context.cell.access, task, trace)
+    verdicts = judged.verdicts
+    behavior = {**_count(continuations(decisions, exchanges, actions).values()), **judged.behavior}
     unrecovered = context.unrecovered.get(task.spec.seed)
     memory: MemoryRun | None = None
     if used is not None:
         consultations, plan = trace.consultations, context.cell.memory_plan
-        lookups = FateCounts({}, 0, 0) if conversation else count_fates(decisions, verdicts, consultations)
         limit = None if plan is None else plan.limit
         memory = structs.replace(
-            memory_record(used, consultations, lookups),
+            memory_record(used, consultations, judged.lookups),
             limit=limit,
-            floor=_floor(context, task, trace, limit),
+            floor=context.family.floor(task, trace, limit),
             profile=memory_factory().profile_record(plan),
         )
     record = structs.replace(
@@ -133,13 +124,13 @@ def finished_run(
         if unrecovered is None
         else tuple((t, tuple(sorted(refs))) for t, refs in sorted(unrecovered.items())),
         memory=memory,
-        conversation=conversation,
+        conversation=judged.conversation,
     )
     wrong = tuple(WrongStep(v.t, v.cause, v.kind) for v in verdicts if v.cause is not None)
     return FinishedRun(record, encode_events([*events_of(trace, texts=context.texts), Verdicts(wrong)]))
 
 
-def _begun(context: CellContext, task: TaskInstance, trace: Trace) -> RunRecord:
+def _begun(context: CellContext, task: GeneratedTask, trace: Trace) -> RunRecord:
     """Return a record with what all runs have."""
     return RunRecord(
         run=context.cell.run_id(task.spec.seed),
@@ -158,15 +149,6 @@ def _finish_probe(context: CellContext, task: TaskInstance, trace: Trace, probe:
     lost = lost_answer_of(context.cell.access, probe, task)
     record = structs.replace(_begun(context, task, trace), lost=lost)
     return FinishedRun(record, encode_events(events_of(trace, texts=context.texts)))
-
-
-def _floor(context: CellContext, task: TaskInstance, trace: Trace, limit: int | None) -> RunFloor | None:
-    """Return what was needed and held at each cut, if EIR has a closed form."""
-    if not context.workload.closed_form:
-        return None
-    held = holdings(task.spec.n, trace.decisions, trace.consultations, limit)
-    curve = context.workload.demand(task.spec, graph_of(task))
-    return floor_record(curve, held, math.log2(context.workload.alphabet(task.spec)))
 
 
 def usage_of_run(trace: Trace, exchanges: Sequence[Exchange]) -> RunUsage:
@@ -194,7 +176,7 @@ def _count(kinds: Iterable[str | None]) -> dict[str, int]:
     return dict(sorted(Counter([kind for kind in kinds if kind]).items()))
 
 
-def _constant(decisions: Sequence[Decision]) -> Payload | None:
+def _constant(decisions: Sequence[Decision]) -> Answer | None:
     """Return the answer if all steps have the same one."""
     given = {decision.submitted for decision in decisions}
     (only,) = given if len(given) == 1 else (None,)
@@ -244,7 +226,7 @@ def _remedy(context: CellContext, error: Exception) -> str:
     return _RESUME.get(error.side, "")
 
 
-def _failure(context: CellContext, task: TaskInstance, trace: Trace, error: Exception) -> Failure:
+def _failure(context: CellContext, task: GeneratedTask, trace: Trace, error: Exception) -> Failure:
     return Failure(
         run=context.cell.run_id(task.spec.seed),
         cell=context.cell.id,

@@ -16,7 +16,6 @@ import msgspec
 from msgspec import structs
 
 from eirkit.errors import EirkitError
-from eirkit.lacuna.agents.conditions import WHOLE
 from eirkit.lacuna.findings.command_line import evidence_command
 from eirkit.lacuna.findings.statistics import deviation, end_to_end_accuracy, informed_accuracy, mean
 from eirkit.lacuna.findings.validity import what_decides
@@ -24,20 +23,19 @@ from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.model import Batching, ModelOptions
 from eirkit.lacuna.runs.budget import is_scripted
 from eirkit.lacuna.runs.cells import Cell, CellPlan, Planned
+from eirkit.lacuna.runs.family import family_of
 from eirkit.lacuna.runs.runner import Results, Runner, counted_losses, runner_or_temporary
-from eirkit.lacuna.tasks.generation import generate_many, prepare
-from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
-from eirkit.lacuna.tasks.workload import ConversationWorkload
+from eirkit.lacuna.tasks.generation import generate_many
+from eirkit.lacuna.tasks.task import AnySpec, GeneratedTask, spec_of
 from eirkit.records.evidence import CapabilityCell, CapabilityResult, CapabilitySettings, Interval, Passing
 from eirkit.records.runs import CAUSES, RunScore
-from eirkit.records.settings import Access, CalculatorAid
+from eirkit.records.settings import CalculatorAid
 from eirkit.records.sweeps import Excluded, Gate, GateVerdict
 from eirkit.seeds import read_seeds, show_seeds
 
 THRESHOLD = 0.9  # of steps whose inputs were all at hand and right
 PAPER_THRESHOLD = 0.75  # of the mean accuracy over windows and seeds, "Full-information capability control"
 WINDOWS = (4, 8, 16)
-LOOKUP_WINDOWS = (16,)  # with fewer stored labels the task would be a different one
 SEEDS = (0, 1, 2)
 MOST_TIMES = 100  # as many seeds as before, to decide where the interval contains the threshold
 MARGIN = 3  # times the fewest that would decide if the share stayed the same, as it rarely does
@@ -55,20 +53,15 @@ class Control:
     threshold: float = THRESHOLD
     calculator: bool = True
 
-    def specs(self, spec: TaskSpec) -> list[TaskSpec]:
-        """Return the tasks' specifications: h = m = lookback for each window."""
-        workload = prepare(spec)
-        if isinstance(workload, ConversationWorkload):
-            return [spec]
-        lookup = "query" in workload.kinds(spec)
-        windows = LOOKUP_WINDOWS if lookup else dict.fromkeys(self.windows)
-        return [replace(spec, m=m, lookback=None) for m in windows]
+    def specs(self, spec: AnySpec) -> Sequence[AnySpec]:
+        """Return the tasks' specifications."""
+        return family_of(spec).control_specs(self.windows)
 
-    def tasks(self, spec: TaskSpec) -> list[TaskInstance]:
+    def tasks(self, spec: AnySpec) -> list[GeneratedTask]:
         """Return the tasks; raises what the workload raises if it has no such tasks."""
         return [task for sized in self.specs(spec) for task in generate_many(sized, self.seeds)]
 
-    def impossible(self, spec: TaskSpec) -> str | None:
+    def impossible(self, spec: AnySpec) -> str | None:
         """Return why a workload has no such tasks; None if it has them."""
         try:
             self.tasks(spec)
@@ -77,18 +70,16 @@ class Control:
             return words.partition("\n")[0]
         return None
 
-    def cells(self, spec: TaskSpec, model: str, options: ModelOptions, *, aided: bool) -> list[Planned]:
+    def cells(self, spec: AnySpec, model: str, options: ModelOptions, *, aided: bool) -> list[Planned]:
         """Return the runs of one model on one workload, without or with a calculator."""
         aid = CalculatorAid() if aided else None
         found = []
         for sized in self.specs(spec):
-            told = isinstance(prepare(spec), ConversationWorkload)
-            # Every eligible answer is shown, or the whole conversation.
-            access = Access(WHOLE, None, h=sized.m) if told else Access(policy="fifo", h=sized.m)
+            access = family_of(sized).full_access()
             found.append((Cell(sized.with_seed(0), model, access, options, aid), self.seeds))
         return found
 
-    def plan(self, models: Iterable[str], specs: Sequence[TaskSpec], options: ModelOptions) -> Iterator[Planned]:
+    def plan(self, models: Iterable[str], specs: Sequence[AnySpec], options: ModelOptions) -> Iterator[Planned]:
         """Yield all runs of all models; workloads without such tasks are skipped."""
         possible = [spec for spec in specs if self.impossible(spec) is None]
         for model in models:
@@ -101,7 +92,7 @@ class Control:
 class CapabilityExperiment:
     """The control of some models on some workloads."""
 
-    specs: Sequence[TaskSpec]
+    specs: Sequence[AnySpec]
     models: Sequence[str]
     options: ModelOptions
     control: Control = Control()
@@ -111,7 +102,7 @@ class CapabilityExperiment:
         """Return the control that the settings of a plan describe."""
         seeds = read_seeds(settings.seeds)
         control = Control(seeds, settings.windows, settings.threshold, settings.calculator)
-        specs = [TaskSpec.of(task) for task in settings.tasks]
+        specs = [spec_of(task) for task in settings.tasks]
         return cls(specs, settings.models, ModelOptions.of(settings.options), control)
 
     def plan(self) -> CellPlan:
@@ -143,7 +134,7 @@ def judged_as(verdict: GateVerdict, cells: Iterable[CapabilityCell]) -> tuple[Ex
 
 
 def _settings(
-    specs: Sequence[TaskSpec], models: Sequence[str], options: ModelOptions, control: Control
+    specs: Sequence[AnySpec], models: Sequence[str], options: ModelOptions, control: Control
 ) -> CapabilitySettings:
     return CapabilitySettings(
         tasks=tuple(spec.parameters() for spec in specs),
@@ -158,7 +149,7 @@ def _settings(
 
 def assess(
     models: Sequence[str],
-    specs: Sequence[TaskSpec],
+    specs: Sequence[AnySpec],
     control: Control,
     options: ModelOptions,
     runner: Runner | None = None,
@@ -170,7 +161,7 @@ def assess(
 
 
 def measure_capability(
-    models: Iterable[str], specs: Sequence[TaskSpec], control: Control, options: ModelOptions, results: Results
+    models: Iterable[str], specs: Sequence[AnySpec], control: Control, options: ModelOptions, results: Results
 ) -> tuple[CapabilityCell, ...]:
     """Return a cell for every model and specification from the recorded runs.
 
@@ -184,11 +175,12 @@ def measure_capability(
     )
 
 
-def _measured(model: str, spec: TaskSpec, control: Control, options: ModelOptions, results: Results) -> CapabilityCell:
+def _measured(model: str, spec: AnySpec, control: Control, options: ModelOptions, results: Results) -> CapabilityCell:
     plain = control.cells(spec, model, options, aided=False)
     tool = control.cells(spec, model, options, aided=True) if control.calculator else []
     scores = _scores(plain, results)
     runs = [run for _, run in scores]
+    windows = dict.fromkeys(cell.access.h for cell, _ in plain if cell.access.h is not None)
     accuracies = [run.accuracy for run in runs]
     aided = [run for _, run in _scores(tool, results)]
 
@@ -209,7 +201,7 @@ def _measured(model: str, spec: TaskSpec, control: Control, options: ModelOption
         workload=spec.workload,
         accuracy=mean(accuracies),
         accuracy_sd=deviation(accuracies),
-        by_window={cell.task.m: mean(run.accuracy for m, run in scores if m == cell.task.m) for cell, _ in plain},
+        by_window={h: mean(run.accuracy for held, run in scores if held == h) for h in windows},
         scored=len(scores),
         attempted=sum(len(seeds) for _, seeds in plain),
         steps=sum(run.steps for run in runs),
@@ -223,10 +215,10 @@ def _measured(model: str, spec: TaskSpec, control: Control, options: ModelOption
     )
 
 
-def _scores(planned: Iterable[Planned], results: Results) -> list[tuple[int, RunScore]]:
-    """Return the scores of runs that have ended, each with its window."""
-    found = ((cell.task.m, results.score(cell, seed)) for cell, seeds in planned for seed in seeds)
-    return [(m, score) for m, score in found if score is not None]
+def _scores(planned: Iterable[Planned], results: Results) -> list[tuple[int | None, RunScore]]:
+    """Return the scores of runs that have ended, each with its window, where tasks have one."""
+    found = ((cell.access.h, results.score(cell, seed)) for cell, seeds in planned for seed in seeds)
+    return [(h, score) for h, score in found if score is not None]
 
 
 def _impossible(model: str, workload: str, why: str) -> CapabilityCell:
@@ -301,14 +293,14 @@ GATE = Control(calculator=False)
 NO_CONTROL = "no capability control was run"
 
 
-def assess_gate(model: str, spec: TaskSpec, options: ModelOptions, runner: Runner | None = None) -> CapabilityCell:
+def assess_gate(model: str, spec: AnySpec, options: ModelOptions, runner: Runner | None = None) -> CapabilityCell:
     """Run the control of one model and workload without the calculator; `passes` says whether claims are supported."""
     (cell,) = assess([model], [spec], GATE, options, runner)
     return cell
 
 
 def measure_gates(
-    models: Iterable[str], spec: TaskSpec, options: ModelOptions, results: Results
+    models: Iterable[str], spec: AnySpec, options: ModelOptions, results: Results
 ) -> dict[str, CapabilityCell]:
     """Return the controls of some models from what was recorded."""
     return {cell.model: cell for cell in measure_capability(models, [spec], GATE, options, results)}

@@ -9,23 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from importlib import import_module
 from typing import Any, Protocol
 
 from msgspec import structs
 
-from eirkit.lacuna.agents.session import Injector, Session, inject_nothing
-from eirkit.lacuna.agents.telemetry import Trace
-from eirkit.lacuna.findings.causes import Verdict
+from eirkit.lacuna.agents.session import Injector, inject_nothing
 from eirkit.lacuna.memories.plan import MODEL, RUN_MODEL, MemoryPlan, memory_factory
 from eirkit.lacuna.models.factory import split_model
-from eirkit.lacuna.models.model import Model, ModelOptions, canonical
-from eirkit.lacuna.runs import CONVERSATIONS
-from eirkit.lacuna.tasks.task import Payload, TaskInstance, TaskSpec
+from eirkit.lacuna.models.model import ModelOptions, canonical
+from eirkit.lacuna.runs.family import Unrecovered, family_of
+from eirkit.lacuna.tasks.task import AnySpec, Payload, TaskInstance, spec_of
 from eirkit.lacuna.tasks.view import PublicStep, Record
-from eirkit.lacuna.tasks.workload import ConversationWorkload, Workload, find_workload
 from eirkit.records.events import Decision
-from eirkit.records.runs import ConversationRun
 from eirkit.records.settings import STRICT, Access, Arm, Intervention, Repeat, RescueArm, Setting, Truth
 from eirkit.seeds import below, show_seeds, words
 
@@ -33,21 +28,21 @@ READER = "scripted/reader"  # model of memory systems in conversations, by defau
 
 
 ARMS: tuple[Arm, ...] = ("control", "oracle", "sham")
-TOLD_ARMS: tuple[Arm, ...] = (*ARMS, "stale")  # of conversations, in which facts change
+CONVERSATION_ARMS: tuple[Arm, ...] = (*ARMS, "stale")  # of conversations, in which facts change
 
 
 def plan_of(access: Access) -> MemoryPlan | None:
     """Return the memory that an access names, with its settings and its limit; None if it names none."""
     if access.memory is None:
         return None
-    return MemoryPlan(access.memory, access.memory_settings, access.h if access.panel == STRICT else None)
+    return MemoryPlan(access.memory, access.memory_settings, access.capacity if access.panel == STRICT else None)
 
 
 @dataclass(frozen=True)
 class Cell:
     """A task, a model, an access and an intervention, without the seed."""
 
-    task: TaskSpec  # its seed is ignored
+    task: AnySpec  # its seed is ignored
     model: str
     access: Access
     options: ModelOptions = field(default_factory=ModelOptions)
@@ -95,11 +90,8 @@ class Cell:
 
     def _scripted(self, plan: MemoryPlan) -> str | None:
         """Return the script that reads conversations, for a system that asks a model what to keep of them."""
-        if not isinstance(find_workload(self.task.workload), ConversationWorkload):
-            return None
-        if memory_factory().model_of(plan.name, plan.settings) is None:
-            return None
-        return f"{READER}+language={conversation_runs().language_of(self.task.preset)}"
+        is_asking = memory_factory().model_of(plan.name, plan.settings) is not None
+        return family_of(self.task).memory_model() if is_asking else None
 
     @property
     def follows(self) -> Cell | None:
@@ -111,9 +103,6 @@ class Cell:
 
     def run_id(self, seed: int) -> str:
         return f"{self.id}-{seed}"
-
-
-Unrecovered = Mapping[int, frozenset[int]]  # by step: missing inputs that were not recovered
 
 
 class Restoration:
@@ -225,30 +214,4 @@ def recorded_cell(setting: Setting) -> Cell:
     """Return the cell of a run record."""
     options = ModelOptions.of(setting.settings)
     repeat = 0 if setting.repeat is None else setting.repeat.number
-    return Cell(TaskSpec.of(setting.task), setting.model, setting.access, options, setting.intervention, repeat)
-
-
-class ConversationRuns(Protocol):
-    """What runs of conversations need beside other runs: the functions of `eirkit.lacuna.runs.conversations`."""
-
-    def language_of(self, preset: str) -> str: ...
-
-    def told_access(self, given: dict[str, Any]) -> Access: ...
-
-    def check_told_access(self, access: Access) -> None: ...
-
-    def told_session(
-        self, access: Access, task: TaskInstance, workload: Workload, intervention: Intervention | None = None
-    ) -> Session: ...
-
-    def judge_told(
-        self, access: Access, task: TaskInstance, trace: Trace
-    ) -> tuple[tuple[Verdict, ...], ConversationRun]: ...
-
-    def stand_in(self, task: TaskInstance) -> Model: ...
-
-
-def conversation_runs() -> ConversationRuns:
-    """Return what runs of conversations need; it is imported with the first of them."""
-    found: Any = import_module(CONVERSATIONS)
-    return found  # type: ignore[no-any-return]
+    return Cell(spec_of(setting.task), setting.model, setting.access, options, setting.intervention, repeat)

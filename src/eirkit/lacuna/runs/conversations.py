@@ -1,4 +1,4 @@
-"""Conversations on the runner: which accesses they have, their sessions, and the records of finished runs."""
+"""Runs on conversations: which accesses they have, their sessions, and the records of finished runs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from eirkit.errors import SpecError, UnknownNameError, UsageError
-from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY, SERVER, TOLD_CONDITIONS, TRUNCATED, WHOLE
+from eirkit.errors import InputFileError, SpecError, UnknownNameError, UsageError
+from eirkit.lacuna.agents.conditions import COMPACTION, CONVERSATION_CONDITIONS, MEMORY, SERVER, TRUNCATED, WHOLE
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.floor import floor_bits, present_requirement
 from eirkit.lacuna.conversation.labelled import LabelledConversation
 from eirkit.lacuna.conversation.labelled_outcomes import judge_labelled
-from eirkit.lacuna.conversation.outcomes import AnswerVerdict, conversation_record, judge_conversation
+from eirkit.lacuna.conversation.outcomes import (
+    AnswerVerdict,
+    conversation_record,
+    judge_conversation,
+    recorded_verdicts,
+)
 from eirkit.lacuna.conversation.reading import DatedStatement, needed_statements, plain_sentence, show_turn
 from eirkit.lacuna.conversation.session import (
     CHARACTERS_PER_TOKEN,
@@ -25,18 +30,19 @@ from eirkit.lacuna.conversation.session import (
     shown_context,
     transcript,
 )
-from eirkit.lacuna.conversation.workload import Conversation, WorldConversation, read_preset, unspell
+from eirkit.lacuna.conversation.workload import Conversation, WorldConversation, read_preset
 from eirkit.lacuna.conversation.world import Value
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.memories.factory import check_plan, sees_truth
 from eirkit.lacuna.models.model import Model, ModelOptions, ServerCompaction
-from eirkit.lacuna.runs.cells import plan_of
+from eirkit.lacuna.runs.cells import CONVERSATION_ARMS, READER, plan_of
+from eirkit.lacuna.runs.family import Judgement, RescuedRun, TaskFamily, Unrecovered
 from eirkit.lacuna.scripted.reader import Quoter, make_reader
-from eirkit.lacuna.tasks.view import publish
-from eirkit.lacuna.tasks.workload import Workload
-from eirkit.records.runs import ConversationRun, ServerCompactions
+from eirkit.lacuna.tasks.task import ConversationSpec
+from eirkit.records.runs import ConversationRun, RunRecord, ServerCompactions
 from eirkit.records.settings import NATIVE, Access, Arm, Intervention, RescueArm
 
+RECORD_KEYS = ("policy", "panel", "b_oracle", "b", "actions", "tool_calls", "h")  # of a grid of numbers
 LIMITED = (TRUNCATED, COMPACTION, SERVER)
 CONTEXT_TOKENS = 512  # default of a limited context
 TRIGGER_TOKENS = 50_000  # default of the context that a server compacts: the least that Anthropic's API accepts
@@ -45,35 +51,84 @@ USUAL_ANSWER = 80  # characters of an answer in free text
 PROBES = ("now", "all", "day")  # forms of questions for a present value: of a fact, a set, and a date
 
 
-def language_of(preset: str) -> str:
-    """Return the language of the worlds of a preset."""
-    return read_preset(preset)[1]
+class ConversationTasks(TaskFamily[ConversationSpec, Conversation]):
+    """Questions about conversations."""
+
+    arms = CONVERSATION_ARMS
+    only_lacking = False
+
+    def access(self, values: Mapping[str, Any], memory_settings: Mapping[str, Any]) -> Access:
+        """Return the access; a memory system means that everything must come from it.
+
+        Raises:
+            UsageError: it has a part that conversations do not have.
+        """
+        given = {name: values[name] for name in ("memory", "context_tokens", "summary_prompt") if name in values}
+        if foreign := [name for name in RECORD_KEYS if values.get(name)]:
+            raise UsageError(f"conversations have no {foreign[0]}; leave it out")
+        condition = values.get("condition") or (WHOLE if given.get("memory") is None else MEMORY)
+        return Access(condition, None, memory_settings=dict(memory_settings), h=None, **given)
+
+    def check_access(self, access: Access) -> None:
+        check_conversation_access(access)
+
+    def full_access(self) -> Access:
+        return Access(WHOLE, None, h=None)
+
+    def rescue_access(self, access: Access) -> Access:
+        if access.memory is None:
+            return Access(TRUNCATED, None, h=None)
+        return Access(MEMORY, None, access.memory, access.memory_settings, h=None)
+
+    def control_specs(self, windows: Sequence[int]) -> list[ConversationSpec]:
+        return [self.spec]
+
+    def memory_model(self) -> str:
+        return f"{READER}+language={read_preset(self.spec.preset)[1]}"
+
+    def session(
+        self,
+        access: Access,
+        task: Conversation,
+        intervention: Intervention | None = None,
+        unrecovered: Unrecovered | None = None,
+    ) -> ConversationSession:
+        return conversation_session(access, task, intervention)
+
+    def judge(self, access: Access, task: Conversation, trace: Trace) -> Judgement:
+        verdicts, record = judge_answers(access, task, trace)
+        return Judgement(verdicts, conversation=record)
+
+    def rejudge(self, task: Conversation, trace: Trace) -> None:
+        return None
+
+    def rescued(self, task: Conversation, record: RunRecord, trace: Trace) -> RescuedRun:
+        if not isinstance(task, WorldConversation) or record.conversation is None:
+            raise InputFileError(f"run {record.run} has no answers about a world; restore the folder")
+        wrong = record.conversation.wrong
+        old = {answer.t for answer in wrong if answer.outcome in ("word_stale", "word_withdrawn")}
+        stale = SentenceInjection(task, "stale")
+        outdated = {question.t for question in task.questions if stale(question.t) is not None}
+        verdicts = tuple(recorded_verdicts(task, record.conversation))
+        return RescuedRun(verdicts, {}, frozenset(old), frozenset(outdated))
+
+    @property
+    def weighs_holdings(self) -> bool:
+        return False
+
+    def floor(self, task: Conversation, trace: Trace, limit: int | None) -> None:
+        return None
+
+    def stand_in(self, task: Conversation) -> Model:
+        if isinstance(task, LabelledConversation):
+            return Quoter(ModelOptions(), USUAL_ANSWER)
+        return make_reader(ModelOptions())
 
 
-def stand_in(task: Conversation) -> Model:
-    """Return the free model that takes the place of a paid one in an estimate."""
-    return (
-        Quoter(ModelOptions(), USUAL_ANSWER) if isinstance(task, LabelledConversation) else make_reader(ModelOptions())
-    )
-
-
-def told_access(given: dict[str, Any]) -> Access:
-    """Return an access with these values; a memory system means that everything must come from it.
-
-    Raises:
-        UsageError: it has a part that conversations do not have.
-    """
-    known = ("condition", "memory", "memory_settings", "context_tokens", "summary_prompt", "h")
-    if foreign := [name for name, value in given.items() if name not in known and value]:
-        raise UsageError(f"conversations have no {foreign[0]}; leave it out")
-    condition = given.pop("condition", None) or (WHOLE if given.get("memory") is None else MEMORY)
-    return Access(condition=condition, policy=None, **given)
-
-
-def check_told_access(access: Access) -> None:
+def check_conversation_access(access: Access) -> None:
     """Raise UsageError if the parts of an access contradict each other or name something unknown."""
-    if access.condition not in TOLD_CONDITIONS:
-        raise UnknownNameError("condition of conversations", access.condition, TOLD_CONDITIONS)
+    if access.condition not in CONVERSATION_CONDITIONS:
+        raise UnknownNameError("condition of conversations", access.condition, CONVERSATION_CONDITIONS)
     if (access.memory is None) == (access.condition == MEMORY):
         raise UsageError(
             f"condition {MEMORY!r} needs a memory system, and no other condition takes one; use a second [[grid]]"
@@ -92,8 +147,8 @@ def check_told_access(access: Access) -> None:
             raise UsageError(f"memory {plan.name!r} is made from labelled records; choose another for conversations")
 
 
-def told_session(
-    access: Access, task: Conversation, workload: Workload, intervention: Intervention | None = None
+def conversation_session(
+    access: Access, task: Conversation, intervention: Intervention | None = None
 ) -> ConversationSession:
     """Return the session of one run.
 
@@ -101,19 +156,19 @@ def told_session(
         UsageError: a rescue is asked for, and nobody knows the sentence that is missing.
     """
     questions = tuple(PublicQuestion(one.text, one.after, one.day) for one in task.questions)
-    talk = PublicConversation(publish(task, workload), task.sessions, questions, task.canonical)
+    public = PublicConversation(task.sessions, questions, task.canonical)
     prompt = SUMMARY_PROMPTS.get(access.summary_prompt or "plain", access.summary_prompt or "")
     server = None
     if access.condition == SERVER:
         if not isinstance(task, WorldConversation):
             raise UsageError(
-                f"nobody knows how many bits {task.spec.workload} needs; {SERVER} takes the workload words"
+                f"nobody knows how many bits {task.spec.workload} needs; {SERVER} takes the workload conversation"
             )
         told = prompt if access.summary_prompt else ""  # by default the server's own
         server = ServerCompaction(access.context_tokens or TRIGGER_TOKENS, pause=True, instructions=told)
-    session = ConversationSession(talk, ConversationView(access.condition, characters_of(access), prompt, server))
+    session = ConversationSession(public, ConversationView(access.condition, characters_of(access), prompt, server))
     if isinstance(intervention, RescueArm) and not isinstance(task, WorldConversation):
-        raise UsageError(f"{task.spec.workload} has no sentence to restore; rescue takes the workload words")
+        raise UsageError(f"{task.spec.workload} has no sentence to restore; rescue takes the workload conversation")
     if isinstance(intervention, RescueArm) and isinstance(task, WorldConversation) and intervention.arm != "control":
         session.add = SentenceInjection(task, intervention.arm)
     return session
@@ -184,8 +239,8 @@ def shown_part(access: Access, task: Conversation, t: int, prompts: Mapping[int,
     return said[-characters_of(access) :] if access.condition == TRUNCATED else said
 
 
-def judge_told(access: Access, task: Conversation, trace: Trace) -> tuple[tuple[Verdict, ...], ConversationRun]:
-    """Return the verdicts on the answers of a run, and what its record says about them in words."""
+def judge_answers(access: Access, task: Conversation, trace: Trace) -> tuple[tuple[Verdict, ...], ConversationRun]:
+    """Return the verdicts on the answers of a run, and what its record says about them."""
     prompts = {one.t: one.request.messages[-1].content for one in trace.exchanges if one.t}
     shown: dict[int, str] = {}  # one text for all questions after the same session
     for one in task.questions if access.condition != MEMORY else ():
@@ -201,7 +256,7 @@ def judge_told(access: Access, task: Conversation, trace: Trace) -> tuple[tuple[
         if access.condition == SERVER:
             record = replace(record, server=server_record(task, trace, found))
     else:
-        raise UsageError(f"{task.spec.workload} is no workload in words that can be judged; use another")
+        raise UsageError(f"{task.spec.workload} cannot be judged; use another workload")
     verdicts = tuple(one.verdict() for one in found)
     if access.condition == SERVER:  # nobody can read what it kept, so it is not known what was at hand
         verdicts = tuple(replace(verdict, informed=False) for verdict in verdicts)
@@ -219,7 +274,7 @@ def server_record(task: WorldConversation, trace: Trace, verdicts: Sequence[Answ
     cut = len(task.dialogues) - 1
     compacted = {one.t for one in trace.exchanges if one.is_compacted}
     unknown = task.language.table["unknown"].casefold()
-    submitted = {one.t: unspell(one.submitted) for one in trace.decisions if one.submitted is not None}
+    submitted = {one.t: one.text for one in trace.decisions if one.text is not None}
     right = {one.t: one.right for one in verdicts}
     probed: dict[tuple[str, str], tuple[float, float, bool]] = {}  # by fact: bits, bits kept, right
     for asked in task.questions:

@@ -17,22 +17,19 @@ from msgspec import Struct
 
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.prompt import renderer_of
-from eirkit.lacuna.agents.reference import make_reference
 from eirkit.lacuna.agents.telemetry import Exchange, Trace
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.memory import memories
 from eirkit.lacuna.models.factory import make_model
-from eirkit.lacuna.models.model import Model, ModelOptions
 from eirkit.lacuna.models.prices import CHARS_PER_TOKEN, MILLION, Estimate, Price, add_up, estimate
 from eirkit.lacuna.runs.budget import Budget, asks_paid_model
-from eirkit.lacuna.runs.cells import Cell, RunPlan, Unrecovered, conversation_runs, unrecovered_in
-from eirkit.lacuna.runs.sessions import make_session
-from eirkit.lacuna.tasks.generation import generate, prepare
-from eirkit.lacuna.tasks.task import TaskInstance
-from eirkit.lacuna.tasks.workload import ConversationWorkload, Workload
+from eirkit.lacuna.runs.cells import Cell, RunPlan, unrecovered_in
+from eirkit.lacuna.runs.family import Unrecovered, family_of
+from eirkit.lacuna.tasks.generation import generate
+from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit.records.money import MEMORY, NOTHING, Journal, ModelCalls, exact_usd, journal_of
-from eirkit.records.settings import UNLIMITED
+from eirkit.records.settings import UNLIMITED, TaskColumns
 
 DEARER_TIMES = 4  # by which a run may cost more than the dearest before it
 _UnrecoveredByRun = dict[str, Unrecovered]  # by run, of control arms that other arms depend on
@@ -83,14 +80,14 @@ class EstimateRow(Struct, frozen=True, kw_only=True):
     memory: str | None
     memory_settings: dict[str, Any]
     panel: str
-    n: int
-    m: int
-    lookback: int
-    fan_in: int
-    h: int
+    n: int | None  # None and below: conversations have none
+    m: int | None
+    lookback: int | None
+    fan_in: int | None
+    h: int | None
     b_oracle: int | str
     b: int | str
-    pressure: float
+    pressure: float | None
     seeds: int
     repeats: int
     runs: int
@@ -143,24 +140,25 @@ class CellEstimate:
     def row(self) -> EstimateRow:
         """Return it as it is printed."""
         cell, access, task = self.cell, self.cell.access, self.cell.task
+        columns = TaskColumns.of(task.parameters())
         return EstimateRow(
             cell=cell.id,
             workload=task.workload,
-            preset=task.preset,
+            preset=columns.preset,
             model=cell.model,
             condition=access.condition,
             policy=access.policy,
             memory=access.memory,
             memory_settings=access.memory_settings,
             panel=access.budget,
-            n=task.n,
-            m=task.m,
-            lookback=task.reach,
-            fan_in=task.fan_in,
+            n=columns.n,
+            m=columns.m,
+            lookback=columns.lookback,
+            fan_in=columns.fan_in,
             h=access.h,
             b_oracle=UNLIMITED if access.reads is None else access.reads,
             b=UNLIMITED if access.recomputations is None else access.recomputations,
-            pressure=task.m / access.h,
+            pressure=task.m / access.capacity if isinstance(task, TaskSpec) else None,
             seeds=self.seeds,
             repeats=self.repeats,
             runs=self.runs,
@@ -346,14 +344,8 @@ def _exchanges(cell: Cell, seed: int, unrecovered_by_run: _UnrecoveredByRun) -> 
 async def _try(cell: Cell, seed: int, unrecovered: Unrecovered | None) -> Trace:
     """Simulate one run with an agent that recovers what it can, without the memory system of the cell."""
     spec = cell.task.with_seed(seed)
-    task, workload = generate(spec), prepare(spec)
-    session = make_session(cell.access, task, workload, intervention=cell.intervention, unrecovered=unrecovered)
+    task, family = generate(spec), family_of(spec)
+    session = family.session(cell.access, task, cell.intervention, unrecovered)
     session.renderer = renderer_of(cell.model, cell.options)
     memory = memories.get("null")() if cell.access.memory is not None else None
-    return await drive(session, _stand_in(task, workload), memory)
-
-
-def _stand_in(task: TaskInstance, workload: Workload) -> Model:
-    """Return the free model that takes the place of a paid one."""
-    is_told = isinstance(workload, ConversationWorkload)
-    return conversation_runs().stand_in(task) if is_told else make_reference("recoverer", ModelOptions())
+    return await drive(session, family.stand_in(task), memory)

@@ -26,9 +26,9 @@ from eirkit.lacuna.models.model import Request
 from eirkit.lacuna.models.prices import BUILT_IN
 from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.lacuna.runs.cells import Cell, RunPlan, plan_sha256
-from eirkit.lacuna.runs.sessions import make_session
+from eirkit.lacuna.runs.family import family_of
 from eirkit.lacuna.tasks.generation import generate, prepare
-from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
+from eirkit.lacuna.tasks.task import GeneratedTask, TaskSpec
 from eirkit.lacuna.tasks.view import Budgets, Visible, publish
 from eirkit.records.documents import MANIFEST, RUNS_SCHEMA, read_struct, write_struct
 from eirkit.records.sweeps import Manifest, Passages
@@ -142,14 +142,14 @@ class SystemMessages:
     """The system messages of cells; rendering one also checks that the cell can run."""
 
     def __init__(self) -> None:
-        self._task: TaskInstance | None = None  # of the last cell, which neighbouring cells mostly share
+        self._task: GeneratedTask | None = None  # of the last cell, which neighbouring cells mostly share
 
     def of(self, cell: Cell, seed: int) -> str:
         """Return the system message of a cell; the seed may be that of any run."""
         spec = cell.task.with_seed(seed)
         if self._task is None or self._task.spec != spec:
             self._task = generate(spec)
-        session = make_session(cell.access, self._task, prepare(spec), intervention=cell.intervention)
+        session = family_of(spec).session(cell.access, self._task, cell.intervention, None)
         if session.fixed_rules:
             return session.fixed_rules
         session.renderer = renderer_of(cell.model, cell.options)

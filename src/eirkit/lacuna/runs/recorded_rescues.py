@@ -30,6 +30,7 @@ from eirkit.records.evidence import (
     RescueResult,
     RescueSettings,
 )
+from eirkit.records.settings import TaskColumns
 from eirkit.records.sweeps import Manifest
 from eirkit.seeds import read_seeds, show_seeds
 
@@ -113,7 +114,7 @@ def rescue_result(
         systems=found.systems,
         repair_effects=tuple(_effect(contrast, found) for contrast in found.repair_effects(allowed)),
         workload=setup.spec.workload,
-        m=setup.spec.m,
+        m=TaskColumns.of(setup.spec.parameters()).m,
         h=setup.h,
         policy=setup.policy,
         truth=setup.truth,

@@ -18,8 +18,7 @@ from msgspec import Struct, structs
 from eirkit.errors import EirkitError, UntrustedError
 from eirkit.lacuna.agents.driver import lacking_in
 from eirkit.lacuna.agents.telemetry import Consultation, Exchange, Trace, trace_of
-from eirkit.lacuna.conversation.workload import Conversation
-from eirkit.lacuna.findings.causes import judge, score
+from eirkit.lacuna.findings.causes import score
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.factory import reason_absent
 from eirkit.lacuna.memories.memory import (
@@ -42,7 +41,7 @@ from eirkit.lacuna.runs.cells import Cell, recorded_cell
 from eirkit.lacuna.runs.manifest import SystemMessages
 from eirkit.lacuna.runs.workers import CellBatch, cell_context_of
 from eirkit.lacuna.tasks.generation import generate
-from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.lacuna.tasks.task import GeneratedTask
 from eirkit.records.database import FinishedRun
 from eirkit.records.events import Event, MemoryExchange, ModelExchange, decode_events, encode_events
 from eirkit.records.runs import Failure, MemoryProfile, RunRecord, RunScore
@@ -117,12 +116,12 @@ class Replays:
         changed = differing(record, outcome.record, exact=False)
         return f"gives another {', '.join(changed)} when it is run again" if changed else None
 
-    def context_of(self, record: RunRecord) -> tuple[CellContext, TaskInstance]:
+    def context_of(self, record: RunRecord) -> tuple[CellContext, GeneratedTask]:
         """Return the cell of a run as its record describes it, and its task."""
         with records_read(plugins=self.plugins):
             return self._context_of(record)
 
-    def _context_of(self, record: RunRecord) -> tuple[CellContext, TaskInstance]:
+    def _context_of(self, record: RunRecord) -> tuple[CellContext, GeneratedTask]:
         if self.planned is not None and record.setting != self.planned.get(record.cell):
             raise DiffersError("its settings are not those that were planned")
         key = record.setting.id()
@@ -177,14 +176,13 @@ def differing(then: RunRecord, now: RunRecord, *, exact: bool = True) -> list[st
 
 
 def _scored_again(
-    context: CellContext, task: TaskInstance, record: RunRecord, events: Sequence[Event]
+    context: CellContext, task: GeneratedTask, record: RunRecord, events: Sequence[Event]
 ) -> Iterator[str]:
     """Yield what does not follow from the answers of a run."""
     if task.fingerprint != record.fingerprint:
         yield "its task is not the one of its seed"
-    if record.score is not None and not isinstance(task, Conversation):
-        trace = trace_of(events, record.ending)
-        verdicts = judge(task, context.workload, trace.decisions, trace.actions)
+    trace = trace_of(events, record.ending)
+    if record.score is not None and (verdicts := context.family.rejudge(task, trace)) is not None:
         again = score(verdicts, trace.decisions, max_turn=record.ending == "action-limit")
         names = RunScore.__struct_fields__
         if changed := [name for name in names if getattr(record.score, name) != getattr(again, name)]:
@@ -192,7 +190,7 @@ def _scored_again(
 
 
 def _played(
-    context: CellContext, task: TaskInstance, record: RunRecord, events: Sequence[Event]
+    context: CellContext, task: GeneratedTask, record: RunRecord, events: Sequence[Event]
 ) -> tuple[Trace, MemoryUsage | None]:
     """Return the trace of a run whose replies and passages are taken from its events, and the usage of its memory."""
     given = iter([event for event in events if isinstance(event, (ModelExchange, MemoryExchange))])
@@ -247,7 +245,7 @@ def _consultation(
     )
 
 
-async def _attempted(context: CellContext, task: TaskInstance) -> FinishedRun | Failure:
+async def _attempted(context: CellContext, task: GeneratedTask) -> FinishedRun | Failure:
     cell, memories = context.cell, MemoryPool()
     model = make_model(cell.model, cell.options)
     batch = CellBatch(cell, [task.spec.seed], True, context.unrecovered)

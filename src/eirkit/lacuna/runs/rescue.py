@@ -14,19 +14,17 @@ from typing import get_args
 from msgspec import structs
 
 from eirkit.errors import InputFileError
-from eirkit.lacuna.conversation.outcomes import recorded_verdicts
-from eirkit.lacuna.conversation.workload import WorldConversation
-from eirkit.lacuna.findings.causes import Verdict, judge
+from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.findings.intervals import paired
 from eirkit.lacuna.findings.statistics import deviation, mcnemar, mean, sign_flip
 from eirkit.lacuna.findings.validity import check_validity, repair_shown, system_remarks
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.arms import RescueSetup
-from eirkit.lacuna.runs.cells import Cell, CellPlan, Unrecovered, unrecovered_in
-from eirkit.lacuna.runs.conversations import SentenceInjection
+from eirkit.lacuna.runs.cells import Cell, CellPlan
+from eirkit.lacuna.runs.family import Unrecovered, family_of
 from eirkit.lacuna.runs.runner import Results, Runner, runner_or_temporary
-from eirkit.lacuna.tasks.generation import generate_many, prepare
-from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.lacuna.tasks.generation import generate_many
+from eirkit.lacuna.tasks.task import GeneratedTask
 from eirkit.records.evidence import ArmRow, Compared, Contrast
 from eirkit.records.runs import OUTCOMES, Outcome, RunScore
 from eirkit.records.settings import Arm
@@ -110,14 +108,14 @@ def measure_rescue(
         systems |= dict.fromkeys(line for arm in runs.values() for run in arm.values() for line in run.systems)
         chosen = _chosen(setup, runs["control"])
         blind, right = (sum(getattr(run.score, name) for run in runs["control"].values()) for name in _BLIND)
-        validity[model] = check_validity(blind, right, setup.spec, in_words=setup.memory is not None)
+        validity[model] = check_validity(blind, right, setup.spec, recognized=setup.memory is not None)
         memory = None if setup.memory is None else setup.memory.name
-        made = (_row(model, arm, runs[arm], len(seeds), chosen, setup.told) for arm in setup.arms)
+        made = (_row(model, arm, runs[arm], len(seeds), chosen, has_old="stale" in setup.arms) for arm in setup.arms)
         rows += [structs.replace(row, memory=memory) for row in made]
         pairs: tuple[tuple[Arm, Arm], ...] = (("oracle", "sham"), ("oracle", "control"), ("sham", "control"))
         for first, second in pairs:
             contrasts += _contrast(model, (first, second), runs[first], runs[second], chosen)
-        if setup.told:
+        if "stale" in setup.arms:
             outdated = {seed: run.outdated for seed, run in runs["control"].items()}
             for of in get_args(Compared):
                 contrasts += _contrast(model, ("stale", "control"), runs["stale"], runs["control"], outdated, of)
@@ -139,7 +137,7 @@ def _chosen(setup: RescueSetup, control: Runs) -> Steps | None:
     A memory returns some missing inputs. The control arm determines at which steps it does not, and the same steps
     count in every arm.
     """
-    return None if setup.memory is None or setup.told else {seed: run.unrecovered for seed, run in control.items()}
+    return None if not setup.only_lacking else {seed: run.unrecovered for seed, run in control.items()}
 
 
 def _read_arm(setup: RescueSetup, cell: Cell, seeds: Sequence[int], results: Results) -> dict[int, _Run]:
@@ -151,7 +149,7 @@ def _read_arm(setup: RescueSetup, cell: Cell, seeds: Sequence[int], results: Res
     return found
 
 
-def _read_run(task: TaskInstance, cell: Cell, results: Results) -> _Run | None:
+def _read_run(task: GeneratedTask, cell: Cell, results: Results) -> _Run | None:
     seed = task.spec.seed
     record, trace = results.record(cell, seed), results.trace(cell, seed)
     if record is None or trace is None:
@@ -159,19 +157,13 @@ def _read_run(task: TaskInstance, cell: Cell, results: Results) -> _Run | None:
     systems = system_remarks([(cell.access.memory, record.memory)])
     if record.score is None:
         raise InputFileError(f"run {record.run} has no score; restore the folder")
-    if isinstance(task, WorldConversation) and record.conversation is not None:
-        verdicts = tuple(recorded_verdicts(task, record.conversation))
-        wrong = record.conversation.wrong
-        old = {answer.t for answer in wrong if answer.outcome in ("word_stale", "word_withdrawn")}
-        stale = SentenceInjection(task, "stale")
-        outdated = {one.t for one in task.questions if stale(one.t) is not None}
-        return _Run(verdicts, record.score, {}, None, frozenset(old), frozenset(outdated), systems)
-    verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
-    outcomes = None if record.memory is None else record.memory.outcomes
-    return _Run(verdicts, record.score, unrecovered_in(trace.decisions), outcomes, systems=systems)
+    found = family_of(task.spec).rescued(task, record, trace)
+    has_outcomes = record.memory is not None and record.conversation is None
+    outcomes = record.memory.outcomes if record.memory is not None and has_outcomes else None
+    return _Run(found.verdicts, record.score, found.unrecovered, outcomes, found.old, found.outdated, systems)
 
 
-def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None, told: bool) -> ArmRow:
+def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None, *, has_old: bool) -> ArmRow:
     missed = [
         verdict.correct for seed, run in runs.items() for verdict in run.verdicts if _counts(verdict, seed, chosen)
     ]
@@ -189,7 +181,7 @@ def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None,
         self_consistent_accuracy=mean(found.self_consistent_accuracy for found in scores),
         missed_steps=mean(float(found.missed) for found in scores),
         outcomes=_sum_outcomes(runs.values()),
-        misled=_misled(runs, chosen) if told else None,
+        misled=_misled(runs, chosen) if has_old else None,
     )
 
 

@@ -27,7 +27,8 @@ from eirkit.lacuna.models.model import Model
 from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.lacuna.runs.attempt import CellContext, cause_of
 from eirkit.lacuna.runs.budget import Budget, ModelPool, is_scripted
-from eirkit.lacuna.runs.cells import Cell, Planned, RunPlan, Unrecovered, unrecovered_in
+from eirkit.lacuna.runs.cells import Cell, Planned, RunPlan, unrecovered_in
+from eirkit.lacuna.runs.family import Unrecovered
 from eirkit.lacuna.runs.manifest import SystemMessages
 from eirkit.lacuna.runs.store import RunStore
 from eirkit.lacuna.runs.workers import (
@@ -307,7 +308,7 @@ class Execution:
                 self._failed += 1
                 self._steps += run.steps
             else:
-                self._steps += run.setting.task.n
+                self._steps += run.setting.task.length
                 self._done.setdefault(run.cell, set()).add(run.seed)
             self._runs += 1
             self._left[run.cell] -= 1

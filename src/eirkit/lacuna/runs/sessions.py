@@ -25,15 +25,16 @@ from eirkit.lacuna.agents.conditions import (
     Scratch,
     ScratchLru,
 )
-from eirkit.lacuna.agents.session import CalculatorSession, ControlledSession, Session
+from eirkit.lacuna.agents.session import CalculatorSession, ControlledSession, Session, TaskSession
 from eirkit.lacuna.memories.plan import memory_factory
-from eirkit.lacuna.runs.cells import Unrecovered, conversation_runs, injector, plan_of
+from eirkit.lacuna.runs.cells import injector, plan_of
+from eirkit.lacuna.runs.family import Unrecovered
 from eirkit.lacuna.tasks.generation import graph_of
 from eirkit.lacuna.tasks.policy import Outlook, Retention, Structure, find_policy, policies
 from eirkit.lacuna.tasks.simulation.plain import structure_of
 from eirkit.lacuna.tasks.task import TaskInstance
 from eirkit.lacuna.tasks.view import PublicTask, publish
-from eirkit.lacuna.tasks.workload import ConversationWorkload, Workload
+from eirkit.lacuna.tasks.workload import Workload
 from eirkit.records.runs import LostAnswer
 from eirkit.records.settings import (
     CONTROLLED,
@@ -75,9 +76,11 @@ def _compaction(access: Access, public: PublicTask, outlook: Outlook) -> Conditi
 
 CONDITIONS: dict[str, ManagedCondition] = {
     "floor": ManagedCondition(_cache("window"), recovery=False),
-    "kv": ManagedCondition(lambda access, public, outlook: KeyValueStore(access.h)),
-    "scratch": ManagedCondition(lambda access, public, outlook: Scratch(public.spec, public.width, access.h)),
-    "scratch-lru": ManagedCondition(lambda access, public, outlook: ScratchLru(public.spec, public.width, access.h)),
+    "kv": ManagedCondition(lambda access, public, outlook: KeyValueStore(access.capacity)),
+    "scratch": ManagedCondition(lambda access, public, outlook: Scratch(public.spec, public.width, access.capacity)),
+    "scratch-lru": ManagedCondition(
+        lambda access, public, outlook: ScratchLru(public.spec, public.width, access.capacity)
+    ),
     "paging": ManagedCondition(lambda access, public, outlook: Paging(), reads=None),
     "compaction": ManagedCondition(_compaction),
     EXTERNAL: ManagedCondition(_external),
@@ -104,12 +107,9 @@ def default_reads(condition: str) -> int | None:
     return 0 if condition == CONTROLLED else find_condition(condition).reads
 
 
-def check_access(access: Access, workload: Workload | None = None) -> None:
+def check_access(access: Access) -> None:
     """Raise UsageError if the parts of an access contradict each other or name something unknown."""
-    if isinstance(workload, ConversationWorkload):
-        conversation_runs().check_told_access(access)
-        return
-    if access.h < 1:
+    if access.capacity < 1:
         raise SpecError(f"h = {access.h} is too small to hold a record; use h >= 1")
     if access.is_controlled:
         _check_controlled(access)
@@ -161,14 +161,12 @@ def make_session(
     intervention: Intervention | None = None,
     unrecovered: Unrecovered | None = None,
 ) -> Session:
-    """Return the session of one run.
+    """Return the session of one run on a task of numbers.
 
     Args:
         structure: the structure of the workload, to avoid computing it for every session of a cell.
         unrecovered: what the arm of a rescue restores; by default everything that is missing.
     """
-    if isinstance(workload, ConversationWorkload):
-        return conversation_runs().told_session(access, task, workload, intervention)
     if isinstance(intervention, RecoveryProbe):
         probed: Session = import_module(PROBE).probe_session(task, lost_answer_of(access, intervention, task))
         return probed
@@ -176,7 +174,7 @@ def make_session(
     public = publish(task, workload)
     if access.is_controlled:
         kind = CalculatorSession if isinstance(intervention, CalculatorAid) else ControlledSession
-        session: Session = kind(public, _retention(access.policy or "", access, outlook))
+        session: TaskSession = kind(public, _retention(access.policy or "", access, outlook))
     else:
         condition = find_condition(access.condition).make(access, public, outlook)
         session = import_module(MANAGED).ManagedSession(public, condition, _options(access))
@@ -188,7 +186,7 @@ def make_session(
 def lost_answer_of(access: Access, probe: RecoveryProbe, task: TaskInstance) -> LostAnswer:
     """Return the lost answer that a probe rebuilds."""
     lost: LostAnswer | None = import_module(PROBE).find_lost_answer(
-        task, access.policy or "", access.h, probe.from_step
+        task, access.policy or "", access.capacity, probe.from_step
     )
     if lost is None:
         raise SpecError(f"seed {task.spec.seed} loses nothing from step {probe.from_step} on; choose a lower h")
@@ -201,4 +199,4 @@ def _options(access: Access) -> ManagedOptions:
 
 
 def _retention(policy: str, access: Access, outlook: Outlook) -> Retention:
-    return Retention(find_policy(policy).for_task(outlook), access.h)
+    return Retention(find_policy(policy).for_task(outlook), access.capacity)

@@ -16,8 +16,8 @@ from typing import Any
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.folders import read_small
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.cells import Cell, conversation_runs, plan_sha256
-from eirkit.lacuna.runs.sessions import check_access, default_reads
+from eirkit.lacuna.runs.cells import Cell, plan_sha256
+from eirkit.lacuna.runs.family import family_of
 from eirkit.lacuna.runs.values import (
     Reader,
     read_budget,
@@ -30,8 +30,8 @@ from eirkit.lacuna.runs.values import (
     read_text,
 )
 from eirkit.lacuna.tasks.generation import prepare
-from eirkit.lacuna.tasks.workload import ConversationWorkload, find_workload
-from eirkit.records.settings import CONTROLLED, EXTERNAL, Access
+from eirkit.lacuna.tasks.task import AnySpec
+from eirkit.lacuna.tasks.workload import find_workload
 from eirkit.seeds import read_seeds, show_seeds
 
 MOST_RUNS = 100_000_000
@@ -63,7 +63,6 @@ _ACCESS: dict[str, Reader] = {
     "summary_prompt": read_text,
     "h": read_count,
 }
-_SHARED = ("panel", "actions", "tool_calls", "context_tokens", "summary_prompt")  # same name in a suite and in Access
 AXES: dict[str, Reader] = {**_TASK, "model": read_name, **_ACCESS}
 _GRID_KEYS = (*AXES, "seeds", "repeats", "model_options", "memory_options")
 _SUITE_KEYS = ("name", "texts", "grid", *_GRID_KEYS)
@@ -196,29 +195,9 @@ def make_cell(
     if "workload" not in values or "model" not in values:
         raise UsageError(f"no {'model' if 'workload' in values else 'workload'} is given; every grid needs one")
     workload = find_workload(values["workload"])
-    task = workload.specify({name: values[name] for name in _TASK if name in values})
-    memory = values.get("memory")
-    if isinstance(workload, ConversationWorkload):
-        given = {name: values[name] for name in _ACCESS if name in values}
-        given |= {"memory_settings": dict((memory_options or {}).get(memory or "", {})), "h": task.m}
-        return Cell(task, values["model"], conversation_runs().told_access(given), options)
-    condition = values.get("condition", CONTROLLED if memory is None else EXTERNAL)
-    shared = {name: values[name] for name in _SHARED if name in values}
-    access = Access(
-        condition=condition,
-        policy=values.get("policy", "window" if condition == CONTROLLED else None),
-        memory=memory,
-        memory_settings=dict((memory_options or {}).get(memory or "", {})),
-        h=values.get("h", task.m),
-        reads=_budget(values["b_oracle"]) if "b_oracle" in values else default_reads(condition),
-        recomputations=_budget(values.get("b", 0)),
-        **shared,
-    )
-    return Cell(task, values["model"], access, options)
-
-
-def _budget(value: int | str) -> int | None:
-    return value if isinstance(value, int) else None
+    task: AnySpec = workload.specify({name: values[name] for name in _TASK if name in values})
+    memory_settings = (memory_options or {}).get(values.get("memory") or "", {})
+    return Cell(task, values["model"], family_of(task).access(values, memory_settings), options)
 
 
 def load_suite(path: Path, given: Mapping[str, Any] | None = None) -> Suite:
@@ -272,10 +251,12 @@ def check_suite(suite: Suite) -> None:
         raise UsageError(f"{len(suite):,} runs are too many; split the suite below {MOST_RUNS:,}")
     seen: set[str] = set()
     for cell, seeds in suite.plan():
-        check_access(cell.access, prepare(cell.task))
+        prepare(cell.task)
+        family_of(cell.task).check_access(cell.access)
         cell.task.with_seed(min(seeds)), cell.task.with_seed(max(seeds))
         if cell.id in seen:
-            where = f"{cell.task.workload}, {cell.model}, {cell.access.condition}, h = {cell.access.h}"
+            held = "" if cell.access.h is None else f", h = {cell.access.h}"
+            where = f"{cell.task.workload}, {cell.model}, {cell.access.condition}{held}"
             raise UsageError(f"the cell ({where}) occurs twice; list each value and each grid once")
         seen.add(cell.id)
 

@@ -33,13 +33,13 @@ from eirkit.lacuna.models.model import Batching, Model, close_model
 from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.lacuna.runs.attempt import CellContext, attempt
 from eirkit.lacuna.runs.budget import FREE, Budget, asks_paid_model
-from eirkit.lacuna.runs.cells import Cell, Unrecovered
+from eirkit.lacuna.runs.cells import Cell
 from eirkit.lacuna.runs.estimate import DEARER_TIMES, estimate_run
+from eirkit.lacuna.runs.family import Unrecovered, family_of
 from eirkit.lacuna.runs.manifest import SystemMessages
 from eirkit.lacuna.runs.store import RunStore
-from eirkit.lacuna.tasks.generation import generate_many, prepare
-from eirkit.lacuna.tasks.simulation.plain import structure_of
-from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.lacuna.tasks.generation import generate_many
+from eirkit.lacuna.tasks.task import GeneratedTask
 from eirkit.records.database import FinishedRun
 from eirkit.records.money import NOTHING, exact_usd
 from eirkit.records.runs import Failure, RunRecord, RunUsage
@@ -70,8 +70,7 @@ def cell_context_of(work: CellBatch, model: Model, rules: SystemMessages, scrub:
     cell = work.cell
     return CellContext(
         cell=cell,
-        workload=prepare(cell.task),
-        structure=structure_of(cell.task),
+        family=family_of(cell.task),
         model=model,
         rules_sha256=sha256(rules.of(cell, work.seeds[0]).encode()).hexdigest(),
         texts=work.texts,
@@ -147,7 +146,7 @@ BATCH = 16  # runs of reference agents stored together: about 50 ms of work
 LONGEST_UNSTORED = 0.25  # seconds; with a memory system one run can take minutes, which an interrupt must not cost
 FAILURES_IN_A_ROW = 16  # failures in a row after which a model is skipped
 
-Work = tuple[CellContext, TaskInstance]
+Work = tuple[CellContext, GeneratedTask]
 
 
 Report = Callable[[Sequence[RunRecord | Failure]], None]  # receives the runs that ended, scored or not
@@ -220,7 +219,7 @@ class RunQueue:
                     break
                 yield context, task
 
-    async def _attempt(self, context: CellContext, task: TaskInstance, memories: MemoryPool) -> FinishedRun | None:
+    async def _attempt(self, context: CellContext, task: GeneratedTask, memories: MemoryPool) -> FinishedRun | None:
         try:
             outcome = await self._paid(context, task, memories)
         except SpendCapReached as reached:
@@ -234,7 +233,7 @@ class RunQueue:
         return outcome
 
     async def _paid(
-        self, context: CellContext, task: TaskInstance, memories: MemoryPool
+        self, context: CellContext, task: GeneratedTask, memories: MemoryPool
     ) -> FinishedRun | Failure | None:
         """Attempt a run on its own account; its record names the attempt if the journal does."""
         if isinstance(context.model, Reference) and context.cell.memory_plan is None:

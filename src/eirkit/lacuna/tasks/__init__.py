@@ -7,7 +7,8 @@ POLICIES = dict.fromkeys(
 )
 FORESIGHT = ("belady",)  # of these, policies that know the references in advance
 CONVERSATIONS = {
-    "words": "eirkit.lacuna.conversation.workload",
+    "conversation": "eirkit.lacuna.conversation.workload",
+    "words": "eirkit.lacuna.conversation.workload",  # another spelling
     "instructions": "eirkit.lacuna.conversation.workload",
     "longmemeval": "eirkit.lacuna.conversation.labelled",
     "meme": "eirkit.lacuna.conversation.labelled",

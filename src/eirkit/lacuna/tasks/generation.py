@@ -5,18 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.eir.demand import DemandCurve
-from eirkit.errors import ContractError, SpecError
-from eirkit.lacuna.tasks.task import ASKING, Kind, Step, TaskInstance, TaskSpec, fingerprint
+from eirkit.errors import ContractError, SpecError, UsageError
+from eirkit.lacuna.tasks.task import (
+    ASKING,
+    AnySpec,
+    ConversationSpec,
+    GeneratedTask,
+    Kind,
+    Step,
+    TaskInstance,
+    TaskSpec,
+    fingerprint,
+)
 from eirkit.lacuna.tasks.workload import (
-    ConversationWorkload,
     Graph,
     References,
+    TextWorkload,
     Values,
     Workload,
     as_tuples,
@@ -53,15 +63,16 @@ class TaskBatch:
         answers = map(tuple, self.answers[row].tolist())
         scored = (t > spec.warm_up for t in steps)
         made = tuple(map(Step, steps, self.kinds, inputs, graph, answers, scored))
-        return TaskInstance(spec, made, fingerprint(spec, graph))
+        return TaskInstance(spec, fingerprint(spec, graph), made)
 
 
-def generate(spec: TaskSpec) -> TaskInstance:
+@overload
+def generate(spec: TaskSpec) -> TaskInstance: ...
+@overload
+def generate(spec: AnySpec) -> GeneratedTask: ...
+def generate(spec: AnySpec) -> GeneratedTask:
     """Return the task that the specification determines."""
-    workload = prepare(spec)
-    if isinstance(workload, ConversationWorkload):
-        return next(workload.tasks(spec, [spec.seed]))
-    return generate_batch(spec, [spec.seed]).task(0)
+    return next(iter(generate_many(spec, [spec.seed])))
 
 
 def generate_batch(spec: TaskSpec, seeds: Sequence[int] | NDArray[Any]) -> TaskBatch:
@@ -123,12 +134,16 @@ def generate_batches(spec: TaskSpec, seeds: Sequence[int], largest: int = BATCH)
         yield generate_batch(spec, seeds[start : start + rows])
 
 
-def generate_many(spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]:
-    """Yield tasks in the order of the seeds, holding one batch at a time."""
-    workload = prepare(spec)
-    if isinstance(workload, ConversationWorkload):
-        yield from workload.tasks(spec, seeds)
-        return
+@overload
+def generate_many(spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]: ...
+@overload
+def generate_many(spec: AnySpec, seeds: Sequence[int]) -> Iterator[GeneratedTask]: ...
+def generate_many(spec: AnySpec, seeds: Sequence[int]) -> Iterator[GeneratedTask]:
+    """Return tasks in the order of the seeds, of which one batch is held at a time."""
+    return _of_numbers(spec, seeds) if isinstance(spec, TaskSpec) else prepare(spec).tasks(spec, seeds)
+
+
+def _of_numbers(spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]:
     for batch in generate_batches(spec, seeds):
         for row in range(len(batch)):
             yield batch.task(row)
@@ -148,11 +163,27 @@ def from_graph(spec: TaskSpec, graph: Graph) -> TaskInstance:
     return _fill(workload, spec, _as_keys(spec, [spec.seed]), references).task(0)
 
 
-def prepare(spec: TaskSpec) -> Workload:
-    """Return the specification's workload after it has accepted the parameters."""
+@overload
+def prepare(spec: TaskSpec) -> Workload: ...
+@overload
+def prepare(spec: ConversationSpec) -> TextWorkload: ...
+@overload
+def prepare(spec: AnySpec) -> Workload | TextWorkload: ...
+def prepare(spec: AnySpec) -> Workload | TextWorkload:
+    """Return the specification's workload after it has accepted the parameters.
+
+    Raises:
+        UsageError: the workload is of the other family.
+    """
     workload = find_workload(spec.workload)
-    workload.check(spec)
-    return workload
+    if isinstance(spec, TaskSpec) and isinstance(workload, Workload):
+        workload.check(spec)
+        return workload
+    if isinstance(spec, ConversationSpec) and isinstance(workload, TextWorkload):
+        workload.check(spec)
+        return workload
+    parts = "a preset" if isinstance(workload, TextWorkload) else "n, m and the like"
+    raise UsageError(f"{spec.workload} is described by {parts}; give those")
 
 
 def graph_of(task: TaskInstance) -> Graph:

@@ -1,4 +1,8 @@
-"""Task data: parameters (`TaskSpec`), steps with answers, graph fingerprints, and records such as `A_07 = 0042`."""
+"""Task data: parameters of both families, steps with answers, graph fingerprints, and records such as `A_07 = 0042`.
+
+Numbers and conversations are two families of tasks. Here is all of the first (`TaskSpec`, `TaskInstance`), and what
+determines a task of the second; conversations themselves are in `eirkit.lacuna.conversation`.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,8 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from eirkit.errors import SpecError
-from eirkit.records.settings import Task
+from eirkit.errors import SpecError, UsageError
+from eirkit.records.settings import AnyTask, ConversationTask, Task
 
 Kind = Literal["compute", "store", "query", "recall"]
 ASKING: frozenset[Kind] = frozenset({"query", "recall"})  # steps without an input of their own
@@ -26,7 +30,7 @@ _MOST_TEXTS = 1 << 12  # records of which the text is kept
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """All parameters that determine a task."""
+    """All parameters that determine a task of numbers."""
 
     workload: str
     n: int = 64  # steps
@@ -39,7 +43,6 @@ class TaskSpec:
     seed: int = 0
     queries: str = "uniform"  # in Full Lookup: uniform, zipf, or zipf-shuffled
     warm_up: int = 0  # leading steps that are not scored
-    preset: str = ""  # of workloads in words: their size and dials
 
     def __post_init__(self) -> None:
         ranges = (("n", self.n, LARGEST_TASK), ("m", self.m, LARGEST_TASK), ("lookback", self.reach, LARGEST_TASK))
@@ -51,8 +54,7 @@ class TaskSpec:
         for name, value, largest in (*ranges, *small, ("digits", self.digits, 9)):
             if not 1 <= value <= largest:
                 raise SpecError(f"{name} = {value} is out of range; choose 1 … {largest}")
-        if not 0 <= self.seed < 1 << 64:
-            raise SpecError(f"seed = {self.seed} is out of range; choose 0 … 2^64 − 1")
+        _check_seed(self.seed)
         if not 0 <= self.warm_up <= self.n:
             raise SpecError(f"warm_up = {self.warm_up} is out of range; choose 0 … n = {self.n}")
 
@@ -82,7 +84,6 @@ class TaskSpec:
             self.k,
             self.queries,
             self.warm_up,
-            self.preset,
         )
 
     @classmethod
@@ -92,7 +93,55 @@ class TaskSpec:
 
     def as_document(self) -> TaskParameters:
         """Return the parameters as documents state them, with the seed and the lookback that applies."""
-        return TaskParameters(**{**asdict(self), "lookback": self.reach, "preset": self.preset or UNSET})
+        return TaskParameters(**{**asdict(self), "lookback": self.reach})
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSpec:
+    """All parameters that determine a conversation."""
+
+    workload: str
+    preset: str  # size, dials and language of a world; of published conversations, their file
+    questions: int  # that one has at most
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.questions <= LARGEST_TASK:
+            raise SpecError(f"{self.questions} questions are out of range; choose 1 … {LARGEST_TASK}")
+        _check_seed(self.seed)
+
+    def with_seed(self, seed: int) -> ConversationSpec:
+        return replace(self, seed=seed)
+
+    def parameters(self) -> ConversationTask:
+        """Return the parameters without the seed, as they are recorded."""
+        return ConversationTask(self.workload, self.preset, self.questions)
+
+
+AnySpec = TaskSpec | ConversationSpec
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 1 << 64:
+        raise SpecError(f"seed = {seed} is out of range; choose 0 … 2^64 − 1")
+
+
+def spec_of(task: AnyTask, seed: int = 0) -> AnySpec:
+    """Return the specification that recorded parameters describe."""
+    if isinstance(task, Task):
+        return TaskSpec.of(task, seed)
+    return ConversationSpec(task.workload, task.preset, task.questions, seed)
+
+
+def number_spec(spec: AnySpec, what: str) -> TaskSpec:
+    """Return the specification of a task of numbers.
+
+    Raises:
+        UsageError: it is of conversations.
+    """
+    if isinstance(spec, TaskSpec):
+        return spec
+    raise UsageError(f"{what} takes no conversations such as {spec.workload}; choose another workload")
 
 
 class TaskParameters(Struct, frozen=True, kw_only=True):
@@ -109,7 +158,6 @@ class TaskParameters(Struct, frozen=True, kw_only=True):
     seed: int | UnsetType = UNSET  # of a document about many seeds it is left out
     queries: str
     warm_up: int
-    preset: str | UnsetType = UNSET  # only workloads in words have one
 
 
 class Step(Struct, frozen=True, gc=False):
@@ -124,12 +172,19 @@ class Step(Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class TaskInstance:
-    """A generated task, fixed before any agent runs."""
+class GeneratedTask:
+    """A generated task of either family, fixed before any agent runs."""
+
+    spec: AnySpec
+    fingerprint: str  # of numbers: of the dependency graph alone; of conversations: of all that is said and asked
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInstance(GeneratedTask):
+    """A generated task of numbers."""
 
     spec: TaskSpec
     steps: tuple[Step, ...]
-    fingerprint: str  # of the dependency graph alone
 
     def step(self, t: int) -> Step:
         return self.steps[t - 1]

@@ -17,14 +17,24 @@ from dataclasses import dataclass
 from math import comb
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.eir.demand import ClassCount, DemandCurve, StepBound, select_cuts
 from eirkit.errors import ContractError, InputFileError, UsageError
-from eirkit.lacuna.tasks.task import ASKING, LARGEST_TASK, LARGEST_WIDTH, Kind, Payload, TaskInstance, TaskSpec
+from eirkit.lacuna.tasks.task import (
+    ASKING,
+    LARGEST_TASK,
+    LARGEST_WIDTH,
+    AnySpec,
+    ConversationSpec,
+    GeneratedTask,
+    Kind,
+    Payload,
+    TaskSpec,
+)
 from eirkit.registry import Registry, guard_verbs
 from eirkit.seeds import below, words
 
@@ -149,8 +159,7 @@ workloads: Registry[type[Workload]] = Registry(
 )
 
 
-# Workloads told in words, which share the runner with the others and nothing of their steps.
-conversations: Registry[type[Workload]] = Registry(
+conversations: Registry[type[TextWorkload]] = Registry(
     "workload", group="eirkit.conversations", package="eirkit.lacuna.tasks", table="CONVERSATIONS"
 )
 
@@ -169,11 +178,36 @@ class Units:
         return _UNITS.sub(lambda found: getattr(self, found[1]) + found[2], text)
 
 
-class Workload(ABC):
-    """Makes tasks of one kind. Instances are stateless. Errors raised by a subclass are reported as PluginError."""
+Spec = TypeVar("Spec", bound=AnySpec)
+
+
+class AnyWorkload(ABC, Generic[Spec]):
+    """What makes tasks of one kind, of either family. Instances are stateless."""
 
     units = Units()
     endless = True  # every seed is a task
+
+    @abstractmethod
+    def specify(self, values: Mapping[str, Any]) -> Spec:
+        """Return the specification with these parameters and defaults for the others."""
+
+    def check(self, spec: Spec) -> None:
+        """Raise SpecError if no task with these parameters exists."""
+
+
+class TextWorkload(AnyWorkload[ConversationSpec]):
+    """Makes conversations, with questions about them that are answered by texts."""
+
+    units = Units("conversation", "question", "answer")
+
+    @abstractmethod
+    def tasks(self, spec: ConversationSpec, seeds: Sequence[int]) -> Iterator[GeneratedTask]:
+        """Yield the conversations of the seeds, in order."""
+
+
+class Workload(AnyWorkload[TaskSpec]):
+    """Makes tasks of numbers. Errors raised by a subclass are reported as PluginError."""
+
     operator = ""  # its name in compact prompts; by default the workload's name
     lists = False  # True if inputs and answers are lists even when they hold one value
     leaves_out_unscored = False  # True if demand() does not count what only unscored steps need
@@ -216,7 +250,7 @@ class Workload(ABC):
     def specify(self, values: Mapping[str, Any]) -> TaskSpec:
         """Return the specification with these parameters and defaults for the others."""
         if "preset" in values:
-            raise UsageError(f"{values['workload']} has no presets; leave preset out, or use the workload words")
+            raise UsageError(f"{values['workload']} has no presets; leave preset out, or use the workload conversation")
         return TaskSpec(**values)
 
     def rule(self, spec: TaskSpec) -> str:
@@ -226,9 +260,6 @@ class Workload(ABC):
     def canonical(self, values: Payload) -> Payload:
         """Return the one form of an answer that is compared and retained."""
         return values
-
-    def check(self, spec: TaskSpec) -> None:  # noqa: B027 - most workloads take every parameter
-        """Raise SpecError if no task with these parameters exists."""
 
     def width(self, spec: TaskSpec) -> int:
         """Values in one record."""
@@ -285,26 +316,6 @@ class Workload(ABC):
         raise UsageError(
             f"no ceiling is known for {spec.workload!r}; give a small instance as a contract to `eirkit eir frontier`"
         )
-
-
-class ConversationWorkload(Workload):
-    """Workloads whose tasks are conversations: what is said in words, and questions about it as steps."""
-
-    units = Units("conversation", "question", "answer")
-
-    @abstractmethod
-    def tasks(self, spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]:
-        """Yield the tasks of the seeds, in order."""
-
-    def operate(self, spec: TaskSpec, fresh: Payload | None, operands: Sequence[Payload]) -> Payload:
-        raise UsageError(f"answers of {spec.workload} are not computed step by step; use another workload")
-
-    def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
-        raise UsageError(f"the floor of {spec.workload} is not one of steps; its run records have it in bytes")
-
-    def kinds(self, spec: TaskSpec) -> tuple[Kind, ...]:
-        query: Kind = "query"
-        return (query,) * spec.n
 
 
 class Lookup(Workload):
@@ -379,11 +390,12 @@ def best_online(draws: Sequence[Draw | None], h: int) -> OnlineBest | None:
     return OnlineBest(missed, math.fsum(draw.fewest_missing(h) for draw in asking))
 
 
-def find_workload(name: str) -> Workload:
+def find_workload(name: str) -> Workload | TextWorkload:
     """Return the workload with this name or at this `module:Name`."""
-    known = ":" in name or workloads.is_at_hand(name)
-    kind = workloads.get(name) if known or name not in conversations else conversations.get(name)
-    if not (isinstance(kind, type) and issubclass(kind, Workload)):
+    if ":" not in name and not workloads.is_at_hand(name) and name in conversations:
+        return conversations.get(name)()
+    kind = workloads.get(name)
+    if not (isinstance(kind, type) and issubclass(kind, (Workload, TextWorkload))):
         raise UsageError(f"{name} is not a workload; subclass eirkit.lacuna.tasks.workload.Workload")
     return kind()
 

@@ -302,7 +302,9 @@ def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = F
         agent=AGENT,
         agent_parameters=load_weights(WEIGHTS).parameters,
         causes=tuple(
-            CauseRow(row.h, row.accuracy, row.scored, sum(run.score.steps for run in by_cell[row.cell]), row.errors)
+            CauseRow(
+                row.h or 0, row.accuracy, row.scored, sum(run.score.steps for run in by_cell[row.cell]), row.errors
+            )
             for row in sweep.rows
         ),
         rescue=ShownRescue(rescued.rows, rescued.repair_effect, rescued.contrasts, rescued.failures),

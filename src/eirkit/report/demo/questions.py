@@ -27,7 +27,7 @@ from eirkit.lacuna.runs.sweep import open_plan, start_sweep, write_result
 from eirkit.lacuna.tasks.cones import survey_cones
 from eirkit.lacuna.tasks.generation import generate, graph_of, prepare
 from eirkit.lacuna.tasks.simulation.plain import simulate
-from eirkit.lacuna.tasks.task import Payload, TaskSpec, show_label, show_values
+from eirkit.lacuna.tasks.task import Payload, TaskSpec, number_spec, show_label, show_values, spec_of
 from eirkit.lacuna.tasks.workload import best_online
 from eirkit.records.database import SweepDatabase
 from eirkit.records.events import Decision, Event, ModelExchange
@@ -151,7 +151,7 @@ def substitutes(folder: Path, h: int) -> Iterator[Substitute]:
     with SweepDatabase(folder) as database:
         for record in database.records():
             if record.setting.access.h == h:
-                spec = TaskSpec.of(record.setting.task, record.seed)
+                spec = number_spec(spec_of(record.setting.task, record.seed), "the demo")
                 answers = {step.t: step.answer for step in generate(spec).steps}
                 yield from _of_run(database.events(record.run), answers, spec)
 
@@ -159,10 +159,10 @@ def substitutes(folder: Path, h: int) -> Iterator[Substitute]:
 def _of_run(events: Sequence[Event], answers: Mapping[int, Payload], spec: TaskSpec) -> Iterator[Substitute]:
     exchanges = {event.t: event for event in events if isinstance(event, ModelExchange)}
     for event in events:
-        if isinstance(event, Decision) and event.missing and event.submitted is not None:
+        if isinstance(event, Decision) and event.missing and event.values is not None:
             exchange = exchanges[event.t]
             if exchange.prompt is not None and exchange.reply is not None:
-                yield from _of_step(exchange.prompt, exchange.reply, event, event.submitted, answers, spec)
+                yield from _of_step(exchange.prompt, exchange.reply, event, event.values, answers, spec)
 
 
 def _of_step(

@@ -98,7 +98,7 @@ def _line(row: CellRow, named: Coordinates, intervals: Mapping[str, Interval]) -
         "high": None if found is None else found.high,
         **given_right_inputs(row),
         "miss_rate": row.miss_rate,
-        "no_cascade_accuracy": None if missed is None else 1 - missed / max(1, row.n),
+        "no_cascade_accuracy": None if missed is None else 1 - missed / max(1, row.task.length),
         "final_accuracy": row.final_accuracy,
     }
 
@@ -122,7 +122,7 @@ def accuracy_chart(rows: Sequence[CellRow], named: Coordinates, intervals: Mappi
     )
     ordered = named.ordered(rows)
     if len(rows) > MOST_POINTS and "h" in named.varying:
-        ordered.sort(key=lambda row: row.h)
+        ordered.sort(key=lambda row: row.h or 0)
         x = tuple(str(row.h) for row in ordered)
         y = tuple(named.label(row, without=("h",)) for row in ordered)
         cells = Series(ACCURACY.label, "cells", x, y, value=tuple(row.accuracy for row in ordered))
@@ -151,10 +151,11 @@ def accuracy_chart(rows: Sequence[CellRow], named: Coordinates, intervals: Mappi
 
 def pressure_section(sweep: SweepFolder) -> Section | None:
     """Return the section on accuracy against pressure, if the pressure varies: by EIR where it is known, else m/h."""
-    rows = [row for row in sweep.rows if row.scored]
+    pressures = {row.cell: row.pressure for row in sweep.rows if row.scored and row.pressure is not None}
+    rows = [row for row in sweep.rows if row.cell in pressures]
     by_eir = eir_pressures(sweep)
     is_known = all(row.cell in by_eir for row in rows)
-    under = {row.cell: by_eir[row.cell] if is_known else row.pressure for row in rows}
+    under = {cell: by_eir[cell] if is_known else pressure for cell, pressure in pressures.items()}
     if len(set(under.values())) < 2:
         return None
     named, intervals = Coordinates(rows), intervals_of(sweep)

@@ -201,7 +201,7 @@ def headline_of(
     """
     if failures and not any(row.scored for row in rows):
         return _breakdown(failures)
-    doubts = [f"{row.model}, h = {row.h}: {doubt}." for row in rows if (doubt := row.validity.sentence) is not None]
+    doubts = [f"{row.model}{row.held}: {doubt}." for row in rows if (doubt := row.validity.sentence) is not None]
     if losses is None:
         silence = doubts or _silence(rows)
         return Headline("–", "nothing may be said about lost information", tuple(silence))

@@ -363,7 +363,7 @@ def _warnings(
         yield f"the folders were made by different versions of eirkit: {listed(versions)}"
     for _, row in placed:
         if (doubt := row.validity.sentence) is not None:
-            yield f"{AXES['memory'](row)}, {row.model}, h = {row.h}: {doubt}"
+            yield f"{AXES['memory'](row)}, {row.model}{row.held}: {doubt}"
 
 
 def _wanted_tasks(ranking: Ranking, values: CaseValues, measure: Measure, rankings: int) -> int | None:

@@ -12,6 +12,7 @@ from eirkit.errors import UsageError
 from eirkit.lacuna.findings.measures import RUN_MEASURES, SIMULATION_MEASURES
 from eirkit.lacuna.tasks.generation import generate, graph_of, prepare
 from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.records.settings import Task
 from eirkit.report.document import Axis, Chart, Figure, Section, Series
 from eirkit.report.folders import foreign
 from eirkit.report.runs.folder import SweepFolder
@@ -28,7 +29,7 @@ def demand_section(sweep: SweepFolder) -> Section | None:
     """Return the section on the EIR and the capacity of each task of a sweep."""
     capacities: dict[TaskSpec, set[int]] = {}
     for row in sweep.rows:
-        if row.scored:
+        if row.scored and isinstance(row.task, Task) and row.h is not None:
             capacities.setdefault(TaskSpec.of(row.task, sweep.seeds[0]), set()).add(row.h)
     return section_of(capacities, plugins=sweep.plugins) if capacities else None
 
@@ -36,7 +37,11 @@ def demand_section(sweep: SweepFolder) -> Section | None:
 def eir_pressures(sweep: SweepFolder) -> dict[str, float]:
     """Return the EIR pressure of each cell at its peak; a cell whose EIR is unknown or slow to count is left out."""
     found: dict[str, float] = {}
-    tasks = {row.cell: TaskSpec.of(row.task, sweep.seeds[0]) for row in sweep.rows if row.scored and row.h > 0}
+    tasks = {
+        row.cell: TaskSpec.of(row.task, sweep.seeds[0])
+        for row in sweep.rows
+        if row.scored and row.h and isinstance(row.task, Task)
+    }
     if len({*tasks.values()}) > MOST_COUNTED or (
         not sweep.plugins and foreign([spec.workload for spec in tasks.values()])
     ):
@@ -44,7 +49,7 @@ def eir_pressures(sweep: SweepFolder) -> dict[str, float]:
     for row in sweep.rows:
         if (spec := tasks.get(row.cell)) is not None:
             try:
-                peak = pressure(curve_of(spec), row.h, log2(prepare(spec).alphabet(spec))).peak
+                peak = pressure(curve_of(spec), row.h or 0, log2(prepare(spec).alphabet(spec))).peak
             except UsageError:
                 continue  # its section says why
             if peak is not None:

@@ -251,23 +251,28 @@ def _budget(value: int | str) -> int | str:
     return "∞" if value == UNLIMITED else value
 
 
-_USUAL = {name: getattr(TaskSpec(""), name) for name in TASK_AXES}  # defaults, which are not mentioned
+def _number(value: int | str | None) -> int | str:
+    """Return the value of a setting; empty where the family of tasks has no such setting."""
+    return "" if value is None else value
+
+
+_USUAL = {name: getattr(TaskSpec(""), name, "") for name in TASK_AXES}  # defaults, which are not mentioned
 _AXES: dict[str, Callable[[CellRow], int | str]] = {
     "workload": lambda row: row.workload,
     "model": lambda row: row.model,
     "memory": condition_of,
-    "n": lambda row: row.n,
-    "m": lambda row: row.m,
-    "lookback": lambda row: row.lookback,
-    "fan-in": lambda row: row.fan_in,
+    "n": lambda row: _number(row.n),
+    "m": lambda row: _number(row.m),
+    "lookback": lambda row: _number(row.lookback),
+    "fan-in": lambda row: _number(row.fan_in),
     "B_oracle": lambda row: _budget(row.b_oracle),
     "B": lambda row: _budget(row.b),
-    "h": lambda row: row.h,
-    "slots": lambda row: row.slots,
-    "digits": lambda row: row.digits,
-    "k": lambda row: row.k,
-    "queries": lambda row: row.queries,
-    "warm_up": lambda row: row.warm_up,
+    "h": lambda row: _number(row.h),
+    "slots": lambda row: _number(row.slots),
+    "digits": lambda row: _number(row.digits),
+    "k": lambda row: _number(row.k),
+    "queries": lambda row: _number(row.queries),
+    "warm_up": lambda row: _number(row.warm_up),
     "preset": lambda row: row.preset,
 }
 _NAMED = ("workload", "model", "memory")  # their values need no axis name
@@ -288,12 +293,14 @@ class Coordinates:
         told = dict(self._shared)
         if told.get("lookback") == told.get("m"):
             told.pop("lookback", None)
-        return ", ".join(_said(name, value) for name, value in told.items() if value not in (0, _USUAL.get(name, 0)))
+        return ", ".join(
+            _said(name, value) for name, value in told.items() if value not in ("", 0, _USUAL.get(name, 0))
+        )
 
     def label(self, row: CellRow, without: Sequence[str] = ()) -> str:
         """Return a short name of a row, made of the settings that vary."""
-        shown = [_said(name, _AXES[name](row)) for name in self.varying if name not in without]
-        return " · ".join(shown) or row.workload
+        named = {name: _AXES[name](row) for name in self.varying if name not in without}
+        return " · ".join(_said(name, value) for name, value in named.items() if value != "") or row.workload
 
     def value(self, name: str, row: CellRow) -> int | str:
         """Return the value of a row on an axis.

@@ -40,7 +40,7 @@ def memory_section(sweep: SweepFolder) -> Section | None:
     if not (rows := [(row, row.memory_system) for row in named.ordered(found) if row.memory_system is not None]):
         return None
     words = [
-        f"{condition_of(row)}, {row.workload}, h = {row.h}: {finding}"
+        f"{condition_of(row)}, {row.workload}{row.held}: {finding}"
         for row, system in rows
         for finding in system.diagnosis
     ]
@@ -252,8 +252,8 @@ def progress_section(sweep: SweepFolder) -> Section | None:
         left = f"{sweep.planned - sweep.scored:,} of {counted(sweep.planned, 'run')} are not scored"
         words.append(f"{left}{', since the cap was reached' * sweep.is_capped}; go on with `{sweep.resume}`.")
     words += [f"{line}." for line in silences(sweep.rows)]
-    words += [f"{row.model}, h = {row.h}: {doubt}." for row in sweep.rows if (doubt := row.validity.sentence)]
-    words += [f"Suspect: {row.model}, h = {row.h}: {row.suspect}." for row in sweep.rows if row.suspect]
+    words += [f"{row.model}{row.held}: {doubt}." for row in sweep.rows if (doubt := row.validity.sentence)]
+    words += [f"Suspect: {row.model}{row.held}: {row.suspect}." for row in sweep.rows if row.suspect]
     columns = tuple(Column(name, name) for name in ("workload", "model", "condition", "kind", "runs", "message"))
     failed = Table(
         "failures", "Runs that the world broke; never counted as wrong", columns, tuple(map(asdict, sweep.failures))

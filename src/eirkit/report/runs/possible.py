@@ -20,7 +20,7 @@ from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.records.evidence import Interval
 from eirkit.records.runs import RunFloor
-from eirkit.records.settings import UNBOUNDED
+from eirkit.records.settings import UNBOUNDED, Task
 from eirkit.records.sweeps import CellRow
 from eirkit.report.document import Axis, Chart, Figure, Section, Series
 from eirkit.report.folders import foreign
@@ -201,13 +201,15 @@ def section_of(found: Sequence[TaskPossible], unknown: Sequence[str]) -> Section
 def possible_in(*sweeps: SweepFolder) -> tuple[list[TaskPossible], list[str]]:
     """Return the frontier of each task of some sweeps with its cells, and why others have none."""
     tasks: dict[TaskSpec, list[tuple[SweepFolder, CellRow, list[ScoredRun]]]] = {}
+    found, unknown = [], []
     for sweep in sweeps:
         by_cell = sweep.by_cell()
         for row in sweep.rows:
-            if runs := [run for run in by_cell.get(row.cell, ()) if run.score.consuming]:
+            if not isinstance(row.task, Task):
+                unknown.append(f"{row.workload}: {TEXTS}.")
+            elif runs := [run for run in by_cell.get(row.cell, ()) if run.score.consuming]:
                 tasks.setdefault(TaskSpec.of(row.task), []).append((sweep, row, runs))
     named = Coordinates([row for cells in tasks.values() for _, row, _ in cells])
-    found, unknown = [], []
     for spec, cells in list(tasks.items())[:MOST_TASKS]:
         if foreign([spec.workload]) and not all(sweep.plugins for sweep in sweeps):
             unknown.append(f"No ceiling of {spec.workload}: it is code beside the run; add --plugins to run it.")
@@ -217,9 +219,9 @@ def possible_in(*sweeps: SweepFolder) -> tuple[list[TaskPossible], list[str]]:
         except UsageError as error:
             unknown.append(f"No ceiling of {spec.workload}: {error}.")
             continue
-        placed = tuple(_place(sweep, row, named, runs, frontier) for sweep, row, runs in cells)
+        placed = tuple(_place(sweep, row, spec, named, runs, frontier) for sweep, row, runs in cells)
         found.append(TaskPossible(spec, frontier, placed))
-    return found, unknown
+    return found, list(dict.fromkeys(unknown))
 
 
 def _frontier(spec: TaskSpec, seeds: Sequence[int]) -> TaskFrontier:
@@ -228,14 +230,19 @@ def _frontier(spec: TaskSpec, seeds: Sequence[int]) -> TaskFrontier:
 
 
 def _place(
-    sweep: SweepFolder, row: CellRow, named: Coordinates, runs: Sequence[ScoredRun], frontier: TaskFrontier
+    sweep: SweepFolder,
+    row: CellRow,
+    spec: TaskSpec,
+    named: Coordinates,
+    runs: Sequence[ScoredRun],
+    frontier: TaskFrontier,
 ) -> PlacedCell:
     accuracy = mean_share(
         [run.score.consuming_correct / run.score.consuming for run in runs],
         [run.seed for run in runs],
         sum(run.score.consuming for run in runs),
     )
-    held, why = _held(row, runs, frontier), _beyond(row, plugins=sweep.plugins)
+    held, why = _held(row, spec, runs, frontier), _beyond(row, plugins=sweep.plugins)
     at = None if held.bits is None or why else frontier.point(held.bits)
     if row.max_turn and not why:
         why = CUT_SHORT  # no memory exceeds the ceiling, but what was reached falls short of it for another reason
@@ -244,19 +251,16 @@ def _place(
     return PlacedCell(label, series, held, accuracy, at, builds, why)
 
 
-def _held(row: CellRow, runs: Sequence[ScoredRun], frontier: TaskFrontier) -> Held:
+def _held(row: CellRow, spec: TaskSpec, runs: Sequence[ScoredRun], frontier: TaskFrontier) -> Held:
     """Return what a cell's memory held: the records in context, or what a memory system reported."""
-    if row.conversation is not None:
-        return Held(None, TEXTS)
     if row.condition in UNBOUNDED:
         return Held(None, "text is kept, of which nobody knows how many bits tell of results")
     if row.policy == "unbounded":
-        return held_in_context(row.n, frontier.record_bits)
+        return held_in_context(spec.n, frontier.record_bits)
     if row.memory is None:
-        return held_in_context(row.h, frontier.record_bits)
-    in_sight = 0 if row.panel == "strict" else row.h
+        return held_in_context(row.h or 0, frontier.record_bits)
+    in_sight = 0 if row.panel == "strict" else row.h or 0
     floors = [None if run.memory is None else run.memory.floor for run in runs]
-    spec = TaskSpec.of(row.task)
     made = [0, *accumulate(prepare(spec).stores(spec, t) for t in range(1, spec.n + 1))]
     return held_by_store(floors, in_sight, made, frontier.record_bits)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from eirkit.lacuna.conversation.outcomes import ConversationJudge
 from eirkit.lacuna.conversation.reading import DatedStatement
-from eirkit.lacuna.conversation.workload import WorldConversation, unspell
+from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.conversation.world import Statement
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
-from eirkit.records.events import Event, MemoryExchange, Payload
+from eirkit.records.events import Event, MemoryExchange
 from eirkit.records.runs import RunRecord
 from eirkit.report.viewer.documents import ConversationTurn, Question, TurnPiece, ValueState
 
@@ -20,7 +20,7 @@ def question_document(
     record: RunRecord,
     events: Sequence[Event],
     t: int,
-    submitted: Payload | None,
+    submitted: str | None,
     shown: str | None,
 ) -> Question:
     """Return the turns of the user with their marks, and why the answer is wrong; marks are None where unknown.
@@ -62,13 +62,13 @@ class _Marks:
         t: int,
         stored: Sequence[str] | None,
         found: Sequence[str] | None,
-        submitted: Payload | None,
+        submitted: str | None,
         shown: Sequence[str] | None,
     ) -> None:
         self.judge, self.stored, self.found = ConversationJudge(task), stored, found
         self.used: set[Statement] | None = None
         if submitted is not None and shown is not None:
-            self.used = self.judge.used(task.questions[t - 1], unspell(submitted), shown)
+            self.used = self.judge.used(task.questions[t - 1], submitted, shown)
 
     def of_turn(self, number: int, *, needed: bool) -> ConversationTurn:
         """Return a turn with its marks, and its text in pieces, with what became of each value that it states."""

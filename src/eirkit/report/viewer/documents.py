@@ -14,7 +14,7 @@ from eirkit.lacuna.tasks.workload import Units
 from eirkit.records.analysis import AnalysisSummary
 from eirkit.records.events import ActionOutcome, Cause, Kind, Record, RequestedCall, Verb
 from eirkit.records.runs import Ending, LostAnswer, MemoryProfile
-from eirkit.records.settings import Access, Task
+from eirkit.records.settings import Access, AnyTask
 from eirkit.records.sweeps import FailureGroup
 from eirkit.report.document import Chart, DrawnChart, Figure
 from eirkit.report.viewer.excerpts import Text
@@ -175,7 +175,7 @@ class ShownScore(Struct, frozen=True, kw_only=True):
     error_shares: dict[Cause, float]  # of scored steps
 
 
-Values = tuple[int | str, ...]  # of a record; one text in a conversation
+Values = tuple[int, ...]  # of a record
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -186,7 +186,7 @@ class Step(Struct, frozen=True, kw_only=True):
     # Of the task.
     kind: str | UnsetType = UNSET
     input: Values | UnsetType | None = UNSET
-    answer: Values | UnsetType = UNSET
+    answer: Values | str | UnsetType = UNSET
     scored: bool | UnsetType = UNSET
     # Of the decision.
     required: tuple[int, ...] | UnsetType = UNSET
@@ -194,7 +194,7 @@ class Step(Struct, frozen=True, kw_only=True):
     missing: tuple[int, ...] | UnsetType = UNSET
     unavailable: tuple[int, ...] | UnsetType = UNSET
     restored: tuple[Record, ...] | UnsetType = UNSET
-    submitted: Values | UnsetType | None = UNSET
+    submitted: Values | str | UnsetType | None = UNSET
     fault: str | UnsetType | None = UNSET
     fetched: tuple[int, ...] | UnsetType = UNSET
     reads: int | UnsetType = UNSET
@@ -217,7 +217,7 @@ class LacunaRun(Struct, frozen=True, kw_only=True, tag="lacuna", tag_field="kind
     seed: int
     model: str
     ending: Ending | None
-    task: Task
+    task: AnyTask
     units: Units
     access: Access
     lost: LostAnswer | None  # of a probe

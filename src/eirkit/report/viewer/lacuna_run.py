@@ -14,26 +14,20 @@ from msgspec.structs import replace
 from eirkit import extensions
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import EirkitError
-from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY
-from eirkit.lacuna.conversation.outcomes import Seen, recorded_verdicts
-from eirkit.lacuna.conversation.why import conversation_card
-from eirkit.lacuna.conversation.workload import Conversation, WorldConversation, unspell
-from eirkit.lacuna.findings.causes import Spread, Verdict, judge, spread_of
+from eirkit.lacuna.findings.causes import Spread, Verdict, spread_of
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
-from eirkit.lacuna.findings.fates import recorded_consultations
 from eirkit.lacuna.findings.measures import FATE_MEASURES, KIND_MEASURES
-from eirkit.lacuna.findings.why import StepExplainer, WhyCard, way_measure
+from eirkit.lacuna.findings.why import WhyCard, way_measure
 from eirkit.lacuna.tasks.cones import ancestors, cone_of
-from eirkit.lacuna.tasks.generation import demand_of, generate, graph_of, prepare
-from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
+from eirkit.lacuna.tasks.generation import demand_of, generate, prepare
+from eirkit.lacuna.tasks.task import GeneratedTask, TaskInstance, TaskSpec, spec_of
 from eirkit.lacuna.tasks.workload import Graph, Units, units_of
 from eirkit.records.database import SweepDatabase
-from eirkit.records.events import ActionTaken, Decision, Event, ModelExchange, Verdicts, WrongStep
+from eirkit.records.events import ActionTaken, Decision, Event, Verdicts, WrongStep
 from eirkit.records.runs import LostAnswer, RunRecord, RunScore
-from eirkit.records.settings import STRICT, Access
+from eirkit.records.settings import STRICT
 from eirkit.report.table import counted
 from eirkit.report.viewer import documents
-from eirkit.report.viewer.conversation import question_document
 from eirkit.report.viewer.documents import (
     Cone,
     Pressure,
@@ -45,11 +39,10 @@ from eirkit.report.viewer.documents import (
 )
 from eirkit.report.viewer.run_table import FolderRuns, short_label
 from eirkit.report.viewer.tables import NOTHING
+from eirkit.report.viewer.task_views import ConversationView, NumberView, view_of
 
-# What makes prompts again, and what says how much of a conversation was shown, knows how agents are run; both are
-# imported when a page asks for them.
+# What makes prompts again knows how agents are run; it is imported when a page asks for it.
 REPLAY = "eirkit.report.viewer.prompts:replay"
-SHOWN_PART = "eirkit.lacuna.runs.conversations:shown_part"
 LONGEST = 5_000  # steps of a task that are shown
 EXAMPLES = 3
 _KEPT = ("memory", "profile", "condition", "policy")  # what makes two runs those of one memory
@@ -63,7 +56,6 @@ class LacunaRun:
 
     def __init__(self, folder: Path, record: RunRecord, *, plugins: bool) -> None:
         self.folder, self.record, self.plugins = folder, record, plugins
-        self._explained: StepExplainer | None = None
 
     @cached_property
     def events(self) -> list[Event]:
@@ -86,10 +78,9 @@ class LacunaRun:
         if not self.plugins and (foreign := [name for name in named if ":" in name]):
             return Rebuilt(None, f"{foreign[0]} is code beside the run; start the viewer with --plugins to run it")
         try:
-            spec = TaskSpec.of(parameters, self.record.seed)
-            if spec.n > LONGEST:
-                return Rebuilt(None, f"the task has {spec.n} steps, more than the {LONGEST} that are shown; use --json")
-            task = generate(spec)
+            if (length := parameters.length) > LONGEST:
+                return Rebuilt(None, f"the task has {length} steps, more than the {LONGEST} that are shown; use --json")
+            task = generate(spec_of(parameters, self.record.seed))
         except (EirkitError, TypeError) as error:
             return Rebuilt(None, f"the task cannot be generated here: {error}")
         if self.record.fingerprint != task.fingerprint:
@@ -102,55 +93,29 @@ class LacunaRun:
         return Units() if self.task.instance is None else units_of([self.record.setting.task.workload])
 
     @cached_property
+    def view(self) -> NumberView | ConversationView | None:
+        """What the task's family shows of the run; None for an unknown task."""
+        task = self.task.instance
+        return None if task is None else view_of(task, self.record, self.events)
+
+    @cached_property
     def graph(self) -> Graph:
         """The references of every step; if the task is unknown, those recorded in decisions."""
-        if self.task.instance is not None:
-            return graph_of(self.task.instance)
-        steps = range(1, min(LONGEST, self.record.setting.task.n) + 1)
+        if self.view is not None:
+            return self.view.graph
+        steps = range(1, min(LONGEST, self.record.setting.task.length) + 1)
         return tuple(self.decisions[t].required if t in self.decisions else () for t in steps)
 
     @cached_property
     def verdicts(self) -> dict[int, Verdict]:
         """The verdict on every step; empty for a probe, which submits nothing, and for an unknown task."""
-        task = self.task.instance
-        if task is None or not self.decisions:
+        if self.view is None or not self.decisions:
             return {}
-        if isinstance(task, Conversation):
-            talk = self.record.conversation
-            return {} if talk is None else {verdict.t: verdict for verdict in recorded_verdicts(task, talk)}
-        found = judge(task, prepare(task.spec), self.decisions.values(), self.actions)
-        return {verdict.t: verdict for verdict in found}
+        return {verdict.t: verdict for verdict in self.view.verdicts()}
 
     def card(self, t: int) -> WhyCard | None:
         """Return why a step is wrong; None for a probe, which submits nothing, and for an unknown task."""
-        task = self.task.instance
-        if task is None or t not in self.verdicts:
-            return None
-        if isinstance(task, Conversation):
-            return self._conversation_card(task, t) if isinstance(task, WorldConversation) else None
-        return self._explainer(task).card(t)
-
-    def _explainer(self, task: TaskInstance) -> StepExplainer:
-        if self._explained is None:
-            decisions, access = list(self.decisions.values()), self.record.setting.access
-            limit = access.h if access.panel == STRICT else None
-            calls = recorded_consultations(self.events, decisions)
-            more = (self.actions, calls, access.memory, limit)
-            self._explained = StepExplainer(task, decisions, self.verdicts, *more)
-        return self._explained
-
-    def _conversation_card(self, task: WorldConversation, t: int) -> WhyCard:
-        access, decision, talk = self.record.setting.access, self.decisions.get(t), self.record.conversation
-        calls = recorded_consultations(self.events, ())
-        shown = _shown_part(access, task, t, self._prompts)
-        seen = None if shown is None else Seen((shown,), (), False, access.condition == COMPACTION)
-        if access.condition == MEMORY:
-            stored = tuple(call.stored for call in calls or () if call.call.verb == "observe")
-            found = next((call.passages for call in calls or () if call.call.verb == "recall" and call.t == t), ())
-            seen = None if calls is None else Seen(found, stored[: task.questions[t - 1].after], True)
-        wrong = {answer.t: (answer.outcome, answer.evidence) for answer in (() if talk is None else talk.wrong)}
-        submitted = None if decision is None else decision.submitted
-        return conversation_card(task, t, self.verdicts[t], submitted, wrong.get(t), seen)
+        return None if self.view is None or t not in self.verdicts else self.view.card(t, self.verdicts)
 
     def document(self, runs: FolderRuns) -> documents.LacunaRun:
         """Return the whole run, without prompts and replies."""
@@ -178,11 +143,8 @@ class LacunaRun:
         )
 
     def _step(self, t: int) -> Step:
-        decision, verdict, task = self.decisions.get(t), self.verdicts.get(t), self.task.instance
-        step = Step(t=t, refs=self.graph[t - 1])
-        if task is not None:
-            whole = task.step(t)
-            step = replace(step, kind=whole.kind, input=whole.input, answer=whole.answer, scored=whole.scored)
+        decision, verdict = self.decisions.get(t), self.verdicts.get(t)
+        step = Step(t=t, refs=self.graph[t - 1]) if self.view is None else self.view.step(t)
         lost = self._lost(t)
         if decision is not None:
             step = replace(
@@ -202,10 +164,6 @@ class LacunaRun:
             )
         elif lost is not None:
             step = replace(step, required=self.graph[t - 1], retained=lost.resident, missing=(lost.target,))
-        if isinstance(task, Conversation):
-            step = replace(step, answer=(unspell(task.step(t).answer),))
-            if decision is not None and decision.submitted is not None:
-                step = replace(step, submitted=(unspell(decision.submitted),))
         if verdict is not None:
             return replace(step, correct=verdict.correct, missed=verdict.missed, cause=verdict.cause, why=verdict.kind)
         if decision is not None and (wrong := self._recorded_wrong.get(t)) is not None:
@@ -232,19 +190,7 @@ class LacunaRun:
 
     def question(self, t: int) -> documents.Question | None:
         """Return a question with the conversation until then; None for another task."""
-        task = self.task.instance
-        if not isinstance(task, WorldConversation):
-            return None
-        shown = _shown_part(self.record.setting.access, task, t, self._prompts)
-        decision = self.decisions.get(t)
-        submitted = None if decision is None else decision.submitted
-        return question_document(task, self.record, self.events, t, submitted, shown)
-
-    @property
-    def _prompts(self) -> dict[int, str]:
-        """What the model was sent for each question, where the texts of the run were kept."""
-        asked = (event for event in self.events if isinstance(event, ModelExchange) and event.t)
-        return {event.t: event.prompt for event in asked if event.prompt is not None}
+        return None if self.view is None else self.view.question(t)
 
     def _lost(self, t: int) -> LostAnswer | None:
         """Return the missing result of a probe at its own step; None at every other step."""
@@ -294,7 +240,7 @@ class SpokenRun(LacunaRun):
 class Rebuilt:
     """A regenerated task, or the reason why there is none."""
 
-    instance: TaskInstance | None
+    instance: GeneratedTask | None
     reason: str
 
 
@@ -322,6 +268,8 @@ def pressure_lines(run: LacunaRun) -> Pressure:
         return Pressure("a probe is about one lost answer and has no capacity", None)
     if task is None:
         return Pressure(run.task.reason, None)
+    if not isinstance(task, TaskInstance):
+        return Pressure("the floor of a conversation is not one of steps; its run record has it in bytes", None)
     try:
         with _counting:
             curve = _curve(task.spec)
@@ -400,9 +348,3 @@ def _way(run: LacunaRun, t: int) -> str | None:
 def _noun(way: str) -> str:
     """Return what a measure of failures counts."""
     return next(noun for group, noun in _COUNTED if any(one.id == way for one in group))
-
-
-def _shown_part(access: Access, task: WorldConversation, t: int, prompts: dict[int, str]) -> str | None:
-    """Return what of a conversation was shown without a memory; None if that is not known."""
-    shown_part: Callable[[Access, WorldConversation, int, dict[int, str]], str | None] = extensions.load(SHOWN_PART)
-    return shown_part(access, task, t, prompts)

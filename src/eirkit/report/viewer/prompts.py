@@ -17,23 +17,22 @@ from eirkit.lacuna.agents.session import ControlledSession, Session
 from eirkit.lacuna.memories.memory import MemoryCall, MemoryResult
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import Reply, ToolCall, prompt_hash
-from eirkit.lacuna.runs.sessions import make_session
-from eirkit.lacuna.tasks.generation import prepare
-from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.lacuna.runs.family import family_of
+from eirkit.lacuna.tasks.task import GeneratedTask, TaskInstance
 from eirkit.records.events import Event, MemoryExchange, ModelExchange
 from eirkit.report.viewer.documents import ShownExchange, ShownMessage
 from eirkit.report.viewer.lacuna_run import LacunaRun, Replayed
 
 
-def session_of(run: LacunaRun, task: TaskInstance) -> Session:
+def session_of(run: LacunaRun, task: GeneratedTask) -> Session:
     """Return the session of a run in its initial state."""
     record, setting = run.record, run.record.setting
-    if record.lost is not None:
+    if record.lost is not None and isinstance(task, TaskInstance):
         return probe_session(task, record.lost)
     arm = setting.intervention
     # An arm injects what its record says, or everything that is missing.
     unrecovered = None if record.injected is None else {t: frozenset(refs) for t, refs in record.injected}
-    return make_session(setting.access, task, prepare(task.spec), intervention=arm, unrecovered=unrecovered)
+    return family_of(task.spec).session(setting.access, task, arm, unrecovered)
 
 
 def replay(run: LacunaRun) -> Replayed:
@@ -47,7 +46,7 @@ def replay(run: LacunaRun) -> Replayed:
     return Replayed(exchanges, _reason(run, recorded) if missing else "")
 
 
-def _rebuilt(run: LacunaRun, task: TaskInstance, wanted: int) -> list[tuple[Message, ...]]:
+def _rebuilt(run: LacunaRun, task: GeneratedTask, wanted: int) -> list[tuple[Message, ...]]:
     """Return the prompts in the order of the exchanges, up to the first that differs from the recorded hash.
 
     Only the provider knows which prompt dialect a model uses, so each is tried and the hashes decide.
@@ -60,7 +59,7 @@ def _rebuilt(run: LacunaRun, task: TaskInstance, wanted: int) -> list[tuple[Mess
     return best
 
 
-def _prompts(run: LacunaRun, task: TaskInstance, renderer: Renderer) -> Iterator[tuple[Message, ...]]:
+def _prompts(run: LacunaRun, task: GeneratedTask, renderer: Renderer) -> Iterator[tuple[Message, ...]]:
     with suppress(EirkitError, KeyError, TypeError, ValueError):  # without texts
         session = session_of(run, task)
         session.renderer = renderer

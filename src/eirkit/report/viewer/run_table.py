@@ -26,7 +26,14 @@ from eirkit.lacuna.findings.measures import (
 )
 from eirkit.records.database import SHOWN, SweepDatabase, ways_to_fail
 from eirkit.records.runs import ANSWER_OUTCOMES, Failure, RunRecord
-from eirkit.records.settings import CalculatorAid, RecoveryProbe, RescueArm, Setting, intervention_kind
+from eirkit.records.settings import (
+    CalculatorAid,
+    ConversationTask,
+    RecoveryProbe,
+    RescueArm,
+    Setting,
+    intervention_kind,
+)
 from eirkit.report.table import Cell
 from eirkit.report.viewer.tables import (
     Coded,
@@ -264,7 +271,7 @@ class FolderRuns:
 
 
 def _has_preset(settings: Mapping[str, Setting]) -> bool:
-    return any(setting.task.preset for setting in settings.values())
+    return any(isinstance(setting.task, ConversationTask) for setting in settings.values())
 
 
 def _shown(key: str, value: Cell) -> Cell:
@@ -278,7 +285,7 @@ def setting_value(setting: Setting, key: str) -> Cell:
 
 
 def _of_task(key: str) -> Callable[[Setting], Cell]:
-    return lambda setting: None if setting.task.preset and key in SIZES else getattr(setting.task, key)
+    return lambda setting: getattr(setting.task, key, None)
 
 
 def _condition(setting: Setting) -> str | None:
@@ -305,4 +312,5 @@ def short_label(record: RunRecord) -> str:
     arm = done.arm if isinstance(done, RescueArm) else intervention_kind(done)
     profile = None if memory is None or memory.profile is None else memory.profile.name
     parts = [arm, access.memory or access.policy, profile, setting.model]
-    return ", ".join([*(part for part in parts if part), f"h = {access.h}"])
+    held = [] if access.h is None else [f"h = {access.h}"]
+    return ", ".join([*(part for part in parts if part), *held])

@@ -84,7 +84,7 @@ def _events(folder: Path) -> dict[int, list[Event]]:
     found: dict[int, list[Event]] = {}
     with SweepDatabase(folder) as database:
         for record in database.records():
-            found.setdefault(record.setting.access.h, []).extend(database.events(record.run))
+            found.setdefault(record.setting.access.capacity, []).extend(database.events(record.run))
     return found
 
 

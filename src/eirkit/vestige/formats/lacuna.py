@@ -14,9 +14,10 @@ import msgspec
 
 from eirkit.errors import InputFileError
 from eirkit.records.database import APPLICATION, DATABASE, SweepDatabase
-from eirkit.records.events import Decision, Event, ModelExchange, Payload
+from eirkit.records.events import Answer, Decision, Event, ModelExchange
 from eirkit.records.export import CALLS, DOCUMENTS, EVENTS, FAILURES, RUNS, paired
 from eirkit.records.runs import RunRecord
+from eirkit.records.settings import Task
 from eirkit.vestige.sources.databases import MAGIC, files_beside
 from eirkit.vestige.sources.documents import LogDocument, Skipped, StoredDocument, open_document
 from eirkit.vestige.sources.members import Folder
@@ -94,14 +95,14 @@ def _recording(record: RunRecord, events: Sequence[Event], place: str) -> Record
     answered = [event.t for event in events if isinstance(event, Decision) and event.submitted is not None]
     return Recording(
         run_id=record.run,
-        task_id=f"{task.workload}-n{task.n}-m{task.m}-fan{task.fan_in}-seed{record.seed}",
+        task_id=f"{task.label}-seed{record.seed}",
         format="lacuna",
         source=place,
-        turns=tuple(_turns(events, task.digits)),
+        turns=tuple(_turns(events, task.digits if isinstance(task, Task) else 1)),
         model=record.setting.model,
         resolved=None if score is None else score.correct == score.steps,
         reward=score.correct / score.steps if score is not None and score.steps else None,
-        goal_files=tuple(_path(t) for t in answered if t > task.warm_up),
+        goal_files=tuple(_path(t) for t in answered if not isinstance(task, Task) or t > task.warm_up),
         exit_status=str(record.ending),
         details={
             "task": msgspec.to_builtins(task),
@@ -132,18 +133,20 @@ def _turns(events: Sequence[Event], digits: int) -> Iterator[RecordedTurn]:
 
 
 def _touches(decision: Decision, values: dict[int, str], digits: int) -> Touches:
-    restored = {t: _spelt(t, payload, digits) for t, payload in decision.restored}
+    restored = {t: _record(t, payload, digits) for t, payload in decision.restored}
     in_context = {*decision.retained, *restored}
     seen = sorted({t for t in decision.required if t in in_context} | set(decision.fetched))
     reads = tuple(FileRead(_path(t), content=restored.get(t, values.get(t))) for t in seen)
     if decision.submitted is None:
         return Touches(reads)
-    values[decision.t] = content = _spelt(decision.t, decision.submitted, digits)
+    values[decision.t] = content = _record(decision.t, decision.submitted, digits)
     return Touches(reads, (FileWrite(_path(decision.t), "whole", content=content),))
 
 
-def _spelt(t: int, payload: Payload, digits: int) -> str:
-    return f"{_path(t)} = {' '.join(f'{value:0{min(max(digits, 1), 50)}d}' for value in payload)}"
+def _record(t: int, answer: Answer, digits: int) -> str:
+    if isinstance(answer, str):
+        return f"{_path(t)} = {answer}"
+    return f"{_path(t)} = {' '.join(f'{value:0{min(max(digits, 1), 50)}d}' for value in answer)}"
 
 
 def _path(t: int) -> str:

@@ -1,0 +1,167 @@
+"""What a page shows of a run, for each family of tasks: tasks of numbers, and conversations."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from eirkit import extensions
+from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY
+from eirkit.lacuna.conversation.outcomes import Seen, recorded_verdicts
+from eirkit.lacuna.conversation.why import conversation_card
+from eirkit.lacuna.conversation.workload import Conversation, WorldConversation
+from eirkit.lacuna.findings.causes import Verdict, judge
+from eirkit.lacuna.findings.fates import recorded_consultations
+from eirkit.lacuna.findings.why import StepExplainer, WhyCard
+from eirkit.lacuna.tasks.generation import graph_of, prepare
+from eirkit.lacuna.tasks.task import GeneratedTask, TaskInstance
+from eirkit.lacuna.tasks.workload import Graph
+from eirkit.records.events import ActionTaken, Decision, Event, ModelExchange
+from eirkit.records.runs import RunRecord
+from eirkit.records.settings import STRICT, Access
+from eirkit.report.viewer.conversation import question_document
+from eirkit.report.viewer.documents import Question, Step
+
+# What says how much of a conversation was shown knows how agents are run; it is imported when a page asks for it.
+SHOWN_PART = "eirkit.lacuna.runs.conversations:shown_part"
+
+Task = TypeVar("Task", bound=GeneratedTask)
+
+
+@dataclass(frozen=True)
+class TaskView(ABC, Generic[Task]):
+    """A run on a task that was generated again."""
+
+    task: Task
+    record: RunRecord
+    events: Sequence[Event]
+
+    @cached_property
+    def decisions(self) -> dict[int, Decision]:
+        return {event.t: event for event in self.events if isinstance(event, Decision)}
+
+    @property
+    @abstractmethod
+    def graph(self) -> Graph:
+        """The references of every step."""
+
+    @abstractmethod
+    def verdicts(self) -> Iterable[Verdict]:
+        """Return the verdict on every step."""
+
+    @abstractmethod
+    def card(self, t: int, verdicts: Mapping[int, Verdict]) -> WhyCard | None:
+        """Return why a step is wrong; None if nobody knows."""
+
+    @abstractmethod
+    def step(self, t: int) -> Step:
+        """Return what the task says about a step."""
+
+    def question(self, t: int) -> Question | None:
+        """Return a question with the conversation until then; None for another task."""
+        return None
+
+    def ability(self, t: int) -> str | None:
+        """Return what a question about a conversation tests."""
+        return None
+
+
+class NumberView(TaskView[TaskInstance]):
+    """A run on a task of numbers."""
+
+    @property
+    def graph(self) -> Graph:
+        return graph_of(self.task)
+
+    @cached_property
+    def actions(self) -> list[ActionTaken]:
+        return [event for event in self.events if isinstance(event, ActionTaken)]
+
+    def verdicts(self) -> Iterable[Verdict]:
+        return judge(self.task, prepare(self.task.spec), self.decisions.values(), self.actions)
+
+    def card(self, t: int, verdicts: Mapping[int, Verdict]) -> WhyCard:
+        return self._explainer(verdicts).card(t)
+
+    @cached_property
+    def _explained(self) -> list[StepExplainer]:
+        return []
+
+    def _explainer(self, verdicts: Mapping[int, Verdict]) -> StepExplainer:
+        if not self._explained:
+            decisions, access = list(self.decisions.values()), self.record.setting.access
+            limit = access.h if access.panel == STRICT else None
+            calls = recorded_consultations(self.events, decisions)
+            self._explained.append(
+                StepExplainer(self.task, decisions, verdicts, self.actions, calls, access.memory, limit)
+            )
+        return self._explained[0]
+
+    def step(self, t: int) -> Step:
+        step = self.task.step(t)
+        return Step(t=t, refs=step.refs, kind=step.kind, input=step.input, answer=step.answer, scored=step.scored)
+
+
+class ConversationView(TaskView[Conversation]):
+    """A run on questions about a conversation."""
+
+    @property
+    def graph(self) -> Graph:
+        return ((),) * len(self.task.questions)
+
+    def verdicts(self) -> Iterable[Verdict]:
+        answers = self.record.conversation
+        return () if answers is None else recorded_verdicts(self.task, answers)
+
+    def card(self, t: int, verdicts: Mapping[int, Verdict]) -> WhyCard | None:
+        if not isinstance(self.task, WorldConversation):
+            return None
+        task, access, answers = self.task, self.record.setting.access, self.record.conversation
+        calls = recorded_consultations(self.events, ())
+        shown = _shown_part(access, task, t, self._prompts)
+        seen = None if shown is None else Seen((shown,), (), False, access.condition == COMPACTION)
+        if access.condition == MEMORY:
+            stored = tuple(call.stored for call in calls or () if call.call.verb == "observe")
+            found = next((call.passages for call in calls or () if call.call.verb == "recall" and call.t == t), ())
+            seen = None if calls is None else Seen(found, stored[: task.questions[t - 1].after], True)
+        wrong = {answer.t: (answer.outcome, answer.evidence) for answer in (() if answers is None else answers.wrong)}
+        return conversation_card(task, t, verdicts[t], self._submitted(t), wrong.get(t), seen)
+
+    def step(self, t: int) -> Step:
+        return Step(t=t, refs=(), kind="query", input=None, answer=self.task.answers[t - 1], scored=True)
+
+    def question(self, t: int) -> Question | None:
+        if not isinstance(self.task, WorldConversation):
+            return None
+        shown = _shown_part(self.record.setting.access, self.task, t, self._prompts)
+        return question_document(self.task, self.record, self.events, t, self._submitted(t), shown)
+
+    def ability(self, t: int) -> str:
+        return self.task.questions[t - 1].ability
+
+    def _submitted(self, t: int) -> str | None:
+        return None if t not in self.decisions else self.decisions[t].text
+
+    @property
+    def _prompts(self) -> dict[int, str]:
+        """What the model was sent for each question, where the texts of the run were kept."""
+        asked = (event for event in self.events if isinstance(event, ModelExchange) and event.t)
+        return {event.t: event.prompt for event in asked if event.prompt is not None}
+
+
+def view_of(task: GeneratedTask, record: RunRecord, events: Sequence[Event]) -> NumberView | ConversationView:
+    """Return the view of a run on a task of either family."""
+    if isinstance(task, TaskInstance):
+        return NumberView(task, record, events)
+    if isinstance(task, Conversation):
+        return ConversationView(task, record, events)
+    raise TypeError(f"{type(task).__name__} is of no family of tasks")
+
+
+def _shown_part(access: Access, task: WorldConversation, t: int, prompts: dict[int, str]) -> str | None:
+    """Return what of a conversation was shown without a memory; None if that is not known."""
+    shown_part: Callable[[Access, WorldConversation, int, dict[int, str]], str | None] = extensions.load(SHOWN_PART)
+    return shown_part(access, task, t, prompts)
