@@ -68,7 +68,7 @@ def run_trace(
     writer = _SpanWriter(trace, record, texts)
     answered = [event.t for event in events if isinstance(event, Decision) and event.submitted is not None]
     task = record.setting.task
-    goals = [label_of(t) for t in answered if not isinstance(task, Task) or t > task.warm_up]
+    goals = [label_of(t) for t in answered if task.is_scored(t)]
     attributes = writer.agent_attributes(goals)
     if rules:
         attributes["gen_ai.system_instructions"] = compact_json([text_part(rules)])

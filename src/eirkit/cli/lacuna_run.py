@@ -460,6 +460,7 @@ def _table(
         for name in settings[0]
     }
     where[Column("pressure", "m/h", 2, priority=2)] = [row.pressure for row in rows]
+    where = {column: values for column, values in where.items() if any(value is not None for value in values)}
     always = ("condition",) if brief else ("h", "pressure")
     shared = {c: values[0] for c, values in where.items() if len(set(values)) == 1 and c.key not in always}
     told = ", ".join(f"{column.title} = {value}" for column, value in shared.items() if value not in (0, None))

@@ -197,7 +197,7 @@ def _arm_table(setup: RescueSetup, found: Rescue) -> Table:
 def _effects(setup: RescueSetup, found: Rescue, effects: Sequence[Contrast]) -> Iterator[str]:
     """Yield what restoring did, a sentence for each model: cells of different models are not one number."""
     missing = "with a miss" if setup.memory is None else f"where {_title(setup.memory)} did not return an input"
-    if not isinstance(setup.spec, TaskSpec):
+    if setup.h is None:
         missing = "that what was shown did not answer"
     step = units_of([setup.spec.workload]).step
     for one in effects:
@@ -227,9 +227,7 @@ def _nothing(setup: RescueSetup, found: Rescue) -> str:
                 f"No answer that was given was missing in any arm, and yet only {right:.0%} of steps were right; {why}."
             )
         return "Nothing was missing in any arm, so there is nothing to repair; lower --h."
-    remedy = "lower --h, or limit it to h records with --panel strict"
-    if not isinstance(setup.spec, TaskSpec):
-        remedy = "use a larger --preset"
+    remedy = "use a larger --preset" if setup.h is None else "lower --h, or limit it to h records with --panel strict"
     return (
         f"{_title(setup.memory)} returned everything that was missing in the control arm, so there is nothing to "
         f"repair; {remedy}."

@@ -299,7 +299,7 @@ def estimate_document(
             for name in ("workload", "model", "condition")
             if name in {*varying, "model"}
         ),
-        *(Column(name, name) for name in ("h", "seeds") if cells and name in cells[0]),
+        *(Column(name, name) for name in ("h", "seeds") if any(row.get(name) is not None for row in cells)),
         *((Column("repeats", "repeats"),) if any(row.get("repeats", 1) > 1 for row in cells) else ()),
         *(Column.of(SPENDING_MEASURES[name]) for name in ("calls", "input_tokens", "output_tokens")),
         Column("cost", SPENDING_MEASURES["cost_usd"].label, figures=True, raw="cost_usd"),

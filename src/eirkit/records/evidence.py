@@ -160,6 +160,11 @@ class RescueResult(Struct, frozen=True, kw_only=True):
     undecided: tuple[Excluded, ...] = ()
     spending: Spending | None = None
 
+    @property
+    def where(self) -> str:
+        """The workload, with the window and the capacity of tasks of numbers."""
+        return self.workload if self.m is None else f"{self.workload}, m = {self.m}, h = {self.h}"
+
 
 class CapabilityCell(Struct, frozen=True, kw_only=True):
     """One model on one workload at full information, recovery off."""

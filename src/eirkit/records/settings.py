@@ -47,6 +47,9 @@ class Task(Struct, frozen=True, tag="numbers", tag_field="family"):
         """A short name."""
         return f"{self.workload}-n{self.n}-m{self.m}-fan{self.fan_in}"
 
+    def is_scored(self, t: int) -> bool:
+        return t > self.warm_up
+
 
 class ConversationTask(Struct, frozen=True, tag="conversation", tag_field="family"):
     """The parameters of conversations, without their seed; `ConversationSpec` explains each."""
@@ -64,6 +67,9 @@ class ConversationTask(Struct, frozen=True, tag="conversation", tag_field="famil
     def label(self) -> str:
         """A short name."""
         return f"{self.workload}-{self.preset}"
+
+    def is_scored(self, t: int) -> bool:
+        return True
 
 
 AnyTask = Task | ConversationTask
@@ -176,6 +182,11 @@ class Setting(Struct, frozen=True, omit_defaults=True):
     def id(self) -> str:
         """Return the id of the cell: twelve hexadecimal digits of a hash over the setting."""
         return sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:12]
+
+
+def pressure_of(task: AnyTask, access: Access) -> float | None:
+    """Return m/h; None for conversations, which have neither."""
+    return task.m / access.h if isinstance(task, Task) and access.h else None
 
 
 def control_key(setting: Setting) -> str:

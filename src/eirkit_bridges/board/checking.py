@@ -230,7 +230,7 @@ def _claims(read: Sequence[SweepFolder], suites: Sequence[Suite], document: Subm
         yield f"{len(document.scores)} rows of scores, where the records have {len(again)}"
     for claimed, mine in zip(document.scores, again, strict=False):
         if changed := [name for name in mine.__struct_fields__ if getattr(claimed, name) != getattr(mine, name)]:
-            where = f"{mine.memory}, {mine.workload}, h = {mine.h}"
+            where = f"{mine.memory}, {mine.workload}{'' if mine.h is None else f', h = {mine.h}'}"
             yield f"{where}: {', '.join(sorted(changed))} do not follow from the records"
 
 

@@ -120,7 +120,7 @@ def test_calculating_without_end_is_a_fault_of_the_step():
 
 
 STEPS = ("store-recall", "--n", "32", "--m", "8", "--h", "4", "--model", "reference/sloppy", "--set", "p=0.04")
-WORDS = ("words", "--preset", "small+questions=4", "--memory", "bm25", "--model", "scripted/reader")
+WORDS = ("conversation", "--preset", "small+questions=4", "--memory", "bm25", "--model", "scripted/reader")
 
 
 @pytest.mark.parametrize("words", [STEPS, WORDS], ids=["steps", "words"])

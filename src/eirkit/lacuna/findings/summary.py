@@ -39,7 +39,7 @@ from eirkit.records.runs import (
     RunScore,
     RunUsage,
 )
-from eirkit.records.settings import UNLIMITED, Setting, Task, TaskColumns, control_key
+from eirkit.records.settings import UNLIMITED, Setting, TaskColumns, control_key, pressure_of
 from eirkit.records.sweeps import (
     CellFloor,
     CellRow,
@@ -214,7 +214,7 @@ class _CellTotals:
             summary_prompt=access.summary_prompt,
             **structs.asdict(TaskColumns.of(task)),
             h=access.h,
-            pressure=task.m / access.capacity if isinstance(task, Task) else None,
+            pressure=pressure_of(task, access),
             b_oracle=UNLIMITED if access.reads is None else access.reads,
             b=UNLIMITED if access.recomputations is None else access.recomputations,
             seeds=seeds,

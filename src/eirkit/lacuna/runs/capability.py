@@ -57,6 +57,10 @@ class Control:
         """Return the tasks' specifications."""
         return family_of(spec).control_specs(self.windows)
 
+    def is_aided(self, spec: AnySpec) -> bool:
+        """True if the tasks are also run with a calculator."""
+        return self.calculator and family_of(spec).calculates
+
     def tasks(self, spec: AnySpec) -> list[GeneratedTask]:
         """Return the tasks; raises what the workload raises if it has no such tasks."""
         return [task for sized in self.specs(spec) for task in generate_many(sized, self.seeds)]
@@ -84,7 +88,7 @@ class Control:
         possible = [spec for spec in specs if self.impossible(spec) is None]
         for model in models:
             for spec in possible:
-                for aided in (False, True) if self.calculator else (False,):
+                for aided in (False, True) if self.is_aided(spec) else (False,):
                     yield from self.cells(spec, model, options, aided=aided)
 
 
@@ -177,7 +181,7 @@ def measure_capability(
 
 def _measured(model: str, spec: AnySpec, control: Control, options: ModelOptions, results: Results) -> CapabilityCell:
     plain = control.cells(spec, model, options, aided=False)
-    tool = control.cells(spec, model, options, aided=True) if control.calculator else []
+    tool = control.cells(spec, model, options, aided=True) if control.is_aided(spec) else []
     scores = _scores(plain, results)
     runs = [run for _, run in scores]
     windows = dict.fromkeys(cell.access.h for cell, _ in plain if cell.access.h is not None)

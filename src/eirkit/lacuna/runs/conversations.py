@@ -56,6 +56,7 @@ class ConversationTasks(TaskFamily[ConversationSpec, Conversation]):
 
     arms = CONVERSATION_ARMS
     only_lacking = False
+    calculates = False
 
     def access(self, values: Mapping[str, Any], memory_settings: Mapping[str, Any]) -> Access:
         """Return the access; a memory system means that everything must come from it.

@@ -26,10 +26,9 @@ from eirkit.lacuna.runs.budget import Budget, asks_paid_model
 from eirkit.lacuna.runs.cells import Cell, RunPlan, unrecovered_in
 from eirkit.lacuna.runs.family import Unrecovered, family_of
 from eirkit.lacuna.tasks.generation import generate
-from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit.records.money import MEMORY, NOTHING, Journal, ModelCalls, exact_usd, journal_of
-from eirkit.records.settings import UNLIMITED, TaskColumns
+from eirkit.records.settings import UNLIMITED, TaskColumns, pressure_of
 
 DEARER_TIMES = 4  # by which a run may cost more than the dearest before it
 _UnrecoveredByRun = dict[str, Unrecovered]  # by run, of control arms that other arms depend on
@@ -158,7 +157,7 @@ class CellEstimate:
             h=access.h,
             b_oracle=UNLIMITED if access.reads is None else access.reads,
             b=UNLIMITED if access.recomputations is None else access.recomputations,
-            pressure=task.m / access.capacity if isinstance(task, TaskSpec) else None,
+            pressure=pressure_of(task.parameters(), access),
             seeds=self.seeds,
             repeats=self.repeats,
             runs=self.runs,

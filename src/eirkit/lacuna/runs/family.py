@@ -51,6 +51,7 @@ class TaskFamily(ABC, Generic[Spec, Task]):
 
     arms: ClassVar[tuple[Arm, ...]]  # of a rescue
     only_lacking: ClassVar[bool]  # whether a rescue beside a memory restores only what the memory did not return
+    calculates: ClassVar[bool]  # whether a calculator can help
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec  # its seed is ignored

@@ -37,6 +37,7 @@ class NumberTasks(TaskFamily[TaskSpec, TaskInstance]):
 
     arms = ARMS
     only_lacking = True
+    calculates = True
 
     @cached_property
     def workload(self) -> Workload:

@@ -168,7 +168,7 @@ def repair_of(result: RescueResult, condition: str = "") -> Repair | None:
         oracle=min(accuracies["oracle"]),
         sham=max(accuracies["sham"]),
         control=max(accuracies["control"]),
-        condition=condition or f"{result.workload}, m = {result.m}, h = {result.h}",
+        condition=condition or result.where,
         claims=all(row.claims for row in rows),
         models=len(models),
         memory=result.memory,

@@ -48,8 +48,7 @@ def rescue_section(result: RescueResult) -> Section:
 def _condition(result: RescueResult) -> str:
     loop = "the action loop" if result.managed else "Controlled Retention"
     memory = f"{result.memory} ({result.panel} panel)" if result.memory else result.policy
-    held = f"m = {result.m}, h = {result.h}, {memory}"
-    return f"{result.workload}, {held}, {loop}, {counted(result.seeds, 'seed')} a model"
+    return f"{result.where}, {memory}, {loop}, {counted(result.seeds, 'seed')} a model"
 
 
 def rescue_chart(rows: Sequence[ArmRow]) -> Chart:

@@ -206,7 +206,7 @@ def _within(sweep: SweepFolder, asked: RescueSettings) -> str:
         "model": " and ".join(asked.models),
     }
     parts = [value for name, value in said.items() if value and len({getattr(row, name) for row in sweep.rows}) > 1]
-    return ", ".join([*parts, f"h = {asked.h}"])
+    return ", ".join([*parts, asked.task.workload if asked.h is None else f"h = {asked.h}"])
 
 
 def _is_alike(sweep: SweepFolder, asked: RescueSettings) -> bool:

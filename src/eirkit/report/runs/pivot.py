@@ -125,20 +125,19 @@ def _concerns(found: Evidence, rows: Sequence[CellRow], only: Mapping[str, froze
     tasks = (asked.task,) if isinstance(asked, RescueSettings) else asked.tasks
     if not isinstance(asked, CapabilitySettings):
         sizes = [name for name in _SIZES if name in only]
-        tasks = tuple(task for task in tasks if all(str(getattr(task, name)) in only[name] for name in sizes))
+        tasks = tuple(task for task in tasks if all(str(getattr(task, name, None)) in only[name] for name in sizes))
     workloads = {task.workload for task in tasks}
     if not isinstance(asked, RescueSettings):
         return any(row.model in asked.models and row.workload in workloads for row in rows)
     alike = [row for row in rows if row.model in asked.models and row.workload in workloads and row.h == asked.h]
-    is_told = any(row.conversation is not None for row in alike)
-    return bool(alike) and ("memory" not in only or _access_of(asked, is_told) in only["memory"])
+    return bool(alike) and ("memory" not in only or _access_of(asked) in only["memory"])
 
 
-def _access_of(asked: RescueSettings, is_told: bool) -> str:
+def _access_of(asked: RescueSettings) -> str:
     """Return the name of what the agents of a rescue had of earlier results, as `condition_of` makes it."""
     if asked.memory is not None:
         return condition_of(Access(EXTERNAL, None, asked.memory, panel=asked.panel or NATIVE))
-    if is_told:
+    if asked.h is None:  # conversations
         return "truncated"
     return asked.policy if asked.managed else condition_of(Access(policy=asked.policy))
 

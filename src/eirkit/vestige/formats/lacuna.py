@@ -102,7 +102,7 @@ def _recording(record: RunRecord, events: Sequence[Event], place: str) -> Record
         model=record.setting.model,
         resolved=None if score is None else score.correct == score.steps,
         reward=score.correct / score.steps if score is not None and score.steps else None,
-        goal_files=tuple(_path(t) for t in answered if not isinstance(task, Task) or t > task.warm_up),
+        goal_files=tuple(_path(t) for t in answered if task.is_scored(t)),
         exit_status=str(record.ending),
         details={
             "task": msgspec.to_builtins(task),
