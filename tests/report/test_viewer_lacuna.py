@@ -133,7 +133,7 @@ def test_a_run_under_a_memory_has_its_name(remembered):
 def test_a_conversation_has_its_preset_and_no_sizes_of_other_tasks(remembered):
     setting = records(remembered / "native")[0].setting
     talk = replace(setting, task=ConversationTask("conversation", "small", 24))
-    assert [setting_value(talk, name) for name in ("workload", "preset")] == ["words", "small"]
+    assert [setting_value(talk, name) for name in ("workload", "preset")] == ["conversation", "small"]
     sizes = ("n", "m", "slots", "lookback", "fan_in", "digits", "k")
     assert [setting_value(talk, name) for name in sizes] == [None] * 7
     assert setting_value(setting, "m") == setting.task.m

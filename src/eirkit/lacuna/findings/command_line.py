@@ -22,6 +22,7 @@ from eirkit.seeds import read_seeds, seeds_text
 # The axes of a grid, and the usual options of a model, which are not mentioned; a test compares both with their source.
 SUITE_AXES = (
     *Task.__struct_fields__,
+    "preset",
     "model",
     *("condition", "policy", "memory", "panel", "b_oracle", "b", "actions", "tool_calls"),
     *("context_tokens", "summary_prompt", "h"),

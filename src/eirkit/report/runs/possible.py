@@ -206,7 +206,7 @@ def possible_in(*sweeps: SweepFolder) -> tuple[list[TaskPossible], list[str]]:
         by_cell = sweep.by_cell()
         for row in sweep.rows:
             if not isinstance(row.task, Task):
-                unknown.append(f"{row.workload}: {TEXTS}.")
+                unknown.append(f"{row.workload} is not judged: {TEXTS}.")
             elif runs := [run for run in by_cell.get(row.cell, ()) if run.score.consuming]:
                 tasks.setdefault(TaskSpec.of(row.task), []).append((sweep, row, runs))
     named = Coordinates([row for cells in tasks.values() for _, row, _ in cells])
