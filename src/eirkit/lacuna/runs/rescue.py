@@ -158,8 +158,7 @@ def _read_run(task: GeneratedTask, cell: Cell, results: Results) -> _Run | None:
     if record.score is None:
         raise InputFileError(f"run {record.run} has no score; restore the folder")
     found = family_of(task.spec).rescued(task, record, trace)
-    has_outcomes = record.memory is not None and record.conversation is None
-    outcomes = record.memory.outcomes if record.memory is not None and has_outcomes else None
+    outcomes = None if record.memory is None or record.conversation is not None else record.memory.outcomes
     return _Run(found.verdicts, record.score, found.unrecovered, outcomes, found.old, found.outdated, systems)
 
 
