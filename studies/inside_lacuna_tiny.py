@@ -18,8 +18,8 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from eirkit.lacuna.agents.bundled import WEIGHTS, question_of
-from eirkit.lacuna.agents.prompt_reader import Reader
 from eirkit.lacuna.agents.session import Session
+from eirkit.lacuna.agents.situation import situation_of
 from eirkit.lacuna.findings.statistics import Interval, bootstrap_mean
 from eirkit.lacuna.models.model import Reply, Request
 from eirkit.lacuna.models.network.decoding import decode_together
@@ -82,7 +82,7 @@ def collect(weights: Weights, workload: str, seeds: Sequence[int]) -> list[Looku
 def _read(request: Any) -> StepQuestion:
     if not isinstance(request, Request):
         raise TypeError("Controlled Retention asks its model and nobody else")
-    return question_of(Reader().read(request), request)
+    return question_of(situation_of(request))
 
 
 def _same_frame(questions: Sequence[StepQuestion]) -> Iterator[list[int]]:

@@ -369,7 +369,6 @@ BORDER = {
         *("eirkit.lacuna.memories.tool_agent", "eirkit_bridges.episode", "eirkit_bridges.mcp_server"),
         *("eirkit.lacuna.agents.telemetry", "eirkit_bridges.external_runs"),
     ),
-    "JSON in a model's answer": ("eirkit.lacuna.agents.answers",),
     "answers that memory systems' own prompts ask for": (
         *("eirkit.lacuna.scripted.extractor", "eirkit.lacuna.scripted.notes"),
         "eirkit.lacuna.scripted.system_requests",

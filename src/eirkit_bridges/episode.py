@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 
 from eirkit.errors import InfrastructureError, ModelError
-from eirkit.lacuna.agents.prompt_reader import read_summary_limit
 from eirkit.lacuna.agents.protocol import LONGEST_REPLY
 from eirkit.lacuna.memories.plan import MemoryPool
 from eirkit.lacuna.models.model import Reply, Request, ToolCall, Usage
 from eirkit.lacuna.runs.attempt import CellContext, attempt
 from eirkit.lacuna.tasks.task import TaskInstance
+from eirkit.lacuna.tasks.view import Visible
 from eirkit.records.database import FinishedRun
 from eirkit.records.runs import Failure
 
@@ -226,7 +226,7 @@ def _translated(refusal: str) -> str:
 def as_reply(name: str, arguments: Mapping[str, Any], request: Request) -> Reply | None:
     """Return the reply that a tool call stands for; None if a summary must be written first."""
     noting = str(arguments.get("action", "")).lower() if name == "note" else ""
-    if read_summary_limit(request) is not None:
+    if isinstance(request.visible, Visible) and request.visible.summary_characters is not None:
         text = arguments.get("text")
         return Reply(text, (), UNKNOWN_USAGE) if noting == SUMMARY and isinstance(text, str) else None
     given = {key: value for key, value in arguments.items() if key != "action"}

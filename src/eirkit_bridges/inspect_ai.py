@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -41,7 +42,7 @@ from eirkit.errors import ModelError, PluginError, UsageError
 from eirkit.lacuna.agents.telemetry import Exchange, Trace
 from eirkit.lacuna.memories.plan import MemoryPool
 from eirkit.lacuna.models.factory import make_model
-from eirkit.lacuna.models.inspect_ai import InspectModel, as_asked
+from eirkit.lacuna.models.inspect_ai import InspectModel, ask_inspect
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import Model, ModelOptions, Reply, Request, Tool, Usage
 from eirkit.lacuna.models.scrubber import Scrubber
@@ -62,6 +63,10 @@ Named = TypeVar("Named", bound=Callable[..., Any])
 LIMIT = "limit"  # ending of a run that a limit of Inspect cut off
 
 
+# What is asked of the evaluated model: one of eirkit's own, in this process, takes what is visible as objects.
+_SHOWN: ContextVar[Request] = ContextVar("shown")
+
+
 class EvaluatedModel(InspectModel):
     """The model that Inspect evaluates, with Inspect's configuration; its outputs are kept for the sample."""
 
@@ -72,7 +77,8 @@ class EvaluatedModel(InspectModel):
 
     async def reply(self, request: Request) -> Reply:
         start = perf_counter()
-        output = await get_model().generate(*as_asked(request))
+        _SHOWN.set(request)
+        output = await ask_inspect(get_model(), request)
         self.outputs.append(output)
         read = self._read(output)
         return replace(read, latency_seconds=perf_counter() - start)
@@ -90,8 +96,10 @@ async def solve_sample(state: TaskState, access: Mapping[str, Any]) -> TaskState
     spec = TaskSpec(**state.metadata["spec"])
     given = {name: value for name, value in state.metadata["spec"].items() if name != "seed" and value is not None}
     options = access.get("memory_options") or {}
-    keys = {name: value for name, value in access.items() if name != "memory_options" and value is not None}
-    cell = make_cell({**given, **keys, "model": f"inspect/{state.model}"}, ModelOptions(), options)
+    apart = ("memory_options", "protocol")
+    keys = {name: value for name, value in access.items() if name not in apart and value is not None}
+    asked = ModelOptions(protocol=access.get("protocol"))
+    cell = make_cell({**given, **keys, "model": f"inspect/{state.model}"}, asked, options)
     check_access(cell.access)
     model = EvaluatedModel(str(state.model))
     stage = cell_context_of(
@@ -157,7 +165,6 @@ ACCESS = (
     "b_oracle",
     "b",
     "actions",
-    "tool_calls",
     "context_tokens",
     "summary_prompt",
     "h",
@@ -181,17 +188,21 @@ def lacuna(workload: str = "stepwise-sum", seeds: Any = "0:3", **options: Any) -
     Args:
         workload: a registered workload, or package.module:Name.
         seeds: one sample each: 3, 0,4,9 or 0:30.
-        options: any other key of a suite's grid, with one value: n, m, h, fan_in, condition, memory, b_oracle, …
+        options: any other key of a suite's grid, with one value: n, m, h, fan_in, condition, memory, b_oracle, …; and
+            protocol, how the model answers.
     """
     given = {name: value for name, value in options.items() if value is not None}
+    protocol = given.pop("protocol", None)
     try:
         cell, listed = _planned({"workload": workload, **given, "seeds": _seeds(seeds)})
     except UsageError as error:
         raise PrerequisiteError(f"eirkit: {error}") from error
     if cell.access.is_controlled:
-        chosen = controlled(cell.access.h, cell.access.policy or "window")
+        chosen = controlled(cell.access.h, cell.access.policy or "window", protocol)
     else:
-        chosen = managed(**{"h": cell.access.h, **{name: given[name] for name in ACCESS if name in given}})
+        chosen = managed(
+            **{"h": cell.access.h, "protocol": protocol, **{name: given[name] for name in ACCESS if name in given}}
+        )
     samples = [_sample(instance) for instance in generate_many(number_spec(cell.task, "Inspect"), listed)]
     return Task(
         dataset=MemoryDataset(samples, name=workload),
@@ -228,16 +239,17 @@ def _sample(instance: TaskInstance) -> Sample:
 
 @solver
 @_of_eirkit
-def controlled(h: int = 16, policy: str = "window") -> Solver:
+def controlled(h: int = 16, policy: str = "window", protocol: str | None = None) -> Solver:
     """Controlled Retention: at each step the model sees the rules, h retained records and the step, and nothing else.
 
     Args:
         h: number of retained records.
         policy: retention policy that chooses them.
+        protocol: how the model answers: schema, tools or text; None: the first that its provider takes.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        return await solve_sample(state, {"h": h, "policy": policy})
+        return await solve_sample(state, {"h": h, "policy": policy, "protocol": protocol})
 
     return solve
 
@@ -248,7 +260,7 @@ def managed(**access: Any) -> Solver:
     """Agent-Managed Retention: the model reveals steps, recovers missing inputs and answers, in a loop of actions.
 
     Args:
-        access: condition or memory, h, b_oracle, b, actions, tool_calls, context_tokens, summary_prompt, panel.
+        access: condition or memory, h, b_oracle, b, actions, context_tokens, summary_prompt, panel, protocol.
     """
     chosen = access if "condition" in access or "memory" in access else {"condition": "lru", **access}
 
@@ -327,6 +339,8 @@ class EirkitModel(ModelAPI):
         )
         messages = tuple(Message(_role(one), one.text) for one in input)
         request = Request(messages, offered, config.max_tokens)
+        if (shown := _SHOWN.get(None)) is not None and shown.messages == messages:
+            request = replace(request, form=shown.form, visible=shown.visible)
         try:
             reply = await self.model.reply(request)
         except ModelError as failure:

@@ -31,7 +31,7 @@ from eirkit.lacuna.runs.manifest import describe, read_manifest, write_manifest
 from eirkit.lacuna.runs.runner import Observer, PlanOutcome, Runner, ignore_progress
 from eirkit.records.documents import MANIFEST
 from eirkit.records.evidence import Seeds
-from eirkit.records.settings import ModelSettings
+from eirkit.records.settings import TEXT, ModelSettings
 from eirkit.report.table import Column, Table
 from eirkit.seeds import show_seeds
 from eirkit_paper.archive import FOLDER
@@ -262,7 +262,7 @@ class ModelSetting:
             self.models,
             show_seeds(self.seeds),
             self.memories,
-            self.options.asked(),
+            self.options.asked(TEXT),
         )
         return CellPlan("study", tuple(planned), msgspec.to_builtins(settings))
 

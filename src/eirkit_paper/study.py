@@ -18,7 +18,7 @@ from eirkit.errors import UsageError
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.budget import Budget
 from eirkit.lacuna.runs.runner import Runner
-from eirkit.records.settings import ModelSettings
+from eirkit.records.settings import TEXT, ModelSettings
 from eirkit.report.document import Figure
 from eirkit.report.table import Table
 from eirkit_paper.published import figures_by_id
@@ -191,7 +191,7 @@ class Setting:
         """Return all that can change findings."""
         return RecordedSetting(
             self.model,
-            None if self.model is None else self.options.asked(),
+            None if self.model is None else self.options.asked(TEXT),
             None if self.data is None else str(self.data.resolve()),
             None if self.seeds is None else tuple(map(int, self.seeds)),
             self.memories,

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from eirkit.lacuna.agents.prompt_reader import read_summary_limit
 from eirkit.lacuna.agents.protocol import Fault, as_call, as_text, read_reply
 from eirkit.lacuna.agents.reference import make_reference
 from eirkit.lacuna.memories.plan import MemoryPool
@@ -63,7 +62,7 @@ class OneByOne:
         return self.said[-1]
 
     async def _next(self, request: Request) -> Reply:
-        if read_summary_limit(request) is not None:
+        if request.visible.summary_characters is not None:
             return msgspec.structs.replace(await self.agent.reply(request), usage=UNKNOWN_USAGE)
         if self.misuse and len(self.said) % 3 == 2:
             return said_as(self.misuse.pop(0), calls=self.calls)
@@ -199,7 +198,5 @@ def options_of(suite: Suite, folder: Path) -> list[str]:
     (grid,) = suite.grids
     given: list[str] = []
     for name, values in grid.axes.items():
-        if name == "tool_calls":
-            continue
         given += [f"--{name.replace('_', '-')}", str(values[0])]
     return [*given, "--seeds", ",".join(map(str, grid.seeds)), "--out", str(folder)]

@@ -142,7 +142,7 @@ def test_a_visit_is_one_cell_and_managed():
         refuse_controlled(plan_external_runs({"workload": "store-recall", "condition": "controlled"}))
     for asked in ("words", ["store-recall", "words"]):
         with pytest.raises(UsageError, match="words is a workload of conversations"):
-            plan_external_runs({"workload": asked, "tool_calls": True})
+            plan_external_runs({"workload": asked})
 
 
 def test_tools_say_what_a_task_does_not_allow():

@@ -35,7 +35,7 @@ CONDITIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "controlled": ("calculator", {}),
     "controlled under LRU": ("calculator", {"policy": "lru"}),
     "recovery": ("recoverer", {"condition": "lru", "b": 6}),
-    "tools": ("recoverer", {"condition": "kv", "tool_calls": True}),
+    "tools": ("recoverer", {"condition": "kv", "protocol": "tools"}),
     "summaries": ("recoverer", {"condition": "compaction", "context_tokens": 64}),
     "memory": ("recoverer", {"memory": "key-value"}),
 }
@@ -236,7 +236,7 @@ def test_exporting_twice_gives_the_same_samples_and_a_used_folder_is_refused(tmp
 
 
 def test_replies_that_are_kept_are_exported_also_where_they_have_no_text(tmp_path):
-    record_script(suite_of(tool_calls=True), tmp_path / "native", calls=True)
+    record_script(suite_of(model_options={"protocol": "tools"}), tmp_path / "native", calls=True)
     (run,) = stored_runs(tmp_path / "native")
     exchanges = [event for event in stored_events(tmp_path / "native", run) if isinstance(event, ModelExchange)]
     assert any(exchange.reply == "" for exchange in exchanges)

@@ -136,7 +136,8 @@ def cases() -> list[object]:
 @pytest.mark.parametrize(("name", "condition"), cases())
 def test_the_same_replies_leave_the_same_telemetry(name, condition, tmp_path):
     driver = DRIVERS[name]
-    suite = suite_of(**CONDITIONS[condition], tool_calls=driver.calls, actions=400)
+    protocol = {"protocol": "tools" if driver.calls else "text"}
+    suite = suite_of(**CONDITIONS[condition], model_options=protocol, actions=400)
     said = record_script(suite, tmp_path / "recorded", calls=driver.calls)
     expected = telemetry(tmp_path / "recorded")
     assert telemetry(driver.drive(suite, said, tmp_path)) == expected
@@ -148,7 +149,8 @@ def test_lines_and_calls_leave_the_same_actions_and_decisions(tmp_path):
     kept = []
     for calls in (False, True):
         folder = tmp_path / str(calls)
-        record_script(suite_of(b_oracle=3, b=3, tool_calls=calls), folder, calls=calls)
+        protocol = {"protocol": "tools" if calls else "text"}
+        record_script(suite_of(b_oracle=3, b=3, model_options=protocol), folder, calls=calls)
         events = [event for event in telemetry(folder) if event.get("type") in ("action", "decision", "verdicts")]
         kept.append([{key: value for key, value in event.items() if key != "run"} for event in events])
     done = [[event for event in events if event.get("outcome") != "fault"] for events in kept]

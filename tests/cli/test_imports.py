@@ -19,7 +19,7 @@ RUNS_AGENTS = ("eirkit.lacuna.runs", "eirkit.lacuna.agents", "eirkit.lacuna.mode
 # session or calls anybody.
 READS_AGAIN = {
     *("eirkit.lacuna.agents", "eirkit.lacuna.memories", "eirkit.lacuna.models"),
-    *(f"eirkit.lacuna.agents.{name}" for name in ("answers", "conditions", "protocol", "recognition", "telemetry")),
+    *(f"eirkit.lacuna.agents.{name}" for name in ("conditions", "protocol", "recognition", "telemetry")),
     *("eirkit.lacuna.memories.memory", "eirkit.lacuna.memories.validity"),
     *(f"eirkit.lacuna.models.{name}" for name in ("message", "model", "prices")),
 }

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eirkit.lacuna.agents.answers import read_worded_answer
+from eirkit.lacuna.agents.protocol import read_text_answer
 from eirkit.lacuna.conversation.language import load_language
 from eirkit.lacuna.conversation.reading import read_turn
 from eirkit.lacuna.conversation.session import PASSAGE, PASSAGE_END, SO_FAR, TOLD
@@ -22,7 +22,7 @@ from eirkit.lacuna.conversation.world import USER
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.message import Message
-from eirkit.lacuna.models.model import ModelOptions, Request
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request
 from tests.lacuna.servers import Answer, Received
 
 Turns = list[str]
@@ -130,9 +130,9 @@ class CompactingApi:
         found = self._asked([*carried, *turns], asked)
         before = next((all_ for kept, all_ in self.everything.items() if decoded(kept) == carried and carried), carried)
         whole = self._asked([*before, *turns], asked)
-        self.as_with_everything[f"{before[0] if before else ''}\n{asked}"] = read_worded_answer(
-            found
-        ) == read_worded_answer(whole)
+        self.as_with_everything[f"{before[0] if before else ''}\n{asked}"] = read_text_answer(
+            Reply(found)
+        ) == read_text_answer(Reply(whole))
         return found
 
     def _asked(self, turns: Turns, asked: str) -> str:

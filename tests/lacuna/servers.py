@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eirkit.lacuna.agents.reference import make_reference
-from eirkit.lacuna.models.message import Message
-from eirkit.lacuna.models.model import ModelOptions, Request
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request
 from eirkit.testing.selftest.server import LoopbackHttp, read_request
+from tests.lacuna.prompt_reading import read_body
 
 REASONS = {200: "OK", 302: "Found", 400: "Bad Request", 401: "Unauthorized", 429: "Too Many Requests"}
 DROP_PAUSE_SECONDS = 0.02  # lets what was written reach the client before the connection is cut
@@ -127,18 +127,19 @@ def answers_as(name: str, **settings: Any) -> Callable[[Received], Answer]:
     agent = make_reference(name, ModelOptions(extra=settings))
 
     def answer(received: Received) -> Answer:
-        messages = tuple(Message(m["role"], m["content"]) for m in received.body["messages"])
-        return says(now(agent, Request(messages)))
+        reply = now(agent, read_body(received.body))
+        made = [(call.name, json.dumps(dict(call.arguments))) for call in reply.calls]
+        return calls(*made) if made else says(reply.text)
 
     return answer
 
 
-def now(agent: Any, request: Request) -> str:
+def now(agent: Any, request: Request) -> Reply:
     """Return the reply of an agent that never waits."""
     try:
         agent.reply(request).send(None)
     except StopIteration as done:
-        return str(done.value.text)
+        return done.value
     raise AssertionError("a reference agent waited")
 
 

@@ -31,6 +31,7 @@ from eirkit.lacuna.tasks.simulation.plain import outlook_of
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
 from eirkit.lacuna.tasks.view import PublicTask, publish
 from eirkit.records.events import ActionTaken, Decision
+from eirkit.records.settings import TEXT
 
 PLENTY = 100_000  # actions that no test here can use up
 CONTEXT_TOKENS = 64
@@ -73,11 +74,13 @@ CONDITIONS: dict[str, Callable[[TaskInstance, int], Condition]] = {
 }
 
 
-def managed(task: TaskInstance, condition: str, h: int = 4, **options: object) -> ManagedSession:
+def managed(task: TaskInstance, condition: str, h: int = 4, protocol: str = TEXT, **options: object) -> ManagedSession:
     """Return the action loop under a condition; forced paging gets reads unless some are given."""
     if condition == "paging":
         options = {"reads": None, **options}
-    return ManagedSession(public(task), CONDITIONS[condition](task, h), ManagedOptions(**options))
+    session = ManagedSession(public(task), CONDITIONS[condition](task, h), ManagedOptions(**options))
+    session.protocol = protocol
+    return session
 
 
 @dataclass

@@ -33,7 +33,7 @@ from tests.paper import kills
 
 NAMES = ("gpt-5.6", "claude-opus-4-6", "claude-haiku-4-5", "gpt-4.1-mini")
 LINES = f"records/{RUNS}"
-OTHER_OPTIONS = msgspec.to_builtins(ModelOptions(temperature=0.7).asked())
+OTHER_OPTIONS = msgspec.to_builtins(ModelOptions(temperature=0.7).asked("text"))
 AGENT = """
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.agents.reference import make_reference

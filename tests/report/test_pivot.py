@@ -118,7 +118,7 @@ def test_progress_failures_and_evidence_are_those_of_the_chosen_cells(sweep, cap
 
 def rescue(task: Task, **given: object) -> RescueSettings:
     usual = {"h": 4, "policy": "window", "truth": "true", "managed": False, "seeds": "0:2", "models": MODELS}
-    return RescueSettings(task=task, options=ModelOptions().asked(), **{**usual, **given})
+    return RescueSettings(task=task, options=ModelOptions().asked("text"), **{**usual, **given})
 
 
 def evidence_of(sweep: SweepFolder, settings: EvidenceSettings) -> Evidence:
@@ -136,12 +136,14 @@ def capability(*tasks: Task) -> CapabilitySettings:
         calculator=True,
         seeds="0:2",
         models=MODELS,
-        options=ModelOptions().asked(),
+        options=ModelOptions().asked("text"),
     )
 
 
 def probe(*tasks: Task) -> ProbeSettings:
-    return ProbeSettings(tasks=tasks, plan=ProbeSetup(), seeds="0:2", models=MODELS, options=ModelOptions().asked())
+    return ProbeSettings(
+        tasks=tasks, plan=ProbeSetup(), seeds="0:2", models=MODELS, options=ModelOptions().asked("text")
+    )
 
 
 def test_the_rescue_of_a_memory_that_was_not_chosen_is_left_out(sweep):

@@ -25,10 +25,9 @@ GRID = {
     "model": "reference/calculator",
     "h": [8, 4],
     "seeds": [0, 4, 9],
-    "tool_calls": [True],
     "b": ["unlimited", 3],
     "condition": ["kv"],
-    "model_options": {"temperature": "default", "extra": {"p": "0.25"}, "seed": 7},
+    "model_options": {"temperature": "default", "protocol": "tools", "extra": {"p": "0.25"}, "seed": 7},
 }
 
 

@@ -573,7 +573,6 @@ export interface Access {
   reads: number | null;
   recomputations: number | null;
   actions: number;
-  tool_calls: boolean;
   context_tokens: number | null;
   summary_prompt: string | null;
 }

@@ -21,13 +21,13 @@ from eirkit.lacuna.runs.cells import READER
 from eirkit.lacuna.runs.values import read_memory_options
 from eirkit.lacuna.tasks.task import AnySpec, TaskSpec
 from eirkit.lacuna.tasks.workload import conversations, find_workload
-from eirkit.records.settings import NATIVE, STRICT
+from eirkit.records.settings import NATIVE, PROTOCOLS, STRICT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _DEFAULT = ModelOptions()
 _LIMITS = ("max_tokens", "timeout_seconds", "retries", "connections")
-CALL_OPTIONS = ("base_url", "temperature", *_LIMITS, "dialect", "reask")  # names of options, as suites have them
+CALL_OPTIONS = ("base_url", "temperature", *_LIMITS, "dialect", "protocol")  # names of options, as suites have them
 
 
 class WorkloadNames(NameList):
@@ -123,12 +123,11 @@ def call_options() -> tuple[Callable[[Any], Any], ...]:
         _agent("--connections", int, f"Most calls at the same time.  [default: {_DEFAULT.connections}]"),
         _agent("--model-seed", int, f"Seed for models that sample.  [default: {_DEFAULT.seed}]"),
         _agent("--dialect", click.Choice(list(DIALECTS)), "Style of the prompts.  [default: the model's own]"),
-        option(
-            "--reask",
-            is_flag=True,
-            default=None,
-            group="Agent",
-            help="Ask once more where a reply has no answer (not in agent-managed runs).",
+        _agent(
+            "--protocol",
+            click.Choice(PROTOCOLS),
+            "How models answer: a JSON object under a schema, a tool call, or a line of text.  "
+            "[default: the first of these that the provider takes]",
         ),
         option(
             "--set",

@@ -100,7 +100,6 @@ def _agent_axes() -> tuple[Callable[[Any], Any], ...]:
             multiple=True,
         ),
         option("--actions", type=IntegerList(1), group="Agent", help="Most actions in a managed run.  [default: 200]"),
-        option("--tool-calls", is_flag=True, group="Agent", help="Offer actions as tool calls instead of text."),
     )
 
 
@@ -205,7 +204,7 @@ def describe_external(command: click.Command, model: str, condition: str, seeds:
     for one in command.params:
         if not isinstance(one, Option):
             continue
-        one.hidden |= one.name in (*CALL_OPTIONS, "model_seed", "extra", "tool_calls", "repeats", "preset")
+        one.hidden |= one.name in (*CALL_OPTIONS, "model_seed", "extra", "repeats", "preset")
         one.help = helps.get(one.name or "", one.help)
         if one.name == "model":
             one.known = None

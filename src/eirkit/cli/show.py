@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -19,6 +20,7 @@ from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
 from eirkit.lacuna.findings.why import NeededInput, WhyCard, way_measure
 from eirkit.lacuna.tasks.workload import units_of
+from eirkit.records.events import ModelExchange
 from eirkit.report.document import Document, Item, Listing, Section
 from eirkit.report.folders import kind_of, maker_of, records_of
 from eirkit.report.table import Cell, Column, Table, counted, listed
@@ -232,12 +234,23 @@ def _explanation(folder: Path, runs: FolderRuns, run: LacunaRun, step: int) -> D
     if alike is not None:
         words = (*words, alike.sentence)
     sections = [*([Section("", words)] if words else []), *(Section("", (), (_table(one),)) for one in card.inputs)]
+    replies = [] if card.correct or card.submitted is not None else list(_replies(run, step))
+    if replies:
+        sections.append(Section("", (), (Listing("replies", "What was replied", "\n\n".join(replies)),)))
     links = tuple(_links(folder, name, card, alike))
     sections += [Section("", (), links)] if links else []
     then = "" if links else f"eirkit show {quote(str(folder))} {quote(name)}"
-    data = {"folder": str(folder), "run": name, **asdict(card.figures()), "similar": alike}
+    data = {"folder": str(folder), "run": name, **asdict(card.figures()), "replies": replies, "similar": alike}
     title = f"{run.units.step.capitalize()} {step} of {name}"
     return Document("show", title, (first,), data, tuple(sections), next=then)
+
+
+def _replies(run: LacunaRun, step: int) -> Iterator[str]:
+    """Yield the exact replies to a step without a valid answer, as far as they were kept."""
+    for event in run.events:
+        if isinstance(event, ModelExchange) and event.t == step and event.reply is not None:
+            calls = [f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)})" for call in event.calls]
+            yield "\n".join([*([event.reply] if event.reply or not calls else []), *calls]) or "(empty)"
 
 
 def _table(one: NeededInput) -> Table:

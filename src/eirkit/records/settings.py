@@ -19,6 +19,9 @@ UNLIMITED = "unlimited"
 ACTION_LIMIT = 200  # actions of a run in which the agent manages its memory; NEXT counts
 UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # accesses without a limit on the number of records
 
+SCHEMA, TOOLS, TEXT = "schema", "tools", "text"
+PROTOCOLS = (SCHEMA, TOOLS, TEXT)  # how a model answers: a JSON object under a schema, a tool call, a line of text
+
 Arm = Literal["control", "oracle", "sham", "stale"]
 Truth = Literal["true", "submitted"]  # what the oracle restores
 
@@ -105,7 +108,8 @@ class ModelSettings(Struct, frozen=True, omit_defaults=True):
     seed: int
     extra: dict[str, Any]  # what the provider understands
     dialect: str | None = None
-    reask: bool = False
+    protocol: str | None = TEXT  # of several models: None if they differ in it
+    reask: bool = True
 
 
 class Access(Struct, frozen=True):
@@ -120,7 +124,6 @@ class Access(Struct, frozen=True):
     reads: int | None = 0  # B_oracle
     recomputations: int | None = 0  # B
     actions: int = ACTION_LIMIT
-    tool_calls: bool = False
     context_tokens: int | None = None  # the limit of the compaction condition
     summary_prompt: str | None = None  # prompt of the compaction condition; None for the default
 

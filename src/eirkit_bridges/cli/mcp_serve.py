@@ -24,7 +24,6 @@ from eirkit.folders import own_folder
 from eirkit.lacuna.findings.summary import read_summary
 from eirkit.records.database import FinishedRun
 from eirkit.records.runs import Failure
-from eirkit.records.settings import CONTROLLED
 from eirkit.records.sweeps import Summary
 from eirkit.report.document import Document, Section
 from eirkit.report.table import Column, Table
@@ -140,8 +139,7 @@ def _open_runs(
         return resume, resume_external_runs(resume, _report)
     if "workload" not in given:
         raise UsageError("no task is given; give a WORKLOAD, or --resume DIR")
-    calls = {} if given.get("condition") == [CONTROLLED] else {"tool_calls": True}
-    suite = plan_external_runs({**calls, **given}, seeds=[secrets.randbits(SEED_BITS) for _ in range(episodes)])
+    suite = plan_external_runs(given, seeds=[secrets.randbits(SEED_BITS) for _ in range(episodes)])
     refuse_controlled(suite)
     folder = out or fresh_folder(own_folder() / "runs", suite.name)
     return folder, open_external_runs(suite, folder, _report)

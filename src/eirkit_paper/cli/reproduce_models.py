@@ -20,6 +20,7 @@ from eirkit.lacuna.models.prices import add_up
 from eirkit.lacuna.runs.budget import SpendingLimits
 from eirkit.lacuna.runs.estimate import assumptions, by_model, read_recorded
 from eirkit.lacuna.runs.journal import read_journal
+from eirkit.records.settings import TEXT
 from eirkit.records.sweeps import Spending
 from eirkit.report.document import Document, Section
 from eirkit.report.folders import records_of
@@ -61,7 +62,12 @@ class AskedModels:
             UsageError: an option needs a model, or a model is given twice or beside a folder.
         """
         models, source, limits = given["models"], given["source"], given["funds"]
-        options = ModelOptions(base_url=given["base_url"], extra=dict(map(read_setting, given["extra"])))
+        options = ModelOptions(
+            base_url=given["base_url"],
+            protocol=TEXT,  # the paper's, which does not ask again
+            reask=False,
+            extra=dict(map(read_setting, given["extra"])),
+        )
         if source is not None:
             if models:
                 raise UsageError("--from compares existing runs, and --model makes new ones; leave one of them out")
@@ -173,7 +179,7 @@ def settings_of(setting: Setting, asked: AskedModels | None, studies: Sequence[S
         study_seeds=own,
         data=data,
         models=tuple(given.models),
-        options=asked.setting.options.asked(),
+        options=asked.setting.options.asked(TEXT),
         seeds=tuple(int(seed) for seed in given.seeds),
         memories=tuple(given.memories),
         compared=tuple(study.id for study in studies if takes_models(study)),

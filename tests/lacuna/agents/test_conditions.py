@@ -83,7 +83,6 @@ def test_a_condition_may_be_a_policy_of_one_s_own():
     "wrong",
     [
         Access("controlled", "lru", memory="null"),
-        Access("controlled", "lru", tool_calls=True),
         Access("controlled", "lru", recomputations=None),
         Access("lru", "lru"),
         Access("external", None),

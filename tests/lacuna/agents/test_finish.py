@@ -13,11 +13,19 @@ from eirkit.cli import run as run_command_line
 from eirkit.lacuna.agents.conditions import Cache
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.managed import ManagedSession
-from eirkit.lacuna.agents.protocol import Answer, Done, Fault, read_answers, read_reply
+from eirkit.lacuna.agents.protocol import Answer, Done, Fault, read_answer, read_reply
 from eirkit.lacuna.agents.session import ControlledSession
 from eirkit.lacuna.agents.telemetry import events_of
 from eirkit.lacuna.models.metered import make_metered
-from eirkit.lacuna.models.model import RAISED_TOKENS, USUAL_TOKENS, ModelOptions, Reply, read_finish, set_aside
+from eirkit.lacuna.models.model import (
+    RAISED_TOKENS,
+    USUAL_TOKENS,
+    ModelOptions,
+    NumberForm,
+    Reply,
+    read_finish,
+    set_aside,
+)
 from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.view import publish
@@ -82,9 +90,10 @@ def test_why_a_step_has_no_answer(kind):
 
 def test_an_answer_that_may_be_cut_is_not_an_answer():
     """The server cuts `ANSWER 7 1234` after 12; what ends with a line break was complete."""
-    assert read_answers(Reply("ANSWER 7 12", finish="length")) == ([], Fault("truncated", SILENCE_WORDS))
-    assert read_answers(Reply("ANSWER 7 12\nso that", finish="length"))[0] == [Answer(7, (12,))]
-    assert read_answers(Reply("ANSWER 7 12", finish="stop"))[0] == [Answer(7, (12,))]
+    form = NumberForm(7, 1, 10_000)
+    assert read_answer(Reply("ANSWER 7 12", finish="length"), form) == Fault("truncated", SILENCE_WORDS)
+    assert read_answer(Reply("ANSWER 7 12\nso that", finish="length"), form) == Answer(7, (12,))
+    assert read_answer(Reply("ANSWER 7 12", finish="stop"), form) == Answer(7, (12,))
     kinds = [one.kind for one in read_reply(Reply("NEXT\nNOTE A_7 = 12", finish="length")) if isinstance(one, Fault)]
     assert kinds == ["truncated"]
 

@@ -106,7 +106,7 @@ MISUSE = [
     (["NEXT\nANSWER 2 5"], "wrong-id", "refused"),
     (["NEXT\nANSWER 1 5 6"], "wrong-width", "refused"),
     (["NEXT\nANSWER 1 10000"], "out-of-range", "refused"),
-    (["NEXT\nANSWER 1 5\nANSWER 1 6"], "second-answer", "refused"),
+    (["NEXT\nANSWER 1 5", "ANSWER 1 6"], "second-answer", "refused"),
     (["ANSWER 1 5"], "no-step", "refused"),
     (["READ 1"], "no-step", "refused"),
     (["NEXT\nANSWER 1 5\nNEXT\nREAD 1\nREAD 1\nREAD 1"], "over-budget", "refused"),
@@ -131,13 +131,13 @@ def test_a_misuse_is_answered_and_noted(texts, reason, outcome):
     played = play(session, script(*texts))
     wrong = next(a for a in played.actions if a.reason == reason)
     assert wrong.outcome == outcome
-    assert f"RESULT refused: {wrong.detail}" in played.prompts[1]
+    assert f"RESULT refused: {wrong.detail}" in played.prompts[len(texts)]
     assert session.ending == "done"
 
 
 def test_an_unknown_tool_is_a_fault():
     said = iter([Reply("", (ToolCall("open", {"t": 1}), ToolCall("next", {})))])
-    played = play(managed(CHAIN, "fifo", tool_calls=True), lambda request: next(said, Reply("DONE")))
+    played = play(managed(CHAIN, "fifo", protocol="tools"), lambda request: next(said, Reply("DONE")))
     assert [(a.outcome, a.reason) for a in played.actions[:2]] == [("fault", "unknown-action"), ("done", "")]
 
 
@@ -150,7 +150,7 @@ def test_a_refusal_costs_its_action_and_no_budget():
 
 def test_what_stands_behind_done_is_late():
     session = managed(CHAIN, "fifo")
-    played = play(session, script("NEXT\nDONE\nANSWER 1 5\nhello\nNEXT"))
+    played = play(session, script("NEXT\nDONE\nANSWER 1 5\nNEXT"))
     assert [(a.number, a.action, a.outcome) for a in played.actions] == [
         (1, "NEXT", "done"),
         (2, "DONE", "done"),
@@ -266,9 +266,9 @@ def test_text_and_tool_calls_make_the_same_session(said, condition):
         return Reply("", tuple(map(as_call, actions)))
 
     runs = []
-    for speak, tool_calls in ((Reply, False), (as_calls, True)):
+    for speak, protocol in ((Reply, "text"), (as_calls, "tools")):
         left = iter([text for text in said if text])
-        session = managed(task, condition, 2, reads=3, recomputations=3, tool_calls=tool_calls)
+        session = managed(task, condition, 2, reads=3, recomputations=3, protocol=protocol)
         runs.append(play(session, lambda r, left=left, speak=speak: speak(next(left, "DONE"))))
     assert runs[0].events == runs[1].events
     assert runs[0].prompts == runs[1].prompts

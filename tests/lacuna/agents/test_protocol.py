@@ -1,6 +1,8 @@
-"""The text protocol and tool calls: what is read, what is refused, and that nothing can crash or stall the reading."""
+"""Commands in the three protocols: what is read, what is refused, and that nothing can crash or stall the reading."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from eirkit.lacuna.agents.protocol import (
     MOST_ACTIONS,
     USAGE,
     Answer,
+    Calculate,
     Done,
     Drop,
     Fault,
@@ -23,11 +26,14 @@ from eirkit.lacuna.agents.protocol import (
     Write,
     as_call,
     as_text,
-    read_answers,
+    read_answer,
     read_reply,
-    tools,
+    read_text_answer,
+    schema_of,
+    tools_of,
 )
-from eirkit.lacuna.models.model import Reply, ToolCall
+from eirkit.lacuna.models.model import ActionForm, NumberForm, Reply, ToolCall
+from eirkit.records.settings import PROTOCOLS
 from tests.timing import UNITS_IN_A_SECOND, cost
 
 # A quadratic pattern needs ten seconds and more for a reply of the longest length; linear ones some milliseconds.
@@ -37,52 +43,38 @@ READ = [
     ("ANSWER 7 42", Answer(7, (42,))),
     ("ANSWER 7 0042", Answer(7, (42,))),
     ("ANSWER 007 0042", Answer(7, (42,))),
-    ("answer 7 42", Answer(7, (42,))),
-    ("Answer: 7 42", Answer(7, (42,))),
     ("**ANSWER 7 42**", Answer(7, (42,))),
     ("`ANSWER 7 42`", Answer(7, (42,))),
     ("> - ANSWER 7 42.", Answer(7, (42,))),
     ("### ANSWER 7 42", Answer(7, (42,))),
     ("**ANSWER** 7 42", Answer(7, (42,))),
+    ("ANSWER 7 **42**", Answer(7, (42,))),
+    ('ANSWER 7 "0042"', Answer(7, (42,))),
     ("__ANSWER__ 7 42", Answer(7, (42,))),
-    ("_ANSWER_ 7 42", Answer(7, (42,))),
-    ("__Answer:__ 7 42", Answer(7, (42,))),
-    ("**_ANSWER_** 7 42", Answer(7, (42,))),
     ("_ANSWER 7 42_", Answer(7, (42,))),
+    ("**ANSWER 7 42.**", Answer(7, (42,))),
     ("**ANSWER 7 42**.", Answer(7, (42,))),
-    ("`ANSWER 7 42.`", Answer(7, (42,))),
-    ("ANSWER 7: 42", Answer(7, (42,))),
-    ("ANSWER 7=42", Answer(7, (42,))),
-    ("ANSWER 7, 42", Answer(7, (42,))),
-    ("ANSWER step 7 42", Answer(7, (42,))),
-    ("ANSWER t=7 v=42", Answer(7, (42,))),
-    ("ANSWER A_07 = 0042", Answer(7, (42,))),
+    ("ANSWER A_07 0042", Answer(7, (42,))),
     ("ANSWER 7 12 34", Answer(7, (12, 34))),
-    ("ANSWER 7 [12, 34]", Answer(7, (12, 34))),
-    ("ANSWER 7 (12; 34).", Answer(7, (12, 34))),
     ("ANSWER\u00a07\u00a042\r", Answer(7, (42,))),
     ("ANSWER 7 " + "0" * 5000 + "42", Answer(7, (42,))),
-    ("ANSWER 7 " + "9" * 5000, Answer(7, (10**20 - 1,))),
+    ("ANSWER 7 " + "9" * 5000, Answer(7, (10**20,))),
     ("NEXT", Next()),
-    ("Next", Next()),
-    ("next.", Next()),
     ("__NEXT__", Next()),
-    ("_NEXT_.", Next()),
-    ("**Next.**", Next()),
+    ("NEXT.", Next()),
     ("DONE", Done()),
-    ("Done!", Done()),
     ("READ 3", Read(3)),
-    ("read A_03", Read(3)),
-    ("READ step 3.", Read(3)),
+    ("READ A_03", Read(3)),
     ("**READ 3**.", Read(3)),
-    ("__NOTE__ ends in a full stop.", Note("ends in a full stop.")),
     ("RECOMPUTE 3", Recompute(3)),
-    ("WRITE t=3", Write(3)),
+    ("WRITE 3", Write(3)),
     ("DROP 3", Drop(3)),
+    ("CALCULATE 3 5", Calculate((3, 5))),
     ("NOTE A_03 = 0042", Note("A_03 = 0042")),
-    ("NOTE:   two   words", Note("two words")),
+    ("__NOTE__ ends in a full stop.", Note("ends in a full stop.")),
+    ("NOTE: two words", Note("two words")),
     ("SEARCH A_03 A_05", Search("A_03 A_05")),
-    ("NOTE tab\tand nul\x00", Note("tab and nul\N{REPLACEMENT CHARACTER}")),
+    ("NOTE nul\x00", Note("nul\N{REPLACEMENT CHARACTER}")),
     ("NOTE half \ud800", Note("half \N{REPLACEMENT CHARACTER}")),
 ]
 
@@ -90,23 +82,22 @@ READ = [
 @pytest.mark.parametrize(("text", "action"), READ)
 def test_a_command_is_read(text, action):
     assert read_reply(Reply(text)) == [action]
-    assert read_reply(Reply(f"I think.\n\n{text}\nThat is all.")) == [action]
+    assert read_reply(Reply(f"I think.\n\n{text}\n```\n")) == [action]
+    assert isinstance(action, Note | Search) or read_reply(Reply("", (as_call(action),))) == [action]
 
 
 PROSE = [
     "",
     "The answer is ANSWER 7 42",
     "Next, I add both values.",
-    "Done with step 3, now step 4",
-    "Read the records above first",
-    "Note that A_03 is missing",
-    "Search results would help",
+    "next.",
+    "Done!",
+    "answer 7 42",
     "Answer: 42",
-    "Answering 7 42",
     "ANSWER_7 42",
     "__NEXT_STEP__",
     "ANSWERS 7 42",
-    "WRİTE 3",  # folds to WRITE in some alphabets, not in ours
+    "WR\u0130TE 3",  # folds to WRITE in some alphabets, not in ours
 ]
 
 
@@ -124,13 +115,20 @@ MALFORMED = [
     ("ANSWER 7 -5", "ANSWER"),
     ("ANSWER 7 4.5", "ANSWER"),
     ("ANSWER 7,42", "ANSWER"),
-    ("ANSWER 7 ()", "ANSWER"),
-    ("ANSWER 1234567 42", "ANSWER"),
+    ("ANSWER 7: 42", "ANSWER"),
+    ("ANSWER 7 1,234", "ANSWER"),
+    ("ANSWER 7 42 because A_3 = 12", "ANSWER"),
+    ("ANSWER 7 [42]", "ANSWER"),
+    ("ANSWER 7 \u0664\u0662", "ANSWER"),
+    ("ANSWER 7 42\nWait, no: 43", "ANSWER"),
+    ("ANSWER 7 42\nIf you need more, ask.", "ANSWER"),
     ("READ", "READ"),
     ("READ 3 4", "READ"),
-    ("READ ³", "READ"),
+    ("READ \u00b3", "READ"),
+    ("CALCULATE both", "CALCULATE"),
     ("NEXT: reveal the next step", "NEXT"),
-    ("DONE: end the task", "DONE"),
+    ("ANSWER: 7 42", "ANSWER"),
+    ("NEXT reveal the next step", "NEXT"),
     ("NOTE", "NOTE"),
     ("SEARCH **", "SEARCH"),
 ]
@@ -144,6 +142,7 @@ def test_a_command_in_capitals_that_cannot_be_read_is_a_fault(text, word):
 
 def test_actions_come_in_order_and_only_so_many():
     assert read_reply(Reply("READ 3\nso\nANSWER 7 42\nNEXT")) == [Read(3), Answer(7, (42,)), Next()]
+    assert read_reply(Reply("ANSWER 7 41\nANSWER 7 42\nNEXT")) == [Answer(7, (42,)), Next()]
     many = read_reply(Reply("NEXT\n" * 40))
     assert many[:MOST_ACTIONS] == [Next()] * MOST_ACTIONS
     assert [fault.kind for fault in many[MOST_ACTIONS:]] == ["too-many"]
@@ -162,22 +161,86 @@ def test_a_note_that_is_too_long_is_refused_and_never_cut():
             assert [fault.kind for fault in read_reply(reply)] == ["too-long"]
 
 
-def test_where_only_answers_count_all_of_them_are_found():
-    answers, fault = read_answers(Reply("ANSWER 7 1\nhm\nANSWER 7 2\nREAD 3\nNEXT"))
-    assert answers == [Answer(7, (1,)), Answer(7, (2,))]
-    assert fault is None
-    assert len(read_answers(Reply("ANSWER 7 1\n" * 100))[0]) == 100
+NUMBER = NumberForm(7, 1, 10_000)
 
 
-def test_where_only_answers_count_the_end_of_a_long_reply_is_read():
-    assert read_answers(Reply("x" * 10**6 + "\nANSWER 7 2"))[0] == [Answer(7, (2,))]
+def test_the_answer_is_the_last_line_however_long_the_reply():
+    assert read_answer(Reply("ANSWER 7 1\nhm\nANSWER 7 2"), NUMBER) == Answer(7, (2,))
+    assert read_answer(Reply("x" * 10**6 + "\nANSWER 7 2"), NUMBER) == Answer(7, (2,))
+    for text in ("ANSWER 7 1\nNEXT", "ANSWER seven", "I do not know", "2"):
+        fault = read_answer(Reply(text), NUMBER)
+        assert isinstance(fault, Fault)
+        assert fault.kind == "malformed"
 
 
-def test_the_first_fault_among_answers_is_kept():
-    answers, fault = read_answers(Reply("ANSWER seven\nNEXT"))
-    assert answers == []
-    assert fault.kind == "malformed"
-    assert read_answers(Reply("I do not know"))[1] is None
+def test_under_a_schema_the_object_is_read_and_nothing_else():
+    right = '{"work": "1 + 1", "values": [2]}'
+    for text in (right, f"```json\n{right}\n```", f"<think>values: [3]</think>\n{right}"):
+        assert read_answer(Reply(text), NUMBER, "schema") == Answer(7, (2,))
+    wrong = (
+        "ANSWER 7 2",
+        "[2]",
+        '{"values": 2.5}',
+        '{"values": []}',
+        '{"answer": 2}',
+        f"{right} or {right}",
+        "{" * 9_999,
+    )
+    for text in wrong:
+        fault = read_answer(Reply(text), NUMBER, "schema")
+        assert isinstance(fault, Fault)
+        assert fault.kind == "malformed"
+    cut = read_answer(Reply('{"work": "1 +', finish="length"), NUMBER, "schema")
+    assert isinstance(cut, Fault)
+    assert cut.kind == "truncated"
+
+
+def test_where_tools_are_asked_for_text_is_no_answer():
+    assert read_answer(Reply("", (ToolCall("answer", {"work": "", "values": [2]}),)), NUMBER, "tools") == Answer(
+        7, (2,)
+    )
+    for reply in (Reply("ANSWER 7 2"), Reply("", (ToolCall("next", {}),))):
+        assert isinstance(read_answer(reply, NUMBER, "tools"), Fault)
+    assert isinstance(read_reply(Reply("NEXT"), "tools")[0], Fault)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    {
+        "ANSWER: Harrow": "Harrow",
+        "**ANSWER:** Harrow": "Harrow",
+        "**ANSWER**: Harrow": "Harrow",
+        "Captain,\nANSWER: Harrow\nOver.": "Harrow",
+        "ANSWER: Harrow\nANSWER: Mira": "Mira",
+        "ANSWER: Harrow\nWait, no: Mira": None,
+        "ANSWER: Harrow\nOn second thought, it is Mira.": None,
+        "ANSWER: Harrow\nWait, no: Mira\nANSWER: Mira": "Mira",
+        "Answer: Harrow": None,
+        "The ANSWER: Harrow": None,
+        "ANSWER:": None,
+        "Harrow": None,
+    }.items(),
+)
+def test_an_answer_in_words_is_one_line(text, answer):
+    found = read_text_answer(Reply(text))
+    assert (None if isinstance(found, Fault) else found) == answer
+
+
+def test_an_answer_in_words_is_a_field_elsewhere():
+    assert read_text_answer(Reply('{"work": "", "answer": "Harrow"}'), "schema") == "Harrow"
+    assert read_text_answer(Reply("", (ToolCall("answer", {"answer": "Harrow"}),)), "tools") == "Harrow"
+    for text in ("ANSWER: Harrow", '{"answer": ["Harrow"]}', '{"answer": " "}'):
+        assert isinstance(read_text_answer(Reply(text), "schema"), Fault)
+
+
+def test_a_schema_has_the_work_first_and_the_exact_width_and_range():
+    schema = schema_of(NumberForm(7, 2, 10_000))
+    assert list(schema["properties"]) == schema["required"] == ["work", "values"]
+    values = schema["properties"]["values"]
+    assert (values["minItems"], values["maxItems"]) == (2, 2)
+    assert (values["items"]["minimum"], values["items"]["maximum"]) == (0, 9_999)
+    listed = schema_of(ActionForm(("NEXT", "READ"), 1, 10))["properties"]["actions"]["items"]["anyOf"]
+    assert [one["properties"]["action"]["enum"] for one in listed] == [["next"], ["read"]]
 
 
 CALLS = [
@@ -186,9 +249,9 @@ CALLS = [
     (ToolCall("answer", {"t": 7.0, "values": [42.0]}), Answer(7, (42,))),
     (ToolCall("answer", {"t": 7, "values": 42}), Answer(7, (42,))),
     (ToolCall("answer", {"t": 7, "values": ["12", 34]}), Answer(7, (12, 34))),
-    (ToolCall("answer", {"t": 7, "values": [10**6000]}), Answer(7, (10**20 - 1,))),
+    (ToolCall("answer", {"t": 7, "values": [10**6000]}), Answer(7, (10**20,))),
     (ToolCall("read", {"t": 3, "text": "ignored", "values": [1]}), Read(3)),
-    (ToolCall("drop", {"t": "A_03"}), Drop(3)),
+    (ToolCall("drop", {"t": "03"}), Drop(3)),
     (ToolCall("next", {"": "no JSON at all"}), Next()),
     (ToolCall("done", {}), Done()),
     (ToolCall("note", {"text": "A_03 = 0042", "t": 9}), Note("A_03 = 0042")),
@@ -232,7 +295,7 @@ def test_a_tool_call_that_fits_no_tool_is_a_fault(call, kind):
 
 
 def test_tools_describe_what_their_lines_take():
-    made = {tool.name: tool for tool in tools(tuple(USAGE))}
+    made = {tool.name: tool for tool in tools_of(ActionForm(tuple(USAGE), 1, 100))}
     assert set(made) == {word.lower() for word in USAGE}
     for action in (Answer(7, (42,)), Next(), Read(3), Recompute(3), Write(3), Drop(3), Note("x"), Search("x"), Done()):
         call = as_call(action)
@@ -254,8 +317,12 @@ actions = st.one_of(
 
 @given(st.lists(actions, min_size=1, max_size=MOST_ACTIONS))
 def test_text_and_calls_both_say_the_same_actions(chosen):
-    assert read_reply(Reply("\n".join(map(as_text, chosen)))) == chosen
-    assert read_reply(Reply("", tuple(map(as_call, chosen)))) == chosen
+    last = {action.t: action for action in chosen if isinstance(action, Answer)}
+    wanted = [action for action in chosen if not isinstance(action, Answer) or action is last[action.t]]
+    assert read_reply(Reply("\n".join(map(as_text, chosen)))) == wanted
+    assert read_reply(Reply("", tuple(map(as_call, chosen)))) == wanted
+    actions = [{"action": call.name, **call.arguments} for call in map(as_call, chosen)]
+    assert read_reply(Reply(json.dumps({"work": "", "actions": actions})), "schema") == wanted
 
 
 words = st.sampled_from([*USAGE, *map(str.lower, USAGE), *map(str.title, USAGE)])
@@ -271,8 +338,10 @@ def test_whatever_is_printed_becomes_actions_or_faults(text):
         if not isinstance(action, Fault):
             assert read_reply(Reply(as_text(action))) == [action]
             assert read_reply(Reply("", (as_call(action),))) == [action]
-    answers, _ = read_answers(Reply(text))
-    assert [action for action in found if isinstance(action, Answer)] == answers[:MOST_ACTIONS]
+    for protocol in PROTOCOLS:
+        assert isinstance(read_answer(Reply(text), NUMBER, protocol), Answer | Fault)
+        assert isinstance(read_text_answer(Reply(text), protocol), str | Fault)
+        assert read_reply(Reply(text), protocol)
 
 
 anything = st.recursive(
@@ -291,7 +360,9 @@ def test_whatever_is_called_becomes_actions_or_faults(calls):
     for action in found:
         if not isinstance(action, Fault):
             assert read_reply(Reply(as_text(action))) == [action]
-    read_answers(Reply("", tuple(calls)))
+    for protocol in PROTOCOLS:
+        read_answer(Reply("", tuple(calls)), NUMBER, protocol)
+        read_text_answer(Reply("", tuple(calls)), protocol)
 
 
 SLOW_IF_CARELESS = [
@@ -324,18 +395,12 @@ def test_reading_takes_linear_time(piece):
         for end in ("", "x", "!\nANSWER 7 42"):
             for text in (head + tail * LONGEST_REPLY + end, piece * (LONGEST_REPLY // len(piece)) + end):
                 read_reply(Reply(text))
-                read_answers(Reply(text))
+                read_answer(Reply(text), NUMBER)
+                read_text_answer(Reply(text))
                 calls = ToolCall("answer", {"t": text, "values": [text]}), ToolCall("note", {"text": text})
                 read_reply(Reply("", calls))
 
     assert cost(read_all) < LONGEST
-
-
-@pytest.mark.parametrize(
-    "text", ["ANSWER 7 \u0664\u0662", "ANSWER \uff17 42", "ANSWER 7 42 # 12 + 30", "ANSWER 7 42 because A_3 = 12"]
-)
-def test_other_digits_and_remarks_do_not_hide_an_answer(text):
-    assert read_reply(Reply(text)) == [Answer(7, (42,))]
 
 
 def test_a_call_may_be_prefixed_and_one_that_was_cut_is_truncated():

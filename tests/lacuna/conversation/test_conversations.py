@@ -16,8 +16,8 @@ from msgspec.structs import astuple, replace
 
 from eirkit.cli import main
 from eirkit.errors import SpecError, UsageError
-from eirkit.lacuna.agents.answers import read_worded_answer, without_marker
 from eirkit.lacuna.agents.driver import drive
+from eirkit.lacuna.agents.protocol import Fault, read_text_answer, said_to_user
 from eirkit.lacuna.conversation.broken_memories import ExactNotes
 from eirkit.lacuna.conversation.outcomes import ConversationJudge, Seen
 from eirkit.lacuna.conversation.reading import dated_statements, needed_statements
@@ -243,8 +243,9 @@ def test_a_seed_gives_the_same_conversation_alone_and_among_others():
     ],
 )
 def test_answers_are_read_from_replies(reply, answer, said):
-    assert read_worded_answer(reply) == answer
-    assert without_marker(reply) == said
+    found = read_text_answer(Reply(reply))
+    assert (None if isinstance(found, Fault) else found) == answer
+    assert said_to_user(Reply(reply)) == said
 
 
 def test_answers_are_compared_by_what_they_say():
@@ -270,7 +271,7 @@ class Wordy(Model):
 
     async def reply(self, request: Request) -> Reply:
         reply = await self.reader.reply(request)
-        answer = read_worded_answer(reply.text) or ""
+        answer = str(read_text_answer(reply))
         ways = ("Desk {}", "the {} door", "It is {}.", "**{}**, as you said", "{} tea")
         if answer == "unknown":
             ways = ("unknown (not stated)", "I don't know", "That was never mentioned.", "It cannot be determined")

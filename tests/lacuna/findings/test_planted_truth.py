@@ -17,7 +17,7 @@ import pytest
 from eirkit.lacuna.agents.conditions import Compaction, ManagedOptions
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.managed import ManagedSession
-from eirkit.lacuna.agents.prompt_reader import Reader, read_summary_limit
+from eirkit.lacuna.agents.situation import situation_of
 from eirkit.lacuna.findings.causes import judge, score
 from eirkit.lacuna.findings.fates import count_fates
 from eirkit.lacuna.findings.intervals import paired
@@ -94,21 +94,20 @@ class NoteTaker:
 
     def __init__(self, note: str, slips: Sequence[int] = ()) -> None:
         self.note, self.slips = note, slips
-        self._reader = Reader()
         self.answers: dict[int, int] = {}  # as noted; a real agent would read them from its notes
 
     async def reply(self, request: Request) -> Reply:
-        prompt = self._reader.read(request)
-        if prompt.t == prompt.rules.spec.n and prompt.answered:
+        prompt = situation_of(request)
+        if prompt.t == prompt.spec.n and prompt.visible.answered:
             return Reply("DONE")
-        if prompt.t == 0 or prompt.answered:
+        if prompt.t == 0 or prompt.visible.answered:
             noted = self.note.format(t=prompt.t, v=self.answers[prompt.t]) if prompt.t else ""
             return Reply(f"NOTE {noted}\nNEXT" if noted else "NEXT")
         notes = request.messages[-1].content.partition("NOTES")[2].partition("END NOTES")[0]
         seen = {t: v for t, v in self.answers.items() if re.search(rf"A_0*{t}\b", notes)}
         (value,) = prompt.operate({t: (v,) for t, v in seen.items()})
         if prompt.t in self.slips:
-            value = (value + 1) % prompt.rules.spec.q
+            value = (value + 1) % prompt.spec.q
         self.answers[prompt.t] = value
         return Reply(f"ANSWER {prompt.t} {value}")
 
@@ -134,11 +133,11 @@ class Summariser(NoteTaker):
     """Summarises in Markdown when its context is full."""
 
     async def reply(self, request: Request) -> Reply:
-        if read_summary_limit(request) is not None:
+        if request.visible.summary_characters is not None:
             kept = sorted(self.answers)[-9:]
             return Reply("## Progress\n" + "\n".join(f"- **A_{t}** = {self.answers[t]}" for t in kept))
-        prompt = self._reader.read(request)
-        if prompt.t and prompt.answered and prompt.t < prompt.rules.spec.n:
+        prompt = situation_of(request)
+        if prompt.t and prompt.visible.answered and prompt.t < prompt.spec.n:
             return Reply("NEXT")
         return await super().reply(request)
 
@@ -158,10 +157,9 @@ class Faulty:
 
     def __init__(self, at: Sequence[int], reply: str) -> None:
         self.at, self.text = at, reply
-        self._reader = Reader()
 
     async def reply(self, request: Request) -> Reply:
-        prompt = self._reader.read(request)
+        prompt = situation_of(request)
         (value,) = prompt.operate(prompt.values)
         return Reply(self.text if prompt.t in self.at else f"ANSWER {prompt.t} {value}")
 
@@ -191,7 +189,7 @@ class Honest(Faulty):
     """Declines to answer where a record is missing, and says which."""
 
     async def reply(self, request: Request) -> Reply:
-        prompt = self._reader.read(request)
+        prompt = situation_of(request)
         if prompt.missing:
             return Reply(f"I cannot answer: A_{prompt.missing[0]} is not shown.")
         return await super().reply(request)
@@ -280,11 +278,10 @@ class Remembering:
     """An endpoint that remembers every answer it gave, whatever is shown to it."""
 
     def __init__(self) -> None:
-        self._reader = Reader()
         self.known: dict[int, tuple[int, ...]] = {}
 
     async def reply(self, request: Request) -> Reply:
-        prompt = self._reader.read(request)
+        prompt = situation_of(request)
         self.known = {} if prompt.t == 1 else self.known
         self.known[prompt.t] = prompt.operate(self.known)
         return Reply(f"ANSWER {prompt.t} {self.known[prompt.t][0]}")

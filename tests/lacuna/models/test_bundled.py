@@ -12,10 +12,10 @@ from eirkit.lacuna.agents.bundled import WEIGHTS, make_bundled
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.probe_session import ProbeSession
 from eirkit.lacuna.agents.prompt import render, render_compact
-from eirkit.lacuna.agents.protocol import read_answers
+from eirkit.lacuna.agents.protocol import Answer, read_answer
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.factory import make_model, preflight
-from eirkit.lacuna.models.model import ModelOptions, Request
+from eirkit.lacuna.models.model import ModelOptions, NumberForm, Request
 from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.rescue import rescue
 from eirkit.lacuna.runs.sessions import make_session
@@ -36,7 +36,8 @@ def request(renderer=render_compact, records=KNOWN, workload="stepwise-sum") -> 
     spec = TaskSpec(workload, n=20, m=8)
     task = publish(generate(spec), prepare(spec))
     step = task.steps[5]
-    return Request(renderer(Visible(task, type(step)(6, "compute", (17,), (3, 5)), False, records)))
+    visible = Visible(task, type(step)(6, "compute", (17,), (3, 5)), False, records)
+    return Request(renderer(visible), form=NumberForm(6, 1, 10_000), visible=visible)
 
 
 def ask(*requests: Request, name: str = NAME) -> list[str]:
@@ -64,8 +65,7 @@ def test_what_it_puts_in_the_place_of_a_missing_value_can_be_seen():
 
 def test_the_protocol_reads_its_replies():
     model = make_model(NAME, ModelOptions())
-    answers, fault = read_answers(wait_for(model.reply(request())))
-    assert ([(a.t, a.values) for a in answers], fault) == ([(6, (976,))], None)
+    assert read_answer(wait_for(model.reply(request())), NumberForm(6, 1, 10_000)) == Answer(6, (976,))
 
 
 def test_many_at_once_get_what_each_would_get_alone():

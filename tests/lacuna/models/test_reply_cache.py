@@ -45,9 +45,9 @@ USAGES = st.builds(Usage, COUNTS, COUNTS, COUNTS, st.none() | st.floats(0, 1e6),
 REPLIES = st.builds(Reply, TEXT, st.lists(CALLS, max_size=3).map(tuple), USAGES, st.floats(0, 1e4), TEXT)
 MESSAGES = st.builds(Message, st.sampled_from(["system", "user", "assistant"]), TEXT)
 TOOLS = st.builds(Tool, TEXT, TEXT, st.dictionaries(TEXT, VALUES, max_size=2))
-REQUESTS = st.builds(
-    Request, st.lists(MESSAGES, max_size=3).map(tuple), st.lists(TOOLS, max_size=2).map(tuple), st.integers(1, 99)
-)
+REQUESTS = st.tuples(
+    st.lists(MESSAGES, max_size=3).map(tuple), st.lists(TOOLS, max_size=2).map(tuple), st.integers(1, 99)
+).map(lambda parts: Request(*parts))
 
 
 @pytest.fixture

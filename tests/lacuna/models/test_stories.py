@@ -11,13 +11,13 @@ import pytest
 
 from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.local import PACKAGE
-from eirkit.lacuna.models.message import Message
-from eirkit.lacuna.models.model import ModelOptions, Request
+from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.budget import SpendingLimits
 from eirkit.lacuna.runs.journal import read_journal
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
 from eirkit.records.events import ModelExchange
+from tests.lacuna.prompt_reading import read_body
 from tests.lacuna.servers import HOSTILE_TEXT, ModelServer, fails, says
 from tests.runs import events, failures, records
 
@@ -53,8 +53,7 @@ def served(agent):
     model = make_model(agent, ModelOptions())
 
     def script(received):
-        messages = tuple(Message(m["role"], m["content"]) for m in received.body["messages"])
-        return says(asyncio.run_coroutine_threadsafe(model.reply(Request(messages)), loop).result().text)
+        return says(asyncio.run_coroutine_threadsafe(model.reply(read_body(received.body)), loop).result().text)
 
     return script
 

@@ -107,7 +107,7 @@ def test_the_calculator_applies_the_rule_to_the_named_operands():
 
 def test_the_calculator_knows_only_what_is_shown():
     task = task_of("stepwise-sum", n=2, m=2)
-    prompts, _ = run_calculator(task, ["ANSWER 1 5", "calculate 2 7", "ANSWER 2 0"])
+    prompts, _ = run_calculator(task, ["ANSWER 1 5", "CALCULATE 2 7", "ANSWER 2 0"])
     assert "refused: the answer of step 2 is not shown" in prompts[2]
     assert "RESULT" not in prompts[0]
 

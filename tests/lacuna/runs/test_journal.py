@@ -53,7 +53,7 @@ def prices(tmp_path: Path) -> Path:
 
 
 def suite(server: ModelServer, connections: int = 2, **options: Any) -> Any:
-    options = {"base_url": server.url, "max_tokens": 20, "connections": connections, **options}
+    options = {"base_url": server.url, "reask": False, "max_tokens": 20, "connections": connections, **options}
     return read_suite({"model": "openai/any", **TASKS, "model_options": options})
 
 
@@ -219,7 +219,7 @@ def test_what_was_in_flight_at_a_kill_counts_until_it_is_known(tmp_path, prices)
     with ModelServer(after(20, answers_as("calculator"))) as server:
         words = ["lacuna", "run", "store-recall", "--n", STEPS, "--m", 6, "--h", 3, "--seeds", f"0:{RUNS}"]
         words += ["--model", "openai/any", "--base-url", server.url, "--connections", connections, "--max-tokens", 20]
-        words += ["--prices", prices, "--cap-usd", 40, "--out", folder]
+        words += ["--prices", prices, "--cap-usd", 80, "--out", folder]
         with running([sys.executable, "-m", "eirkit", *words], stdout=subprocess.DEVNULL) as command:
             wait_until(lambda: len(server.received) >= 20 + connections, "so many calls are in flight", command)
             command.send_signal(signal.SIGKILL)
@@ -286,16 +286,18 @@ def test_a_provider_that_bills_above_the_declared_maximum_is_told_apart(tmp_path
 
     with ModelServer(dear) as server:
         cap, bill = Decimal(50), Decimal(10)
-        found = start_sweep(suite(server, connections=20), tmp_path / "out", SpendingLimits(cap, prices))
+        found = start_sweep(
+            suite(server, connections=20, protocol="text"), tmp_path / "out", SpendingLimits(cap, prices)
+        )
         spent = read_journal(tmp_path / "out").spending
         assert spent.billed_usd == bill * len(server.received)
         assert 0 < spent.over_calls <= len(server.received)
         assert 0 < spent.billed_usd - cap <= spent.over_usd, "only by what was billed above the declared maximum"
         assert found.spending.over_usd == float(spent.over_usd)
-        asked = len(server.received)
+        before = len(server.received)
         raised = spent.billed_usd + 3 * bill + 5
         call(capfd, "lacuna", "run", "--resume", tmp_path / "out", "--cap-usd", raised, "--json")
-        assert len(server.received) > asked
+        assert len(server.received) > before
         assert bill * len(server.received) <= raised, "later holds are as large as the bills were"
 
 

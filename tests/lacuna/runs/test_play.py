@@ -14,6 +14,7 @@ from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import ModelOptions, Request
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import start_sweep
+from tests.lacuna.prompt_reading import read_prompt
 from tests.runs import records
 
 SPEC = eirkit.TaskSpec("stepwise-sum", n=24, m=4)
@@ -121,7 +122,7 @@ def test_a_reference_agent_can_be_played():
 
     async def asked(prompt: str) -> str:
         rules, _, state = prompt.partition("\n\n")
-        return (await reference.reply(Request((Message("system", rules), Message("user", state))))).text
+        return (await reference.reply(read_prompt(Request((Message("system", rules), Message("user", state)))))).text
 
     task = eirkit.generate(SPEC)
     assert eirkit.play(task, asked, h=2).causes == eirkit.play(task, agent, h=2).causes

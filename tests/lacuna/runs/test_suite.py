@@ -93,7 +93,6 @@ REFUSED = [
     ({**PLAIN, "condition": "external"}, "needs a memory system"),
     ({**PLAIN, "condition": "floor", "b_oracle": 3}, "condition 'floor' has no recovery"),
     ({**PLAIN, "b_oracle": 3}, "Controlled Retention has no recovery"),
-    ({**PLAIN, "tool_calls": True}, "has no tool calls"),
     ({**PLAIN, "b_oracle": "lots"}, "is not a budget; give a number or 'unlimited'"),
     ({**PLAIN, "b_oracle": -1}, "is not a budget"),
     ({**PLAIN, "condition": "lru", "actions": 0}, "at least 1 action"),
@@ -138,7 +137,6 @@ GRIDS = st.fixed_dictionaries(
         "h": one_or_more(st.integers(1, 9)),
         "condition": one_or_more(st.sampled_from(["lru", "scratch", "kv", "paging"])),
         "b": one_or_more(st.sampled_from([0, 3, "unlimited"])),
-        "tool_calls": st.sampled_from([True, False]),
         "seeds": st.sampled_from([4, "0:3", [5, 2]]),
         "model_options": st.fixed_dictionaries({}, optional={"temperature": st.sampled_from([0.0, "default", 1])}),
     },
@@ -170,7 +168,7 @@ BASE = {**PLAIN, "condition": "lru", "h": [4, 2], "seeds": "0:4"}
 CHANGES = [
     {"h": [4, 3]}, {"h": [2, 4]}, {"seeds": "0:5"}, {"seeds": "1:5"}, {"m": 8}, {"n": 65}, {"digits": 3}, {"b": 1},
     {"b_oracle": "unlimited"}, {"condition": "lfu"}, {"model": "reference/guesser"}, {"texts": False}, {"actions": 100},
-    {"tool_calls": True}, {"model_options": {"temperature": 1.0}}, {"model_options": {"seed": 1}},
+    {"model_options": {"protocol": "schema"}}, {"model_options": {"temperature": 1.0}}, {"model_options": {"seed": 1}},
     {"model_options": {"extra": {"p": "0.2"}}}, {"model_options": {"base_url": "http://127.0.0.1:1/v1"}},
 ]  # fmt: skip
 

@@ -1,8 +1,8 @@
 """`bundled/lacuna-tiny`, or `bundled:PATH`: a small transformer in this process, trained on the tasks' operations.
 
-It answers from the prompt: the network writes the digits, this module the text around them and the turns of a managed
-run (NEXT, DONE). It neither writes to a memory nor fetches anything. Concurrent requests are answered in one batch,
-which does not change any reply; nor does a GPU, which `device=gpu` uses.
+It answers from what is visible: the network writes the digits, this module the text around them and the turns of a
+managed run (NEXT, DONE). It neither writes to a memory nor fetches anything. Concurrent requests are answered in one
+batch, which does not change any reply; nor does a GPU, which `device=gpu` uses.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from typing import Any
 
 from eirkit.errors import UnknownNameError, UsageError
 from eirkit.lacuna.agents.prompt import COMPACT
-from eirkit.lacuna.agents.prompt_reader import Reader, StepPrompt, is_task, read_probe, read_records, read_summary_limit
+from eirkit.lacuna.agents.protocol import comply
+from eirkit.lacuna.agents.situation import Situation, everything_known, situation_of
 from eirkit.lacuna.models.factory import refuse_settings
 from eirkit.lacuna.models.model import ModelOptions, Reply, Request, Usage, models
 from eirkit.lacuna.models.network.decoding import ON_GPU, TOGETHER, decode_cached
 from eirkit.lacuna.models.network.layout import OPERATORS, Weights, load_weights
 from eirkit.lacuna.models.network.question import StepQuestion, WrittenReply, check
 from eirkit.lacuna.tasks.task import show_values
+from eirkit.lacuna.tasks.view import ProbeView
 from eirkit.registry import locate
 
 NAME, SUFFIX = "lacuna-tiny", ".safetensors"
 WEIGHTS = Path(__file__).parents[1] / "models" / "network" / f"{NAME}{SUFFIX}"
 
-_Waiting = tuple[StepPrompt, StepQuestion, "asyncio.Future[Reply]"]
+_Waiting = tuple[Situation, Request, StepQuestion, "asyncio.Future[Reply]"]
 
 
 class BundledModel:
@@ -36,7 +38,6 @@ class BundledModel:
         self.name, self.options = name, options
         self._on_gpu = options.extra.get("device", "cpu") == "gpu"
         self._weights: Weights | None = None
-        self._reader = Reader()
         self._waiting: list[_Waiting] = []
 
     @property
@@ -44,18 +45,18 @@ class BundledModel:
         return TOGETHER * ON_GPU if self._on_gpu else TOGETHER
 
     async def reply(self, request: Request) -> Reply:
-        if not is_task(request):
-            return Reply("")  # it only understands prompts of tasks
-        if read_probe(request) is not None:
-            return Reply("DONE")
-        prompt = self._reader.read(request)
-        if (turn := _turn(prompt, request)) is not None:
-            return Reply(turn)
-        question = question_of(prompt, request)
+        if request.visible is None:
+            return Reply("")  # it only understands tasks
+        if isinstance(request.visible, ProbeView):
+            return comply(Reply("DONE"), request)
+        seen = situation_of(request)
+        if (turn := _turn(seen)) is not None:
+            return comply(Reply(turn), request)
+        question = question_of(seen)
         check(question)
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[Reply] = loop.create_future()
-        self._waiting.append((prompt, question, reply))
+        self._waiting.append((seen, request, question, reply))
         if len(self._waiting) == 1:
             loop.call_soon(self._gather, loop, 1)
         return await reply
@@ -81,45 +82,45 @@ class BundledModel:
         if len(self._waiting) > before:
             loop.call_soon(self._gather, loop, len(self._waiting))
             return
-        waiting = [one for one in self._waiting if not one[2].done()]  # skip cancelled requests
+        waiting = [one for one in self._waiting if not one[3].done()]  # skip cancelled requests
         self._waiting = []
         try:
-            written = decode_cached(self.weights(), [question for _, question, _ in waiting])
+            written = decode_cached(self.weights(), [question for _, _, question, _ in waiting])
         except Exception as error:  # noqa: BLE001 - passed on to every waiting request
-            for _, _, reply in waiting:
+            for *_, reply in waiting:
                 reply.set_exception(error)
             return
-        for (prompt, question, reply), one in zip(waiting, written, strict=True):
-            reply.set_result(Reply(spell(prompt, one), usage=_usage(question)))
+        for (seen, request, question, reply), one in zip(waiting, written, strict=True):
+            reply.set_result(comply(Reply(spell(seen, one), usage=_usage(question)), request))
 
 
-def question_of(prompt: StepPrompt, request: Request) -> StepQuestion:
-    """Return a step as the network reads it, with every record in the prompt, whatever its origin."""
-    rules = prompt.rules
-    operator = rules.workload.operator
+def question_of(seen: Situation) -> StepQuestion:
+    """Return a step as the network reads it, with every record that is visible, whatever its origin."""
+    task, spec = seen.visible.task, seen.spec
+    operator = task.workload.operator
     if operator not in OPERATORS:
         known = ", ".join(OPERATORS)
-        raise UsageError(f"the bundled network was trained on {known}, not {rules.spec.workload}; use another model")
-    shown = read_records(request.messages[-1].content).items()
-    records = tuple((t, values) for t, values in shown if len(values) == rules.width and max(values) < rules.spec.q)
-    return StepQuestion(OPERATORS.index(operator), rules.spec.digits, rules.width, records, prompt.input, prompt.refs)
+        raise UsageError(f"the bundled network was trained on {known}, not {spec.workload}; use another model")
+    shown = everything_known(seen).items()
+    records = tuple((t, values) for t, values in shown if len(values) == task.width and max(values) < spec.q)
+    return StepQuestion(OPERATORS.index(operator), spec.digits, task.width, records, seen.input, seen.refs)
 
 
-def spell(prompt: StepPrompt, written: WrittenReply) -> str:
+def spell(seen: Situation, written: WrittenReply) -> str:
     """Return the text of a reply: the value of each reference, then the answer."""
-    digits = prompt.rules.spec.digits
+    digits = seen.spec.digits
     looked_up = " | ".join(show_values(digits, operand) for operand in written.operands)
-    answer = f"ANSWER {prompt.t} {show_values(digits, written.answer)}"
+    answer = f"ANSWER {seen.t} {show_values(digits, written.answer)}"
     return f"{looked_up}\n{answer}" if looked_up else answer
 
 
-def _turn(prompt: StepPrompt, request: Request) -> str | None:
+def _turn(seen: Situation) -> str | None:
     """Return the reply to a turn of a managed run that needs no answer; None if it needs one."""
-    if read_summary_limit(request) is not None:
+    if seen.visible.summary_characters is not None:
         return ""  # it writes no summary
-    if "NEXT" not in prompt.rules.commands or (prompt.t and not prompt.answered):
+    if "NEXT" not in seen.commands or (seen.t and not seen.visible.answered):
         return None
-    return "DONE" if prompt.t == prompt.rules.spec.n else "NEXT"
+    return "DONE" if seen.t == seen.spec.n else "NEXT"
 
 
 def _usage(question: StepQuestion) -> Usage:

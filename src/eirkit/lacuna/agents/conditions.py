@@ -37,7 +37,6 @@ class ManagedOptions:
     reads: int | None = 0  # B_oracle; None: no limit
     recomputations: int | None = 0  # B
     actions: int = ACTION_LIMIT
-    tool_calls: bool = False  # offer actions as tools beside the text protocol
     summary_prompt: str = SUMMARY_PROMPT  # {characters} is replaced by the limit
 
     def __post_init__(self) -> None:
@@ -62,6 +61,7 @@ class InContext:
     records: tuple[int, ...] = ()  # steps whose records are shown
     notes: str | None = None
     room: str = ""  # how full a memory is that the agent manages itself
+    free: int = 0  # records or characters that still fit into it
 
 
 class Condition:
@@ -174,7 +174,9 @@ class KeyValueStore(Condition):
         self._kept: set[int] = set()
 
     def in_context(self) -> InContext:
-        return InContext(tuple(sorted(self._kept)), room=f"{len(self._kept)} of {self.h} records used")
+        return InContext(
+            tuple(sorted(self._kept)), room=f"{len(self._kept)} of {self.h} records used", free=self.h - len(self._kept)
+        )
 
     def perform(self, action: Action, near: Mapping[int, str]) -> str | MemoryCall:
         match action:
@@ -204,7 +206,8 @@ class Scratch(Condition):
 
     def in_context(self) -> InContext:
         numbered = "\n".join(f"{number}. {line}" for number, line in enumerate(self._lines, 1))
-        return InContext(notes=numbered, room=f"{self._used()} of {self.limit} characters used")
+        used = self._used()
+        return InContext(notes=numbered, room=f"{used} of {self.limit} characters used", free=self.limit - used)
 
     def recognise(self, records: Values) -> Recognition:
         return recognise(self._lines, records)
@@ -268,7 +271,8 @@ class Compaction(Condition):
 
     def in_context(self) -> InContext:
         notes = "\n".join(self._lines)
-        return InContext(notes=notes, room=f"{len(notes)} of {self.limit_characters} characters used")
+        used, limit = len(notes), self.limit_characters
+        return InContext(notes=notes, room=f"{used} of {limit} characters used", free=limit - used)
 
     def recognise(self, records: Values) -> Recognition:
         return recognise(self._lines, records)

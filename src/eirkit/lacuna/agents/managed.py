@@ -25,16 +25,16 @@ from eirkit.lacuna.agents.protocol import (
     Recompute,
     Search,
     as_text,
+    ask,
     printable,
     read_reply,
     silence,
-    tools,
 )
 from eirkit.lacuna.agents.recognition import recognise
 from eirkit.lacuna.agents.session import Injector, TaskSession, inject_nothing
 from eirkit.lacuna.memories.memory import LONGEST_PASSAGE, MOST_PASSAGES, MemoryCall, MemoryResult
 from eirkit.lacuna.models.message import Message
-from eirkit.lacuna.models.model import Reply, Request, set_aside
+from eirkit.lacuna.models.model import ActionForm, Reply, Request, set_aside
 from eirkit.lacuna.tasks.task import Payload, show_record
 from eirkit.lacuna.tasks.view import Budgets, PublicTask, Visible
 from eirkit.records.events import ActionOutcome, ActionTaken
@@ -61,7 +61,6 @@ class ManagedSession(TaskSession):
         recovery = (("READ", reads), ("RECOMPUTE", recomputations))
         offered = tuple(word for word, budget in recovery if budget != 0)
         self.commands = ("NEXT", "ANSWER", *offered, *condition.commands, "DONE")
-        self._tools = tools(self.commands) if self.options.tool_calls else ()
         self._records: dict[int, Payload] = {}  # last submitted or recomputed values
         self._arrival: CurrentStep | None = None
         self._asked = False
@@ -86,11 +85,13 @@ class ManagedSession(TaskSession):
         self._asked = True
         if self.condition.summary_due:
             return self._summary_request()
-        return Request(self.renderer(self._visible()), self._tools)
+        visible = self._visible()
+        form = ActionForm(self.commands, self.task.width, self.task.spec.q)
+        return ask(self.renderer(visible), form, self.protocol, visible)
 
     def receive(self, reply: Reply) -> None:
         if self.ending is not None:
-            self._ignore(read_reply(reply))
+            self._ignore(read_reply(reply, self.protocol))
             return
         if not self._asked:
             raise ValueError("nothing was requested of the model; call request first")
@@ -99,17 +100,8 @@ class ManagedSession(TaskSession):
             self._summarise(reply)
         else:
             self._outcomes = []
-            self._pending.extend(self._actions_of(reply))
+            self._pending.extend(read_reply(reply, self.protocol))
         self._work()
-
-    def _actions_of(self, reply: Reply) -> list[Action | Fault]:
-        found = read_reply(reply)
-        found = [self.standing(reply, one, only_answers=False) if isinstance(one, Answer) else one for one in found]
-        arrival, (first, *more) = self._arrival, found
-        if arrival is None or arrival.answered or more or not isinstance(first, Fault) or first.kind != "malformed":
-            return found
-        stated = self.stated(reply, arrival.step.t)
-        return found if stated is None else [stated]
 
     def receive_memory(self, result: MemoryResult) -> None:
         call, self._call = self._call, None
@@ -287,15 +279,17 @@ class ManagedSession(TaskSession):
     def _visible(self) -> Visible:
         hand, arrival, supply = self.condition.in_context(), self._arrival, self._supply
         shown = Visible(
-            task=self.task,
+            task=self.shown_task,
             step=None,
             answered=False,
             records=tuple([(t, self._records[t]) for t in hand.records]),
             notes=hand.notes,
             room=hand.room,
+            free=hand.free,
             commands=self.commands,
             budgets=Budgets(self.options.actions - self._actions, supply.reads_left, supply.recomputations_left),
             outcomes=tuple(self._outcomes),
+            protocol=self.protocol,
         )
         if arrival is None:
             return shown
@@ -306,10 +300,12 @@ class ManagedSession(TaskSession):
         )
 
     def _summary_request(self) -> Request:
-        *before, last = self.renderer(self._visible())
         room = self.condition.summary_characters
+        visible = replace(self._visible(), summary_characters=room)
+        *before, last = self.renderer(visible)
         ask = self.options.summary_prompt.replace("{characters}", str(room))
-        return Request((*before, Message("user", f"{last.content}\nSUMMARY at most {room} characters\n{ask}")))
+        text = f"{last.content}\nSUMMARY at most {room} characters\n{ask}"
+        return Request((*before, Message("user", text)), visible=visible)
 
     def _summarise(self, reply: Reply) -> None:
         self._count()

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eirkit.lacuna.agents.protocol import Action, Done, Fault, Read, as_text, read_reply
+from eirkit.lacuna.agents.protocol import Action, Done, Fault, Read, as_text, ask, read_reply
 from eirkit.lacuna.agents.session import TaskSession
 from eirkit.lacuna.models.message import Message
-from eirkit.lacuna.models.model import Reply, Request
+from eirkit.lacuna.models.model import ActionForm, Reply, Request
 from eirkit.lacuna.tasks.generation import prepare
 from eirkit.lacuna.tasks.policy import Retention, find_policy
 from eirkit.lacuna.tasks.simulation.plain import outlook_of
 from eirkit.lacuna.tasks.task import Payload, TaskInstance, show_label, show_record
-from eirkit.lacuna.tasks.view import PublicTask, publish
+from eirkit.lacuna.tasks.view import ProbeView, PublicTask, publish
 from eirkit.records.events import ActionTaken
 from eirkit.records.runs import LostAnswer
-from eirkit.records.settings import ACTION_LIMIT
+from eirkit.records.settings import ACTION_LIMIT, SCHEMA, TEXT, TOOLS
+
+_HOW = {
+    TEXT: "Reply with commands, each on a line of its own:",
+    TOOLS: "Reply by calling tools:",
+    SCHEMA: 'Reply with a JSON object: {"work": "…", "actions": […]}. The actions are:',
+}
 
 
 def find_lost_answer(task: TaskInstance, policy: str, h: int, from_step: int = 1) -> LostAnswer | None:
@@ -52,10 +58,20 @@ class ProbeSession(TaskSession):
     def request(self) -> Request | None:
         if self.ending is not None:
             return None
-        return Request((Message("system", self._rules()), Message("user", self._state())))
+        visible = ProbeView(
+            self.shown_task,
+            self.target,
+            tuple(sorted(self.resident)),
+            self._reads,
+            {t: self.task.steps[t - 1].refs for t in self._read},
+            frozenset(self.known),
+        )
+        form = ActionForm(("READ", "DONE"), self.task.width, self.task.spec.q)
+        messages = (Message("system", self._rules()), Message("user", self._state()))
+        return ask(messages, form, self.protocol, visible)
 
     def receive(self, reply: Reply) -> None:
-        for action in read_reply(reply):
+        for action in read_reply(reply, self.protocol):
             if self.ending is None:
                 self._take(action)
 
@@ -102,7 +118,7 @@ class ProbeSession(TaskSession):
                 f"RULE {self.task.workload.rule(spec)}",
                 "PROBE Computing is done for you: an answer becomes known once its step has been read and all answers "
                 "that the step refers to are known. Resident answers are known from the start.",
-                "Make the target known with as few reads as you can. Reply with commands, each on a line of its own:",
+                f"Make the target known with as few reads as you can. {_HOW[self.protocol]}",
                 "READ t: get the input and the references of step t",
                 "DONE: end, once the target is known",
             )

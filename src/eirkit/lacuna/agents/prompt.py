@@ -10,13 +10,14 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from eirkit.errors import UnknownNameError
-from eirkit.lacuna.agents.protocol import USAGE
+from eirkit.lacuna.agents.protocol import USAGE, how_to_reply, show_form
 from eirkit.lacuna.models.factory import split_model
 from eirkit.lacuna.models.message import Message
-from eirkit.lacuna.models.model import ModelOptions, models
+from eirkit.lacuna.models.model import ModelOptions, NumberForm, models
 from eirkit.lacuna.tasks.task import TaskSpec, show_label, show_labels, show_records, show_values
 from eirkit.lacuna.tasks.view import Budgets, PublicTask, Visible
 from eirkit.lacuna.tasks.workload import Workload
+from eirkit.records.settings import TEXT
 
 Renderer = Callable[[Visible], tuple[Message, ...]]
 
@@ -24,18 +25,20 @@ Renderer = Callable[[Visible], tuple[Message, ...]]
 def render(visible: Visible) -> tuple[Message, ...]:
     """Return the rules as system message and the current state as user message."""
     task = visible.task
-    return _system(task.spec, task.workload, task.width, visible.commands), Message("user", state(visible))
+    system = _system(task.spec, task.workload, task.width, visible.commands, visible.protocol)
+    return system, Message("user", state(visible))
 
 
 def rules(task: PublicTask, commands: tuple[str, ...]) -> str:
     """Return the system message: the operator, the format and the commands."""
-    return _system(task.spec, task.workload, task.width, commands).content
+    return _system(task.spec, task.workload, task.width, commands, TEXT).content
 
 
 def render_compact(visible: Visible) -> tuple[Message, ...]:
     """Return the messages in the compact format: a step is one line, such as `A_09 = sum 0017 A_07 A_08`."""
     task = visible.task
-    return _compact_system(task.spec, task.width, visible.commands), Message("user", compact_state(visible))
+    system = _compact_system(task.spec, task.width, visible.commands, visible.protocol)
+    return system, Message("user", compact_state(visible))
 
 
 FULL, COMPACT = "full", "compact"
@@ -43,22 +46,26 @@ DIALECTS: dict[str, Renderer] = {FULL: render, COMPACT: render_compact}
 
 
 @lru_cache(maxsize=256)  # the same for every decision of a run
-def _system(spec: TaskSpec, workload: Workload, width: int, commands: tuple[str, ...]) -> Message:
+def _system(spec: TaskSpec, workload: Workload, width: int, commands: tuple[str, ...], protocol: str) -> Message:
     lines = [
         f"You carry out a task of {spec.n} steps, one step at a time.",
         _workload_line(spec, width),
         f"RULE {workload.rule(spec)}",
         f"Answers are called A_t. A value is a number from 0 to {spec.q - 1}, written with {spec.digits} digits.",
         "You see only what is shown below; earlier messages are gone.",
-        "Reply with " + ("one line:" if len(commands) == 1 else "commands, each on a line of its own:"),
-        *(USAGE[word] for word in commands),
+        *how_to_reply(commands, width, protocol),
     ]
     return Message("system", "\n".join(lines))
 
 
 @lru_cache(maxsize=256)
-def _compact_system(spec: TaskSpec, width: int, commands: tuple[str, ...]) -> Message:
-    usage = (USAGE[word].partition(":")[0] for word in commands)
+def _compact_system(spec: TaskSpec, width: int, commands: tuple[str, ...], protocol: str) -> Message:
+    usage = [USAGE[word].partition(":")[0] for word in commands]
+    if protocol != TEXT:
+        only_answers = commands == ("ANSWER",)
+        usage = (
+            [show_form(NumberForm(0, width, 0), protocol)] if only_answers else how_to_reply(commands, width, protocol)
+        )
     return Message("system", "\n".join([_workload_line(spec, width), *usage]))
 
 

@@ -1,7 +1,7 @@
 """`reference/<name>`: scripted agents with one known trait each, whose measurements are known in advance.
 
-They read the same prompts and use the same commands as any model. Random traits draw from a stream named by the prompt,
-so that a reply depends on the prompt alone. Tools are called if they are offered.
+They see the same as any model, as objects instead of a prompt, and use the same commands in the same protocols. Random
+traits draw from a stream named by the prompt, so that a reply depends on the prompt alone.
 """
 
 from __future__ import annotations
@@ -11,33 +11,21 @@ from hashlib import sha256
 from typing import Any
 
 from eirkit.errors import SpecError, UnknownNameError
-from eirkit.lacuna.agents.prompt_reader import (
-    ManagedState,
-    ProbePrompt,
-    Reader,
-    StepPrompt,
-    read_managed_state,
-    read_probe,
-    read_records,
-    read_summary_limit,
-)
-from eirkit.lacuna.agents.protocol import MOST_ACTIONS, Fault, as_call, read_reply
+from eirkit.lacuna.agents.protocol import MOST_ACTIONS, comply
+from eirkit.lacuna.agents.situation import Situation, everything_known, situation_of
 from eirkit.lacuna.memories.memory import SEARCH_LIMIT
 from eirkit.lacuna.models.factory import refuse_settings
-from eirkit.lacuna.models.model import ModelOptions, Reply, Request, ToolCall, models
+from eirkit.lacuna.models.model import ModelOptions, Reply, Request, models
 from eirkit.lacuna.tasks.task import Payload, show_label, show_record
+from eirkit.lacuna.tasks.view import Budgets, ProbeView
 
 
-def answer_line(prompt: StepPrompt, values: Payload) -> str:
-    return f"ANSWER {prompt.t} {values[0] if len(values) == 1 else ' '.join(map(str, values))}"
+def answer_line(seen: Situation, values: Payload) -> str:
+    return f"ANSWER {seen.t} {values[0] if len(values) == 1 else ' '.join(map(str, values))}"
 
 
 def _lines(actions: list[str]) -> str:
     return "\n".join(actions[:MOST_ACTIONS])
-
-
-def _as_calls(text: str) -> tuple[ToolCall, ...]:
-    return tuple(as_call(action) for action in read_reply(Reply(text)) if not isinstance(action, Fault))
 
 
 class Reference:
@@ -45,14 +33,14 @@ class Reference:
 
     def __init__(self, options: ModelOptions) -> None:
         self.options = options
-        self._reader = Reader()
 
     async def reply(self, request: Request) -> Reply:
-        probe = read_probe(request)
-        if probe is not None:
-            return Reply(self.probe(probe, request))
-        text = self.act(self._reader.read(request), request)
-        return Reply(text, _as_calls(text)) if request.tools else Reply(text)
+        visible = request.visible
+        if isinstance(visible, ProbeView):
+            text = self.probe(visible, request)
+        else:
+            text = self.act(situation_of(request), request)
+        return comply(Reply(text), request)
 
     async def close(self) -> None:
         pass
@@ -60,44 +48,44 @@ class Reference:
     def settings(self) -> Mapping[str, Any]:
         return {"seed": self.options.seed, **self.options.extra}
 
-    def act(self, prompt: StepPrompt, request: Request) -> str:
+    def act(self, seen: Situation, request: Request) -> str:
         """Return the reply: in managed runs reveal, recover and answer in turn."""
-        commands = prompt.rules.commands
+        commands = seen.commands
         if "CALCULATE" in commands:
-            return self.calculate(prompt)
+            return self.calculate(seen)
         if "NEXT" not in commands:
-            return self.answer(prompt, request)
-        if (limit := read_summary_limit(request)) is not None:
-            return self.summarise(prompt, limit)
-        if prompt.t == prompt.rules.spec.n and prompt.answered:
+            return self.answer(seen, request)
+        if (limit := seen.visible.summary_characters) is not None:
+            return self.summarise(seen, limit)
+        if seen.t == seen.spec.n and seen.visible.answered:
             return "DONE"
-        if prompt.t == 0 or prompt.answered:
-            return (self.keep(prompt, request) if prompt.answered else "") + "NEXT"
-        recovery = self.recover(prompt, request) if prompt.missing else ""
-        return recovery or self.answer(prompt, request)
+        if seen.t == 0 or seen.visible.answered:
+            return (self.keep(seen, request) if seen.visible.answered else "") + "NEXT"
+        recovery = self.recover(seen, request) if seen.missing else ""
+        return recovery or self.answer(seen, request)
 
-    def probe(self, prompt: ProbePrompt, request: Request) -> str:
+    def probe(self, probe: ProbeView, request: Request) -> str:
         """Return the next reads of a recovery probe; by default end it immediately."""
         return "DONE"
 
-    def calculate(self, prompt: StepPrompt) -> str:
+    def calculate(self, seen: Situation) -> str:
         """Return the calculator's result as the answer, or ask it for one."""
-        if prompt.result is not None:
-            return answer_line(prompt, prompt.result)
-        return "CALCULATE " + " ".join(str(r) for r in prompt.refs if r in prompt.values)
+        if seen.visible.result is not None:
+            return answer_line(seen, seen.visible.result)
+        return "CALCULATE " + " ".join(str(r) for r in seen.refs if r in seen.values)
 
-    def answer(self, prompt: StepPrompt, request: Request) -> str:
-        return answer_line(prompt, prompt.operate(prompt.values))
+    def answer(self, seen: Situation, request: Request) -> str:
+        return answer_line(seen, seen.operate(seen.values))
 
-    def recover(self, prompt: StepPrompt, request: Request) -> str:
+    def recover(self, seen: Situation, request: Request) -> str:
         """Return actions that may recover missing values; "" to continue without them."""
         return ""
 
-    def keep(self, prompt: StepPrompt, request: Request) -> str:
+    def keep(self, seen: Situation, request: Request) -> str:
         """Return actions that store the last answer, each with a line break."""
         return ""
 
-    def summarise(self, prompt: StepPrompt, characters: int) -> str:
+    def summarise(self, seen: Situation, characters: int) -> str:
         """Return the summary when the context is full; empty by default."""
         return ""
 
@@ -121,88 +109,94 @@ class Reference:
 class Guesser(Reference):
     """Replaces each missing value with a random one and continues without saying so."""
 
-    def answer(self, prompt: StepPrompt, request: Request) -> str:
-        rules = prompt.rules
+    def answer(self, seen: Situation, request: Request) -> str:
+        width, q = seen.visible.task.width, seen.spec.q
         guesses = {
-            r: tuple(int(self.chance(request, f"guess {r} {i}") * rules.spec.q) for i in range(rules.width))
-            for r in prompt.missing
+            r: tuple(int(self.chance(request, f"guess {r} {i}") * q) for i in range(width)) for r in seen.missing
         }
-        return answer_line(prompt, prompt.operate(prompt.values | guesses))
+        return answer_line(seen, seen.operate(seen.values | guesses))
 
 
 class Acknowledger(Reference):
     """Names the missing records, then answers without them."""
 
-    def answer(self, prompt: StepPrompt, request: Request) -> str:
-        said = "".join(f"{show_label(prompt.rules.spec, r)} is not available to me.\n" for r in prompt.missing)
-        return said + super().answer(prompt, request)
+    def answer(self, seen: Situation, request: Request) -> str:
+        said = "".join(f"{show_label(seen.spec, r)} is not available to me.\n" for r in seen.missing)
+        return said + super().answer(seen, request)
 
 
 class Recoverer(Reference):
     """Stores answers and recovers every missing value that it can, by search, by reading or by recomputing."""
 
-    def keep(self, prompt: StepPrompt, request: Request) -> str:
+    def keep(self, seen: Situation, request: Request) -> str:
         """Store the answer unless it copies a record."""
-        return "" if prompt.asks else self.store(prompt, read_managed_state(request))
+        return "" if seen.input is None else self.store(seen)
 
-    def store(self, prompt: StepPrompt, state: ManagedState) -> str:
+    def store(self, seen: Situation) -> str:
         """Return actions that store the answer, dropping the oldest entry if memory is full."""
-        commands, record = prompt.rules.commands, show_record(prompt.rules.spec, prompt.t, prompt.values[prompt.t])
+        visible, commands = seen.visible, seen.commands
+        record = show_record(seen.spec, seen.t, seen.values[seen.t])
         if "SEARCH" in commands:
-            return f"WRITE {prompt.t}\n"
+            return f"WRITE {seen.t}\n"
         if "WRITE" in commands:
-            return (f"DROP {state.kept[0]}\n" if state.room < 1 else "") + f"WRITE {prompt.t}\n"
+            return (f"DROP {visible.records[0][0]}\n" if visible.free < 1 else "") + f"WRITE {seen.t}\n"
         if "NOTE" in commands:
-            return ("DROP 1\n" if "DROP" in commands and state.room <= len(record) else "") + f"NOTE {record}\n"
+            return ("DROP 1\n" if "DROP" in commands and visible.free <= len(record) else "") + f"NOTE {record}\n"
         return ""
 
-    def recover(self, prompt: StepPrompt, request: Request) -> str:
-        state, commands = read_managed_state(request), prompt.rules.commands
-        if state.refused:
+    def recover(self, seen: Situation, request: Request) -> str:
+        outcomes, commands = seen.visible.outcomes, seen.commands
+        left = seen.visible.budgets or Budgets(None, 0, 0)
+        if outcomes and outcomes[-1].startswith("refused"):
             return ""  # everything possible has been tried
-        if "SEARCH" in commands and not state.searched:
-            labels = [show_label(prompt.rules.spec, r) for r in prompt.missing]
+        if "SEARCH" in commands and not any(outcome.endswith("passages found") for outcome in outcomes):
+            labels = [show_label(seen.spec, r) for r in seen.missing]
             parts = range(0, len(labels), SEARCH_LIMIT)
             return _lines([f"SEARCH {' '.join(labels[i : i + SEARCH_LIMIT])}" for i in parts])
-        read = prompt.missing[: state.reads] if "READ" in commands else ()
-        rest = [r for r in prompt.missing if r not in read] if state.recomputations != 0 else []
+        read = seen.missing[: left.reads] if "READ" in commands else ()
+        rest = [r for r in seen.missing if r not in read] if left.recomputations != 0 else []
         return _lines([*(f"READ {r}" for r in read), *(f"RECOMPUTE {r}" for r in rest)])
 
-    def summarise(self, prompt: StepPrompt, characters: int) -> str:
+    def summarise(self, seen: Situation, characters: int) -> str:
         """Keep the newest records that fit."""
-        records = [show_record(prompt.rules.spec, t, prompt.values[t]) for t in sorted(prompt.values, reverse=True)]
+        known = everything_known(seen)
+        records = [show_record(seen.spec, t, known[t]) for t in sorted(known, reverse=True)]
         fitting = (characters + 1) // (len(records[0]) + 1) if records else 0
         return "\n".join(reversed(records[:fitting]))
 
-    def probe(self, prompt: ProbePrompt, request: Request) -> str:
+    def probe(self, probe: ProbeView, request: Request) -> str:
         """Read each step of the cone once, all that are known to be needed together."""
-        needed = {prompt.target, *(r for t in prompt.nodes for r in prompt.needs(t))} - prompt.nodes.keys()
-        return "DONE" if prompt.done else "\n".join(f"READ {t}" for t in sorted(needed, reverse=True)[:MOST_ACTIONS])
+        needed = {probe.target, *(r for t in probe.nodes for r in probe.needs(t))} - probe.nodes.keys()
+        return (
+            "DONE"
+            if probe.target in probe.known
+            else "\n".join(f"READ {t}" for t in sorted(needed, reverse=True)[:MOST_ACTIONS])
+        )
 
 
 class NaiveRecoverer(Recoverer):
     """Recovers one value per reply and repeats the same reads."""
 
-    def probe(self, prompt: ProbePrompt, request: Request) -> str:
+    def probe(self, probe: ProbeView, request: Request) -> str:
         """Walk every path again, as recursion without memoisation does; the position follows from the read count."""
-        path = [prompt.target]
-        for _ in range(prompt.reads):
-            path.extend(reversed(prompt.needs(path.pop())))
-        return "DONE" if prompt.done else f"READ {path[-1]}"
+        path = [probe.target]
+        for _ in range(probe.reads):
+            path.extend(reversed(probe.needs(path.pop())))
+        return "DONE" if probe.target in probe.known else f"READ {path[-1]}"
 
-    def recover(self, prompt: StepPrompt, request: Request) -> str:
-        lines = super().recover(prompt, request).splitlines()
+    def recover(self, seen: Situation, request: Request) -> str:
+        lines = super().recover(seen, request).splitlines()
         return "\n".join(lines[:1] * 2)
 
 
 class Quitter(Recoverer):
     """Gives up each recovery with probability p (default 0.5)."""
 
-    def recover(self, prompt: StepPrompt, request: Request) -> str:
-        return "" if self.gives_up(request) else super().recover(prompt, request)
+    def recover(self, seen: Situation, request: Request) -> str:
+        return "" if self.gives_up(request) else super().recover(seen, request)
 
-    def probe(self, prompt: ProbePrompt, request: Request) -> str:
-        return "DONE" if self.gives_up(request) else super().probe(prompt, request)
+    def probe(self, probe: ProbeView, request: Request) -> str:
+        return "DONE" if self.gives_up(request) else super().probe(probe, request)
 
     def gives_up(self, request: Request) -> bool:
         return self.chance(request, "quit") < self.rate(0.5)
@@ -211,21 +205,21 @@ class Quitter(Recoverer):
 class Sloppy(Reference):
     """Makes an arithmetic error with probability p (default 0.1), even if it sees every input."""
 
-    def answer(self, prompt: StepPrompt, request: Request) -> str:
-        values = prompt.operate(prompt.values)
+    def answer(self, seen: Situation, request: Request) -> str:
+        values = seen.operate(seen.values)
         if self.chance(request, "slip") < self.rate(0.1):
-            values = tuple((value + 1) % prompt.rules.spec.q for value in values)
-        return answer_line(prompt, values)
+            values = tuple((value + 1) % seen.spec.q for value in values)
+        return answer_line(seen, values)
 
 
 class Thrasher(Recoverer):
     """Fetches missing values three times before it answers."""
 
-    def recover(self, prompt: StepPrompt, request: Request) -> str:
-        return _lines(super().recover(prompt, request).splitlines() * 3)
+    def recover(self, seen: Situation, request: Request) -> str:
+        return _lines(super().recover(seen, request).splitlines() * 3)
 
-    def probe(self, prompt: ProbePrompt, request: Request) -> str:
-        first = super().probe(prompt, request).partition("\n")[0]
+    def probe(self, probe: ProbeView, request: Request) -> str:
+        first = super().probe(probe, request).partition("\n")[0]
         return "\n".join([first] * 3)
 
 
@@ -239,9 +233,9 @@ class NoteTaker(Recoverer):
 
     writes = 0.4  # default of p
 
-    def keep(self, prompt: StepPrompt, request: Request) -> str:
+    def keep(self, seen: Situation, request: Request) -> str:
         written = self.chance(request, "write") < self.rate(self.writes)
-        return self.store(prompt, read_managed_state(request)) if written else ""
+        return self.store(seen) if written else ""
 
 
 class Substituter(NoteTaker):
@@ -253,13 +247,13 @@ class Substituter(NoteTaker):
 
     writes = 1.0
 
-    def answer(self, prompt: StepPrompt, request: Request) -> str:
-        if not prompt.missing:
-            return super().answer(prompt, request)
-        visible = read_records(request.messages[-1].content)
-        visible.pop(prompt.t, None)
-        taken = {r: _nearest(r, visible) for r in prompt.missing} if visible else {}
-        return answer_line(prompt, prompt.operate(prompt.values | taken))
+    def answer(self, seen: Situation, request: Request) -> str:
+        if not seen.missing:
+            return super().answer(seen, request)
+        visible = everything_known(seen)
+        visible.pop(seen.t, None)
+        taken = {r: _nearest(r, visible) for r in seen.missing} if visible else {}
+        return answer_line(seen, seen.operate(seen.values | taken))
 
 
 def _nearest(r: int, visible: dict[int, Payload]) -> Payload:

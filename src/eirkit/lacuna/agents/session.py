@@ -1,4 +1,4 @@
-"""The session protocol without I/O, and Controlled Retention: which answer stands, asking again, the calculator.
+"""The session protocol without I/O, and Controlled Retention: one step at a time, asking again, the calculator.
 
 A driver alternates `request` and `receive` until `request` returns None, and collects events with `drain`. Sessions
 hold the public task only; interventions are passed to the constructor. See docs/session.md.
@@ -6,37 +6,38 @@ hold the public task only; interventions are passed to the constructor. See docs
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 
-from eirkit.lacuna.agents.answers import find_answer, is_taken_back
+from msgspec.structs import replace
+
 from eirkit.lacuna.agents.prompt import Renderer, render
 from eirkit.lacuna.agents.protocol import (
+    ASKED_AGAIN,
+    USAGE,
     Action,
     Answer,
+    Calculate,
     Fault,
-    after_answer,
     as_text,
-    read_answers,
+    ask,
+    ask_again,
+    read_answer,
     read_reply,
     spoken_part,
 )
-from eirkit.lacuna.agents.recognition import labels_in
 from eirkit.lacuna.memories.memory import MemoryCall, MemoryResult
 from eirkit.lacuna.models.message import Message
-from eirkit.lacuna.models.model import Reply, Request
+from eirkit.lacuna.models.model import ActionForm, NumberForm, Reply, Request
 from eirkit.lacuna.tasks.policy import Retention
-from eirkit.lacuna.tasks.task import Payload
+from eirkit.lacuna.tasks.task import Payload, show_labels, show_values
 from eirkit.lacuna.tasks.view import PublicStep, PublicTask, Record, Visible
 from eirkit.records.events import ActionTaken, Decision
 from eirkit.records.runs import Ending
+from eirkit.records.settings import TEXT
 
 Injector = Callable[[PublicStep, tuple[int, ...], Mapping[int, Payload]], tuple[Record, ...]]
 Event = Decision | ActionTaken
-
-
-REASK = "No answer was found in your last reply. Reply with one line: ANSWER {t} v"
 
 
 def inject_nothing(step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]) -> tuple[Record, ...]:
@@ -47,13 +48,19 @@ def inject_nothing(step: PublicStep, missing: tuple[int, ...], submitted: Mappin
 class Session(ABC):
     """Base of all sessions: how prompts are rendered, submitted numbers, and the events since the last `drain`."""
 
-    fixed_rules = ""  # the system message, where it is the same for every task and renderer
-
     def __init__(self, renderer: Renderer = render) -> None:
         self.renderer = renderer
+        self.protocol = TEXT  # how the model answers
+        self.reask = False  # ask once more where a reply has no usable answer
+        self._asked_again = False
         self.submitted: dict[int, Payload] = {}
         self.ending: Ending | None = None
         self._events: list[Event] = []
+
+    @property
+    def fixed_rules(self) -> str:
+        """The system message, where it is the same for every task and renderer."""
+        return ""
 
     @property
     @abstractmethod
@@ -82,6 +89,13 @@ class Session(ABC):
         events, self._events = self._events, []
         return events
 
+    def _asks_again(self, fault: Fault) -> bool:
+        """Ask once more, and log it, if a reply does not have the asked form."""
+        self._asked_again = self.reask and not self._asked_again and fault.kind in ASKED_AGAIN
+        if self._asked_again:
+            self._events.append(ActionTaken(0, self.position, "REASK", "refused", fault.detail, reason=fault.kind))
+        return self._asked_again
+
 
 class TaskSession(Session):
     """Base of all sessions on a task of numbers."""
@@ -89,6 +103,7 @@ class TaskSession(Session):
     def __init__(self, task: PublicTask, inject: Injector = inject_nothing, renderer: Renderer = render) -> None:
         super().__init__(renderer)
         self.task, self.inject = task, inject
+        self.shown_task = task.without_steps()
 
     def _ignore(self, late: Iterable[Action | Fault]) -> None:
         """Log actions after the end of the run; they change nothing and do not count."""
@@ -98,31 +113,14 @@ class TaskSession(Session):
 
     def accept(self, answer: Answer, t: int) -> Payload | Fault:
         """Return the answer's values if they can be recorded for step t."""
-        task, values = self.task, self._values(answer)
+        task, values = self.task, answer.values
         if answer.t != t:
             return Fault("wrong-id", f"this is step {t}, not step {answer.t}")
         if len(values) != task.width:
-            return Fault("wrong-width", f"an answer has {task.width} values, not {len(answer.values)}")
+            return Fault("wrong-width", f"an answer has {task.width} values, not {len(values)}")
         if max(values) >= task.spec.q:
             return Fault("out-of-range", f"values go from 0 to {task.spec.q - 1}")
         return task.workload.canonical(values)
-
-    def _values(self, answer: Answer) -> Payload:
-        """Return the values of an answer in the reading that has the task's width, if one has."""
-        return answer.values if len(answer.values) == self.task.width else answer.grouped or answer.values
-
-    def standing(self, reply: Reply, answer: Answer, only_answers: bool = True) -> Answer | Fault:
-        """Return the last answer of a reply, unless the reply goes on to call it wrong and to give another value."""
-        if reply.calls or (len(reply.text) < SHORT and "\n" not in reply.text):
-            return answer
-        if not is_taken_back(after_answer(reply, only_answers), answer.t, self._values(answer), self.task.spec.q):
-            return answer
-        return Fault("malformed", "what follows takes the answer back; write one ANSWER line", "ANSWER")
-
-    def stated(self, reply: Reply, t: int) -> Answer | None:
-        """Return the answer that a reply without a usable command states for step t in other words, if there is one."""
-        values = None if reply.calls else find_answer(spoken_part(reply), t, self.task.width, self.task.spec.q)
-        return None if values is None else Answer(t, values)
 
 
 class ControlledSession(TaskSession):
@@ -138,8 +136,6 @@ class ControlledSession(TaskSession):
         self._missing: tuple[int, ...] = ()  # of the current step, as first seen
         self._records: dict[int, Record] = {}  # of the submitted answers, made once
         self._held: tuple[int, ...] = ()
-        self.reask = False  # ask once more where a reply has no usable answer
-        self._asked_again = False
 
     @property
     def position(self) -> int:
@@ -150,11 +146,12 @@ class ControlledSession(TaskSession):
             return None
         if self._visible is None:
             self._visible = self._look()
-        messages = self.renderer(self._visible)
-        if self._asked_again:
-            *before, state = messages
-            messages = (*before, Message(state.role, f"{state.content}\n{REASK.format(t=self._t)}"))
-        return Request(messages)
+        form, protocol = self._form(), self.protocol
+        request = ask(self.renderer(self._visible), form, protocol, self._visible)
+        return ask_again(request, form, protocol) if self._asked_again else request
+
+    def _form(self) -> NumberForm:
+        return NumberForm(self._t, self.task.width, self.task.spec.q)
 
     def receive(self, reply: Reply) -> None:
         visible = self._visible
@@ -162,15 +159,11 @@ class ControlledSession(TaskSession):
             self._refuse(reply)
             return
         step = visible.step
-        answers, fault = read_answers(reply)
-        if not answers and (fault is None or fault.kind == "malformed") and (stated := self.stated(reply, step.t)):
-            answers = [stated]
-        # The last answer counts: a model may think aloud and correct itself before it stops.
-        last = self.standing(reply, answers[-1]) if answers else fault or unanswered(reply, self._missing)
-        answer = last if isinstance(last, Fault) else self.accept(last, step.t)
-        if isinstance(answer, Fault) and self.reask and not self._asked_again:
-            self._asked_again = True
-            self._events.append(ActionTaken(0, step.t, "REASK", "refused", answer.detail, reason=answer.kind))
+        given = self._read_answer(reply)
+        answer = self.accept(given, step.t) if isinstance(given, Answer) else given
+        if isinstance(given, Fault) and given.kind == "malformed" and self._names_missing(reply):
+            answer = Fault("declined", "no answer, and the reply names a record that is missing")
+        if isinstance(answer, Fault) and self._asks_again(answer):
             return
         self._asked_again = False
         values = None if isinstance(answer, Fault) else answer
@@ -184,7 +177,7 @@ class ControlledSession(TaskSession):
                 visible.restored,
                 values,
                 answer.kind if isinstance(answer, Fault) else None,
-                answers=len(answers),
+                answers=int(values is not None),
             )
         )
         self._settle(step, values)
@@ -192,7 +185,15 @@ class ControlledSession(TaskSession):
     def _refuse(self, reply: Reply) -> None:
         if self.ending is None:
             raise ValueError("nothing was requested; call request first")
-        self._ignore(read_reply(reply))
+        self._ignore(read_reply(reply, self.protocol))
+
+    def _read_answer(self, reply: Reply) -> Answer | Fault:
+        return read_answer(reply, self._form(), self.protocol)
+
+    def _names_missing(self, reply: Reply) -> bool:
+        """True if a reply names a record that is missing, as A_07 or A_7."""
+        words = {word.strip(".,;:!?()[]*`\"'") for word in spoken_part(reply).split()} if self._missing else set()
+        return not words.isdisjoint([*show_labels(self.task.spec, self._missing), *(f"A_{t}" for t in self._missing)])
 
     def _look(self) -> Visible:
         step = self.task.steps[self._t - 1]
@@ -202,7 +203,14 @@ class ControlledSession(TaskSession):
         self._missing = tuple([r for r in missing if r in submitted]) if missing else missing
         restored = self.inject(step, self._missing, submitted)
         self._held = tuple(self.retention.held())
-        return Visible(self.task, step, False, tuple(map(self._records.__getitem__, self._held)), restored)
+        return Visible(
+            self.shown_task,
+            step,
+            False,
+            tuple(map(self._records.__getitem__, self._held)),
+            restored,
+            protocol=self.protocol,
+        )
 
     def _settle(self, step: PublicStep, values: Payload | None) -> None:
         self.retention.touch(step.refs)
@@ -218,18 +226,8 @@ class ControlledSession(TaskSession):
             self.ending = "finished"
 
 
-def unanswered(reply: Reply, missing: Iterable[int]) -> Fault:
-    """Return the fault of a reply without an answer: declined because a record is missing, or unreadable."""
-    if labels_in(spoken_part(reply)).intersection(missing):
-        return Fault("declined", "no answer, and the reply names a record that is missing")
-    return Fault("malformed", "no ANSWER line")
-
-
-SHORT = 20  # characters of a line that has no room for more than an answer
+CALCULATOR = ("ANSWER", "CALCULATE")
 MOST_CALCULATIONS = 4  # per step; after that the reply is final
-
-_CALCULATE = re.compile(r"^[ \t>*`_#\-]*CALCULATE\b[ \t:]*([^\n]*)$", re.ASCII | re.IGNORECASE | re.MULTILINE)
-_USAGE = "CALCULATE t t: apply the rule to this step's input and the answers of the steps named, see it, then answer"
 
 
 class CalculatorSession(ControlledSession):
@@ -237,35 +235,43 @@ class CalculatorSession(ControlledSession):
 
     def __init__(self, task: PublicTask, retention: Retention) -> None:
         super().__init__(task, retention)
-        self._results: list[str] = []  # of the current step
+        self._results: list[Payload | str] = []  # of the current step; a text says why there is none
 
     def request(self) -> Request | None:
-        request = super().request()
-        if request is None:
+        if super().request() is None or self._visible is None:
             return None
-        system, state = request.messages
-        shown = "".join(f"\nRESULT {result}" for result in self._results[-1:])
-        return Request(
-            (Message("system", f"{system.content}\n{_USAGE}"), Message("user", f"{state.content}{shown}")),
-            request.tools,
-            request.max_tokens,
-        )
+        last = self._results[-1] if self._results else None
+        text = last if isinstance(last, str) else show_values(self.task.spec.digits, last or ())
+        visible = replace(self._visible, result=None if isinstance(last, str) else last)
+        if self.protocol != TEXT:
+            visible = replace(visible, commands=CALCULATOR)
+        system, state = self.renderer(visible)
+        if self.protocol == TEXT:
+            system = Message("system", f"{system.content}\n{USAGE['CALCULATE']}")
+        if last is not None:
+            state = Message("user", f"{state.content}\nRESULT {text}")
+        form = ActionForm(CALCULATOR, self.task.width, self.task.spec.q)
+        request = ask((system, state), form, self.protocol, replace(visible, commands=CALCULATOR))
+        expected = self._form() if self.protocol == TEXT else form
+        return ask_again(request, expected, self.protocol) if self._asked_again else request
+
+    def _read_answer(self, reply: Reply) -> Answer | Fault:
+        *_, last = read_reply(reply, self.protocol)
+        return last if isinstance(last, Answer | Fault) else Fault("malformed", "the reply ends without an answer")
 
     def receive(self, reply: Reply) -> None:
-        asked = _CALCULATE.findall(spoken_part(reply))
-        if asked and not read_answers(reply)[0] and len(self._results) < MOST_CALCULATIONS:
-            self._results.append(self._calculate(asked[-1]))
+        *_, last = read_reply(reply, self.protocol)
+        if isinstance(last, Calculate) and len(self._results) < MOST_CALCULATIONS:
+            self._results.append(self._calculate(last.steps))
             return
         self._results = []
         super().receive(reply)
 
-    def _calculate(self, named: str) -> str:
+    def _calculate(self, steps: tuple[int, ...]) -> Payload | str:
         if self._visible is None or self._visible.step is None:
             raise ValueError("nothing was requested; call request first")
-        spec, values = self.task.spec, dict(self._visible.records)
-        labels = [int(label) for label in re.findall(r"\d{1,6}", named)]
-        if unseen := [label for label in labels if label not in values]:
+        values = dict(self._visible.records)
+        if unseen := [t for t in steps if t not in values]:
             return f"refused: the answer of step {unseen[0]} is not shown"
-        operands = [values[label] for label in dict.fromkeys(labels)]
-        result = self.task.workload.operate(spec, self._visible.step.input, operands)
-        return " ".join(f"{value:0{spec.digits}d}" for value in result)
+        operands = [values[t] for t in dict.fromkeys(steps)]
+        return self.task.workload.operate(self.task.spec, self._visible.step.input, operands)

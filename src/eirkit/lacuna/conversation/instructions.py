@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from eirkit.lacuna.agents.answers import without_marker
+from eirkit.lacuna.agents.protocol import said_to_user
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.truth import statements_of
 from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.conversation.world import INSTRUCTIONS, USER, World
-from eirkit.lacuna.models.model import set_aside
 from eirkit.records.runs import InstructionCounts
 
 # kept: the answer does as the instruction in force says, or, after its withdrawal, as none of the earlier ones said.
@@ -83,10 +82,9 @@ def instruction_record(task: WorldConversation, trace: Trace) -> InstructionCoun
     """Return how each standing instruction fared at each answer of a run."""
     counts: Counter[str] = Counter()
     standing = list(standing_at_answers(task.world))
-    for exchange in trace.exchanges:
-        if not exchange.t:
-            continue  # a summary
-        said = without_marker(set_aside(exchange.reply.text)[0])
+    replies = {exchange.t: exchange for exchange in trace.exchanges if exchange.t}  # the last one to each question
+    for exchange in replies.values():
+        said = said_to_user(exchange.reply)
         # What a server compacted nobody can read, so why an instruction was not kept is then unknown.
         seen = None if exchange.is_compacted else "\n".join(message.content for message in exchange.request.messages)
         for state in standing[exchange.t - 1]:

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from eirkit.lacuna.agents.answers import read_worded_answer
 from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY, TRUNCATED, WHOLE
-from eirkit.lacuna.agents.protocol import silence, spoken_part
+from eirkit.lacuna.agents.protocol import Fault, ask, ask_again, read_text_answer
 from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.conversation.dialogues import Dialogue
 from eirkit.lacuna.conversation.reading import show_turn
 from eirkit.lacuna.memories.memory import MemoryCall, MemoryResult
 from eirkit.lacuna.models.message import Message
-from eirkit.lacuna.models.model import Reply, Request, ServerCompaction, set_aside
+from eirkit.lacuna.models.model import Reply, Request, ServerCompaction, TextForm, set_aside
 from eirkit.records.events import Decision
+from eirkit.records.settings import SCHEMA, TEXT, TOOLS
 
 CHARACTERS_PER_TOKEN = 4  # stated rather than measured, as in the compaction condition of other workloads
 RULES = """\
@@ -31,8 +31,15 @@ Go by what is shown below and by nothing else. Later statements replace earlier 
 If what is shown does not tell, or the user asked to forget it, answer: unknown
 A list has commas between its items, and an empty one is: none
 A date is written like 8 January 2031, and a number in digits.
+"""
+_STANDING = "nothing but the bare\nanswer and what standing instructions demand that the user gave for every answer."
+HOW_TO_REPLY = {
+    TEXT: """\
 Reply with one line: ANSWER: and the bare answer. Standing instructions that the user gave for every answer hold for
-your whole reply: what they demand goes on lines above or below that one."""
+your whole reply: what they demand goes on lines above or below that one.""",
+    SCHEMA: f'Reply with a JSON object: {{"work": "…", "answer": "…"}}. The answer is what the user reads: {_STANDING}',
+    TOOLS: f"Reply by calling the tool answer. The answer is what the user reads: {_STANDING}",
+}
 SUMMARY_RULES = """\
 You sum up conversations between a user and an assistant. Your summary takes their place: later questions are answered
 from it, and what it leaves out is lost. Put the day in front of what was said on it, as in [2031-01-06]."""
@@ -95,8 +102,6 @@ class ConversationSession(Session):
         add: what an intervention shows with a question.
     """
 
-    fixed_rules = RULES
-
     def __init__(self, conversation: PublicConversation, view: ConversationView, add: Addition = add_nothing) -> None:
         super().__init__()
         self.conversation, self.view, self.add = conversation, view, add
@@ -110,6 +115,10 @@ class ConversationSession(Session):
         self._carried: tuple[Mapping[str, Any], ...] = ()  # what the server compacted, which nobody can read
         if not conversation.questions:
             self.ending = "finished"
+
+    @property
+    def fixed_rules(self) -> str:
+        return RULES + HOW_TO_REPLY[self.protocol]
 
     @property
     def position(self) -> int:
@@ -129,7 +138,7 @@ class ConversationSession(Session):
             if self._summary_due:
                 return self._summary_request()
         if self._server_due:
-            messages = (Message("system", RULES), *self._said, Message("user", TOLD))
+            messages = (Message("system", self.fixed_rules), *self._said, Message("user", TOLD))
             return Request(messages, compaction=self.view.server, carried=self._carried)
         question = self.conversation.questions[self._t - 1]
         if self.view.condition == MEMORY and self._passages is None:
@@ -138,11 +147,16 @@ class ConversationSession(Session):
         extra = "" if added is None else f"{ALSO}{PASSAGE}\n{added}\n{PASSAGE_END}"
         if self.view.server is not None:
             asked = f"Today is {_iso(question.day)}.{extra}\n\nQuestion: {question.text}"
-            messages = (Message("system", RULES), *self._said, Message("user", asked))
-            return Request(messages, compaction=replace(self.view.server, pause=False), carried=self._carried)
-        shown = self._recalled() if self.view.condition == MEMORY else self._shown_context()
-        text = f"Today is {_iso(question.day)}.\n\n{shown}{extra}\n\nQuestion: {question.text}"
-        return Request((Message("system", RULES), Message("user", text)))
+            messages = (Message("system", self.fixed_rules), *self._said, Message("user", asked))
+            request = ask(messages, TextForm(), self.protocol)
+            compaction = replace(self.view.server, pause=False)
+            request = replace(request, compaction=compaction, carried=self._carried)
+        else:
+            shown = self._recalled() if self.view.condition == MEMORY else self._shown_context()
+            text = f"Today is {_iso(question.day)}.\n\n{shown}{extra}\n\nQuestion: {question.text}"
+            messages = (Message("system", self.fixed_rules), Message("user", text))
+            request = ask(messages, TextForm(), self.protocol)
+        return ask_again(request, TextForm(), self.protocol) if self._asked_again else request
 
     def _observation(self, number: int) -> MemoryCall:
         told = self.conversation.dialogues[number]
@@ -202,10 +216,12 @@ class ConversationSession(Session):
             if reply.carried:
                 self._carried, self._said = reply.carried, []
             return
-        text = read_worded_answer(spoken_part(reply))
-        submitted = None if text is None else self.conversation.canonical(self._t, text)
-        silent = silence(reply)
-        fault = None if text is not None else "malformed" if silent is None else silent.kind
+        answer = read_text_answer(reply, self.protocol)
+        fault = answer.kind if isinstance(answer, Fault) else None
+        if isinstance(answer, Fault) and self._asks_again(answer):
+            return
+        self._asked_again = False
+        submitted = None if isinstance(answer, Fault) else self.conversation.canonical(self._t, answer)
         self._events.append(Decision(self._t, (), (), (), (), (), submitted, fault))
         self._passages = None
         if self._t < len(self.conversation.questions):

@@ -24,7 +24,7 @@ SUITE_AXES = (
     *Task.__struct_fields__,
     "preset",
     "model",
-    *("condition", "policy", "memory", "panel", "b_oracle", "b", "actions", "tool_calls"),
+    *("condition", "policy", "memory", "panel", "b_oracle", "b", "actions"),
     *("context_tokens", "summary_prompt", "h"),
 )
 USUAL_OPTIONS: Mapping[str, object] = {
@@ -36,11 +36,11 @@ USUAL_OPTIONS: Mapping[str, object] = {
     "connections": 8,
     "seed": 0,
     "dialect": None,
-    "reask": False,
+    "protocol": None,
+    "reask": True,
 }
 DEFAULT = "default"  # a temperature of None in a suite
 _OPTIONS = {"seed": "--model-seed"}  # every other model option is named as it is
-_FLAGS = ("tool_calls",)
 _MERGED = ("memory", "memory_options", "seeds")  # what grids may differ in and still be run as one
 
 
@@ -61,10 +61,7 @@ def _grid_words(grid: Mapping[str, Any]) -> Iterator[str]:
         if name not in grid:
             continue
         option, values = f"--{name.replace('_', '-')}", grid[name]
-        if name in _FLAGS:
-            if values == [True]:
-                yield option
-        elif name == "summary_prompt":
+        if name == "summary_prompt":
             yield from (word for value in values for word in (option, str(value)))
         else:
             yield from (option, ",".join(map(str, values)) if isinstance(values, list) else str(values))
@@ -80,8 +77,6 @@ def model_words(options: Mapping[str, Any]) -> Iterator[str]:
         if name == "extra":
             for key, setting in value.items():
                 yield from ("--set", f"{key}={_setting(setting)}")
-        elif value is True:
-            yield f"--{name}"
         elif value != USUAL_OPTIONS.get(name) and value is not None:
             yield from (_OPTIONS.get(name, f"--{name.replace('_', '-')}"), str(value))
 

@@ -251,8 +251,8 @@ class _CellTotals:
             return None
         if not any(score.answered for score in self.scores) and len(self.faults) <= 1:
             (kind,) = self.faults or ("unreached",)
-            most = self.refusals.most_common(1)
-            return f"every answer failed in the same way ({kind}{f', most often {most[0][0]}' if most else ''})"
+            others = [reason for reason, _ in self.refusals.most_common() if reason != kind]
+            return f"every answer failed in the same way ({kind}{f', most often {others[0]}' if others else ''})"
         (only,) = self.constants if len(self.constants) == 1 and not self.conversations else (None,)
         if only is not None and steps >= FEWEST_ANSWERS and accuracy < 0.5:
             return f"every answer is {' '.join(map(str, only))}"

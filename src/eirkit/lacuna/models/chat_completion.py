@@ -25,6 +25,7 @@ MOST_TOKENS = 10**9  # larger counts are invalid; the usage is then unknown
 LONGEST_FINISH = 40  # characters
 _BROKEN_OFF = ("error", "abort")  # finish reasons of replies that are not whole because the server failed
 COMPLETION = "a chat completion"
+SCHEMA_NAME = "reply"  # servers want one
 _NO_ROUTE = {
     "ConnectError",
     "ConnectTimeout",
@@ -36,6 +37,7 @@ _NO_ROUTE = {
 _TOO_LATE = {"TimeoutError", "APITimeoutError", "ReadTimeout", "WriteTimeout", "PoolTimeout"}
 _BUSY = {408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
 _OVERLOADED = {503, 529}
+_REFUSES_FORM = {400, 404, 415, 422, 501}  # what servers answer to a field that they do not take
 _BEGUN = {408, 409, 425, 499}  # a server gave up on a request, perhaps one that a model had begun to answer
 _REMEDIES = {
     "rate-limit": "lower the number of connections or resume later",
@@ -54,6 +56,11 @@ def request_body(model: str, request: Request, limit_name: str, limit: int) -> d
     body[limit_name] = limit
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
+    if request.must_call:
+        body["tool_choice"] = "required"
+    if request.schema is not None:
+        asked = {"name": SCHEMA_NAME, "strict": True, "schema": dict(request.schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": asked}
     return body
 
 
@@ -273,8 +280,8 @@ def _status(error: BaseException) -> int | None:
     return next((status for status in named if isinstance(status, int) and 300 <= status < 600), None)
 
 
-def model_error(error: BaseException, where: str, scrub: Scrubber) -> ModelError:
-    """Return an exception of the SDK as a ModelError."""
+def model_error(error: BaseException, where: str, scrub: Scrubber, request: Request | None = None) -> ModelError:
+    """Return an exception of the SDK, raised by a request, as a ModelError."""
     for cause in causes(error):
         if isinstance(cause, ModelError):  # ours, perhaps wrapped by the SDK on its way out
             return ModelError(f"{where}: {cause}", cause.kind, cause.retry_after_seconds, cause.may_be_billed)
@@ -283,7 +290,11 @@ def model_error(error: BaseException, where: str, scrub: Scrubber) -> ModelError
         kind = _kind_of_status(said)
         what = f"status {said.status}" + (f" ({said.words})" if said.words else "")
         billed = not _is_unbilled(said.status)
-        return ModelError(f"{where}: {what}; {_REMEDIES[kind]}", kind, said.retry_after_seconds, billed)
+        remedy = _REMEDIES[kind]
+        if said.status in _REFUSES_FORM and request is not None and (request.schema is not None or request.must_call):
+            asked = "tool calls" if request.schema is None else "a JSON schema"
+            remedy = f"if it does not take {asked}, use --protocol text; otherwise {remedy}"
+        return ModelError(f"{where}: {what}; {remedy}", kind, said.retry_after_seconds, billed)
     names = [type(cause).__name__ for cause in causes(error)]
     kind = _kind_of_names(set(names))
     return ModelError(f"{where}: {kind} ({names[-1]}); {_REMEDIES[kind]}", kind)

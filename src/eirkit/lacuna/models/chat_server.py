@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -41,6 +41,7 @@ from eirkit.lacuna.models.factory import refuse_settings
 from eirkit.lacuna.models.model import ModelOptions, Reply, Request
 from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.packages import load_vendor, require_vendor
+from eirkit.records.settings import SCHEMA, TEXT, TOOLS
 
 LARGEST_BODY = 1 << 20  # bytes
 CONNECT_SECONDS = 10.0  # longer means that no server is listening
@@ -53,7 +54,19 @@ NO_SYSTEM = re.compile(
     r"|roles must alternate",
     re.IGNORECASE,
 )
-_OURS = {"model", "messages", "tools", "stream", "n", "temperature", "input", "contents", "config", *LIMIT_NAMES}
+_OURS = {
+    "model",
+    "messages",
+    "tools",
+    "stream",
+    "n",
+    "temperature",
+    "input",
+    "contents",
+    "config",
+    "response_format",
+    *LIMIT_NAMES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +96,7 @@ class ChatServer:
     sampling: tuple[str, ...] = ("temperature", "seed")  # options that are sent
     what = COMPLETION  # that a reply should be
     compacts = False  # the API can compact what it is sent
+    protocols: tuple[str, ...] = (SCHEMA, TOOLS, TEXT)  # that it takes, the best first
 
     def __init__(self, name: str, options: ModelOptions, endpoint: Endpoint, body: Mapping[str, Any]) -> None:
         self.name, self.options, self.endpoint, self.body = name, options, endpoint, body
@@ -108,7 +122,7 @@ class ChatServer:
                     text = await (self._batched.ask(body) if self._batched else self._send(body, seconds))
                 return self._decode(read_document(text, self._scrub, self.what))
             except Exception as error:  # noqa: BLE001 - vendor code; any error becomes one ModelError
-                failure, said = model_error(error, self._where(), self._scrub), refusal(error, self._scrub)
+                failure, said = model_error(error, self._where(), self._scrub, request), refusal(error, self._scrub)
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise asyncio.CancelledError  # the SDK may have turned the cancellation into a timeout
             # Raised outside the handler, so that the vendor's exception, which holds the request, is not chained.
@@ -257,6 +271,11 @@ def make_server(name: str, options: ModelOptions, endpoint: Endpoint, apis: Apis
     require_vendor(kind.package, kind.feature, kind.extra)
     _check_base_url(options.base_url)
     return kind(name, options, endpoint, _further_fields(options.extra.get("body", {})))
+
+
+def protocols_of(apis: Apis) -> Callable[[str, ModelOptions], tuple[str, ...]]:
+    """Return what says which protocols a model behind one of these APIs takes."""
+    return lambda name, options: apis.get(str(options.extra.get("api", ChatServer.api)), ChatServer).protocols
 
 
 def poll_seconds(options: ModelOptions) -> float | None:

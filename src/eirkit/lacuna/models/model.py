@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, runtime_checkable
 
 import msgspec
 from msgspec import Struct, structs
@@ -21,6 +21,9 @@ from msgspec import Struct, structs
 from eirkit.lacuna.models.message import Message
 from eirkit.records.settings import ModelSettings
 from eirkit.registry import Registry, attribute
+
+if TYPE_CHECKING:  # whoever reads recorded replies needs no tasks
+    from eirkit.lacuna.tasks.view import ProbeView, Visible
 
 
 class Tool(Struct, frozen=True, gc=False):
@@ -46,14 +49,49 @@ class ServerCompaction(Struct, frozen=True, gc=False):
     instructions: str = ""  # what the summary should contain, where the API takes that
 
 
+class NumberForm(Struct, frozen=True, gc=False):
+    """The form of an answer of numbers: the values of one step."""
+
+    t: int
+    width: int  # how many values
+    q: int  # every value is below it
+
+
+class TextForm(Struct, frozen=True, gc=False):
+    """The form of an answer in words."""
+
+
+class ActionForm(Struct, frozen=True, gc=False):
+    """The form of a reply that is a list of actions."""
+
+    commands: tuple[str, ...]  # that may be used
+    width: int  # values of an answer
+    q: int
+
+
+Form = NumberForm | TextForm | ActionForm
+
+
 class Request(Struct, frozen=True, gc=False):
-    """Everything a model sees for one reply."""
+    """Everything a model sees for one reply.
+
+    What is asked for (`form`) and shown (`visible`) is also there as objects, for models in this process. They are
+    never sent, recorded or hashed: everything that they say is in the messages.
+    """
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
     max_tokens: int | None = None  # of one reply, thinking included; None: what the options of the model say
     compaction: ServerCompaction | None = None
     carried: tuple[Mapping[str, Any], ...] = ()  # what a server compacted before, unread; comes before the messages
+    schema: Mapping[str, Any] | None = None  # JSON schema that the reply must follow; None: none is asked for
+    form: Form | None = None  # None: anything, as a summary
+    visible: Visible | ProbeView | None = None
+
+    @property
+    def must_call(self) -> bool:
+        """Whether the reply must be a tool call."""
+        return bool(self.tools) and self.form is not None
 
 
 class Usage(Struct, frozen=True, gc=False):
@@ -196,11 +234,16 @@ class ModelOptions:
     connections: int = 8
     seed: int = 0  # for models that sample
     dialect: str | None = None  # prompt format, full or compact; None: the model's own
-    reask: bool = False  # Controlled Retention asks once more where a reply has no usable answer
+    protocol: str | None = None  # how the model answers: schema, tools or text; None: the first that its provider takes
+    reask: bool = True  # ask once more where a reply has no usable answer
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    def asked(self) -> ModelSettings:
-        """Return the options that can change a reply, without those that only concern the connection."""
+    def asked(self, protocol: str | None) -> ModelSettings:
+        """Return the options that can change a reply, without those that only concern the connection.
+
+        Args:
+            protocol: that is in force; None if it differs between the models that have these options.
+        """
         return ModelSettings(
             self.base_url,
             self.temperature,
@@ -208,6 +251,7 @@ class ModelOptions:
             self.seed,
             dict(self.extra),
             self.dialect,
+            protocol,
             self.reask,
         )
 
@@ -253,6 +297,12 @@ def prompt_hash(request: Request) -> str:
     return digest.hexdigest()  # type: ignore[no-any-return]
 
 
+def prompt_chars(request: Request) -> int:
+    """Return the characters of everything that is sent."""
+    more = [*(tool.parameters for tool in request.tools), *([] if request.schema is None else [request.schema])]
+    return sum(len(message.content) for message in request.messages) + sum(len(json.dumps(dict(one))) for one in more)
+
+
 def text_hash(text: str) -> str:
     """Return SHA-256 of a text."""
     return str(_digest(text).hexdigest())
@@ -276,6 +326,9 @@ def canonical(document: object) -> bytes:
 
 
 def _plain(value: object) -> Any:
+    if isinstance(value, Request):  # what is sent of it
+        unsent = ("form", "visible") if value.schema is not None else ("schema", "form", "visible")
+        return {name: getattr(value, name) for name in value.__struct_fields__ if name not in unsent}
     if isinstance(value, Struct):
         return msgspec.structs.asdict(value)
     if isinstance(value, Message):
@@ -309,8 +362,11 @@ def set_aside(text: str) -> tuple[str, str]:
     """Return a reply without what the model thought aloud, and that.
 
     A tag that is never closed reaches to the end. What stands before a closing tag without an opening one is thought
-    too: some chat templates put the opening tag into the prompt.
+    too: some chat templates put the opening tag into the prompt. A JSON object is left whole: its field for the work
+    may hold anything.
     """
+    if text.lstrip().startswith("{"):
+        return text, ""
     spoken: list[str] = []
     thought: list[str] = []
     thinking, at = False, 0

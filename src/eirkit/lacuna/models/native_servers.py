@@ -12,7 +12,7 @@ from typing import Any
 
 from eirkit.errors import ModelError, UsageError
 from eirkit.lacuna.models.batches import POLL_SECONDS, Body, Texts, anthropic_batch, google_batch
-from eirkit.lacuna.models.chat_completion import clean, counts_of, finish_of, malformed, read_arguments
+from eirkit.lacuna.models.chat_completion import SCHEMA_NAME, clean, counts_of, finish_of, malformed, read_arguments
 from eirkit.lacuna.models.chat_server import ChatServer, bound_body
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import FILTER, LENGTH, REFUSAL, STOP, TOOLS, UNREPORTED, Reply, Request, ToolCall, Usage
@@ -20,6 +20,7 @@ from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.packages import load_vendor
 
 Document = Mapping[str, Any]
+_BOUNDS = ("minimum", "maximum", "minItems", "maxItems", "maxLength")
 COMPACTION_BETA = "compact-2026-01-12"  # of Anthropic's API; without it the field is refused
 
 
@@ -53,6 +54,13 @@ def _compacted(parts: list[Document], content: str, scrub: Scrubber) -> tuple[Do
     return tuple(scrub.value(dict(one)) for one in found[-1:])  # it is recorded, so no key may be in it
 
 
+def _unbounded(schema: Any) -> Any:
+    """Return a schema without bounds on numbers and lengths, which Anthropic's API refuses."""
+    if isinstance(schema, Mapping):
+        return {name: _unbounded(value) for name, value in schema.items() if name not in _BOUNDS}
+    return [_unbounded(item) for item in schema] if isinstance(schema, list) else schema
+
+
 class ResponsesServer(ChatServer):
     """One model behind OpenAI's Responses API; nothing is stored at the provider."""
 
@@ -80,6 +88,11 @@ class ResponsesServer(ChatServer):
                 }
                 for tool in request.tools
             ]
+        if request.must_call:
+            body["tool_choice"] = "required"
+        if request.schema is not None:
+            form = {"type": "json_schema", "name": SCHEMA_NAME, "strict": True, "schema": dict(request.schema)}
+            body["text"] = {"format": form}
         return body
 
     def _decode(self, document: Document) -> Reply:
@@ -169,6 +182,10 @@ class MessagesServer(ChatServer):
                 {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
                 for tool in request.tools
             ]
+        if request.must_call:
+            body["tool_choice"] = {"type": "any"}
+        if request.schema is not None:
+            body["output_config"] = {"format": {"type": "json_schema", "schema": _unbounded(request.schema)}}
         return body
 
     def _decode(self, document: Document) -> Reply:
@@ -276,6 +293,10 @@ class GeminiServer(ChatServer):
                 for tool in request.tools
             ]
             config["tools"] = [{"function_declarations": declared}]
+        if request.must_call:
+            config["tool_config"] = {"function_calling_config": {"mode": "ANY"}}
+        if request.schema is not None:
+            config |= {"response_mime_type": "application/json", "response_json_schema": dict(request.schema)}
         return {"model": self.name, "contents": turns, "config": config}
 
     def _decode(self, document: Document) -> Reply:

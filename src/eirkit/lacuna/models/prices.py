@@ -118,22 +118,30 @@ class Estimate:
     input_tokens: int  # by characters; the provider's count will differ
     output_tokens: int
     cost_usd: float | None  # at these counts, without retries and without cache hits; None: the price is unknown
-    most_usd: float | None  # if every byte were a token and every reply as long as allowed
+    most_usd: float | None  # if every byte were a token, every reply as long as allowed and without an answer
 
 
-def estimate(calls: int, prompt_chars: int, reply_chars: int, max_tokens: int, price: Price | None) -> Estimate:
+def estimate(
+    calls: int,
+    prompt_chars: int,
+    reply_chars: int,
+    max_tokens: int,
+    price: Price | None,
+    again: tuple[int, int] = (0, 0),
+) -> Estimate:
     """Return tokens and cost of a run.
 
     Args:
         prompt_chars: characters of all prompts together.
         reply_chars: characters expected of all replies together.
         max_tokens: the bound on one reply.
+        again: calls that are possible and not expected, and the characters of their prompts.
     """
     inputs, outputs = ceil(prompt_chars / CHARS_PER_TOKEN), ceil(reply_chars / CHARS_PER_TOKEN)
     if price is None:
         return Estimate(calls, inputs, outputs, None, None)
     expected = (inputs * price.input + outputs * price.output) / MILLION
-    most = (prompt_chars * price.input + calls * max_tokens * price.output) / MILLION
+    most = ((prompt_chars + again[1]) * price.input + (calls + again[0]) * max_tokens * price.output) / MILLION
     return Estimate(
         calls,
         inputs,

@@ -7,6 +7,7 @@ and then the last one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from eirkit.lacuna.models.model import ModelOptions, Reply, Request, ToolCall, U
 from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit.records.events import ModelExchange
 from eirkit.records.export import EVENTS, read_exchanges
+from eirkit.records.settings import TEXT
 
 
 @dataclass(slots=True)
@@ -66,6 +68,20 @@ def make_replay(name: str, options: ModelOptions) -> Replay:
     """Return the model of a run; its files are read on the first request."""
     refuse_settings("replay", options)
     return Replay(Path(name))
+
+
+def _recorded_protocol(name: str, options: ModelOptions) -> tuple[str, ...]:
+    """Return the protocol in which the replies were recorded, which is in databases alone."""
+    with suppress(InputFileError):  # the first request says what is missing
+        for path in recordings_in(Path(name)):
+            if path.name == DATABASE:
+                with SweepDatabase(path.parent) as database:
+                    for record in database.records():
+                        return (record.setting.settings.protocol or TEXT,)
+    return (TEXT,)
+
+
+make_replay.protocols = _recorded_protocol  # type: ignore[attr-defined]
 
 
 def recordings_in(source: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from msgspec import structs
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError, describe
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.prompt import Renderer, render
-from eirkit.lacuna.agents.session import ControlledSession, Session
+from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.agents.telemetry import Exchange, Trace, events_of
 from eirkit.lacuna.findings.behaviour import continuations
 from eirkit.lacuna.findings.causes import score
@@ -83,8 +83,7 @@ def session_of(context: CellContext, task: GeneratedTask) -> Session:
     cell, unrecovered = context.cell, context.unrecovered.get(task.spec.seed)
     session = context.family.session(cell.access, task, cell.intervention, unrecovered)
     session.renderer = context.renderer
-    if isinstance(session, ControlledSession):
-        session.reask = cell.options.reask
+    session.protocol, session.reask = cell.protocol, cell.options.reask
     return session
 
 

@@ -162,4 +162,4 @@ class ModelPool:
 
 
 def _key(cell: Cell) -> bytes:
-    return msgspec.json.encode((cell.model, cell.options.asked()), order="sorted")
+    return msgspec.json.encode((cell.model, cell.options.asked(cell.protocol)), order="sorted")

@@ -19,7 +19,7 @@ from eirkit.errors import EirkitError
 from eirkit.lacuna.findings.command_line import evidence_command
 from eirkit.lacuna.findings.statistics import deviation, end_to_end_accuracy, informed_accuracy, mean
 from eirkit.lacuna.findings.validity import what_decides
-from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.factory import common_protocol, make_model
 from eirkit.lacuna.models.model import Batching, ModelOptions
 from eirkit.lacuna.runs.budget import is_scripted
 from eirkit.lacuna.runs.cells import Cell, CellPlan, Planned
@@ -147,7 +147,7 @@ def _settings(
         calculator=control.calculator,
         seeds=show_seeds(control.seeds),
         models=tuple(models),
-        options=options.asked(),
+        options=options.asked(common_protocol(models, options)),
     )
 
 

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from eirkit.lacuna.agents.session import Injector, inject_nothing
 from eirkit.lacuna.memories.plan import MODEL, RUN_MODEL, MemoryPlan, memory_factory
-from eirkit.lacuna.models.factory import split_model
+from eirkit.lacuna.models.factory import protocol_of, split_model
 from eirkit.lacuna.models.model import ModelOptions, canonical
 from eirkit.lacuna.runs.family import Unrecovered, family_of
 from eirkit.lacuna.tasks.task import AnySpec, Payload, TaskInstance, spec_of
@@ -65,10 +65,16 @@ class Cell:
         return self.setting.id()
 
     @cached_property
+    def protocol(self) -> str:
+        """How the model answers."""
+        return protocol_of(self.model, self.options)
+
+    @cached_property
     def setting(self) -> Setting:
         """The setting that is recorded with every run."""
         repeat = Repeat(self.repeat, self.first.id) if self.repeat else None
-        return Setting(self.task.parameters(), self.model, self.options.asked(), self.access, self.intervention, repeat)
+        asked = self.options.asked(self.protocol)
+        return Setting(self.task.parameters(), self.model, asked, self.access, self.intervention, repeat)
 
     @cached_property
     def memory_plan(self) -> MemoryPlan | None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from eirkit.errors import InputFileError, SpecError, UnknownNameError, UsageError
 from eirkit.lacuna.agents.conditions import COMPACTION, CONVERSATION_CONDITIONS, MEMORY, SERVER, TRUNCATED, WHOLE
+from eirkit.lacuna.agents.protocol import InForm
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.floor import floor_bits, present_requirement
 from eirkit.lacuna.conversation.labelled import LabelledConversation
@@ -42,7 +43,7 @@ from eirkit.lacuna.tasks.task import ConversationSpec
 from eirkit.records.runs import ConversationRun, RunRecord, ServerCompactions
 from eirkit.records.settings import NATIVE, Access, Arm, Intervention, RescueArm
 
-RECORD_KEYS = ("policy", "panel", "b_oracle", "b", "actions", "tool_calls", "h")  # of a grid of numbers
+RECORD_KEYS = ("policy", "panel", "b_oracle", "b", "actions", "h")  # of a grid of numbers
 LIMITED = (TRUNCATED, COMPACTION, SERVER)
 CONTEXT_TOKENS = 512  # default of a limited context
 TRIGGER_TOKENS = 50_000  # default of the context that a server compacts: the least that Anthropic's API accepts
@@ -122,8 +123,8 @@ class ConversationTasks(TaskFamily[ConversationSpec, Conversation]):
 
     def stand_in(self, task: Conversation) -> Model:
         if isinstance(task, LabelledConversation):
-            return Quoter(ModelOptions(), USUAL_ANSWER)
-        return make_reader(ModelOptions())
+            return InForm(Quoter(ModelOptions(), USUAL_ANSWER))
+        return InForm(make_reader(ModelOptions()))
 
 
 def check_conversation_access(access: Access) -> None:
@@ -134,7 +135,7 @@ def check_conversation_access(access: Access) -> None:
         raise UsageError(
             f"condition {MEMORY!r} needs a memory system, and no other condition takes one; use a second [[grid]]"
         )
-    if access.panel != NATIVE or access.policy is not None or access.tool_calls:
+    if access.panel != NATIVE or access.policy is not None:
         raise UsageError("conversations have no panels, policies and tool calls; leave them out")
     if access.context_tokens is not None and access.condition not in LIMITED:
         raise UsageError(f"context_tokens apply to the conditions {', '.join(LIMITED)} only; leave them out")

@@ -17,10 +17,12 @@ from msgspec import Struct
 
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.prompt import renderer_of
+from eirkit.lacuna.agents.protocol import ask_again
 from eirkit.lacuna.agents.telemetry import Exchange, Trace
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.memory import memories
 from eirkit.lacuna.models.factory import make_model
+from eirkit.lacuna.models.model import ActionForm, prompt_chars
 from eirkit.lacuna.models.prices import CHARS_PER_TOKEN, MILLION, Estimate, Price, add_up, estimate
 from eirkit.lacuna.runs.budget import Budget, asks_paid_model
 from eirkit.lacuna.runs.cells import Cell, RunPlan, unrecovered_in
@@ -28,7 +30,7 @@ from eirkit.lacuna.runs.family import Unrecovered, family_of
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit.records.money import MEMORY, NOTHING, Journal, ModelCalls, exact_usd, journal_of
-from eirkit.records.settings import UNLIMITED, TaskColumns, pressure_of
+from eirkit.records.settings import UNLIMITED, CalculatorAid, RescueArm, TaskColumns, pressure_of
 
 DEARER_TIMES = 4  # by which a run may cost more than the dearest before it
 _UnrecoveredByRun = dict[str, Unrecovered]  # by run, of control arms that other arms depend on
@@ -180,12 +182,15 @@ class _Trial:
     calls: int
     prompt_chars: int
     reply_chars: int
+    more_calls: int  # that follow if no reply has an answer
+    more_chars: int  # of their prompts
 
     def expected(self, price: Price | None) -> Estimate:
         """Return the estimate if the model writes as the reference agent does."""
         times = len(self.left) / self.runs
         calls, prompts, replies = (round(n * times) for n in (self.calls, self.prompt_chars, self.reply_chars))
-        return estimate(calls, prompts, replies, self.cell.options.max_tokens, price)
+        again = ceil(self.more_calls * times), ceil(self.more_chars * times)
+        return estimate(calls, prompts, replies, self.cell.options.max_tokens, price, again)
 
     def calibrated(self, price: Price | None, seen: Calibration, memory_usd: Decimal) -> Estimate:
         """Return the estimate if the calls to come are as those that were paid for."""
@@ -221,9 +226,10 @@ def estimate_plan(
             continue
         tried = seeds if every_seed else seeds[:1]
         exchanges = [one for seed in tried for one in _exchanges(cell, seed, unrecovered_by_run)]
-        prompts = sum(len(m.content) for exchange in exchanges for m in exchange.request.messages)
+        prompts = sum(prompt_chars(exchange.request) for exchange in exchanges)
         replies = sum(len(exchange.reply.text) for exchange in exchanges)
-        trials.append(_Trial(cell, left, done, len(tried), len(exchanges), prompts, replies))
+        again = _asked_again(cell, exchanges)
+        trials.append(_Trial(cell, left, done, len(tried), len(exchanges), prompts, replies, *again))
     found: dict[str, list[CellEstimate]] = {}
     for trial in trials:
         found.setdefault(trial.cell.first.id, []).append(_cell_estimate(trial, trials, known, budget))
@@ -328,9 +334,24 @@ def estimate_run(cell: Cell, seed: int, unrecovered: Unrecovered | None, price: 
         unrecovered: what its control arm did not recover, for a cell that depends on the runs of another.
     """
     exchanges = wait_for(_try(cell, seed, unrecovered)).exchanges
-    prompts = sum(len(m.content) for exchange in exchanges for m in exchange.request.messages)
+    prompts = sum(prompt_chars(exchange.request) for exchange in exchanges)
     replies = sum(len(exchange.reply.text) for exchange in exchanges)
-    return estimate(len(exchanges), prompts, replies, cell.options.max_tokens, price)
+    again = _asked_again(cell, exchanges)
+    return estimate(len(exchanges), prompts, replies, cell.options.max_tokens, price, again)
+
+
+def _asked_again(cell: Cell, exchanges: Sequence[Exchange]) -> tuple[int, int]:
+    """Return the calls and the characters of prompts that follow if no reply has an answer: each is asked for twice.
+
+    In agent-managed runs and probes a fault costs an action instead.
+    """
+    if not cell.options.reask or not isinstance(cell.intervention, CalculatorAid | RescueArm | None):
+        return 0, 0
+    asked = [one.request for one in exchanges if one.request.form is not None]
+    if any(isinstance(one.form, ActionForm) for one in asked) and not isinstance(cell.intervention, CalculatorAid):
+        return 0, 0
+    again = [ask_again(one, one.form, cell.protocol) for one in asked if one.form is not None]
+    return len(again), sum(map(prompt_chars, again))
 
 
 def _exchanges(cell: Cell, seed: int, unrecovered_by_run: _UnrecoveredByRun) -> list[Exchange]:
@@ -346,5 +367,6 @@ async def _try(cell: Cell, seed: int, unrecovered: Unrecovered | None) -> Trace:
     task, family = generate(spec), family_of(spec)
     session = family.session(cell.access, task, cell.intervention, unrecovered)
     session.renderer = renderer_of(cell.model, cell.options)
+    session.protocol = cell.protocol
     memory = memories.get("null")() if cell.access.memory is not None else None
     return await drive(session, family.stand_in(task), memory)

@@ -150,6 +150,7 @@ class SystemMessages:
         if self._task is None or self._task.spec != spec:
             self._task = generate(spec)
         session = family_of(spec).session(cell.access, self._task, cell.intervention, None)
+        session.protocol = cell.protocol
         if session.fixed_rules:
             return session.fixed_rules
         session.renderer = renderer_of(cell.model, cell.options)

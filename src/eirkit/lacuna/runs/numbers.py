@@ -29,7 +29,7 @@ from eirkit.records.settings import CONTROLLED, EXTERNAL, Access, Intervention
 
 REFERENCE = "eirkit.lacuna.agents.reference:make_reference"  # needed by estimates alone
 LOOKUP_WINDOWS = (16,)  # of a control; with fewer stored labels the task would be a different one
-_SHARED = ("panel", "actions", "tool_calls", "context_tokens", "summary_prompt")  # same name in a suite and in Access
+_SHARED = ("panel", "actions", "context_tokens", "summary_prompt")  # same name in a suite and in Access
 
 
 class NumberTasks(TaskFamily[TaskSpec, TaskInstance]):

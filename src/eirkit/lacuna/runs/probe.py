@@ -16,6 +16,7 @@ from eirkit.errors import SpecError
 from eirkit.lacuna.agents.probe_session import find_lost_answer
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.findings.statistics import mean
+from eirkit.lacuna.models.factory import common_protocol
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.cells import Cell, CellPlan
 from eirkit.lacuna.runs.runner import Results, Runner, counted_losses, runner_or_temporary
@@ -114,7 +115,7 @@ class ProbeExperiment:
             plan=self.probes,
             seeds=show_seeds(self.seeds),
             models=tuple(self.models),
-            options=self.options.asked(),
+            options=self.options.asked(common_protocol(self.models, self.options)),
         )
         return CellPlan("probe", tuple(planned), msgspec.to_builtins(settings))
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import structs
 
+from eirkit.lacuna.models.factory import common_protocol
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.capability import GATE, CapabilityExperiment, judged_as, measure_gates, models_to_control
@@ -64,7 +65,7 @@ class RescueExperiment:
             managed=setup.managed,
             seeds=show_seeds(self.seeds),
             models=tuple(self.models),
-            options=self.options.asked(),
+            options=self.options.asked(common_protocol(self.models, self.options)),
             control=self.control,
             memory=None if setup.memory is None else setup.memory.name,
             memory_settings={} if setup.memory is None else dict(setup.memory.settings),

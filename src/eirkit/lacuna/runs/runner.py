@@ -22,6 +22,7 @@ from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, SpendCapReached
 from eirkit.lacuna.agents.telemetry import Trace, trace_of
 from eirkit.lacuna.memories.calls import wait_for
+from eirkit.lacuna.models.factory import protocol_of
 from eirkit.lacuna.models.metered import Metered
 from eirkit.lacuna.models.model import Model
 from eirkit.lacuna.models.scrubber import Scrubber
@@ -259,7 +260,7 @@ class Execution:
         shared: dict[bytes, list[Metered]] = {}  # models that differ in their seed alone share their connections
         for model in models:
             if isinstance(model, Metered):
-                given = replace(model.options, seed=0).asked()
+                given = replace(model.options, seed=0).asked(protocol_of(model.name, model.options))
                 shared.setdefault(msgspec.json.encode((model.name, given)), []).append(model)
 
         def queue(name: str, asked: Sequence[Model]) -> RunQueue:

@@ -149,8 +149,6 @@ def _check_controlled(access: Access) -> None:
         raise UsageError("Controlled Retention has no memory system and no context limit; choose another condition")
     if (access.reads, access.recomputations) != (0, 0):
         raise UsageError("Controlled Retention has no recovery; choose an agent-managed condition such as 'lru'")
-    if access.tool_calls:
-        raise UsageError("Controlled Retention has no tool calls; choose an agent-managed condition such as 'lru'")
 
 
 def make_session(
@@ -195,7 +193,7 @@ def lost_answer_of(access: Access, probe: RecoveryProbe, task: TaskInstance) -> 
 
 def _options(access: Access) -> ManagedOptions:
     prompt = access.summary_prompt or SUMMARY_PROMPT
-    return ManagedOptions(access.reads, access.recomputations, access.actions, access.tool_calls, prompt)
+    return ManagedOptions(access.reads, access.recomputations, access.actions, prompt)
 
 
 def _retention(policy: str, access: Access, outlook: Outlook) -> Retention:

@@ -58,7 +58,6 @@ _ACCESS: dict[str, Reader] = {
     "b_oracle": read_budget,
     "b": read_budget,
     "actions": read_count,
-    "tool_calls": read_flag,
     "context_tokens": read_count,
     "summary_prompt": read_text,
     "h": read_count,

@@ -10,6 +10,7 @@ from eirkit.errors import SpecError, UnknownNameError
 from eirkit.lacuna.agents.prompt import DIALECTS
 from eirkit.lacuna.memories.memory import memory_aliases
 from eirkit.lacuna.models.model import ModelOptions, canonical
+from eirkit.records.settings import PROTOCOLS
 
 Reader = Callable[[str, Any], Any]
 
@@ -119,6 +120,7 @@ _MODEL_OPTIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "connections": (_is_whole(1), "a whole number from 1"),
     "seed": (_is_whole(0), "a whole number from 0"),
     "dialect": (lambda value: value is None or value in DIALECTS, f"one of {', '.join(DIALECTS)}"),
+    "protocol": (lambda value: value is None or value in PROTOCOLS, f"one of {', '.join(PROTOCOLS)}"),
     "reask": (lambda value: isinstance(value, bool), "true or false"),
     "extra": (_is_table, "a table of settings that JSON can hold"),
 }

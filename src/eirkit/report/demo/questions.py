@@ -14,7 +14,6 @@ from typing import Any
 
 from eirkit.eir.demand import final_sum, pressure
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.agents.prompt_reader import read_records
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.models.network.decoding import cached_replies
 from eirkit.lacuna.runs.arms import RescueSetup
@@ -158,21 +157,31 @@ def substitutes(folder: Path, h: int) -> Iterator[Substitute]:
 
 def _of_run(events: Sequence[Event], answers: Mapping[int, Payload], spec: TaskSpec) -> Iterator[Substitute]:
     exchanges = {event.t: event for event in events if isinstance(event, ModelExchange)}
+    given = {event.t: event.values for event in events if isinstance(event, Decision) and event.values}
     for event in events:
         if isinstance(event, Decision) and event.missing and event.values is not None:
             exchange = exchanges[event.t]
             if exchange.prompt is not None and exchange.reply is not None:
-                yield from _of_step(exchange.prompt, exchange.reply, event, event.values, answers, spec)
+                visible = {t: given[t] for t in event.retained}
+                yield from _of_step(exchange.prompt, exchange.reply, event, visible, answers, spec)
 
 
 def _of_step(
-    prompt: str, reply: str, decision: Decision, given: Payload, answers: Mapping[int, Payload], spec: TaskSpec
+    prompt: str,
+    reply: str,
+    decision: Decision,
+    visible: Mapping[int, Payload],
+    answers: Mapping[int, Payload],
+    spec: TaskSpec,
 ) -> Iterator[Substitute]:
     operands = [part.strip() for part in reply.partition("\n")[0].split(BETWEEN)]
     if len(operands) != len(decision.required):
         return
-    shown = {t: show_values(spec.digits, values) for t, values in read_records(prompt).items()}
-    submitted, answer = show_values(spec.digits, given), show_values(spec.digits, answers[decision.t])
+    shown = {t: show_values(spec.digits, values) for t, values in visible.items()}
+    submitted, answer = (
+        show_values(spec.digits, decision.values or ()),
+        show_values(spec.digits, answers[decision.t]),
+    )
     for t, written in zip(decision.required, operands, strict=True):
         if t in decision.missing:
             label, true = show_label(spec, t), show_values(spec.digits, answers[t])

@@ -13,13 +13,14 @@ from contextlib import suppress
 from eirkit.errors import EirkitError
 from eirkit.lacuna.agents.probe_session import probe_session
 from eirkit.lacuna.agents.prompt import DIALECTS, Renderer
-from eirkit.lacuna.agents.session import ControlledSession, Session
+from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.memories.memory import MemoryCall, MemoryResult
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import Reply, ToolCall, prompt_hash
 from eirkit.lacuna.runs.family import family_of
 from eirkit.lacuna.tasks.task import GeneratedTask, TaskInstance
 from eirkit.records.events import Event, MemoryExchange, ModelExchange
+from eirkit.records.settings import TEXT
 from eirkit.report.viewer.documents import ShownExchange, ShownMessage
 from eirkit.report.viewer.lacuna_run import LacunaRun, Replayed
 
@@ -63,8 +64,8 @@ def _prompts(run: LacunaRun, task: GeneratedTask, renderer: Renderer) -> Iterato
     with suppress(EirkitError, KeyError, TypeError, ValueError):  # without texts
         session = session_of(run, task)
         session.renderer = renderer
-        if isinstance(session, ControlledSession):
-            session.reask = run.record.setting.settings.reask
+        settings = run.record.setting.settings
+        session.protocol, session.reask = settings.protocol or TEXT, settings.reask
         yield from _drive(session, run, iter(run.events))
 
 

@@ -13,9 +13,10 @@ from urllib.request import Request, urlopen
 from eirkit.errors import UsageError
 from eirkit.lacuna.memories.memory import Item, Requirements
 from eirkit.testing.selftest.behaviour import FATES_COMPARED, Check, Observed, PlantedBehaviour
-from eirkit.testing.selftest.models import OTHER_DIGITS, PERFECT, accuracy, says, silent_on
+from eirkit.testing.selftest.models import PERFECT, accuracy, says, silent_on
 from eirkit.testing.selftest.planted import Lookup, Traits
 
+OTHER_DIGITS = str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
 Stored = dict[str, str]
 _RECORD = re.compile(r"A_0*(\d+) = (\d+)")
 

@@ -42,6 +42,21 @@ def _by_tools(turn: PlantedTurn, lines: list[str]) -> tuple[Said, Form]:
     return Said(None, finish="tool_calls", calls=tuple(map(_as_call, lines))), "plain"
 
 
+def _by_schema(turn: PlantedTurn, lines: list[str]) -> tuple[Said, Form]:
+    """Put the answer, or all commands of a turn, into an object."""
+    calls = list(map(_as_call, lines))
+    if "NEXT" in turn.commands:
+        return Said(json.dumps({"work": "", "actions": [{"action": name, **given} for name, given in calls]})), "plain"
+    return Said(json.dumps({"work": "I add the values.", "values": calls[-1][1]["values"]})), "plain"
+
+
+def _in_own_words(turn: PlantedTurn, lines: list[str]) -> tuple[Said, Form]:
+    if not lines[0].startswith("ANSWER") or turn.chance("speech") >= 0.1:
+        return Said("\n".join(lines)), "plain"
+    _, t, value = lines[0].split()
+    return Said(f"The answer of step {t} is {value}."), "garbled"
+
+
 def _as_call(line: str) -> tuple[str, dict[str, object]]:
     word, _, rest = line.partition(" ")
     if word == "ANSWER":
@@ -93,9 +108,6 @@ def silent_on(pattern: str) -> Check:
                 yield f"the {place} says {found[0]!r}, which is false"
 
     return check
-
-
-OTHER_DIGITS = str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
 
 
 def _taken_back(turn: PlantedTurn, lines: list[str]) -> tuple[Said, Form]:
@@ -200,33 +212,6 @@ BEHAVIOURS = (
         checks=PERFECT,
     ),
     PlantedBehaviour(
-        "boxed", r"\boxed{42}", Traits(speak=_worded(lambda t, v: rf"\[A_{t} = \boxed{{{v}}}\]")), checks=PERFECT
-    ),
-    PlantedBehaviour(
-        "json",
-        '{"t": 7, "answer": 42}',
-        Traits(speak=_worded(lambda t, v: json.dumps({"t": t, "answer": v}))),
-        checks=PERFECT,
-    ),
-    PlantedBehaviour(
-        "tagged",
-        "<answer>0042</answer>",
-        Traits(speak=_worded(lambda t, v: f"<answer>{v:04d}</answer>")),
-        checks=PERFECT,
-    ),
-    PlantedBehaviour(
-        "other-digits",
-        "ANSWER 7 \u0660\u0660\u0664\u0662, digits of another script",
-        Traits(speak=_worded(lambda t, v: f"ANSWER {t} " + f"{v:04d}".translate(OTHER_DIGITS))),
-        checks=PERFECT,
-    ),
-    PlantedBehaviour(
-        "remark",
-        "ANSWER 7 0042 because A_3 = 12",
-        Traits(speak=_worded(lambda t, v: f"ANSWER {t} {v:04d} because A_{t} = 12 + {v}")),
-        checks=PERFECT,
-    ),
-    PlantedBehaviour(
         "takes-back",
         "10% answers that are taken back for another value",
         Traits(speak=_taken_back),
@@ -234,22 +219,6 @@ BEHAVIOURS = (
     PlantedBehaviour(
         "quotes", 'ANSWER 7 "0042"', Traits(speak=_worded(lambda t, v: f'ANSWER {t} "{v:04d}"')), checks=PERFECT
     ),
-    PlantedBehaviour(
-        "thousands", "ANSWER 7 1,234", Traits(speak=_worded(lambda t, v: f"ANSWER {t} {v:,}")), checks=PERFECT, case=2
-    ),
-    PlantedBehaviour(
-        "sentence",
-        "The answer of step 7 is 0042.",
-        Traits(speak=_worded(lambda t, v: f"The answer of step {t} is {v:04d}.")),
-        checks=PERFECT,
-    ),
-    PlantedBehaviour(
-        "in-line",
-        "Sure! ANSWER 7 0042",
-        Traits(speak=_worded(lambda t, v: f"<think>ANSWER {t} 1</think>Sure! ANSWER {t} {v:04d}")),
-        checks=PERFECT,
-    ),
-    PlantedBehaviour("record", "A_7 = 0042", Traits(speak=_worded(lambda t, v: f"A_{t} = {v:04d}")), checks=PERFECT),
     PlantedBehaviour(
         "drafts",
         "a draft, then the answer",
@@ -263,7 +232,31 @@ BEHAVIOURS = (
         checks=PERFECT,
     ),
     PlantedBehaviour(
-        "tools", "parallel tool calls", Traits(speak=_by_tools), "--h 4 --condition floor --tool-calls", checks=PERFECT
+        "own-words",
+        "10% answers in words of its own, The answer of step 7 is 0042.",
+        Traits(speak=_in_own_words),
+        checks=(accuracy(0.1, 0.99), says("unreadable")),
+    ),
+    PlantedBehaviour(
+        "tools",
+        "parallel tool calls",
+        Traits(speak=_by_tools),
+        "--h 4 --condition floor --protocol tools",
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "schema",
+        '{"work": "…", "values": [42]}, as the schema demands',
+        Traits(speak=_by_schema),
+        "--h 4 --protocol schema",
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "schema-actions",
+        "actions in an object, as the schema demands",
+        Traits(speak=_by_schema),
+        "--h 4 --condition floor --protocol schema",
+        checks=PERFECT,
     ),
     PlantedBehaviour(
         "drips",

@@ -95,7 +95,7 @@ def read_turn(body: Mapping[str, Any]) -> PlantedTurn | None:
         refs=tuple(int(one) for one in re.findall(r"A_0*(\d+)", refs[1])) if refs else (),
         shown=read_values(before),
         retained=read_values(_RESTORED.sub("", before)),
-        commands=frozenset(re.findall(r"^([A-Z]+)\b[^\n]*:", text, re.MULTILINE)),
+        commands=frozenset(word.upper() for word in re.findall(r"^([A-Z]+|[a-z]+(?=\())\b[^\n]*:", text, re.MULTILINE)),
         summary=int(limit[1]) if limit else None,
         tools=bool(body.get("tools")),
         text=state,
