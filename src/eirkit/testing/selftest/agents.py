@@ -31,10 +31,6 @@ def _in_one(turn: PlantedTurn, lines: list[str]) -> tuple[Said, Form]:
     return Said("\n".join([lines[0], f"WRITE {turn.t}", "DONE" if turn.t == turn.n else "NEXT"])), "plain"
 
 
-def _lower(turn: PlantedTurn, lines: list[str]) -> tuple[Said, Form]:
-    return Said("\n".join(f"- {line.lower()}" if line[:6] != "SEARCH" else line for line in lines)), "plain"
-
-
 def arms(observed: Observed) -> Iterator[str]:
     """Yield arms of a rescue whose accuracy is not what the server counted at the steps with a miss."""
     true: dict[str, list[bool]] = {}
@@ -150,13 +146,6 @@ BEHAVIOURS = (
         "in-one",
         "answer, write and next in one reply",
         Traits(speak=_in_one),
-        f"--h 2 {MEMORY}.how=plain",
-        checks=(fates, *PERFECT),
-    ),
-    PlantedBehaviour(
-        "lower",
-        "commands in lower case, as a list",
-        Traits(speak=_lower),
         f"--h 2 {MEMORY}.how=plain",
         checks=(fates, *PERFECT),
     ),

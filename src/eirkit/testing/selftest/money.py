@@ -72,8 +72,9 @@ def _money(
     return PlantedBehaviour(name, about, traits or Traits(), given, checks=(every_cent, *checks), **more)  # type: ignore[arg-type]
 
 
-_DRY = f"lacuna run stepwise-sum --n 24 --m 4 --seeds 0:3 --h 4 --model openai/planted {_PRICED} --dry-run --json"
-_MORE = "lacuna run --resume {folder} --cap-usd 9 --base-url {url}"
+_TASKS = "stepwise-sum --n 24 --m 4 --seeds 0:3 --h 4"
+_DRY = f"lacuna run {_TASKS} --model openai/planted --protocol text {_PRICED} --dry-run --json"
+_MORE = "lacuna run --resume {folder} --cap-usd 99 --base-url {url}"
 
 BEHAVIOURS = (
     _money("bill", "a model that says no more than it must", estimated(0.8, 1.2), before=_DRY, case=9),
