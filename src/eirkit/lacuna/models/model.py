@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from eirkit.lacuna.models.message import Message
-from eirkit.records.settings import ModelSettings
+from eirkit.records.settings import TEXT, ModelSettings
 from eirkit.registry import Registry, attribute
 
 if TYPE_CHECKING:  # whoever reads recorded replies needs no tasks
@@ -251,7 +251,7 @@ class ModelOptions:
             self.seed,
             dict(self.extra),
             self.dialect,
-            protocol,
+            TEXT if protocol == TEXT else protocol,  # a default is left out only if it is the same object
             self.reask,
         )
 
