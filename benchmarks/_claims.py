@@ -269,7 +269,7 @@ CLAIMS = (
     Claim("sweep", "a sweep of reference agents: sessions, causes, records", "a plain loop over numbers", _sweep, 12),
     Claim("sessions", "the sessions of such a sweep alone", "a plain loop over numbers", _sessions),
     Claim("generation", "tasks generated in batches", "a plain loop, standard library", _generation, 1),
-    Claim("worlds", "small worlds of the words workload", "as many draws, standard library", _worlds, 6),
+    Claim("worlds", "small worlds of the workload `conversation`", "as many draws, standard library", _worlds, 6),
     Claim("simulation", "LRU over the paper's streams", "collections.OrderedDict", _simulation, 0.1),
     Claim("cones", "recovery cones of many graphs", "one plain pass per graph", _cones, 0.1),
     Claim("counter", "one exact Top-k count, m = 16, cut 40", "stable numpy.sort of 10⁶ integers", _counter),

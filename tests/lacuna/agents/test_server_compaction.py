@@ -15,7 +15,7 @@ from eirkit.lacuna.conversation.floor import floor_bits, present_requirement
 from eirkit.lacuna.conversation.session import TOLD
 from eirkit.lacuna.runs.replay import Replays
 from eirkit.lacuna.tasks.generation import generate
-from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.task import spec_of
 from eirkit.records.database import SweepDatabase
 from tests.lacuna.compacting_server import (
     COMPACTION_TOKENS,
@@ -145,7 +145,7 @@ def test_the_tokens_of_a_compaction_are_counted_and_bits_are_those_of_the_worlds
     assert spent == 100 * len(server.received) + extra
     probed = 0.0
     for record in ended:
-        task = generate(TaskSpec.of(record.setting.task).with_seed(record.seed))
+        task = generate(spec_of(record.setting.task, record.seed))
         world, cut = task.world, len(task.world.sessions) - 1
         told = [one.question for one in task.questions if one.answer is not None and one.after == cut]
         keys = {(q.attribute, q.subject) for q in told if q.form in ("now", "all", "day")}
