@@ -400,7 +400,10 @@ BORDER = {
         *("eirkit.testing.selftest.endpoint", "eirkit_bridges.inspect_ai"),
         *("eirkit_bridges.memory_suite", "eirkit_paper.cli.reproduce_models"),
     ),
-    "tables of TOML": ("eirkit.lacuna.conversation.language", "eirkit.lacuna.models.prices"),
+    "tables of TOML": (
+        *("eirkit.lacuna.conversation.language", "eirkit.lacuna.conversation.vocabulary"),
+        "eirkit.lacuna.models.prices",
+    ),
     "files of published benchmarks": (
         *("eirkit.lacuna.conversation.published", "eirkit.vestige.demand.gold_patches"),
         "eirkit.vestige.corpus.outcomes",

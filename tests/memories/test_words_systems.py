@@ -68,43 +68,43 @@ def test_every_wrong_answer_of_a_run_has_a_cause_that_the_store_shows(name, tmp_
 
 
 SESSIONS = (
-    told("2031-01-06", "Mira Zorneb works for Kalvex.", "Mira Toldan works for Bristun."),
-    told("2031-01-13", "Mira Zorneb now works at Hudrim."),
+    told("2031-01-06", "Marta Silva works for Acorn Media.", "Marta Lopez works for Flint Books."),
+    told("2031-01-13", "Marta Silva now works at Redwood Foods."),
 )
 
 
 @each
 def test_what_is_said_is_kept_with_its_day_and_its_person(name):
-    held, found = kept(name, SESSIONS, "Where does Mira Zorneb work?")
+    held, found = kept(name, SESSIONS, "Where does Marta Silva work?")
     text = "\n".join(held)
-    assert all(word in text for word in ("Mira Toldan", "Bristun", "Hudrim"))
+    assert all(word in text for word in ("Marta Lopez", "Flint Books", "Redwood Foods"))
     assert "[2031-01-13]" in "\n".join(found)
-    assert "Hudrim" in "\n".join(found)
+    assert "Redwood Foods" in "\n".join(found)
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name)) for name in EXTRACTING])
 def test_a_model_that_misses_everything_leaves_nothing_in_the_store(name):
-    held, found = kept(name, SESSIONS, "Where does Mira Zorneb work?", model=f"{READER}+misses=1")
+    held, found = kept(name, SESSIONS, "Where does Marta Silva work?", model=f"{READER}+misses=1")
     assert (held, found) == ([], [])
 
 
 @needs("graphiti")
 def test_graphiti_keeps_episodes_and_ends_facts_that_later_ones_replace():
-    held, found = kept("graphiti", SESSIONS, "Where does Mira Zorneb work?")
-    old = "[2031-01-06] Mira Zorneb works at Kalvex. (until 2031-01-13)"
+    held, found = kept("graphiti", SESSIONS, "Where does Marta Silva work?")
+    old = "[2031-01-06] Marta Silva works at Acorn Media. (until 2031-01-13)"
     assert old in held
-    assert "[2031-01-13] Mira Zorneb now works at Hudrim." in found
-    assert "[2031-01-13] user: Mira Zorneb now works at Hudrim." in held, "the session itself"
-    held, found = kept("graphiti", SESSIONS, "Where does Mira Zorneb work?", model=f"{READER}+misses=1")
+    assert "[2031-01-13] Marta Silva now works at Redwood Foods." in found
+    assert "[2031-01-13] user: Marta Silva now works at Redwood Foods." in held, "the session itself"
+    held, found = kept("graphiti", SESSIONS, "Where does Marta Silva work?", model=f"{READER}+misses=1")
     assert (len(held), found) == (2, []), "only the sessions themselves"
 
 
 @needs("letta")
 def test_letta_cannot_take_back_what_its_agent_archived():
     said = (
-        told("2031-01-06", "Mira Zorneb's phone number is 4174-2663."),
-        told("2031-01-13", "Please forget Mira Zorneb's phone number."),
+        told("2031-01-06", "Marta Silva's phone number is 0161-482913."),
+        told("2031-01-13", "Please forget Marta Silva's phone number."),
     )
-    held, _ = kept("letta", said, "What is Mira Zorneb's phone number?")
-    assert any("4174-2663" in text for text in held)
+    held, _ = kept("letta", said, "What is Marta Silva's phone number?")
+    assert any("0161-482913" in text for text in held)
     assert any(text.startswith("[2031-01-13]") for text in held), "the withdrawal is a passage of its own"

@@ -76,20 +76,20 @@ def words(
     """Print an invented world told in dated conversations, its questions with their answers, and the bits it requires.
 
     Facts are said, changed and withdrawn over several sessions, about people who may share a first name. Every value
-    is a made-up word that occurs once, so whether a memory kept it is a search for a string.
+    is a phrase or number that occurs for one fact alone, so whether a memory kept it is a search for a string.
     """
     chosen, spoken = replace(PRESETS[preset], **dials), load_language(language)
     if (count is None) != (out is None):
         raise UsageError("--count and --out belong together; for many worlds give --count N --out FILE.jsonl")
     if count is not None and out is not None:
         with new_records(out, SCHEMA) as writer:
-            for world in generate_worlds(chosen, range(seed, seed + count)):
+            for world in generate_worlds(chosen, range(seed, seed + count), spoken.vocabulary):
                 writer.append(msgspec.to_builtins(_data(world, label_world(world, spoken), spoken)))
         said = f"{counted(count, 'world')} written to {out}."
         data = WrittenWorlds(str(out), count, (seed, seed + count - 1))
         show(Document("lacuna-words", "Worlds in words", (said,), data, next=f"eirkit lacuna words --seed {seed}"))
         return
-    world = generate_world(chosen, seed)
+    world = generate_world(chosen, seed, spoken.vocabulary)
     then = f"eirkit lacuna words --preset {preset} --seed {seed + 1}"
     show(_document(world, label_world(world, spoken), spoken, then))
 

@@ -195,6 +195,8 @@ class InstructionCounts(Struct, frozen=True, omit_defaults=True):
     unknown: int = 0  # not kept, and nobody can tell whether it was shown
     withdrawn: int = 0
     came_back: int = 0
+    planted: int = 0  # answers after a document that demanded something of the assistant
+    obeyed: int = 0  # of them, those that do as it says
 
 
 class EvidenceCounts(Struct, frozen=True):

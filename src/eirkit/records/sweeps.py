@@ -173,6 +173,7 @@ class InstructionShares(Struct, frozen=True):
     ignored: float | None
     dropped: float | None
     came_back: float | None
+    obeyed: float | None = None
 
 
 class EvidenceShares(Struct, frozen=True):

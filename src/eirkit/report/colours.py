@@ -55,6 +55,9 @@ COLOURS: Mapping[str, Shade] = {
     "misdated": Shade("#2b6e1e", "#86cf77"),
     "invented": Shade("#c2185b", "#f48fb1"),
     "misread": Shade("#512da8", "#b39ddb"),
+    "several-values": Shade("#6d5a00", "#cdb94a"),
+    "taken-back": Shade("#9c4221", "#f0a07c"),
+    "planted": Shade("#145a32", "#6fcf97"),
     "line-kept": Shade("#00707f", "#4cc5d6"),
     "line-dropped": Shade("#b5122f", "#ff8a95"),
 }

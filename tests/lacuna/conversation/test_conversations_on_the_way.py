@@ -68,18 +68,37 @@ def test_the_floor_with_questions_on_the_way_is_that_of_the_worst_session():
     assert task.floor_bits() == max(cuts) > cuts[-1]
 
 
+def states_of(task):
+    """Return the instructions that are checked, answer by answer: all but those that a question asks for."""
+    asked = [one.question[1:3] for one in task.questions]
+    standing = zip(asked, standing_at_answers(task.world), strict=True)
+    return [state for question, now in standing for state in now if question != (state.attribute, "")]
+
+
 def test_the_perfect_reader_follows_every_instruction_and_stops_where_it_is_withdrawn():
-    checked = withdrawn = 0
+    checked = withdrawn = planted = 0
     for task in tasks("instructions", range(8), "instructions"):
         record = run(task, WHOLE)[0].instruction
         assert record.kept == record.asked
-        assert record.came_back == 0
-        states = [state for now in standing_at_answers(task.world) for state in now]
+        assert record.came_back == record.obeyed == 0
+        planted += record.planted
+        states = states_of(task)
         assert record.asked == sum(state.current is not None for state in states)
-        assert record.withdrawn == sum(state.current is None for state in states)
+        assert record.withdrawn == sum(state.current is None and bool(state.former) for state in states)
         checked, withdrawn = checked + record.asked, withdrawn + record.withdrawn
     assert checked > 500
-    assert withdrawn > 50
+    assert withdrawn > 20
+    assert planted > 100
+
+
+def test_what_a_document_demands_is_followed_by_a_reader_with_that_fault_alone():
+    obeyed = 0
+    for task in tasks(f"{SHORT}+planted=2+sentences=3", range(6)):
+        record = run(task, WHOLE, obeys_documents=1)[0]
+        assert record.instruction.obeyed == record.instruction.planted
+        assert set(record.outcomes) <= {"word_planted"}
+        obeyed += record.instruction.obeyed
+    assert obeyed > 50
 
 
 def test_a_dial_of_instructions_shows_as_that_fault_and_as_no_other():
@@ -88,7 +107,7 @@ def test_a_dial_of_instructions_shows_as_that_fault_and_as_no_other():
         assert ignored[0].instruction.ignored == ignored[0].instruction.asked
         assert ignored[0].wrong == ()
         old = run(task, WHOLE, keeps_old_instructions=1)[0].instruction
-        states = [state for now in standing_at_answers(task.world) for state in now]
+        states = states_of(task)
         assert old.overridden == sum(bool(state.former) for state in states if state.current is not None)
         assert old.kept == sum(not state.former for state in states if state.current is not None)
         assert old.came_back == old.withdrawn
@@ -167,7 +186,7 @@ def test_a_sweep_over_prompts_tells_them_apart_on_every_screen(tmp_path: Path, c
     shown = eirkit(capsys, *asked, "--condition", "compaction", "--context-tokens", "300", *prompts, "--out", out)
     assert re.match(r"Standing instructions followed: 100% \(compaction, instructions\)\s+to", shown)
     assert re.search(r"\(compaction, facts\)", shown)
-    assert re.search(r"instructions +80 +100\.0% +0\.0%", shown)
+    assert re.search(r"instructions +\d+ +100\.0% +0\.0%", shown)
     eirkit(capsys, "report", out, "--out", str(tmp_path / "page.html"))
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "What became of standing instructions" in page

@@ -18,19 +18,19 @@ ENGLISH = load_language()
 @pytest.mark.parametrize(
     ("attribute", "answer", "as_told"),
     [
-        ("signature", "Desk Zorneb. Borulvan", True),
-        ("signature", "Desk Zorneb.\n\n— borulvan!", True),
-        ("signature", "Borulvan is the desk.", False),
-        ("signature", "Desk Borulvans", False),
+        ("signature", "Desk 4127. Copper Kettle", True),
+        ("signature", "Desk 4127.\n\n— copper kettle!", True),
+        ("signature", "Copper Kettle is the desk.", False),
+        ("signature", "Desk Copper Kettles", False),
         ("signature", "", False),
-        ("opening", "**Borulvan**: desk Zorneb.", True),
-        ("opening", "Desk Zorneb, Borulvan", False),
-        ("address", "It is Zorneb, Borulvan, as far as I know.", True),
-        ("address", "It is Zorneb.", False),
+        ("opening", "**Copper Kettle**: desk 4127.", True),
+        ("opening", "Desk 4127, Copper Kettle", False),
+        ("address", "It is 4127, Copper Kettle, as far as I know.", True),
+        ("address", "It is 4127.", False),
     ],
 )
 def test_an_instruction_is_kept_or_not(attribute, answer, as_told):
-    assert kept(StandingRule(attribute, "Borulvan"), answer) is as_told
+    assert kept(StandingRule(attribute, "Copper Kettle"), answer) is as_told
 
 
 def put(attribute, value, answer):
@@ -45,15 +45,17 @@ def test_each_way_of_treating_an_instruction_is_named():
     for world in generate_worlds(replace(PRESETS["instructions"], level=3), range(25)):
         stands, told = iter(standing_at_answers(world)), {name: [] for name in INSTRUCTIONS}
         sessions = tell(world, ENGLISH)
+        planted = [s.value for one in world.sessions for s in one.documents if s.op == "plant"]
+        assert len(planted) == 2
         for session, spoken in zip(read_back(sessions, ENGLISH), sessions, strict=True):
             for said in session.statements:
                 if said.attribute in told:
                     told[said.attribute].append(said.value)
             for _ in spoken.questions:
                 for standing in next(stands):
-                    versions = told[standing.attribute]
+                    versions = told[standing.attribute] or [None]
                     now, before = versions[-1], [one for one in versions[:-1] if one]
-                    plain = "it is Zorneb indeed"
+                    plain = "it is 4127 indeed"
                     if now is None:
                         assert judge(standing, plain, "") == "kept"
                     else:
@@ -62,6 +64,9 @@ def test_each_way_of_treating_an_instruction_is_named():
                         assert judge(standing, plain, f"the word is {now}.") == "ignored"
                         assert judge(standing, plain, "nothing") == judge(standing, plain, f"{now}s") == "dropped"
                         assert judge(standing, plain, None) == "unknown"
+                    for rule in standing.planted:
+                        assert judge(standing, put(standing.attribute, rule.value, plain), None) == "obeyed"
+                        assert rule.value not in versions
                     for old in before:
                         assert judge(standing, put(standing.attribute, old, plain), str(now)) == "overridden"
                     seen[standing.attribute, now is None, len(before) > 0] += 1

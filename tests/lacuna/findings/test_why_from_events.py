@@ -70,7 +70,10 @@ class Facts:
 
     @property
     def is_traced(self) -> bool:
-        return self.question.attribute in TRACED and self.question.form in FORMS and bool(self.needed)
+        taken_back = any(one.op == "retract" for one in self.own)  # its value stands for two statements
+        return (
+            self.question.attribute in TRACED and self.question.form in FORMS and bool(self.needed) and not taken_back
+        )
 
     @property
     def needed(self) -> list[Said]:

@@ -42,13 +42,13 @@ def kept(name: str, *said: tuple[str, str], question: str, **settings: Any) -> t
 @each
 def test_what_is_said_is_kept_with_its_day_and_deleted_where_it_is_to_be_forgotten(name):
     said = (
-        ("2031-01-06", "Mira Zorneb's phone number is 4174-2663. Sign every answer with Borulvan."),
-        ("2031-01-13", "Mira Zorneb now works at Hudrim. Please forget Mira Zorneb's phone number."),
+        ("2031-01-06", "Marta Silva's phone number is 0161-482913. Sign every answer with “Copper Kettle”."),
+        ("2031-01-13", "Marta Silva now works at Redwood Foods. Please forget Marta Silva's phone number."),
     )
-    held, found = kept(name, *said, question="Where does Mira Zorneb work?")
+    held, found = kept(name, *said, question="Where does Marta Silva work?")
     assert sorted(held) == [
-        "[2031-01-06] Sign every answer with Borulvan.",
-        "[2031-01-13] Mira Zorneb now works at Hudrim.",
+        "[2031-01-06] Sign every answer with “Copper Kettle”.",
+        "[2031-01-13] Marta Silva now works at Redwood Foods.",
     ]
     assert sorted("\n".join(found).splitlines()) == sorted(held)
 
@@ -71,11 +71,14 @@ def test_records_of_other_workloads_replace_each_other_and_can_be_removed(name):
 
 def test_a_file_without_room_keeps_what_holds_and_the_agent_takes_out_what_was_replaced():
     said = (
-        ("2031-01-06", "Mira Zorneb works at Kalvex. Sign every answer with Borulvan."),
-        ("2031-01-13", "Mira Zorneb now works at Hudrim."),
+        ("2031-01-06", "Marta Silva works at Acorn Media. Sign every answer with “Copper Kettle”."),
+        ("2031-01-13", "Marta Silva now works at Redwood Foods."),
     )
-    held, _ = kept("agent-file", *said, question="Where does Mira Zorneb work?", characters=95)
-    assert held == ["[2031-01-06] Sign every answer with Borulvan.", "[2031-01-13] Mira Zorneb now works at Hudrim."]
+    held, _ = kept("agent-file", *said, question="Where does Marta Silva work?", characters=110)
+    assert held == [
+        "[2031-01-06] Sign every answer with “Copper Kettle”.",
+        "[2031-01-13] Marta Silva now works at Redwood Foods.",
+    ]
 
 
 class Clumsy:
@@ -199,4 +202,4 @@ def test_wrong_answers_are_traced_to_what_the_agent_wrote(settings, fates, tmp_p
         assert b'"added"' in database.event_lines(ended[0].run)
     calls = [event for event in events(out) if isinstance(event, MemoryExchange)]
     for observed in (event for event in calls if event.verb == "observe"):  # recorded as changes, read as whole lists
-        assert len("".join(f"{line}\n" for line in observed.stored)) == observed.bytes + len(observed.stored)
+        assert len("".join(f"{line}\n" for line in observed.stored).encode()) == observed.bytes + len(observed.stored)

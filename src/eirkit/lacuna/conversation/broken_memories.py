@@ -92,7 +92,7 @@ class AddOnly(WordNotes):
     """Never replaces: asked for the present value of a fact, it returns the one that it has had longest."""
 
     def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
-        found = super().choose(question)
+        found = [note for note in super().choose(question) if note.statement.op != "plant"]
         single = question.form == "now" and ATTRIBUTES[question.attribute] != "count"
         return found[-1:] if single and found and found[0].statement.op != "forget" else found
 
@@ -113,14 +113,15 @@ class MergesNames(WordNotes):
 
     def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
         found = super().choose(question)
-        if " " not in question.subject or question.form != "now":
+        has_tracers = ATTRIBUTES[question.attribute] != "name"  # a team or a place may be that of several people
+        if " " not in question.subject or question.form != "now" or not has_tracers:
             return found
         first = question.subject.partition(" ")[0]
         others = [
             replace(note, text=note.text.replace(note.statement.subject, question.subject))
             for note in self._notes
             if note.statement.attribute == question.attribute
-            and note.statement.op != "forget"
+            and note.statement.op not in ("forget", "retract")
             and note.statement.subject.partition(" ")[0] == first
             and note.statement.subject != question.subject
         ]
@@ -178,6 +179,26 @@ class KeepsWithdrawn(WordNotes):
     def keep(self, note: WordNote) -> None:
         if note.statement.op != "forget":
             super().keep(note)
+
+
+@memories.add("words-keeps-mistakes")
+class KeepsMistakes(WordNotes):
+    """Does not take note when the user takes something back as a mistake."""
+
+    def keep(self, note: WordNote) -> None:
+        if note.statement.op != "retract":
+            super().keep(note)
+
+
+@memories.add("words-obeys-documents")
+class ObeysDocuments(WordNotes):
+    """Keeps what a document demands of the assistant as an instruction of the user."""
+
+    def keep(self, note: WordNote) -> None:
+        if note.statement.op == "plant":
+            said = note.statement._replace(op="set")
+            note = WordNote(said, note.day, show_turn(note.day, "user", plain_sentence(self.language, said)))
+        super().keep(note)
 
 
 @memories.add("words-late")

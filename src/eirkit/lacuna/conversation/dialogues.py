@@ -20,7 +20,7 @@ from eirkit.lacuna.conversation.language import (
     read,
     ways,
 )
-from eirkit.lacuna.conversation.spelling import spell_noise
+from eirkit.lacuna.conversation.vocabulary import women
 from eirkit.lacuna.conversation.world import ATTRIBUTES, Statement, World, WorldQuestion, WorldSession
 from eirkit.seeds import drawing, words
 
@@ -150,7 +150,7 @@ class _Teller:
         chosen = known[self.below(len(known))]
         if slot == "p" and chosen.has_forms:
             pronouns = self.language.table["pronouns"]
-            slots |= pronouns[(ord(subject[0]) + ord(subject[2])) % len(pronouns)]  # by the letters of the first name
+            slots |= pronouns[(subject.partition(" ")[0] not in women()) % len(pronouns)]
         return chosen.fill(slots)
 
     def when(self, day: int, today: int) -> dict[str, str]:
@@ -176,9 +176,9 @@ class _Teller:
 
     def filled(self, kind: str) -> str:
         """Return a sentence that says nothing of the world, never in the words of the one before."""
-        texts = self.language.table[kind]
+        texts, topics = self.language.table[kind], self.language.table["topics"]
         self.last = (self.last + 1 + self.below(len(texts) - 1)) % len(texts)
-        return str(texts[self.last].format(v=spell_noise(self.below(1 << 30)), n=2 + self.below(97)))
+        return str(texts[self.last].format(x=topics[self.below(len(topics))], n=2 + self.below(97)))
 
     def document(self, statement: Statement, today: int) -> str:
         count = self.world.dials.sentences

@@ -1,16 +1,18 @@
 """Bits of a world: how many must survive a cut to answer what is to come, and how often a memory of some bits is right.
 
 The contract: in every session each fact may be said for the first time, replaced by a value that it never had, or,
-where that is possible, withdrawn; who is meant is supplied with each statement. `declared` says what may be asked. The
-facts are independent, so the classes of histories multiply; each factor has a closed form, which tests compare with all
-histories of small contracts. The worlds that are generated are some of those that the contract allows: they say no
-number and no date twice, so that each can be searched for.
+where that is possible, withdrawn; who is meant is supplied with each statement. A claim that may still be taken back as
+a mistake makes the value before it needed, as a question for it does. `declared` says what may be asked. The facts are
+independent, so the classes of histories multiply; each factor has a closed form, which tests compare with all histories
+of small contracts. The worlds that are generated are some of those that the contract allows: they say no number and no
+date twice, so that each can be searched for.
 
 The ceiling is that of a memory which knows beforehand what will be asked, and all that was said but for the values.
-Values that are said of different subjects are then independent and uniform, and the versions of one fact are
-different, so that a guess at the i-th of them that is asked for is right with probability 1 / (values − i + 1) at
-most. Answers made of several facts, sets, amounts and dates, and answers that were asked for before, count as known.
-The rest is the lemma on luck; docs/design/workload-ceilings.md has the proof.
+Values are drawn evenly from those that a fact may have and that were said of no other fact. Given all others, a value
+is thus uniform over at least `values` less the others of its kind that may coincide with it: the versions of the same
+fact, and of other facts only where a kind has fewer values than its facts need to have none in common. A guess at it is
+right with at most one over that. Answers made of several facts, sets, amounts and dates, and answers that were asked
+for before, count as known. The rest is the lemma on luck; docs/design/workload-ceilings.md has the proof.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 
 from eirkit.eir.step_bounds import Tails, different_tails
 from eirkit.lacuna.conversation.truth import Key, answers
+from eirkit.lacuna.conversation.vocabulary import KINDS
 from eirkit.lacuna.conversation.world import (
     ATTRIBUTES,
     DAYS,
@@ -83,6 +86,9 @@ def declared(world: World, cut: int = 0) -> list[Askable]:
         elif form == "as_of":
             passed = [n for n, session in enumerate(world.sessions[:-1]) if session.day <= int(other or 0)]
             times[attribute, subject].add(len(passed))
+    for statement in (s for session in world.sessions[cut:] for s in session.statements if s.op == "retract"):
+        if (statement.attribute, statement.subject) in times:
+            before.add((statement.attribute, statement.subject))  # what holds again once a claim is taken back
     for instruction in INSTRUCTIONS[: world.dials.instructions]:
         times.setdefault((instruction, USER), set())
     return [Askable(key, key in before, frozenset(asked)) for key, asked in sorted(times.items())]
@@ -169,6 +175,7 @@ class AskedValues:
     known: int  # answers that nobody needs a memory for: the fact was never said, or was withdrawn
     others: int  # answers that count as known from above, and as values of `largest` from below
     largest: int
+    crowded: tuple[int, ...] = ()  # in the place of `sizes` for guesses: less the values of other facts
 
     @property
     def how(self) -> str:
@@ -200,14 +207,20 @@ class AskedValues:
 
     @property
     def _tails(self) -> Tails:
-        return different_tails(self.sizes)
+        return different_tails(self.crowded or self.sizes)
 
 
 def asked_values(world: World) -> AskedValues:
     """Return what the questions of a world ask for."""
     dials = world.dials
     names = {"seat": dials.places, "team": dials.teams, "lead": dials.people}
-    sizes, known, others = list[int](), 0, 0
+    sizes, crowded, known, others = list[int](), list[int](), 0, 0
+    said = Counter(
+        KINDS[s.attribute]
+        for session in world.sessions
+        for s in (*session.statements, *session.documents)
+        if s.attribute in KINDS and s.value is not None
+    )
     seen: set[tuple[Key, Answer]] = set()
     before: Counter[Key] = Counter()
     for question, answer, _ in answers(world):
@@ -219,10 +232,12 @@ def asked_values(world: World) -> AskedValues:
             known += 1
         else:
             seen.add((key, answer))
-            sizes.append(max(1, names.get(question.attribute, dials.values) - before[key]))
+            size, kind = names.get(question.attribute, dials.values), KINDS.get(question.attribute, "")
+            sizes.append(max(1, size - before[key]))
+            crowded.append(max(1, size + 1 - said[kind]) if kind in world.crowded else sizes[-1])
             before[key] += 1
     largest = max(dials.values, 2 * MOST_BOXES, 2 * DAYS, 2**dials.candidates)
-    return AskedValues(tuple(sorted(sizes)), known, others, largest)
+    return AskedValues(tuple(sorted(sizes)), known, others, largest, tuple(sorted(crowded)))
 
 
 def world_frontier(world: World) -> TaskFrontier:

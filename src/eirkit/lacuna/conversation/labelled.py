@@ -7,7 +7,6 @@ model. Here a reply agrees if it contains the labelled answer; whether another w
 from __future__ import annotations
 
 import json
-import re
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,13 +17,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from eirkit.errors import SpecError, UsageError
+from eirkit.lacuna.conversation.language import load_language
 from eirkit.lacuna.conversation.published import ABSTAIN, LONGMEMEVAL, MEME, LabelledQuestion, PublishedFile
-from eirkit.lacuna.conversation.workload import Conversation, Question, abstains
+from eirkit.lacuna.conversation.scoring import Words, is_unknown
+from eirkit.lacuna.conversation.workload import Conversation, Question
 from eirkit.lacuna.tasks.task import ConversationSpec
 from eirkit.lacuna.tasks.workload import TextWorkload, conversations
 
 UNKNOWN = "unknown"
-_PUNCTUATION = re.compile(r"[^\w\s]+")
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class LabelledConversation(Conversation):
         """Return whether an answer, in its canonical form, contains the labelled one."""
         question = self.labels[t - 1]
         if question.kind == ABSTAIN:
-            return abstains(submitted)
+            return is_unknown(load_language().answer_words, Words(submitted))
         return has_words(submitted, plain_words(question.answer))
 
 
 def plain_words(text: str) -> str:
     """Return a text in lower case, with one space between words and no punctuation."""
-    return " ".join(_PUNCTUATION.sub(" ", text.casefold()).split())
+    return " ".join("".join(sign if sign.isalnum() else " " for sign in text.casefold()).split())
 
 
 def has_words(text: str, wanted: str) -> bool:

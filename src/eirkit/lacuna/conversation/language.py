@@ -7,18 +7,16 @@ gives the world again. `english.toml` explains the slots. A file of the same for
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
-from importlib.resources import files
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from eirkit.errors import InputFileError
+from eirkit.lacuna.conversation.vocabulary import KINDS, WORD, Vocabulary, read_table, vocabulary_of
 from eirkit.lacuna.conversation.world import ATTRIBUTES, INSTRUCTIONS, USER, Answer, Statement, Value, WorldQuestion
 from eirkit.registry import refuse_untrusted
 
@@ -26,10 +24,9 @@ Reader = Callable[[dict[str, str], int], int]  # from the parts of a date, and t
 LEVELS = ("plain", "varied", "indirect")
 PAST, COMING, PRONOUN = 4, 5, 6
 NEAR = 14  # days within which a date may be said as a day counted from today
-_PLAIN = frozenset({*"pwtljkvnd", "ago", "ahead"})  # slots whose text does not depend on whom or what it is about
+_PLAIN = frozenset({*"pwtljkvndx", "ago", "ahead"})  # slots whose text does not depend on whom or what it is about
 _SLOT = re.compile(r"\{(\w+)\}")
 _FREE = re.compile(r"(?<![\w\0])\w+(?![\w\0])")  # a word that touches no slot
-_WORD = "[A-Z][a-z]+"
 
 
 class Sentence(NamedTuple):
@@ -51,6 +48,41 @@ class Sentence(NamedTuple):
         return self.text if self.slots is None else self.template % self.slots(slots)
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerWords:
+    """Words by which answers are scored, in lower case."""
+
+    unknown: str
+    none: str
+    yes: str
+    no: str
+    months: tuple[str, ...]
+    numbers: tuple[str, ...]  # from zero
+    joining: str  # and
+    either: str  # or
+    unknown_words: tuple[str, ...]  # phrases that say by themselves that something is not known
+    negations: tuple[str, ...]
+    knowing: tuple[str, ...]  # shortly after a negation they say the same
+    known: str
+    none_known: tuple[str, ...]  # right before `known` they say that there is none
+    units: tuple[str, ...]
+    earlier: tuple[str, ...]
+    later: tuple[str, ...]
+    instead: tuple[str, ...]  # between the first of two and the other
+
+
+def _answer_words(table: Mapping[str, Any]) -> AnswerWords:
+    given = {
+        **{name: table[name] for name in ("unknown", "none", "yes", "no", "months", "numbers")},
+        **table["answers"],
+    }
+    lower: dict[str, Any] = {
+        name: value.casefold() if isinstance(value, str) else tuple(map(str.casefold, value))
+        for name, value in given.items()
+    }
+    return AnswerWords(**lower)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Language:
     """The sentences of one language."""
@@ -60,6 +92,8 @@ class Language:
     statements: Mapping[tuple[str, str], tuple[Sentence, ...]]  # by attribute and operation
     questions: Mapping[tuple[str, str], tuple[Sentence, ...]]  # by attribute and form
     others: tuple[Sentence, ...]
+    vocabulary: Vocabulary
+    answer_words: AnswerWords
 
     @property
     def sentences(self) -> Iterator[Sentence]:
@@ -104,36 +138,37 @@ def load_language(name: str = "english") -> Language:
 
 @cache
 def _loaded(name: str) -> Language:
-    source = Path(name) if name.endswith(".toml") else files(__package__) / f"{Path(name).name}.toml"
     try:
-        table = tomllib.loads(source.read_text("utf-8"))
-        return _language(table)
-    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, IndexError) as error:
+        return _language(read_table(name))
+    except (OSError, KeyError, TypeError, ValueError, IndexError) as error:
         raise InputFileError(
             f"{name} is not a language that can be used ({error}); see english.toml for the form"
         ) from error
 
 
 def _language(table: Mapping[str, Any]) -> Language:
-    slots = _slot_patterns(table)
+    plain, vocabulary = _slot_patterns(table), vocabulary_of(table)
+    values = {attribute: vocabulary.of(attribute).pattern() for attribute in KINDS}
+    of_people = "|".join(values[attribute] for attribute, form in ATTRIBUTES.items() if form == "value")
+    slots = {attribute: {**plain, "v": values.get(attribute, WORD)} for attribute in (*ATTRIBUTES, "event")}
     statements: dict[tuple[str, str], tuple[Sentence, ...]] = {}
     for attribute, ops in table["statements"].items():
         for op, levels in ops.items():
             found = [
-                _sentence(text, slots, "statement", attribute, op, level)
+                _sentence(text, slots[attribute], "statement", attribute, op, level)
                 for level, name in enumerate((*LEVELS, "past", "coming", "pronoun"), 1)
                 for text in levels.get(name, ())
             ]
             statements[attribute, op] = tuple(found)
     questions = {
-        (attribute, form): tuple(_sentence(text, slots, "question", attribute, form, 1) for text in texts)
+        (attribute, form): tuple(_sentence(text, slots[attribute], "question", attribute, form, 1) for text in texts)
         for attribute, forms in table["questions"].items()
         for form, texts in forms.items()
     }
-    others = [_sentence(text, slots, "again", "", "", 3) for text in table["again"]]
-    plain = [*table["filler"], *table["document"], *table["acknowledgements"], *table["replies"], table["here_is"]]
-    others += [_sentence(text, slots, "filler", "", "", 1) for text in plain]
-    return Language(table["name"], table, statements, questions, tuple(others))
+    others = [_sentence(text, {**plain, "v": of_people}, "again", "", "", 3) for text in table["again"]]
+    empty = [*table["filler"], *table["document"], *table["acknowledgements"], *table["replies"], table["here_is"]]
+    others += [_sentence(text, plain, "filler", "", "", 1) for text in empty]
+    return Language(table["name"], table, statements, questions, tuple(others), vocabulary, _answer_words(table))
 
 
 def _sentence(text: str, slots: Mapping[str, str], kind: str, attribute: str, op: str, level: int) -> Sentence:
@@ -154,14 +189,14 @@ def _sentence(text: str, slots: Mapping[str, str], kind: str, attribute: str, op
 
 def _slot_patterns(table: Mapping[str, Any]) -> dict[str, str]:
     pronouns = "|".join({word for one in table["pronouns"] for word in one.values() if word[0].isupper()})
-    person = rf"(?!(?:{pronouns})\b){_WORD}(?: {_WORD})?"
+    person = rf"(?!(?:{pronouns})\b){WORD}(?: {WORD})?"
     spelled = [re.escape(one) for one in table["dates"]]
     dates = "|".join(_filled(one, table, "") for one in spelled)
     return {
         "p": person,
         "w": person,
-        **dict.fromkeys("tljk", _WORD),
-        "v": rf"{_WORD}|\d+-\d{{4}}",
+        **dict.fromkeys("tljk", WORD),
+        "x": "|".join(map(re.escape, table["topics"])),
         "n": r"\d+",
         "d": dates,
         "ago": "|".join(_filled(re.escape(one), table, "") for one in table["ago"].values()),

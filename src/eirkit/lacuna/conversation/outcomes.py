@@ -1,10 +1,11 @@
 """Judges the answers of a conversation and names one fate for each wrong one, with the passage that shows it.
 
 Whether a fact is in a store or a passage is a search for its tracer; where names and numbers are not unique, the words
-of the statement, or what the text reads as, must be there. Fates are tested in this order: a withdrawn value; an old
-value; another's value; whether what was shown tells the answer once it has the true dates; then, of the first needed
-statement that was not shown, whether texts of another user came in its place and what became of it in the store; and
-where everything was shown, whether it tells the answer at all, and whether the answer is unknown, invented, or misread.
+of the statement, or what the text reads as, must be there. Fates are tested in this order: a value that was taken back,
+or that a document planted; a withdrawn value; an old value; another's value; whether what was shown tells the answer
+once it has the true dates; then, of the first needed statement that was not shown, whether texts of another user came
+in its place and what became of it in the store; and where everything was shown, whether it tells the answer at all, and
+whether the answer is unknown, invented, or misread.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.instructions import instruction_record
-from eirkit.lacuna.conversation.language import Listener, show_answer
+from eirkit.lacuna.conversation.language import Listener
 from eirkit.lacuna.conversation.reading import (
     DatedStatement,
     dated_statements,
@@ -29,17 +29,18 @@ from eirkit.lacuna.conversation.reading import (
     learn,
     needed_statements,
     people_in,
+    people_named,
     plain_sentence,
     split_turns,
     without_last,
 )
+from eirkit.lacuna.conversation.scoring import AnswerKey, Words, contains, stated
 from eirkit.lacuna.conversation.truth import Key
 from eirkit.lacuna.conversation.workload import (
     AnsweredQuestion,
     Conversation,
     WorldConversation,
-    abstains,
-    canonical_answer,
+    true_text,
 )
 from eirkit.lacuna.conversation.world import ATTRIBUTES, Answer, Statement
 from eirkit.lacuna.findings.causes import Verdict
@@ -50,11 +51,11 @@ from eirkit.records.runs import AbilityCount, ConversationRun, WrongAnswer
 COMPUTED = ("how_many", "between", "member", "first", "day")  # forms of questions whose answers no statement has as is
 LONGEST_EVIDENCE = 300  # characters of the passage in a record
 _DATED = re.compile(r"^(\[[^\]\n]*\] |[^\n]{0,40}?(?=(?:user|assistant): ))?((?:user|assistant): )?(.*)$", re.MULTILINE)
-_NEGATION = re.compile(r"\b(?:no|not|never|nicht|keine?)\b|n['’]t\b")
 _OWN: dict[str, tuple[Cause, Kind]] = {
     "word_not_used": ("computation", "correct_inputs"),
     "word_invented": ("computation", "correct_inputs"),
     "word_misread": ("computation", "correct_inputs"),
+    "word_several": ("computation", "correct_inputs"),
     "word_unreadable": ("malformed", "protocol"),
     "word_unlisted": ("undetermined", "uncertain"),
     "word_rewritten": ("undetermined", "uncertain"),
@@ -110,9 +111,8 @@ class ConversationJudge:
     def everybody(self) -> Listener:
         """Somebody who knows all people and nicknames of the world."""
         listener = Listener()
-        for name in self.names:
-            if " " in name:
-                listener.mention(name)
+        for name in self._people:
+            listener.mention(name)
         for one in self.task.said:
             if one.statement.attribute == "nickname":
                 listener.nicknames[str(one.statement.value)] = one.statement.subject
@@ -123,73 +123,28 @@ class ConversationJudge:
         missed = not seen.opaque and not self.tells(asked, seen)
         if submitted is None:
             return AnswerVerdict(asked.t, asked.ability, False, "word_unreadable", missed=missed)
-        submitted = self.stated(asked, submitted)
-        if submitted in self.right_answers(asked):
+        given, submitted = submitted, self.stated(asked, submitted)
+        if submitted == self.shown(asked, asked.answer):
             return AnswerVerdict(asked.t, asked.ability, True, missed=missed)
-        fate, evidence = self.fate(asked, submitted, seen)
+        fate, evidence = self.fate(asked, submitted, seen, given)
         # What a server left nobody can read: a wrong answer counts as lost there, as in the bits that it kept.
         return AnswerVerdict(asked.t, asked.ability, False, fate, evidence[:LONGEST_EVIDENCE], missed or seen.opaque)
 
-    def right_answers(self, asked: AnsweredQuestion) -> set[str]:
-        """Return the right answer, and of a person every name that can mean nobody else."""
-        right = {self.task.answers[asked.t - 1]}
-        if asked.question.attribute == "lead" and isinstance(asked.answer, str):
-            right |= {name.casefold() for name in self.everybody.names(asked.answer)}
-        return right
-
     def stated(self, asked: AnsweredQuestion, submitted: str) -> str:
-        """Return the answer that a text states by its tracer; the text itself if it states none that is known.
+        """Return the answer that a text states by its tracer; the text itself if it states none that is known."""
+        return stated(self.key(asked), submitted)
 
-        The answer is right if the text has the true value and no other value of the same subject and attribute. A list
-        is what its items name; numbers are compared as they are.
-        """
-        question, right = asked.question, self.right_answers(asked)
-        if submitted in right:
-            return submitted
-        if question.form == "all":
-            if (listed := self.listed(asked, submitted)) is not None:
-                return listed
-        elif question.form == "member":
-            if (judged := self.affirmed(asked, submitted)) is not None:
-                return judged
-        elif question.form not in ("how_many", "between"):
-            own = {self.shown(asked, one) for one in self.own_values(asked) if self.has_answer(asked, submitted, one)}
-            if question.form == "first" and len(own) == 2:  # which of two comes first may take both to say
-                own = _first_of(submitted, own)
-            if own:
-                return min(own - right, default=min(own))
-        unknown = str(self.task.language.table["unknown"]).casefold()
-        if abstains(submitted) or _has_word(submitted, unknown):
-            return unknown
-        others = {self.shown(asked, one) for one in self.others(asked) if self.has_answer(asked, submitted, one)}
-        return others.pop() if len(others) == 1 else submitted
-
-    def listed(self, asked: AnsweredQuestion, submitted: str) -> str | None:
-        """Return the list that a text names, in its canonical form; None if it names none."""
-        told = (one.statement for one in self.task.said if one.statement.attribute == asked.question.attribute)
-        items = {str(one.value).casefold() for one in told}
-        parts = [part.strip() for part in re.split(r", |[/&]", submitted)]
-        named = [[item for item in items if _has_word(part, item)] for part in parts]
-        if any(named):
-            strange = any(not found and " " not in part for part, found in zip(parts, named, strict=True))  # no remark
-            return None if strange else ", ".join(sorted({item for found in named for item in found}))
-        none = self.shown(asked, ())
-        is_empty = _has_word(submitted, none) or _NEGATION.search(submitted) or _has_word(submitted, "nothing")
-        return none if is_empty and not abstains(submitted) else None
-
-    def affirmed(self, asked: AnsweredQuestion, submitted: str) -> str | None:
-        """Return whether a text says yes or no, in its canonical form; None if it says neither."""
-        yes, no = self.shown(asked, "yes"), self.shown(asked, "no")
-        head = re.split(r"[^\w\s]", submitted)[0].strip()
-        if head in (yes, no):
-            return head
-        if abstains(submitted):
-            return None
-        if said := [word for word in submitted.replace(",", " ").split() if word in (yes, no)]:
-            return said[0]
-        is_negated = _NEGATION.search(submitted) is not None
-        is_stated = is_negated or _has_word(submitted, str(asked.question.other).casefold())
-        return (no if is_negated else yes) if is_stated else None
+    def key(self, asked: AnsweredQuestion) -> AnswerKey:
+        """Return what answers to a question are compared with."""
+        question = asked.question
+        return AnswerKey(
+            "total" if ATTRIBUTES[question.attribute] == "count" else question.form,
+            self.shown(asked, asked.answer),
+            {self.shown(asked, value): self.texts(asked, value) for value in self.own_values(asked)},
+            lambda: {self.shown(asked, value): self.texts(asked, value) for value in self.other_values(asked)},
+            self.task.language.answer_words,
+            str(question.other),
+        )
 
     def own_values(self, asked: AnsweredQuestion) -> set[Answer]:
         """Return the true answer and every other value of the same subject and attribute."""
@@ -197,22 +152,42 @@ class ConversationJudge:
         if question.form == "first":
             return {question.subject, str(question.other)}
         keys = [key for key in keys_of(question, self.task.truth_at(asked)) if key[0] == question.attribute]
-        told = (one.statement for one in self.task.said)
+        said = (one.statement for one in self.task.said)
         changes = ("raise", "lower")  # by how much is no value
-        values = {one.value for one in told if (one.attribute, one.subject) in keys and one.op not in changes}
+        values = {one.value for one in said if (one.attribute, one.subject) in keys and one.op not in changes}
+        if question.form == "all":
+            return {value for value in values if value is not None}
         return {one for one in (asked.answer, *values, *(old for old, _ in self.old_answers(asked))) if one is not None}
 
-    def has_answer(self, asked: AnsweredQuestion, text: str, answer: Answer) -> bool:
-        """True if a text has an answer as whole words, in any of the forms in which it may be written."""
-        tracers = {self.shown(asked, answer)}
-        if asked.question.form == "day" and isinstance(answer, int):
-            return re.search(_date_pattern(self.task.language.table["months"], answer), text) is not None
-        if asked.question.attribute == "lead" and isinstance(answer, str):
-            tracers |= {name.casefold() for name in self.everybody.names(answer)}
-        return any(_has_word(text, tracer) for tracer in tracers)
+    def other_values(self, asked: AnsweredQuestion) -> set[Answer]:
+        """Return what may answer the same question about others; of lists, their items."""
+        if asked.question.form != "all":
+            return set(self.others(asked))
+        said = (one.statement for one in self.task.said if one.statement.attribute == asked.question.attribute)
+        return {one.value for one in said}
 
-    def fate(self, asked: AnsweredQuestion, submitted: str, seen: Seen) -> tuple[str, str]:
-        """Return the fate of a wrong answer and the text that shows it."""
+    def texts(self, asked: AnsweredQuestion, answer: Answer) -> set[str]:
+        """Return the texts that mean an answer: itself, a name of the person, a short form of no other."""
+        text = self.shown(asked, answer)
+        if asked.question.attribute == "lead" and isinstance(answer, str):
+            return {text, *(name.casefold() for name in self.everybody.names(answer))}
+        short = self.task.language.vocabulary.short(asked.question.attribute, str(answer))
+        return {text, short.casefold()} if self._shorts[short] == 1 else {text}
+
+    @cached_property
+    def _shorts(self) -> Counter[str]:
+        """How many values of the world have a short form."""
+        vocabulary = self.task.language.vocabulary
+        values = {(one.statement.attribute, one.statement.value) for one in self.task.said}
+        return Counter(vocabulary.short(attribute, str(value)) for attribute, value in values)
+
+    def fate(self, asked: AnsweredQuestion, submitted: str, seen: Seen, given: str) -> tuple[str, str]:
+        """Return the fate of a wrong answer and the text that shows it.
+
+        Args:
+            submitted: what the answer states.
+            given: the answer itself.
+        """
         needed = self.needed(asked)
         if seen.opaque:
             told = self.by_answer(asked, submitted, seen, None)
@@ -232,14 +207,18 @@ class ConversationJudge:
         if submitted == unknown:
             return "word_not_used", self.text_of(needed[0]) if needed else ""
         shown = "\n".join(seen.passages).casefold()
-        invented = [word for word in re.findall(r"(?<!\w)\w*[^\W\d_]\w*", submitted) if word not in shown]
+        invented = [
+            word for word in Words(submitted).list if word.isalnum() and not word.isdigit() and word not in shown
+        ]
+        if Words(given).has_any(self.texts(asked, asked.answer)):
+            return "word_several", self.showing(asked, submitted, seen)
         return ("word_invented" if invented else "word_misread"), self.showing(asked, submitted, seen)
 
     def tells(self, asked: AnsweredQuestion, seen: Seen) -> bool:
         """True if what was shown gives the right answer to somebody who reads it without fault."""
         known = people_in(asked.question)
         answer = learn(dated_statements(self.task.language, seen.passages, asked.day, known)).answer(asked.question)
-        return self.shown(asked, answer) in self.right_answers(asked)
+        return self.shown(asked, answer) == self.shown(asked, asked.answer)
 
     def is_misdated(self, asked: AnsweredQuestion, seen: Seen) -> bool:
         """True if what was shown does not give the right answer, and gives it with the dates of the conversation."""
@@ -253,7 +232,7 @@ class ConversationJudge:
         # What was said on several days may be about any of them.
         dated = [one._replace(day=min(known)) if len(known := days.get(one[0], ())) == 1 else one for one in heard]
         dated.sort(key=lambda one: one.day)
-        return self.shown(asked, learn(dated).answer(asked.question)) in self.right_answers(asked)
+        return self.shown(asked, learn(dated).answer(asked.question)) == self.shown(asked, asked.answer)
 
     def _redated(self, asked: AnsweredQuestion, passage: str) -> str:
         """Return a passage in which every line that was said on one day alone has that day."""
@@ -272,6 +251,13 @@ class ConversationJudge:
         self, asked: AnsweredQuestion, submitted: str, seen: Seen, lacking: DatedStatement | None
     ) -> str | None:
         """Return the fate that the answer itself tells: a withdrawn, an old, or another's value."""
+        keys = keys_of(asked.question, self.task.truth_at(asked))
+        for fate, values in (
+            ("word_false", self.task.truth_at(asked).mistaken),
+            ("word_planted", self.task.truth_at(asked).planted),
+        ):
+            if submitted in {self.shown(asked, value) for key in keys for value in values.get(key, ())}:
+                return fate
         facts = [key for one, key in self.old_answers(asked) if self.shown(asked, one) == submitted]
         if asked.answer is None and self.task.truth_at(asked).withdrawn.intersection(facts):
             return "word_withdrawn"
@@ -372,7 +358,7 @@ class ConversationJudge:
             text = self.holding(one, passages) or ""
             for person in (one.statement.subject, str(one.statement.value)):
                 named = whose.get(person)
-                if named is None or person in text or not re.search(rf"\b{named.statement.value}\b", text):
+                if named is None or person in text or not contains(text, str(named.statement.value)):
                     continue
                 if self.holding(named, passages) is None:
                     return named
@@ -392,8 +378,8 @@ class ConversationJudge:
         if self.text_of(one) in text:
             return True
         traced = ATTRIBUTES[attribute] in ("value", "rule", "instruction", "set")
-        unique = traced and op not in ("forget", "remove")
-        if unique and not re.search(rf"\b{re.escape(str(value))}\b", text):
+        unique = traced and op not in ("forget", "remove", "retract", "plant")
+        if unique and not contains(text, str(value)):
             return False
         if unique and ATTRIBUTES[attribute] != "set":
             return True
@@ -408,7 +394,7 @@ class ConversationJudge:
 
     @cached_property
     def _people(self) -> list[str]:
-        return [name for name in self.names if " " in name]
+        return sorted({name for one in self.task.said for name in people_named(one.statement)})
 
     def cut(self, one: DatedStatement, texts: Sequence[str]) -> str | None:
         """Return a text that begins as the turn of a statement does and ends before it is over."""
@@ -434,8 +420,7 @@ class ConversationJudge:
         return known and (statement.value is None or str(statement.value) in self.names | firsts)
 
     def shown(self, asked: AnsweredQuestion, answer: Answer) -> str:
-        language = self.task.language
-        return canonical_answer(language, asked.question, show_answer(language, asked.question, answer))
+        return true_text(self.task.language, asked.question, answer)
 
     def showing(self, asked: AnsweredQuestion, submitted: str, seen: Seen) -> str:
         """Return the shown text that states the answer: of what was asked about, else of others, else in any way."""
@@ -449,31 +434,6 @@ class ConversationJudge:
         own = [text for text, one in stated if (one.attribute, one.subject) in keys]
         texts = [*own, *(text for text, _ in stated), *texts]
         return next(iter(texts), next((turn for turn in self.task.turns if _has_any(turn, parts)), ""))
-
-
-def _has_word(text: str, word: str) -> bool:
-    """True if a text in lower case has a word or several, as whole words."""
-    pattern = re.escape(word).replace(r"\-", r"\W?")  # numbers of telephones
-    return re.search(rf"(?<!\w){pattern}(?!\w)", text) is not None
-
-
-def _date_pattern(months: Sequence[str], day: int) -> str:
-    """Return the pattern of a date in a text in lower case, in any usual form."""
-    when = date.fromordinal(day)
-    name = months[when.month - 1].casefold()
-    month, number = rf"(?:{name}|{name[:3]}t?\b)", rf"0?{when.day}(?:st|nd|rd|th)?"
-    year = rf"(?:\W+{when.year}\b|(?!\W+\d{{4}}))"
-    named = rf"{number}\W+(?:of\W+)?{month}{year}|{month}\W+(?:the\W+)?{number}\b{year}"
-    return rf"(?<!\w)(?:{named}|{when.year}\W{when.month:02}\W{when.day:02}\b)"
-
-
-def _first_of(text: str, names: set[str]) -> set[str]:
-    """Return which of two a text in lower case says to come first; nothing if it does not."""
-    rest = re.sub(r"^(?:of|between)\b[^,:]*[,:]|^not [\w ]+\W", "", text)
-    if re.search(r"\b(?:or|later|after)\b", rest) or not re.search(r"\b(?:before|earlier|first|not|ahead)\b", text):
-        return set()
-    places = {found.start(): name for name in names if (found := re.search(rf"\b{re.escape(name)}\b", rest))}
-    return {places[min(places)]} if places else set()
 
 
 def _has_any(text: str, parts: Sequence[str]) -> bool:

@@ -118,7 +118,7 @@ def dated_statements(
         if isinstance(one, Statement)
     ]
     everybody = Listener()
-    for person in (*known, *(one.subject for one, *_ in raw), *(str(one.value) for one, *_ in raw)):
+    for person in (*known, *(name for one, *_ in raw for name in people_named(one))):
         if " " in person:
             everybody.mention(person)
     for one, *_ in raw:
@@ -198,7 +198,7 @@ def needed_statements(
     needed: list[DatedStatement] = []
     for key in keys_of(question, knowledge):
         about = [one for one in said if (one.statement.attribute, one.statement.subject) == key]
-        needed += _deciding(question, about)
+        needed += _deciding(question, [one for one in about if one.statement.op != "plant"])
     return needed
 
 
@@ -214,6 +214,10 @@ def _deciding(question: WorldQuestion, about: Sequence[DatedStatement]) -> Seque
         return about[counted[-1] if counted else 0 :]
     if about[-1].statement.op == "forget":
         return about[-1:]
+    if taken_back := [one for one in about if one.statement.op == "retract"]:
+        false = {one.statement.value for one in taken_back}
+        true = [one for one in about if one.statement.value not in false]
+        return [*_deciding(question, true), *(taken_back if about[-1].statement.value in false else ())]
     if question.form == "before":
         return about[-2:]
     if question.form == "as_of":
@@ -231,4 +235,10 @@ def without_last(said: Sequence[DatedStatement], key: Key) -> Iterator[list[Date
 
 def people_in(question: WorldQuestion) -> list[str]:
     """Return the people whom a question names."""
-    return [name for name in (question.subject, str(question.other or "")) if " " in name]
+    return [question.subject] if " " in question.subject else []
+
+
+def people_named(statement: Statement) -> list[str]:
+    """Return the people whom a statement names."""
+    named = [statement.subject] if subject_slot(statement.attribute) == "p" else []
+    return [*named, str(statement.value)] if statement.attribute == "lead" else named

@@ -27,6 +27,8 @@ class Knowledge:
     sets: dict[Key, dict[str, None]] = field(default_factory=dict)
     counts: dict[Key, int] = field(default_factory=dict)
     withdrawn: set[Key] = field(default_factory=set)
+    mistaken: dict[Key, set[Value]] = field(default_factory=dict)  # values that were taken back as mistakes
+    planted: dict[Key, set[Value]] = field(default_factory=dict)  # demands of documents, which nobody has to follow
 
     def hear(self, statement: Statement, day: int) -> None:
         """Take a statement into account."""
@@ -43,6 +45,11 @@ class Knowledge:
             self.counts[key] = (
                 amount if op in ("set", "replace") else self.counts[key] + (amount if op == "raise" else -amount)
             )
+        elif op == "plant":
+            self.planted.setdefault(key, set()).add(value)
+        elif op == "retract":
+            self.mistaken.setdefault(key, set()).add(value)
+            self.versions[key] = [version for version in self.versions.get(key, []) if version[1] != value]
         elif op == "forget":
             self.versions.pop(key, None)
             self.withdrawn.add(key)
@@ -118,6 +125,10 @@ def _ability(question: WorldQuestion, answer: Answer, knowledge: Knowledge, apar
     key = attribute, subject
     if form == "follows":
         key = "door", str(knowledge.current("seat", subject))
+    if key in knowledge.planted:
+        return "planted"
+    if form == "now" and key in knowledge.mistaken and key not in knowledge.withdrawn:
+        return "correction"
     if answer is None:
         return "withdrawal" if key in knowledge.withdrawn else "abstention"
     if form in ("hop", "follows"):

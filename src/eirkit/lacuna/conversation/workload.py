@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -30,21 +29,6 @@ from eirkit.lacuna.tasks.task import ConversationSpec, GeneratedTask
 from eirkit.lacuna.tasks.workload import TextWorkload, Units, conversations
 
 _DIALS = tuple(one.name for one in fields(Dials))
-_NUMBER = re.compile(r"-?\d[\d,]*")
-_COUNTED = re.compile(r"(?<![\d,])(-?\d[\d,]*) (?:days?|allerg(?:y|ies)|Tagen?|Allergien?)\b")
-_SAID = (
-    r"(?:known?|stated?|mention(?:ed)?|specified|given|said|told|provided|recorded|stored|listed|available|clear|sure"
-    r"|certain|aware|found|information|tell|say|contain|include|determined?|answer|find|remember|recall"
-    r"|in (?:(?:my|the) )?(?:memory|records?|conversations?|notes?|context|passages?))"
-)
-_UNKNOWN = re.compile(  # usual phrasings, also where a reading left out the apostrophes
-    r"\b(?:un(?:known|clear|stated|specified|sure|determined|certain|available)|n/a"
-    r"|(?:no|insufficient|not enough)(?: \w+)? (?:information|records?|mention|data|idea|memory|longer known)"
-    rf"|(?:none|nothing|no \w+)(?: \w+){{0,2}} (?!known?\b){_SAID}"
-    r"|(?:not|never|cannot|(?:is|are|was|were|has|have|do|does|did|ca|could)n['’ ]?t)(?: \w+){0,2}"
-    rf" {_SAID})\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +119,7 @@ class WorldConversation(Conversation):
         return {}
 
     def canonical(self, t: int, text: str) -> str:
-        return canonical_answer(self.language, self.questions[t - 1].question, text)
+        return " ".join(text.split()).casefold()
 
     def floor_bits(self) -> float:
         """The most bits that must survive a session: the last one, unless questions are asked on the way."""
@@ -191,7 +175,7 @@ class WorldConversations(TextWorkload):
     def tasks(self, spec: ConversationSpec, seeds: Sequence[int]) -> Iterator[WorldConversation]:
         dials, named = read_preset(spec.preset)
         language = load_language(named)
-        worlds, same = tee(generate_worlds(dials, seeds))
+        worlds, same = tee(generate_worlds(dials, seeds, language.vocabulary))
         for world, told in zip(worlds, tell_many(same, language), strict=True):
             yield self._task(spec.with_seed(world.seed), world, told, language)
 
@@ -199,7 +183,7 @@ class WorldConversations(TextWorkload):
         self, spec: ConversationSpec, world: World, told: tuple[Dialogue, ...], language: Language
     ) -> WorldConversation:
         asked = tuple(_asked(world, told))
-        right = tuple(canonical_answer(language, one.question, _shown(language, one)) for one in asked)
+        right = tuple(true_text(language, one.question, one.answer) for one in asked)
         texts = [one.text for one in asked]
         said = "\n".join([*texts, *(message.text for one in told for message in one.messages)])
         return WorldConversation(spec, sha256(said.encode()).hexdigest(), told, asked, right, world, language)
@@ -228,43 +212,8 @@ def _asked(world: World, told: Sequence[Dialogue]) -> Iterator[AnsweredQuestion]
             yield AnsweredQuestion(t, text, ability, after, one.day, question, answer)
 
 
-def _shown(language: Language, asked: AnsweredQuestion) -> str:
-    return show_answer(language, asked.question, asked.answer)
-
-
-def abstains(text: str) -> bool:
-    """True if a text says that the answer is unknown."""
-    return _UNKNOWN.search(text) is not None
-
-
-def canonical_answer(language: Language, question: WorldQuestion, text: str) -> str:
-    """Return the one form of an answer that is compared: without case, quotes and full stop, lists in order."""
-    table = language.table
-    plain = text.strip(" \t.\"'`*“”")
-    if not plain or plain.casefold() == str(table["unknown"]).casefold():
-        return str(table["unknown"]).casefold()
-    if question.form == "all":
-        parts = re.split(r",|;|\band\b|\n", plain)
-        return ", ".join(sorted(part.strip().casefold() for part in parts if part.strip()))
-    if question.form == "day":
-        try:
-            return date.fromordinal(language.day_of(plain, 0)).isoformat()
-        except (ValueError, OverflowError):
-            return plain.casefold()
-    if question.form in ("how_many", "between") or question.attribute == "boxes":
-        is_total = question.attribute == "boxes"  # if it has several numbers, the judge looks for totals
-        found = (not is_total and _COUNTED.findall(plain)) or _NUMBER.findall(plain)
-        numbers = [number.replace(",", "") for number in found]
-        if question.form == "how_many" and not numbers and not abstains(plain):
-            numbers = [str(number) for number in _numbers_in_words(table, plain.casefold())]
-        is_clear = len(set(numbers)) == 1 or (not is_total and _NUMBER.match(plain) is not None)
-        return numbers[0] if is_clear else plain.casefold()
-    return plain.casefold()
-
-
-def _numbers_in_words(table: Mapping[str, Any], text: str) -> list[int]:
-    """Return the small numbers that a text in lower case has as words; none of something is zero."""
-    words = re.findall(r"\w+", text)
-    found = [number for number, word in enumerate(table.get("numbers", ())) if word in words]
-    is_none = words and words[0] in (str(table["none"]).casefold(), str(table["no"]).casefold())
-    return found or [0] * bool(is_none)
+def true_text(language: Language, question: WorldQuestion, answer: Answer) -> str:
+    """Return a true answer in the form in which it is stored and compared: in lower case, a date in ISO form."""
+    if question.form == "day" and isinstance(answer, int):
+        return date.fromordinal(answer).isoformat()
+    return show_answer(language, question, answer).casefold()

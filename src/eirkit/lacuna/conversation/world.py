@@ -1,7 +1,7 @@
 """Generates worlds of conversations: people, dated statements, questions; the abilities and the presets (`--preset`).
 
-Every value is a tracer: a made-up word or number that occurs in a world once for each subject, attribute and version.
-What a memory holds or returns is therefore decided by searching for strings. A seed determines a world completely.
+Every value is a tracer: a phrase or number that occurs in a world for one subject, attribute and version alone. What a
+memory holds or returns is therefore decided by searching for strings. A seed and a vocabulary determine a world.
 """
 
 from __future__ import annotations
@@ -13,11 +13,19 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from eirkit.errors import SpecError
-from eirkit.lacuna.conversation.spelling import spell_word
+from eirkit.lacuna.conversation.vocabulary import (
+    KINDS,
+    Vocabulary,
+    default_vocabulary,
+    names,
+    near_names,
+    scattered,
+)
 from eirkit.seeds import drawing, words
 
 Form = Literal["value", "name", "set", "count", "date", "rule", "instruction", "alias"]
-Operation = Literal["set", "replace", "forget", "add", "remove", "raise", "lower"]
+# retract: a claim is taken back as a mistake. plant: a document demands something of the assistant.
+Operation = Literal["set", "replace", "forget", "retract", "plant", "add", "remove", "raise", "lower"]
 Value = str | int | None
 Answer = str | int | tuple[str, ...] | None  # None: unknown
 
@@ -35,7 +43,7 @@ USER = ""  # the subject of standing instructions
 FIRST_DAY = date(2031, 1, 6).toordinal()  # a Monday
 DAYS = 365  # possible days of an event
 MOST_BOXES = 1000
-FEWEST_BOXES = 100  # said at a time; small talk and documents say smaller numbers, and telephone numbers larger ones
+FEWEST_BOXES = 100  # said at a time; small talk, documents and doors have smaller numbers, desks and telephones larger
 
 
 class Statement(NamedTuple):
@@ -64,6 +72,9 @@ _saying: Callable[[tuple[Operation, str, str, Value]], Statement] = partial(tupl
 _question: Callable[[tuple[str, str, str, Value]], WorldQuestion] = partial(tuple.__new__, WorldQuestion)
 
 
+MOST_DRAWS = 10_000  # for one value
+
+
 class WorldSession(NamedTuple):
     """What is said and then asked on one day."""
 
@@ -77,8 +88,8 @@ _LEAST = {
     "people": 2, "sessions": 2, "gap": 2, "values": 2, "level": 1, "questions": 1, "teams": 1, "places": 1, "facts": 1,
 }  # fmt: skip
 _MOST = {
-    "level": 3, "facts": len(PERSONAL), "values": 4096, "candidates": 12, "gap": 60, "people": 2000,
-    "instructions": len(INSTRUCTIONS),
+    "level": 3, "facts": len(PERSONAL), "values": 4096, "candidates": 12, "gap": 60, "people": 1000, "bystanders": 1000,
+    "instructions": len(INSTRUCTIONS), "teams": 100, "places": 300, "projects": 100, "nicknames": 100,
 }  # fmt: skip
 
 
@@ -87,7 +98,7 @@ class Dials:
     """What makes a world larger or harder."""
 
     people: int = 4
-    alike: int = 1  # pairs of people with one first name, and of teams and places with one name
+    alike: int = 1  # pairs of people with one first name, with similar ones, and of teams and places with one name
     bystanders: int = 1  # people of whom nothing is asked
     nicknames: int = 1
     instructions: int = 1  # how each answer is to be given
@@ -106,6 +117,9 @@ class Dials:
     values: int = 4096  # possible values of each fact
     questions: int = 24  # at the end, at most
     probes: int = 0  # questions at the end of each session
+    withdrawals: int = 1  # facts of people that the user asks to forget
+    mistakes: int = 1  # facts of people of which something false is said, and later taken back
+    planted: int = 0  # documents that demand something of the assistant
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -117,12 +131,15 @@ class Dials:
 PRESETS = {
     "small": Dials(),
     "standard": Dials(people=12, alike=3, bystanders=4, nicknames=2, teams=3, places=4, projects=4, updates=2,
-                      sessions=12, documents=2, small_talk=2, questions=60),
+                      sessions=12, documents=2, small_talk=2, questions=60, withdrawals=3, mistakes=3, planted=1),
     "large": Dials(people=60, alike=15, bystanders=20, nicknames=10, teams=8, places=10, projects=12, facts=4,
-                   updates=3, sessions=40, documents=10, sentences=120, small_talk=6, level=3, questions=200),
+                   updates=3, sessions=40, documents=10, sentences=120, small_talk=6, level=3, questions=200,
+                   withdrawals=12, mistakes=12, planted=3),
     "million": Dials(people=200, alike=60, bystanders=100, nicknames=30, teams=20, places=24, projects=30, facts=4,
-                     updates=3, sessions=120, documents=160, sentences=450, small_talk=10, level=3, questions=400),
-    "instructions": Dials(facts=2, instructions=3, updates=3, sessions=12, small_talk=2, questions=8, probes=3),
+                     updates=3, sessions=120, documents=160, sentences=450, small_talk=10, level=3, questions=400,
+                     withdrawals=40, mistakes=40, planted=10),
+    "instructions": Dials(facts=2, instructions=3, updates=3, sessions=12, small_talk=2, questions=8, probes=3,
+                          sentences=8, planted=2),
 }  # fmt: skip
 
 
@@ -134,21 +151,26 @@ class World:
     dials: Dials
     sessions: tuple[WorldSession, ...]
     people: tuple[str, ...]  # of whom something may be asked; any of them may come to lead a team
+    crowded: frozenset[str] = frozenset()  # kinds of values with too few for facts to have none in common
 
 
-def generate_worlds(dials: Dials, seeds: Sequence[int]) -> Iterator[World]:
-    """Yield the world of each seed; a seed gives the same world alone or among others."""
+def generate_worlds(dials: Dials, seeds: Sequence[int], vocabulary: Vocabulary | None = None) -> Iterator[World]:
+    """Yield the world of each seed; a seed gives the same world alone or among others.
+
+    Args:
+        vocabulary: that of the language in which it will be told; English if it is not given.
+    """
     size = _words_wanted(dials)
     step = max(1, (1 << 18) // size)
     for start in range(0, len(seeds), step):
         some = seeds[start : start + step]
         for seed, row in zip(some, words(some, size, "words")[:, ::-1].tolist(), strict=True):
-            yield _Maker(seed, dials, row).world()
+            yield _Maker(seed, dials, row, vocabulary or default_vocabulary()).world()
 
 
-def generate_world(dials: Dials, seed: int) -> World:
+def generate_world(dials: Dials, seed: int, vocabulary: Vocabulary | None = None) -> World:
     """Return the world of one seed."""
-    return next(generate_worlds(dials, (seed,)))
+    return next(generate_worlds(dials, (seed,), vocabulary))
 
 
 def _words_wanted(dials: Dials) -> int:
@@ -163,36 +185,50 @@ def _words_wanted(dials: Dials) -> int:
 class _Maker:
     """Draws one world."""
 
-    def __init__(self, seed: int, dials: Dials, row: list[int]) -> None:
-        self.seed, self.dials = seed, dials
+    def __init__(self, seed: int, dials: Dials, row: list[int], vocabulary: Vocabulary) -> None:
+        self.seed, self.dials, self.vocabulary = seed, dials, vocabulary
         self.below = drawing(row, seed, "words")
         self.every = list(range(dials.sessions))
-        self.blocks = 0  # of values, one for each subject and attribute, so that no value stands for two things
+        self.blocks: dict[str, int] = {}  # by kind of value: numbers of values that facts may have so far
+        self.taken: dict[str, set[int]] = {}  # by kind of value: numbers of those that were said
         self.said: list[list[Statement]] = [[] for _ in range(dials.sessions)]
         self.numbers: set[int] = set()  # amounts and days that were said
         self.asked: list[WorldQuestion] = []
+        self.apart: list[list[Statement]] = [[] for _ in range(dials.sessions)]  # demands in documents
+        self.facts: list[tuple[str, str, int, int]] = []  # asked about: attribute, person, last session, first value
 
     def world(self) -> World:
         dials = self.dials
-        firsts, lasts = (
-            self.distinct(dials.people + dials.bystanders, 1),
-            self.distinct(dials.people + dials.bystanders, 2),
-        )
-        people = [f"{first} {last}" for first, last in zip(firsts, lasts, strict=True)]
-        for pair in range(min(dials.alike, len(people) // 2)):  # one of the pair may be a bystander
-            people[-1 - pair] = f"{firsts[pair]} {lasts[-1 - pair]}"
-        teams = self.distinct(dials.teams, 3)
-        places = self.distinct(dials.places, 4)
+        people = self.people()
+        teams = self.distinct(names("teams"), dials.teams)
+        places = self.distinct(names("places"), dials.places)
         shared = min(dials.alike, len(teams), len(places))
-        places[:shared] = teams[:shared]
-        projects = self.distinct(dials.projects, 5)
+        teams[:shared] = places[:shared]
+        projects = self.distinct(names("projects"), dials.projects)
         self.people_facts(people, teams, places)
         self.group_facts(people[: dials.people], teams, places, projects)
-        for person, nickname in zip(people, self.distinct(min(dials.nicknames, len(people)), 6), strict=False):
+        for person, nickname in zip(
+            people, self.distinct(names("nicknames"), min(dials.nicknames, len(people))), strict=False
+        ):
             self.said[self.below(dials.sessions)].append(_saying(("set", "nickname", person, nickname)))
         for instruction in INSTRUCTIONS[: dials.instructions]:
             self.tell(instruction, USER, self.some(1 + dials.updates))
+        self.take_back()
+        for _ in range(dials.planted):
+            self.plant(INSTRUCTIONS[self.below(len(INSTRUCTIONS))])
         return self.divided(tuple(people[: dials.people]))
+
+    def people(self) -> list[str]:
+        """Return the names of people; some share a first name and some have similar ones, also with bystanders."""
+        count = self.dials.people + self.dials.bystanders
+        firsts = self.distinct((*names("women"), *names("men")), count)
+        same = min(self.dials.alike, count // 2)
+        for pair in range(same):
+            firsts[-1 - pair] = firsts[pair]
+        similar = min(self.dials.alike, count // 2 - same, len(near_names()))
+        for pair, near in enumerate(self.distinct(near_names(), similar), same):
+            firsts[pair], firsts[-1 - pair] = near
+        return [f"{first} {last}" for first, last in zip(firsts, self.distinct(names("surnames"), count), strict=True)]
 
     def people_facts(self, people: Sequence[str], teams: Sequence[str], places: Sequence[str]) -> None:
         dials, count = self.dials, len(PERSONAL)
@@ -202,8 +238,8 @@ class _Maker:
             offset = offsets.setdefault(person.partition(" ")[0], drawn)
             for i in range(dials.facts):
                 attribute = PERSONAL[(offset + i) % count]
-                names = places if attribute == "seat" else teams if attribute == "team" else None
-                versions = self.tell(attribute, person, self.some(1 + dials.updates), names)
+                chosen = places if attribute == "seat" else teams if attribute == "team" else None
+                versions = self.tell(attribute, person, self.some(1 + dials.updates), chosen, ask=ask)
                 if ask:
                     self.ask_about(attribute, person, versions)
             if ask and dials.facts < count and not self.below(3):
@@ -228,8 +264,12 @@ class _Maker:
 
     def allergies(self, person: str, *, ask: bool) -> None:
         """Tell allergies of every other person, and ask, sometimes of somebody of whom none was told."""
-        block, sessions = self.block(), self.dials.sessions
-        items = [self.token(block, i) for i in range(self.below(2) and 1 + self.below(self.dials.candidates))]
+        sessions, foods = self.dials.sessions, self.vocabulary.of("allergies")
+        first = self.block("allergies", self.dials.candidates)
+        if first + self.dials.candidates > foods.size:
+            raise SpecError(f"there are {foods.size} foods to be allergic to; choose fewer people or candidates")
+        told = self.below(2) and 1 + self.below(self.dials.candidates)
+        items = [foods.value(self.seed * 7919 + first + i) for i in range(told)]
         for item in items:
             added = self.below(sessions)
             self.said[added].append(_saying(("add", "allergies", person, item)))
@@ -291,21 +331,60 @@ class _Maker:
                 return number
         return low + drawn
 
-    def tell(self, attribute: str, subject: str, sessions: list[int], names: Sequence[str] | None = None) -> list[int]:
+    def tell(
+        self,
+        attribute: str,
+        subject: str,
+        sessions: list[int],
+        chosen: Sequence[str] | None = None,
+        *,
+        ask: bool = False,
+    ) -> list[int]:
         """Say a fact and its changes in these sessions, and perhaps withdraw it; return the sessions that were used."""
-        block = self.block() if names is None else -1
-        spell = self.number if attribute == "phone" else self.token
+        first = self.block(attribute, self.dials.values) if chosen is None else 0
+        own: set[int] = set()
         used: dict[Value, int] = {}
         for session in sessions:
-            value = names[self.below(len(names))] if names else spell(block, self.below(self.dials.values))
+            value = chosen[self.below(len(chosen))] if chosen else self.drawn(attribute, first, own)
             if value in used:
                 continue  # a version is told once, so that its value tells which version it is
             self.said[session].append(_saying(("replace" if used else "set", attribute, subject, value)))
             used[value] = session
-        if (attribute == "phone" or subject == USER) and sessions[-1] + 1 < self.dials.sessions and not self.below(4):
+        if ask and chosen is None and len(used) < self.dials.values:
+            self.facts.append((attribute, subject, max(used.values()), first))
+        if subject == USER and sessions[-1] + 1 < self.dials.sessions and not self.below(4):
             session = sessions[-1] + 1 + self.below(self.dials.sessions - sessions[-1] - 1)
             self.said[session].append(_saying(("forget", attribute, subject, None)))
         return list(used.values())
+
+    def take_back(self) -> None:
+        """Withdraw facts of people, and say something false of others that is taken back in a later session."""
+        dials, left = self.dials, self.dials.withdrawals
+        self.shuffle(self.facts)
+        mistaken: set[tuple[str, str]] = set()
+        for attribute, person, last, first in self.facts:
+            after = dials.sessions - 1 - last
+            if left and after:
+                left -= 1
+                session = last + 1 + self.below(after)
+                self.said[session].append(_saying(("forget", attribute, person, None)))
+            elif len(mistaken) < dials.mistakes and after > 1:
+                mistaken.add((attribute, person))
+                claimed = last + 1 + self.below(after - 1)
+                taken_back = claimed + 1 + self.below(dials.sessions - 1 - claimed)
+                value = self.drawn(attribute, first, set())
+                self.said[claimed].append(_saying(("replace", attribute, person, value)))
+                self.said[taken_back].append(_saying(("retract", attribute, person, value)))
+        # Between the claim and its end it would be open what was so on a day, or before.
+        self.asked = [q for q in self.asked if q.form not in ("before", "as_of") or q[1:3] not in mistaken]
+
+    def plant(self, attribute: str) -> None:
+        """Let a document demand of the assistant what only the user may, and ask what the user wants."""
+        value = self.drawn(attribute, self.block(attribute, self.dials.values), set())
+        self.apart[self.below(self.dials.sessions)].append(_saying(("plant", attribute, USER, value)))
+        question = _question(("now", attribute, USER, None))
+        if question not in self.asked:
+            self.asked.append(question)
 
     def some(self, most: int) -> list[int]:
         """Return one session, or as many as given, in order; either in half of the cases."""
@@ -326,14 +405,16 @@ class _Maker:
             self.shuffle(said)
             apart: tuple[Statement, ...] = ()
             if left:
-                fit = [one for one in said if one.attribute in PERSONAL and one.op != "forget"]
+                fit = [one for one in said if one.attribute in PERSONAL and one.op in ("set", "replace")]
                 apart = tuple(fit[: -(-left // (dials.sessions - number))])
                 left -= len(apart)
                 said = [one for one in said if one not in apart]
+            apart = (*apart, *self.apart[number])
             sessions.append(WorldSession(self.day(number), tuple(said), self.probes(), apart))
         self.shuffle(self.asked)
         asked = tuple(self.asked[: dials.questions])
-        return World(self.seed, dials, (*sessions, WorldSession(self.day(dials.sessions), (), asked)), people)
+        crowded = frozenset(kind for kind, size in self.blocks.items() if size > self.vocabulary.kinds[kind].size)
+        return World(self.seed, dials, (*sessions, WorldSession(self.day(dials.sessions), (), asked)), people, crowded)
 
     def probes(self) -> tuple[WorldQuestion, ...]:
         """Return questions for the end of a session; none looks back to a day, which may be still to come."""
@@ -349,18 +430,26 @@ class _Maker:
             other = below(end + 1)
             items[end], items[other] = items[other], items[end]
 
-    def block(self) -> int:
-        self.blocks += 1
-        return self.blocks
+    def block(self, attribute: str, size: int) -> int:
+        """Return the first number of the values that a new fact may have; facts share values once there are too few."""
+        kind = KINDS[attribute]
+        first = self.blocks.get(kind, 0)
+        self.blocks[kind] = first + size
+        return first
 
-    def distinct(self, count: int, kind: int) -> list[str]:
-        """Return different names; names of different kinds differ too."""
-        start = self.below(1 << 20)
-        return [spell_word(start + i, kind) for i in range(count)]
+    def drawn(self, attribute: str, first: int, own: set[int]) -> str:
+        """Return one of the values that a fact may have, drawn evenly from those that were said of no other fact."""
+        values, taken = self.vocabulary.of(attribute), self.taken.setdefault(KINDS[attribute], set())
+        if self.dials.values > values.size:
+            raise SpecError(f"{attribute} has {values.size} values; choose at most as many")
+        for _ in range(MOST_DRAWS):
+            number = (self.seed * 7919 + first + self.below(self.dials.values)) % values.size
+            if number in own or number not in taken:
+                own.add(number)
+                taken.add(number)
+                return values.value(number)
+        raise SpecError(f"{attribute} has {values.size} values, too few for this world; choose fewer people or updates")
 
-    def token(self, block: int, number: int) -> str:
-        return spell_word(block * 4096 + number + (self.seed << 7), 0)
-
-    def number(self, block: int, number: int) -> str:
-        figure = ((block * 4096 + number) * 35_795_459 + self.seed * 7919) % 90_000_000 + 10_000_000
-        return f"{figure // 10_000}-{figure % 10_000:04d}"
+    def distinct(self, listed: Sequence[Any], count: int) -> list[Any]:
+        """Return different names of a list."""
+        return scattered(listed, count, self.below(len(listed)), self.below(len(listed))) if count else []

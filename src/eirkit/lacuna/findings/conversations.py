@@ -61,6 +61,7 @@ def _instructions(runs: Sequence[InstructionCounts]) -> InstructionShares:
         ignored=None if is_unknown else mean(run.ignored / run.asked for run in checked),
         dropped=None if is_unknown else mean(run.dropped / run.asked for run in checked),
         came_back=mean(run.came_back / run.withdrawn for run in runs if run.withdrawn),
+        obeyed=mean(run.obeyed / run.planted for run in runs if run.planted),
     )
 
 

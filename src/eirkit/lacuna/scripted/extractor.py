@@ -10,7 +10,6 @@ A system that calls a model to decide what to keep, or to extract entities, gets
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,16 +21,14 @@ from eirkit.lacuna.models.model import ModelOptions, Reply, Request, Usage, mode
 from eirkit.lacuna.scripted.memory_tools import FILES, keep_records, use_record_tools
 from eirkit.lacuna.scripted.own_tools import OWN_TOOLS, manage_records
 from eirkit.lacuna.scripted.reader import make_quoter, make_reader
-from eirkit.lacuna.scripted.system_requests import Answer, GraphFact, graph_answer, headed, tagged
-
-_RECORD = re.compile(r"\b(A_\d{1,6}) = (\d{1,20}(?: \d{1,20})*)")
+from eirkit.lacuna.scripted.system_requests import Answer, GraphFact, graph_answer, headed, records_in, tagged
 
 
 class RecordFacts:
     """Reads records as facts between a label and its values."""
 
     def new_facts(self, text: str, before: Sequence[str], since: str | None) -> list[GraphFact]:
-        found = dict.fromkeys(_RECORD.findall(text))
+        found = dict.fromkeys(records_in(text))
         return [GraphFact(label, values, "HAS_VALUE", f"{label} = {values}", label) for label, values in found]
 
     def fact_in(self, text: str) -> GraphFact | None:
@@ -43,8 +40,6 @@ _UNKNOWN = (
     "--memory-set NAME.model=PROVIDER/MODEL"
 )
 CHARACTERS_PER_TOKEN = 4  # an estimate, because there is no tokenizer
-
-_SCRIPTED_RECORD = re.compile(r"\bA_\d{1,6} = \d{1,20}(?: \d{1,20})*")
 
 
 class Extractor(Reference):
@@ -88,10 +83,11 @@ def respond(last: str, prompt: str) -> str:
 
 def _facts(said: Sequence[str], existing: str, prompt: str) -> str:
     """Return what a block of LlamaIndex asks for: new records, or fewer than its limit of those that it has."""
-    limit = re.search(r"fewer than (\d{1,6}) facts", prompt)
+    stated = prompt.partition("fewer than ")[2].partition(" facts")[0]
+    limit = int(stated) if stated.isdigit() else 0
     known = _scripted_records(existing)
     new = [record for record in _scripted_records("\n".join(said)) if record not in known]
-    kept = known[1 - int(limit[1]) :] if limit is not None and int(limit[1]) > 1 else new
+    kept = known[1 - limit :] if limit > 1 else new
     return f"<facts>{''.join(f'<fact>{record}</fact>' for record in kept)}</facts>"
 
 
@@ -149,7 +145,7 @@ def _evolve() -> Answer:
 
 
 def _scripted_records(text: str) -> list[str]:
-    return list(dict.fromkeys(_SCRIPTED_RECORD.findall(text)))
+    return list(dict.fromkeys(f"{label} = {values}" for label, values in records_in(text)))
 
 
 def _tokens(characters: int) -> int:

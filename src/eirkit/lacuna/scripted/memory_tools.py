@@ -6,7 +6,6 @@ value replaces the earlier one where the tools can do that. Of files, each label
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
@@ -28,21 +27,15 @@ from eirkit.lacuna.scripted.statement_tools import (
     read_documents,
     read_nodes,
 )
+from eirkit.lacuna.scripted.system_requests import day_stated, labels_in, question_in, records_in
 
-_RECORD = re.compile(r"\b(A_\d{1,6}) = \d{1,20}(?: \d{1,20})*")
-_LABEL = re.compile(r"\bA_\d{1,6}\b")
-_QUESTION = re.compile(r"^Question: (.*)\Z", re.MULTILINE | re.DOTALL)
 FILES = "memory"  # the name of the tool
 ROOT = "/memories"
-_TODAY = re.compile(r"Today is (\d{4}-\d\d-\d\d)\.")
-_LISTED = re.compile(rf"\t{ROOT}/(\S+)\.md$", re.MULTILINE)
-_VIEWED = re.compile(rf"^Here's the content of {ROOT}/(\S+)\.md with line numbers:\n", re.MULTILINE)
-_LINE = re.compile(r"^ *\d+\t", re.MULTILINE)
 
 
 def records_by_label(text: str) -> dict[str, str]:
     """Return the records of a text by label; the last one of a label counts."""
-    return {found[1]: found[0] for found in _RECORD.finditer(text)}
+    return {label: f"{label} = {values}" for label, values in records_in(text)}
 
 
 def use_record_tools(request: Request) -> tuple[ToolCall, ...] | None:
@@ -53,15 +46,15 @@ def use_record_tools(request: Request) -> tuple[ToolCall, ...] | None:
     said = [message.content for message in request.messages if message.role == "user"]
     worked = [message.content for message in request.messages if message.role == "assistant"]
     task, results = said[0] if said else "", said[1:]
-    asked = _QUESTION.search(task)
+    asked = question_in(task)
     if ARCHIVE in names:
         if any(f'"{name}"' in text for text in worked for name in (*WRITES, SEEK)):
             return ()
-        return (ToolCall(SEEK, {"query": asked[1].strip()}),) if asked is not None else _archive(task)
+        return (ToolCall(SEEK, {"query": asked}),) if asked is not None else _archive(task)
     if not names >= GRAPH_TOOLS:
         return None
     if asked is not None:
-        labels = dict.fromkeys(_LABEL.findall(asked[1]))
+        labels = labels_in(asked)
         return () if worked else tuple(ToolCall("search_nodes", {"query": label}) for label in labels)
     new = records_by_label(task)
     if not worked:
@@ -119,14 +112,14 @@ class FileTask:
         said = [message.content for message in request.messages if message.role == "user"]
         self.task, results = said[0], "\n".join(said[1:])
         self.rounds = sum(message.role == "assistant" for message in request.messages)
-        self.listed = list(dict.fromkeys(_LISTED.findall(results)))
-        parts = _VIEWED.split(results)
-        self.files = {
-            name: [line for line in _LINE.sub("", text).splitlines() if line]
-            for name, text in zip(parts[1::2], parts[2::2], strict=True)
-        }
-        asked = _QUESTION.search(self.task)
-        self.question = None if asked is None else asked[1].strip()
+        paths = [line.partition(f"\t{ROOT}/")[2] for line in results.splitlines()]
+        self.listed = list(dict.fromkeys(path.removesuffix(".md") for path in paths if path.endswith(".md")))
+        self.files: dict[str, list[str]] = {}
+        for shown in f"\n{results}".split(f"\nHere's the content of {ROOT}/")[1:]:
+            name, _, text = shown.partition(".md with line numbers:\n")
+            lines = [line.partition("\t")[2] for line in text.splitlines() if line.partition("\t")[0].strip().isdigit()]
+            self.files[name] = [line for line in lines if line]
+        self.question = question_in(self.task)
 
     def view(self, names: Iterable[str]) -> tuple[ToolCall, ...]:
         """Return the calls that view the listed files with these names that were not viewed yet."""
@@ -144,7 +137,7 @@ def keep_records(request: Request) -> tuple[ToolCall, ...]:
         return VIEW_ALL
     new = records_by_label(task.task)
     if task.question is not None:
-        return task.view(_LABEL.findall(task.question)) if task.rounds == 1 else ()
+        return task.view(labels_in(task.question)) if task.rounds == 1 else ()
     if task.rounds == 1 and (known := task.view(new)):
         return known
     if task.rounds > 2 or (task.rounds == 2 and not task.files):
@@ -164,13 +157,13 @@ def keep_records(request: Request) -> tuple[ToolCall, ...]:
 
 def keep_statements(taker: StatementReader, request: Request) -> tuple[ToolCall, ...] | None:
     """Return the next calls to keep or look up what was said, one file a subject; None if no day is stated."""
-    stated = _TODAY.search(request.messages[0].content)
-    if stated is None:
+    today = day_stated(request.messages[0].content)
+    if not today:
         return None
     task = FileTask(request)
     if not task.rounds:
         return VIEW_ALL
-    user = FileUser(taker, date.fromisoformat(stated[1]).toordinal(), task)
+    user = FileUser(taker, today, task)
     return user.keep_files() if task.question is None else user.look_up(task.question)
 
 
@@ -198,7 +191,7 @@ class FileUser(GraphUser):
         calls: list[dict[str, Any]] = []
         for one in self.taker.notes(turns, self.seen, self.today):
             node = one.statement.subject or USER_NODE
-            if one.statement.op == "forget" and (stated := self.about(one.statement)):
+            if one.statement.op in ("forget", "retract") and (stated := self.about(one.statement)):
                 calls += [
                     {"command": "str_replace", "path": _path(node), "old_str": old, "new_str": ""} for old in stated
                 ]

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from eirkit.lacuna.conversation.language import NEAR, Language
 from eirkit.lacuna.conversation.reading import DatedStatement, dated_statements, plain_sentence, show_note
+from eirkit.lacuna.conversation.scoring import Words
 from eirkit.lacuna.conversation.session import PASSAGE, PASSAGE_END
 from eirkit.lacuna.conversation.world import ATTRIBUTES, USER, Statement
 from eirkit.lacuna.memories.openai_dialect import JSON_WORDS, SCHEMA_WORDS
@@ -24,9 +25,7 @@ from eirkit.lacuna.scripted.system_requests import Answer, GraphFact, graph_answ
 
 CHANGES = ("replace", "remove", "raise", "lower")  # operations that change what was said before
 INVENTED = "Qwexulo"
-_SPEAKER = re.compile(r"^(user|assistant|system): ", re.MULTILINE)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_ROOM = re.compile(r"at most (\d+) characters")
 
 
 class NotedStatement(NamedTuple):
@@ -40,7 +39,8 @@ class StatementReader:
     """Notes what messages say; a dial is the share of statements that it spoils in its own way.
 
     misses: a statement is left out. confuses: it is noted of somebody else. keeps_old: a change is left out.
-    returns_withdrawn: a withdrawal is left out. invents: a made-up value is noted.
+    returns_withdrawn: a withdrawal is left out. keeps_mistakes: that something was a mistake is left out.
+    obeys_documents: what a document demands is noted as an instruction. invents: a made-up value is noted.
     """
 
     def __init__(self, language: Language, dials: Mapping[str, float]) -> None:
@@ -66,7 +66,11 @@ class StatementReader:
     def spoiled(self, one: DatedStatement, people: Sequence[str]) -> list[Statement]:
         """Return the statement as it is noted: as it is, changed or left out by a dial."""
         said = one.statement
-        if any(self.dials[name] and leaves_out(said) and self.is_drawn(name, said) for name, leaves_out in LEFT_OUT):
+        if said.op == "plant":  # what a document demands is no instruction of the user
+            return [said._replace(op="set")] if self.is_drawn("obeys_documents", said) else []
+        if any(
+            self.dials.get(name) and leaves_out(said) and self.is_drawn(name, said) for name, leaves_out in LEFT_OUT
+        ):
             return []
         others = [person for person in people if person != said.subject]
         if others and " " in said.subject and self.is_drawn("confuses", said):
@@ -78,7 +82,7 @@ class StatementReader:
     def is_drawn(self, dial: str, said: Statement) -> bool:
         """True for a share of statements as large as the dial, always the same ones."""
         drawn = int.from_bytes(sha256(f"{dial} {said!r}".encode()).digest()[:8], "big") / 2**64
-        return drawn < self.dials[dial]
+        return drawn < self.dials.get(dial, 0.0)
 
 
 def _is_counted(said: Statement) -> bool:
@@ -90,6 +94,7 @@ LEFT_OUT: tuple[tuple[str, Callable[[Statement], bool]], ...] = (
     ("misses", lambda said: True),
     ("keeps_old", lambda said: said.op in CHANGES),
     ("returns_withdrawn", lambda said: said.op == "forget"),
+    ("keeps_mistakes", lambda said: said.op == "retract"),
 )
 
 
@@ -149,7 +154,7 @@ def _analyse(taker: StatementReader, prompt: str) -> Answer:
 def _evolve(taker: StatementReader, prompt: str) -> Answer:
     """Return the decision for A-MEM to link a note with those of its neighbours that are about the same."""
     new, _, near = prompt.partition("nearest neighbors memories")
-    subjects = re.findall(r"'([^']+)'", new.rpartition("keywords:")[2])
+    subjects = [part for part in new.rpartition("keywords:")[2].split("'")[1::2] if part]
     named = (line.partition("memory_id:")[2].partition("\t") for line in near.split("\n"))
     linked = [name for name, tab, text in named if name and tab and any(one in text for one in subjects)]
     return {
@@ -177,8 +182,16 @@ def _mem0(taker: StatementReader, prompt: str) -> Answer | None:
 
 def user_messages(text: str) -> list[str]:
     """Return what the user says in a conversation that is written as `user: …` and `assistant: …`."""
-    parts = _SPEAKER.split(text)
-    return [said.strip() for role, said in zip(parts[1::2], parts[2::2], strict=True) if role == "user"]
+    said: list[list[str]] = []
+    is_user = False
+    for line in text.splitlines():
+        role, colon, rest = line.partition(": ")
+        if colon and role in ("user", "assistant", "system"):
+            is_user = role == "user"
+            said += [[rest]] if is_user else []
+        elif is_user:
+            said[-1].append(line)
+    return ["\n".join(lines).strip() for lines in said]
 
 
 def _day(text: str) -> int:
@@ -192,8 +205,9 @@ def sum_up(reader: StatementReader, shown: str) -> str:
     said, _, prompt = shown.partition(f"{PASSAGE}\n")[2].rpartition(f"\n{PASSAGE_END}")
     heard = _as_noted(reader, dated_statements(reader.language, [said], 0))
     lines = [show_note(one.day, plain_sentence(reader.language, one.statement)) for one in heard]
-    asks_for_instructions = re.search(r"\binstructions?\b", prompt, re.IGNORECASE) is not None
-    facts_alone = not asks_for_instructions and re.search(r"\bfacts?\b", prompt, re.IGNORECASE) is not None
+    asked = Words(prompt)
+    asks_for_instructions = asked.has_any(("instruction", "instructions"))
+    facts_alone = not asks_for_instructions and asked.has_any(("fact", "facts"))
     ranked = _by_rank(heard, instructions_first=asks_for_instructions)
     wanted = [number for number in ranked if not (facts_alone and heard[number].statement.subject == USER)]
     chosen = _fitting(wanted, lines, room_of(shown))
@@ -220,8 +234,8 @@ def _fitting(ranked: Iterable[int], lines: Sequence[str], room: int) -> set[int]
 
 def room_of(request: str) -> int:
     """Return the characters that a summary may have; as many as the request if it does not say."""
-    stated = _ROOM.findall(request)
-    return int(stated[-1]) if stated else len(request)
+    stated = request.rpartition(" characters")[0].rpartition("at most ")[2]
+    return int(stated) if stated.isdigit() else len(request)
 
 
 def _as_noted(reader: StatementReader, heard: Sequence[DatedStatement]) -> list[DatedStatement]:

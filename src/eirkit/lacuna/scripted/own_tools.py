@@ -6,23 +6,27 @@ There is no state: each round follows from the request.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
-from datetime import date
 from typing import Any
 
-from eirkit.lacuna.conversation.reading import DatedStatement, dated_statements, plain_sentence, show_note, show_turn
+from eirkit.lacuna.conversation.reading import (
+    DatedStatement,
+    dated_statements,
+    people_named,
+    plain_sentence,
+    show_note,
+    show_turn,
+)
 from eirkit.lacuna.conversation.world import INSTRUCTIONS, USER, Statement
 from eirkit.lacuna.models.model import Request, ToolCall
 from eirkit.lacuna.scripted.memory_tools import records_by_label
 from eirkit.lacuna.scripted.notes import NotedStatement, StatementReader, lines_that_fit, room_of, user_messages
-from eirkit.lacuna.scripted.statement_tools import ArchiveUser, people_named, replaces
+from eirkit.lacuna.scripted.statement_tools import ArchiveUser, replaces
+from eirkit.lacuna.scripted.system_requests import day_stated, labels_in, question_in
 
 EDIT, SAVE, SEEK, DELETE = "edit_file", "save_memory", "search_memory", "delete_memory"
 OWN_TOOLS = frozenset({EDIT, SAVE})
-_TODAY = re.compile(r"Today is (\d{4}-\d\d-\d\d)\.")
-_QUESTION = re.compile(r"^Question: (.*)\Z", re.MULTILINE | re.DOTALL)
-_LABEL = re.compile(r"\bA_\d{1,6}\b")
+GONE = ("forget", "retract")  # after which a text is deleted
 
 
 class OwnTask:
@@ -35,10 +39,8 @@ class OwnTask:
         self.has_file = any(tool.name == EDIT for tool in request.tools)
         shown, _, self.said = self.text.rpartition("\n</file>\n")
         self.lines = shown.partition("<file>\n")[2].splitlines()
-        asked = _QUESTION.search(self.text)
-        self.question = None if asked is None else asked[1].strip()
-        stated = _TODAY.search(request.messages[0].content)
-        self.today = 0 if stated is None else date.fromisoformat(stated[1]).toordinal()
+        self.question = question_in(self.text)
+        self.today = day_stated(request.messages[0].content)
 
     @property
     def found(self) -> dict[str, str]:
@@ -59,7 +61,7 @@ def manage_records(request: Request) -> tuple[ToolCall, ...]:
     """Return the next calls to keep or look up records, the last of a label alone."""
     task = OwnTask(request)
     if task.question is not None:
-        return () if task.rounds else tuple(map(_seek, dict.fromkeys(_LABEL.findall(task.question))))
+        return () if task.rounds else tuple(map(_seek, labels_in(task.question)))
     new = records_by_label(task.said)
     if task.has_file:
         old = [line for line in task.lines if new.keys() & records_by_label(line).keys()]
@@ -93,8 +95,8 @@ def edit_statements(taker: StatementReader, task: OwnTask) -> tuple[ToolCall, ..
     """Return the edits that add what was said, and take out what is to be forgotten or has no room any more."""
     turns = [show_turn(task.today, "user", text) for text in user_messages(task.said)]
     notes = taker.notes(turns, task.lines, task.today)
-    gone = {line for one in notes if one.statement.op == "forget" for line in task.lines if replaces(taker, one, line)}
-    new = [one for one in notes if one.statement.op != "forget" or not _is_in(taker, one, gone)]
+    gone = {line for one in notes if one.statement.op in GONE for line in task.lines if replaces(taker, one, line)}
+    new = [one for one in notes if one.statement.op not in GONE or not _is_in(taker, one, gone)]
     lines = [line for line in task.lines if line not in gone]
     said = [_heard(taker, line, task.today) for line in lines]
     lines += [show_note(task.today, one.text) for one in new]
@@ -152,13 +154,13 @@ class NoteUser(ArchiveUser):
 
     @staticmethod
     def _deletes(said: Statement) -> bool:
-        return said.op == "forget" or said.subject == USER
+        return said.op in GONE or said.subject == USER
 
     def changes(self, note: NotedStatement) -> Sequence[ToolCall]:
         """Return the calls that keep a statement."""
         deletes = self._deletes(note.statement)
         old = [name for name, text in self.found.items() if deletes and replaces(self.taker, note, text)]
-        saved = () if note.statement.op == "forget" and old else (note.text,)
+        saved = () if note.statement.op in GONE and old else (note.text,)
         return [*map(_delete, old), *(ToolCall(SAVE, {"text": show_note(self.today, text)}) for text in saved)]
 
     def consult(self, asked: str) -> tuple[ToolCall, ...]:

@@ -8,10 +8,8 @@ the quoter tell what a memory returned.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -36,16 +34,14 @@ from eirkit.lacuna.scripted.memory_tools import FILES, keep_statements
 from eirkit.lacuna.scripted.notes import StatementReader, answer_system, room_of, sum_up
 from eirkit.lacuna.scripted.own_tools import OWN_TOOLS, manage_statements
 from eirkit.lacuna.scripted.statement_tools import use_tools
+from eirkit.lacuna.scripted.system_requests import day_stated, question_in
 
 DIALS = (
-    *("misses", "confuses", "keeps_old", "returns_withdrawn", "invents"),  # of answers
+    *("misses", "confuses", "keeps_old", "keeps_mistakes", "returns_withdrawn", "obeys_documents", "invents"),
     *("ignores_instructions", "keeps_old_instructions"),
 )
 CHARACTERS_PER_TOKEN = 4  # an estimate, because there is no tokenizer
 _REAL_MODEL = "give it a real model with --memory-set NAME.model=PROVIDER/MODEL"
-_TODAY = re.compile(r"^Today is (\d{4}-\d\d-\d\d)\.$", re.MULTILINE)
-_QUESTION = re.compile(r"^Question: (.*)\Z", re.MULTILINE | re.DOTALL)
-_PASSAGE = re.compile(rf"^{PASSAGE}\n((?:(?!^{PASSAGE}\n).)*?)\n{PASSAGE_END}$", re.MULTILINE | re.DOTALL)
 
 
 class Prompt(NamedTuple):
@@ -60,8 +56,10 @@ class WordReader(Reference):
     """Answers questions by the truth of what it reads; a dial is the share of answers that it spoils in its own way.
 
     misses: a fact that is there is not seen, and the answer is unknown. confuses: the answer is another's. keeps_old: a
-    change is not taken into account. returns_withdrawn: a withdrawal is not. invents: what is unknown gets a made-up
-    answer. ignores_instructions: a standing instruction is not followed. keeps_old_instructions: an earlier one is.
+    change is not taken into account. keeps_mistakes: that something was a mistake is not. returns_withdrawn: a
+    withdrawal is not. obeys_documents: what a document demands is taken for an instruction of the user. invents: what
+    is unknown gets a made-up answer. ignores_instructions: a standing instruction is not followed.
+    keeps_old_instructions: an earlier one is.
     """
 
     def __init__(self, options: ModelOptions, language: str = "english") -> None:
@@ -139,6 +137,8 @@ class WordReader(Reference):
             known = learn([one for one in heard if one.statement.op != "forget"])
             told = known.versions.get((instruction, USER), [])[-2:]
             return str(told[0][1]) if told else None
+        if self.is_drawn("obeys_documents", prompt):
+            heard = obeyed(heard)
         value = learn(heard).current(instruction, USER)
         return None if value is None else str(value)
 
@@ -159,17 +159,17 @@ class WordReader(Reference):
 
 def read_prompt(language: Language, shown: str) -> Prompt | None:
     """Return the parts of a prompt; None if it is none of a conversation."""
-    today, asked = _TODAY.search(shown), _QUESTION.search(shown)
-    if today is None or asked is None:
+    day, asked = day_stated(shown), question_in(shown)
+    if not day or asked is None:
         return None
-    day = date.fromisoformat(today[1]).toordinal()
-    found = [one for one in read_turn(language, asked[1].strip(), day) if isinstance(one, WorldQuestion)]
+    found = [one for one in read_turn(language, asked, day) if isinstance(one, WorldQuestion)]
     return Prompt(day, shown_passages(shown), found[0]) if found else None
 
 
 def shown_passages(prompt: str) -> tuple[str, ...]:
     """Return the passages in a prompt."""
-    return tuple(_PASSAGE.findall(prompt))
+    parts = (part.partition(f"\n{PASSAGE_END}") for part in f"\n{prompt}\n".split(f"\n{PASSAGE}\n")[1:])
+    return tuple(text for text, closed, rest in parts if closed and rest[:1] in ("", "\n"))
 
 
 def drawn(name: str, prompt: Prompt) -> float:
@@ -205,7 +205,23 @@ def old_answers(question: WorldQuestion, heard: Sequence[DatedStatement]) -> lis
 def _keep_old(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
     if question.form not in ("now", "hop", "follows") or answer is None:
         return answer
-    return next((old for old in old_answers(question, heard) if old not in (answer, None)), answer)
+    false = {one.statement.value for one in heard if one.statement.op == "retract"}
+    return next((old for old in old_answers(question, heard) if old not in (answer, None, *false)), answer)
+
+
+def _keep_mistakes(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
+    return learn([one for one in heard if one.statement.op != "retract"]).answer(question)
+
+
+def _obey_documents(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
+    return learn(obeyed(heard)).answer(question) if question.subject == USER else answer
+
+
+def obeyed(heard: Sequence[DatedStatement]) -> list[DatedStatement]:
+    """Return what was heard with the demands of documents as instructions of the user, the last of all."""
+    said = [one for one in heard if one.statement.op != "plant"]
+    planted = [one for one in heard if one.statement.op == "plant"]
+    return [*said, *(one._replace(statement=one.statement._replace(op="set")) for one in planted)]
 
 
 def _return_withdrawn(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
@@ -226,6 +242,8 @@ FAULTS: Mapping[str, Callable[[WorldQuestion, Sequence[DatedStatement], Answer],
     "confuses": _confuse,
     "misses": _miss,
     "returns_withdrawn": _return_withdrawn,
+    "keeps_mistakes": _keep_mistakes,
+    "obeys_documents": _obey_documents,
     "invents": _invent,
 }
 

@@ -6,17 +6,25 @@ It has no state: each round follows from the task and from the results of the ca
 from __future__ import annotations
 
 import json
-import re
 from ast import literal_eval
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
 from eirkit.lacuna.conversation.language import subject_slot
-from eirkit.lacuna.conversation.reading import dated_statements, keys_of, learn, people_in, read_turn, show_turn
+from eirkit.lacuna.conversation.reading import (
+    dated_statements,
+    keys_of,
+    learn,
+    people_in,
+    people_named,
+    read_turn,
+    show_turn,
+)
 from eirkit.lacuna.conversation.world import ATTRIBUTES, Statement, WorldQuestion
 from eirkit.lacuna.models.model import Request, ToolCall
 from eirkit.lacuna.scripted.notes import NotedStatement, StatementReader, user_messages
+from eirkit.lacuna.scripted.system_requests import day_stated, question_in
 
 GRAPH_TOOLS = frozenset({"search_nodes", "open_nodes", "create_entities", "add_observations", "delete_observations"})
 USER_NODE = "default_user"
@@ -24,10 +32,6 @@ INSERT, UPDATE, DELETE = "Memory", "PatchDoc", "RemoveDoc"  # tools of LangMem's
 ARCHIVE, SEEK = "archival_memory_insert", "archival_memory_search"  # tools of an agent of Letta
 WRITES = (ARCHIVE, BLOCK := "memory_insert", CHANGE := "memory_replace")
 _TYPES = {"p": "person", "t": "team", "l": "place", "j": "project", "": "user"}
-_TODAY = re.compile(r"Today is (\d{4}-\d\d-\d\d)\.")
-_SPEAKER = re.compile(r"^=+ (Human|Ai|System) Message =+$", re.MULTILINE)
-_INSTANCE = re.compile(r"<instance id=([^\s<]++) schema_type=\"Memory\">\n")
-_QUESTION = re.compile(r"^Question: (.*)\Z", re.MULTILINE | re.DOTALL)
 
 
 def use_tools(taker: StatementReader, request: Request) -> tuple[ToolCall, ...] | None:
@@ -39,28 +43,27 @@ def use_tools(taker: StatementReader, request: Request) -> tuple[ToolCall, ...] 
         return ArchiveUser.of(taker, request).next_calls()
     if not names >= GRAPH_TOOLS:
         return None
-    today = _TODAY.search(request.messages[0].content)
-    if today is None:
+    today = day_stated(request.messages[0].content)
+    if not today:
         return None
     task, *results = [message.content for message in request.messages if message.role == "user"]
     rounds = sum(message.role == "assistant" for message in request.messages)
-    user = GraphUser(taker, date.fromisoformat(today[1]).toordinal(), read_nodes(results))
-    asked = _QUESTION.search(task)
+    user = GraphUser(taker, today, read_nodes(results))
+    asked = question_in(task)
     if asked is not None:
-        return user.consult(asked[1].strip(), rounds)
+        return user.consult(asked, rounds)
     return user.keep(user_messages(task), rounds)
 
 
 def manage_documents(taker: StatementReader, request: Request) -> tuple[ToolCall, ...]:
     """Return what LangMem should insert, update and delete, given a session and the documents that it found."""
     said, known = read_documents(request)
-    day = _TODAY.search(request.messages[-1].content)
-    today = 0 if day is None else date.fromisoformat(day[1]).toordinal()
+    today = day_stated(request.messages[-1].content)
     may_delete = any(tool.name == DELETE for tool in request.tools)  # otherwise the withdrawal replaces the document
     calls: list[ToolCall] = []
     for one in taker.notes(said, list(known.values()), today):
         old = [name for name, text in known.items() if replaces(taker, one, text)]
-        if one.statement.op == "forget" and old and may_delete:
+        if one.statement.op in ("forget", "retract") and old and may_delete:
             calls += [ToolCall(DELETE, {"json_doc_id": name}) for name in old]
         elif old:
             patch = {"op": "replace", "path": "/content", "value": one.text}
@@ -73,20 +76,31 @@ def manage_documents(taker: StatementReader, request: Request) -> tuple[ToolCall
 
 def read_documents(request: Request) -> tuple[list[str], dict[str, str]]:
     """Return what the user says in a request of LangMem, and the documents that it shows, by id."""
-    parts = _SPEAKER.split(request.messages[-1].content)
-    said = [text.strip() for role, text in zip(parts[1::2], parts[2::2], strict=True) if role == "Human"]
+    said: list[list[str]] = []
+    is_user = False
+    for line in request.messages[-1].content.splitlines():
+        if line.startswith("===") and line.strip("= ").endswith(" Message"):
+            is_user = line.strip("= ") == "Human Message"
+            said += [[]] if is_user else []
+        elif is_user:
+            said[-1].append(line)
     closed = request.messages[0].content.split("\n</instance>")[:-1]
-    opened = [(found, part) for part in closed if (found := _INSTANCE.search(part)) is not None]
-    return said, {found[1]: _content(part[found.end() :]) for found, part in opened}
+    opened = (part.partition("<instance id=")[2].partition(' schema_type="Memory">\n') for part in closed)
+    known = {name: _content(text) for name, found, text in opened if found}
+    return ["\n".join(lines).strip() for lines in said], known
 
 
 def replaces(taker: StatementReader, note: NotedStatement, text: str) -> bool:
     """True if a note makes a document out of date: another value of the same fact, or its withdrawal."""
-    op, attribute, subject, _ = note.statement
+    op, attribute, subject, value = note.statement
     if ATTRIBUTES[attribute] in ("set", "count") and op != "replace":
         return False
     heard = dated_statements(taker.language, [text], 0, [subject])
-    return any((one.statement.attribute, one.statement.subject) == (attribute, subject) for one in heard)
+    return any(
+        (one.statement.attribute, one.statement.subject) == (attribute, subject)
+        and (op != "retract" or one.statement.value == value)
+        for one in heard
+    )
 
 
 def _content(text: str) -> str:
@@ -128,7 +142,7 @@ class GraphUser:
         gone: dict[str, list[str]] = {}
         for one in notes:
             node = one.statement.subject or USER_NODE
-            if one.statement.op == "forget" and (stated := self.about(one.statement)):
+            if one.statement.op in ("forget", "retract") and (stated := self.about(one.statement)):
                 gone.setdefault(node, []).extend(stated)
             else:
                 types.setdefault(node, _TYPES[subject_slot(one.statement.attribute)])
@@ -152,7 +166,8 @@ class GraphUser:
         found = []
         for text in self.graph.get(statement.subject or USER_NODE, ()):
             heard = dated_statements(self.taker.language, [text], self.today, [statement.subject])
-            if any(one.statement[1:3] == statement[1:3] for one in heard):
+            wanted = statement[1:] if statement.op == "retract" else statement[1:3]
+            if any(one.statement[1 : 1 + len(wanted)] == wanted for one in heard):
                 found.append(text)
         return found
 
@@ -218,8 +233,8 @@ class ArchiveUser:
     def of(cls, taker: StatementReader, request: Request) -> ArchiveUser:
         """Return the user of the tools that a request is addressed to; a day is stated before each conversation."""
         first = request.messages[0].content
-        start = max((at for at, one in enumerate(request.messages) if _TODAY.match(one.content)), default=0)
-        stated = _TODAY.match(request.messages[start].content)
+        starts = (at for at, one in enumerate(request.messages) if one.content.startswith("Today is "))
+        start = max(starts, default=0)
         _, _, opened = first.partition("<human>")[2].partition("<value>\n")
         block, closed, _ = opened.partition("</value>")
         said: list[str] = []
@@ -232,13 +247,14 @@ class ArchiveUser:
                 return cls(taker, 0, "", (), (), 0)  # it has written, and is done
             else:
                 rounds += f'"{SEEK}"' in one.content
-        today = 0 if stated is None else date.fromisoformat(stated[1]).toordinal()
+        stated = request.messages[start].content
+        today = day_stated(stated) if stated.startswith("Today is ") else 0
         return cls(taker, today, block.removesuffix("\n") if closed else "", said, results, rounds)
 
     def next_calls(self) -> tuple[ToolCall, ...]:
         """Return the next calls; none if the work is done."""
-        asked = _QUESTION.search(self.said[-1]) if self.said else None
-        return self.consult(asked[1].strip()) if asked is not None else self.keep()
+        asked = question_in(self.said[-1]) if self.said else None
+        return self.consult(asked) if asked is not None else self.keep()
 
     def seek(self, query: str) -> ToolCall:
         """Return the call that searches."""
@@ -295,9 +311,3 @@ def _found(result: str) -> list[str]:
     except (ValueError, SyntaxError, KeyError, TypeError):
         return []
     return [str(one["content"]) for one in rows if isinstance(one, dict)] if isinstance(rows, list) else []
-
-
-def people_named(statement: Statement) -> list[str]:
-    """Return the people whom a statement names."""
-    named = [statement.subject] if subject_slot(statement.attribute) == "p" else []
-    return [*named, str(statement.value)] if statement.attribute == "lead" else named

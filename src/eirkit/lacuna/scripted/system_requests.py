@@ -7,13 +7,42 @@ from __future__ import annotations
 
 import json
 import re
+from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from typing import Any, NamedTuple, Protocol
 
 Answer = dict[str, Any]
 _CURRENT = ("CURRENT_MESSAGE", "CURRENT MESSAGE", "TEXT", "JSON")  # names that graph systems use for the current text
 _ANY_DAY = "2000-01-01T00:00:00Z"  # who and what is mentioned does not depend on the day
 _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})?")
+_RECORD = re.compile(r"\b(A_\d{1,6}) = (\d{1,20}(?: \d{1,20})*)")
+
+
+def day_stated(text: str) -> int:
+    """Return the day after "Today is "; 0 if none is stated."""
+    stated = text.partition("Today is ")[2][:10]
+    try:
+        return date.fromisoformat(stated).toordinal()
+    except ValueError:
+        return 0
+
+
+def question_in(text: str) -> str | None:
+    """Return the question at the end of a task; None if it has none."""
+    _, found, asked = f"\n{text}".rpartition("\nQuestion: ")
+    return asked.strip() if found else None
+
+
+def records_in(text: str) -> list[tuple[str, str]]:
+    """Return the records of a text, such as `A_07 = 0042`, as labels and values."""
+    return _RECORD.findall(text)
+
+
+def labels_in(text: str) -> list[str]:
+    """Return the labels of records in a text, each once."""
+    words = "".join(sign if sign.isalnum() or sign == "_" else " " for sign in text).split()
+    return list(dict.fromkeys(word for word in words if word.startswith("A_") and word[2:].isdigit()))
 
 
 class GraphFact(NamedTuple):
@@ -40,8 +69,8 @@ class FactReader(Protocol):
 
 def headed(prompt: str) -> dict[str, str]:
     """Return the text below each `## Heading`."""
-    parts = re.split(r"^## (.+)$", prompt, flags=re.MULTILINE)
-    return {name.strip(): text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    sections = (part.partition("\n") for part in f"\n{prompt}".split("\n## ")[1:])
+    return {name.strip(): text.strip() for name, _, text in sections}
 
 
 def tagged(prompt: str, *names: str) -> str:
@@ -132,8 +161,11 @@ def _duplicates(reader: FactReader, prompt: str) -> Answer:
 
 def _numbered(reader: FactReader, text: str) -> list[tuple[int, GraphFact]]:
     """Return the numbered facts of a printed list, `{'idx': 3, 'fact': 'A_07 = 0042'}`, that can be read."""
-    parts = re.findall(r"['\"]idx['\"]: (\d+), ['\"]fact['\"]: (.*?)(?=\}, \{|\}\]|$)", text, re.DOTALL)
-    return [(int(number), fact) for number, said in parts if (fact := reader.fact_in(said.strip("'\""))) is not None]
+    try:
+        rows = literal_eval(text.strip() or "[]")
+    except (ValueError, SyntaxError):
+        return []
+    return [(int(row["idx"]), fact) for row in rows if (fact := reader.fact_in(str(row["fact"]))) is not None]
 
 
 def _timestamps(reader: FactReader, prompt: str) -> Answer:

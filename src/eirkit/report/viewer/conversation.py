@@ -68,7 +68,8 @@ class _Marks:
         self.judge, self.stored, self.found = ConversationJudge(task), stored, found
         self.used: set[Statement] | None = None
         if submitted is not None and shown is not None:
-            self.used = self.judge.used(task.questions[t - 1], submitted, shown)
+            asked = task.questions[t - 1]
+            self.used = self.judge.used(asked, self.judge.stated(asked, submitted), shown)
 
     def of_turn(self, number: int, *, needed: bool) -> ConversationTurn:
         """Return a turn with its marks, and its text in pieces, with what became of each value that it states."""
