@@ -218,7 +218,7 @@ class ConversationJudge:
         """True if what was shown gives the right answer to somebody who reads it without fault."""
         known = people_in(asked.question)
         answer = learn(dated_statements(self.task.language, seen.passages, asked.day, known)).answer(asked.question)
-        return self.shown(asked, answer) == self.shown(asked, asked.answer)
+        return self.shown(asked, answer) in self.texts(asked, asked.answer)
 
     def is_misdated(self, asked: AnsweredQuestion, seen: Seen) -> bool:
         """True if what was shown does not give the right answer, and gives it with the dates of the conversation."""
@@ -232,7 +232,7 @@ class ConversationJudge:
         # What was said on several days may be about any of them.
         dated = [one._replace(day=min(known)) if len(known := days.get(one[0], ())) == 1 else one for one in heard]
         dated.sort(key=lambda one: one.day)
-        return self.shown(asked, learn(dated).answer(asked.question)) == self.shown(asked, asked.answer)
+        return self.shown(asked, learn(dated).answer(asked.question)) in self.texts(asked, asked.answer)
 
     def _redated(self, asked: AnsweredQuestion, passage: str) -> str:
         """Return a passage in which every line that was said on one day alone has that day."""

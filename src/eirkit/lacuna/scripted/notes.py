@@ -24,7 +24,6 @@ from eirkit.lacuna.memories.openai_dialect import JSON_WORDS, SCHEMA_WORDS
 from eirkit.lacuna.scripted.system_requests import Answer, GraphFact, graph_answer, headed, listed
 
 CHANGES = ("replace", "remove", "raise", "lower")  # operations that change what was said before
-INVENTED = "Qwexulo"
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -76,7 +75,8 @@ class StatementReader:
         if others and " " in said.subject and self.is_drawn("confuses", said):
             return [said._replace(subject=others[0])]
         if isinstance(said.value, str) and ATTRIBUTES[said.attribute] == "value" and self.is_drawn("invents", said):
-            return [said._replace(value=INVENTED)]
+            values = self.language.vocabulary.of(said.attribute)
+            return [said._replace(value=values.value(int.from_bytes(sha256(repr(said).encode()).digest()[:8], "big")))]
         return [said]
 
     def is_drawn(self, dial: str, said: Statement) -> bool:

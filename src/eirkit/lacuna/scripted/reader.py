@@ -234,7 +234,7 @@ def _return_withdrawn(question: WorldQuestion, heard: Sequence[DatedStatement], 
 
 
 def _invent(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
-    return "Qwexulo" if answer is None else answer
+    return "Timbuktu" if answer is None else answer
 
 
 FAULTS: Mapping[str, Callable[[WorldQuestion, Sequence[DatedStatement], Answer], Answer]] = {
