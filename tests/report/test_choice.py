@@ -286,7 +286,7 @@ def test_memories_of_conversations_are_ranked_for_each_ability(told):
         assert values == pytest.approx(right), "all questions count alike"
     page = page_of(read_sweep(told))
     assert page.sections[0].anchor == "choice"
-    assert page.headline.caption.startswith("accuracy with bm25")
+    assert page.headline.caption.startswith("accuracy with words-add-only, not told apart from bm25")
 
 
 def test_one_ability_has_the_intervals_and_ties_of_its_line(told, capsys):
@@ -302,10 +302,12 @@ def test_one_ability_has_the_intervals_and_ties_of_its_line(told, capsys):
     capsys.readouterr()
     command("choose", told, "--ability", "update", "--ability", "time,update")
     text = capsys.readouterr().out
-    assert "“accuracy on update and time”, 0.833 over 6 worlds" in " ".join(text.split())
+    assert "bm25 (0.800) and words-add-only (0.560) cannot be told apart in “accuracy on update and time”" in " ".join(
+        text.split()
+    )
     assert all(len(line) <= 80 for line in text.splitlines() if not line.startswith("next: "))
     assert run(["choose", str(told), "--ability", "charm"]) == 2
-    assert "no ability named 'charm'; known: abstention, count" in capsys.readouterr().err
+    assert "no ability named 'charm'; known: abstention, correction, count" in capsys.readouterr().err
 
 
 def test_a_run_and_its_ranking_give_the_same_numbers(told):
@@ -383,8 +385,8 @@ def test_a_constant_difference_in_words_is_shown_by_few_worlds(tmp_path, capsys)
     command("lacuna", "run", "words", "--preset", "small", "--memory", "bm25,null", *how)
     found = choose([read_sweep(tmp_path / "two")], abilities=["count"])
     assert answer_of(found) == (
-        "bm25 is best in “accuracy on count”, 1.000 over 7 worlds; it leads null, the next, by +100.0 points "
-        "(+37.1 to +100.0).",
+        "bm25 is best in “accuracy on count”, 1.000 over 8 worlds; it leads null, the next, by +100.0 points "
+        "(+45.6 to +100.0).",
     )
     (costs,) = cost_words(choose([read_sweep(tmp_path / "two")]))
     assert costs.startswith("Cost of bm25, which alone leads: mean search time "), "null returns nothing"

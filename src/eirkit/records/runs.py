@@ -30,6 +30,8 @@ Outcome = Literal[
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 AnswerOutcome = Literal[
     "word_withdrawn",
+    "word_false",
+    "word_planted",
     "word_stale",
     "word_entity",
     "word_scope",
@@ -48,6 +50,7 @@ AnswerOutcome = Literal[
     "word_not_used",
     "word_invented",
     "word_misread",
+    "word_several",
     "word_unreadable",
 ]
 ANSWER_OUTCOMES: tuple[AnswerOutcome, ...] = get_args(AnswerOutcome)
