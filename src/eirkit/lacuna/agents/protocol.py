@@ -482,7 +482,7 @@ def _document(reply: Reply) -> Mapping[str, Any]:
 def read_text_answer(reply: Reply, protocol: str = TEXT) -> str | Fault:
     """Return the answer in words of a reply: a field, or the last line `ANSWER: text`.
 
-    Below that line at most one of two words may stand, as a standing instruction of the user may demand.
+    Below it at most two lines of two words may stand, as standing instructions of the user may demand.
     """
     text: Any = None
     if reply.calls:
@@ -490,12 +490,12 @@ def read_text_answer(reply: Reply, protocol: str = TEXT) -> str | Fault:
     elif protocol == SCHEMA:
         text = _document(reply).get("answer")
     elif protocol == TEXT:
-        below = 0
+        below: list[int] = []  # words of each line
         for line in reversed(spoken_part(reply)[-LONGEST_REPLY:].split("\n")):
             if (answer := _worded(line)) is not None:
-                text = answer if below <= 2 else None
+                text = answer if len(below) <= 2 and max(below, default=0) <= 2 else None
                 break
-            below += len(line.split())
+            below += [len(line.split())] if line.strip() else []
     found = printable(text).strip() if isinstance(text, str) else ""
     return (
         found or silence(reply) or Fault("malformed", f"the reply has not the form {show_form(TextForm(), protocol)}")
