@@ -23,9 +23,15 @@ from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.scripted.extractor import make_scripted
 from eirkit.lacuna.scripted.reader import make_reader
 from eirkit.records.database import SweepDatabase
+from eirkit.records.events import Event, MemoryExchange
 from eirkit.report.viewer.lacuna_run import LacunaRun
 from studies.vendor_calls import DAYS, ask_vendor
-from studies.word_examples import recalled
+
+
+def recalled(events: Sequence[Event], t: int) -> list[str]:
+    """Return what the memory returned for a question."""
+    calls = [event for event in events if isinstance(event, MemoryExchange) and event.verb == "recall"]
+    return [text for call in calls if call.t == t for text in call.found or ()]
 
 
 def sessions_of(task: WorldConversation) -> list[tuple[list[dict[str, str]], str]]:

@@ -74,6 +74,7 @@ class KeptRow(Struct, frozen=True, kw_only=True):
 
 
 Row = CellRow | KeptRow
+RECORDS = "Records: six workloads, n = 12, m = 6, h = 2"
 PATIENCE = 600  # seconds for one call, which on a busy machine may take many
 
 
@@ -169,7 +170,7 @@ def folders_in(folder: Path, kind: str) -> list[Path]:
 def study(records: Mapping[str, Sequence[Row]], words: Mapping[str, Sequence[Row]]) -> list[Table]:
     """Return the tables of what was run."""
     return [
-        listed("records", "Records: six workloads, n = 12, m = 6, h = 2", record_lines(records)),
+        listed("records", RECORDS, record_lines(records)),
         listed("words", "Conversations: preset small, 24 questions a world", word_lines(words)),
     ]
 

@@ -1,49 +1,46 @@
-"""Keeps what the studies of memory systems found in one file, and writes it into the pages about them.
+"""Keeps what the studies of memory systems found in one file, and writes it into the page about them.
 
 python -m studies.system_results keep DIR GATE BY_HAND: from the folders of `studies.system_profiles`, and the files of
 `studies.system_gate` and `studies.faults_by_hand`.
-python -m studies.system_results write: the generated parts of both pages.
+python -m studies.system_results write: the generated parts of the page.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.lacuna.memories.environments import node_folder, python_of
 from eirkit.lacuna.memories.memory import SEARCH_LIMIT, find_memory, requirements_of
 from eirkit.records.sweeps import CellRow
-from eirkit.report.runs.words import word_tables
 from eirkit.report.table import Table
 from eirkit.testing.memories import REQUIREMENTS
 from eirkit_paper.studies.comparison import listed
 from studies.printing import markdown
-from studies.system_profiles import GRIDS, WHOLE, WORKLOADS, KeptMemory, KeptRow, folders_in, rows_of, study
-from studies.word_examples import examples
+from studies.system_profiles import (
+    RECORDS,
+    WHOLE,
+    WORKLOADS,
+    KeptMemory,
+    KeptRow,
+    folders_in,
+    record_lines,
+    rows_of,
+)
 
 RESULTS = Path(__file__).with_name("system_results.json")
 DOCS = Path(__file__).parents[1] / "docs"
-PLAIN = "plain"
-ORDER = (WHOLE, "text", "bm25", "vector", "vector-minilm", "agent-file", "agent-tools")  # first on the page, as named
 SCRIPTED = "a script extracted and read, not a language model"
 COSTS = ("bytes", "own calls", "own tokens")
-RIGHT = ("accuracy", "from", "to")
-COLUMNS = {
-    "records": ("memory", *WORKLOADS, "runs", "used of needed", "bits held, needed", *COSTS, "ms/search"),
-    "words": ("memory", "worlds", "right", *RIGHT, "why wrong", "texts", *COSTS, "ms/recall"),
-    "by hand": ("memory", "world", "question", "fate", "what shows it", "same list", "held", "returned"),
-}
-LEGEND = "rank: the ranks"  # where the ranking of `choose` ends and its explanation begins
+COLUMNS = ("memory", *WORKLOADS, "runs", "used of needed", "bits held, needed", *COSTS, "ms/search")
 
 LEFT = re.compile(r"(\d+) requirements were not tested, as [\d,]+ s were over: ")
 
@@ -53,18 +50,14 @@ class KeptSystem(Struct, frozen=True, omit_defaults=True):
 
     versions: str
     rows: list[KeptRow]
-    examples: list[str] = []
 
 
 class Results(Struct, frozen=True):
     """Everything that the pages show."""
 
     by_hand: list[dict[str, Any]]
-    choices: dict[str, str]
     gate: list[dict[str, Any]]
-    ranking: str
     records: dict[str, KeptSystem]
-    words: dict[str, KeptSystem]
 
 
 def read_results() -> Results:
@@ -74,20 +67,12 @@ def read_results() -> Results:
 
 def keep(folder: Path, gate: Path, by_hand: Path) -> Results:
     """Return what was found in the folders of a study, and in the files of a gate and of calls by hand."""
-    found: dict[str, dict[str, KeptSystem]] = {kind: {} for kind in GRIDS}
-    for kind in GRIDS:
-        for path in folders_in(folder, kind):
-            rows = [_kept(row) for row in rows_of(path) if row.scored]
-            if rows:
-                shown = list(examples(path)) if kind == "words" and not path.name.endswith("store-only") else []
-                found[kind][path.name] = KeptSystem(versions_of(_system(path.name)), rows, shown)
-    return Results(
-        by_hand=json.loads(by_hand.read_text("utf-8")),
-        choices=choices(folder / "words", found["words"]),
-        gate=json.loads(gate.read_text("utf-8")),
-        ranking=ranking(folder / "words", [name for name in found["words"] if name != f"{WHOLE}-{PLAIN}"]),
-        **found,
-    )
+    found: dict[str, KeptSystem] = {}
+    for path in folders_in(folder, "records"):
+        if rows := [_kept(row) for row in rows_of(path) if row.scored]:
+            found[path.name] = KeptSystem(versions_of(_system(path.name)), rows)
+    called = json.loads(by_hand.read_text("utf-8"))
+    return Results([row for row in called if "label" in row], json.loads(gate.read_text("utf-8")), found)
 
 
 def _kept(row: CellRow) -> KeptRow:
@@ -130,89 +115,19 @@ def versions_of(name: str) -> str:
     return said
 
 
-def choices(folder: Path, words: Mapping[str, KeptSystem]) -> dict[str, str]:
-    """Return how `eirkit choose` ranks the memories as their makers mean them, for each number of worlds."""
-    usual = [name for name in _usual(words) if name != f"{WHOLE}-{PLAIN}"]
-    counts = {name: _worlds(words[name]) for name in usual}
-    said = {}
-    for least in sorted(set(counts.values()), reverse=True):
-        said[str(least)] = ranking(folder, [name for name in usual if counts[name] >= least])
-    return said
-
-
-def _worlds(system: KeptSystem) -> int:
-    answers = system.rows[0].conversation
-    return 0 if answers is None else answers.worlds
-
-
-def ranking(folder: Path, names: Sequence[str]) -> str:
-    """Return how `eirkit choose` ranks some folders."""
-    command = [sys.executable, "-m", "eirkit", "choose", *names]
-    own = {**os.environ, "COLUMNS": "80"}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, env=own)
-    return done.stdout.partition(LEGEND)[0].rstrip()
-
-
-def _usual(names: Iterable[str]) -> list[str]:
-    """Return the folders of memories as their makers mean them; a key-value store cannot be asked in words."""
-    rank = {f"{name}-{PLAIN}": number for number, name in enumerate(ORDER)}
-    meant = (name for name in names if not name.endswith("store-only") and name != f"key-value-{PLAIN}")
-    return sorted(meant, key=lambda name: (rank.get(name, len(rank)), name))
-
-
-def word_page(found: Results) -> dict[str, str]:
-    """Return the generated parts of the page about conversations."""
-    usual = {name: found.words[name] for name in _usual(found.words)}
-    rows = [row for system in usual.values() for row in system.rows]
-    tables = [table for table in word_tables(rows) if table.rows]
-    ran = {_system(name): system.examples for name, system in usual.items()}
-    rankings = [found.choices[count] for count in sorted(found.choices, key=int, reverse=True)]
-    how = conditions(rows)
-    return {
-        "what-ran": markdown([_ran(usual)]),
-        "ranking": "\n\n".join([how, *map(_printed, rankings)]),
-        "figures": f"{how}\n\n{markdown(tables)}",
-        "by-hand": markdown([_by_hand([row for row in found.by_hand if "question" in row])]),
-        "examples": "\n\n".join(f"### {name}\n\n" + "\n".join(one) for name, one in ran.items() if one),
-    }
-
-
-def _by_hand(rows: Sequence[Mapping[str, Any]]) -> Table:
-    marks = {True: "yes", False: "no"}
-    lines = [
-        {name: marks.get(value, value) if isinstance(value, bool) else value for name, value in row.items()}
-        | {"fate": WORD_FATES[row["fate"]].label}
-        for row in rows
-    ]
-    return _ordered("by hand", "Faults held against the vendor's own store and search", lines)
-
-
-def _ordered(kind: str, title: str, lines: Sequence[Mapping[str, Any]]) -> Table:
-    """Return lines as a table with the columns of its kind in their order."""
-    return listed(kind, title, [{name: line.get(name) for name in COLUMNS[kind]} for line in lines])
-
-
-def _ran(words: Mapping[str, KeptSystem]) -> Table:
-    lines = [
-        {"memory": _system(name), "version": system.versions or None, "worlds": _worlds(system)}
-        for name, system in words.items()
-    ]
-    return listed("ran", "What ran", lines)
+def _ordered(title: str, lines: Sequence[Mapping[str, Any]]) -> Table:
+    """Return lines as a table with its columns in their order."""
+    return listed("records", title, [{name: line.get(name) for name in COLUMNS} for line in lines])
 
 
 def system_page(found: Results) -> dict[str, str]:
     """Return the generated parts of the page about memory systems."""
-    rows = [{name: system.rows for name, system in getattr(found, kind).items()} for kind in GRIDS]
-    tables = []
-    for kind, table in zip(GRIDS, study(*rows), strict=True):
-        lines = sorted(table.rows, key=lambda row: row["memory"])
-        tables.append(_ordered(kind, table.title, list(map(_rounded, lines))))
-    how = conditions([row for of_kind in rows for own in of_kind.values() for row in own])
+    rows = {name: system.rows for name, system in sorted(found.records.items())}
+    how = conditions([row for own in rows.values() for row in own])
     return {
-        "profiles": f"{how}\n\n{markdown(tables)}",
-        "every-ranking": f"{how}\n\n{_printed(found.ranking)}",
+        "profiles": f"{how}\n\n{markdown([_ordered(RECORDS, list(record_lines(rows)))])}",
         "gate": markdown([_gate(found.gate)]),
-        "overwrites": markdown([_overwrites([row for row in found.by_hand if "label" in row])]),
+        "overwrites": markdown([_overwrites(found.by_hand)]),
     }
 
 
@@ -224,15 +139,6 @@ def _overwrites(rows: Sequence[Mapping[str, Any]]) -> Table:
         line["both values are held"] = "yes" if row["holds both"] and line["both values are held"] == "yes" else "no"
         line[row["label"]] = ", ".join(text.partition(" = ")[2] for text in row["returned"])
     return listed("overwrites", "Labels written again, by the vendors' own interfaces: values in order", lines.values())
-
-
-def _printed(text: str) -> str:
-    return f"```text\n{text}\n```"
-
-
-def _rounded(line: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a line with the mean number of texts over worlds as readers need it."""
-    return {**line, "texts": f"{line['texts']:.1f}"} if line.get("texts") is not None else line
 
 
 def _gate(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -270,10 +176,7 @@ def _untested(notes: Sequence[str]) -> list[str]:
     return [*(one.removesuffix(" was").removesuffix(" were") for one in said), *left]
 
 
-PAGES: dict[str, Callable[[Results], dict[str, str]]] = {
-    "words-under-test.md": word_page,
-    "memories-under-test.md": system_page,
-}
+PAGE = DOCS / "memories-under-test.md"
 
 
 def renewed(page: str, parts: Mapping[str, str]) -> str:
@@ -292,9 +195,7 @@ def main(arguments: Sequence[str]) -> None:
         found = msgspec.json.encode(keep(*map(Path, arguments[1:])), order="sorted")
         RESULTS.write_bytes(msgspec.json.format(found, indent=1) + b"\n")
     else:
-        found = read_results()
-        for name, parts in PAGES.items():
-            (DOCS / name).write_text(renewed((DOCS / name).read_text("utf-8"), parts(found)), "utf-8")
+        PAGE.write_text(renewed(PAGE.read_text("utf-8"), system_page(read_results())), "utf-8")
 
 
 if __name__ == "__main__":

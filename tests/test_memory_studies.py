@@ -17,19 +17,15 @@ from studies import (
     memory_systems,
     system_profiles,
     system_results,
-    word_examples,
 )
 from studies.printing import markdown
 from studies.shares import exact_share
 
-from eirkit.lacuna.findings.intervals import mean_share
 from eirkit.lacuna.memories import embeddings as minilm
 from eirkit.records.database import SweepDatabase
-from eirkit.records.export import read_export
 from eirkit.report.document import plain_data
 from eirkit_paper.studies.architectures import TITLES
 
-BOARD = Path(__file__).parents[1] / "studies" / "board"
 PAGE = Path(__file__).parents[1] / "docs" / "memories-under-test.md"
 QUICK = ("key-value", "bm25", "vector", "broken-labels")
 
@@ -154,28 +150,10 @@ def test_numbers_with_a_leading_zero_are_cut():
     assert label_pieces.are_cut(["A_055", "A_117", "A_250", "A_399"]).tolist() == [True, False, False, True]
 
 
-@pytest.mark.parametrize("name", system_results.PAGES)
-def test_pages_say_what_the_kept_results_say(name):
-    kept = system_results.read_results()
-    page = (system_results.DOCS / name).read_text("utf-8")
-    assert system_results.renewed(page, system_results.PAGES[name](kept)) == page, (
-        "run python -m studies.system_results"
-    )
-
-
-@pytest.mark.parametrize(
-    "folder", sorted(path.parent for path in BOARD.glob("*/runs.jsonl")), ids=lambda path: path.name
-)
-def test_pages_print_the_interval_of_the_board(folder):
-    scores = [record.score for record, _ in read_export(folder)]
-    board = mean_share([score.accuracy for score in scores], range(len(scores)), sum(score.steps for score in scores))
-    kept = system_results.read_results().words
-    name = next(name for name in (f"{folder.name}-as-documented", f"{folder.name}-plain") if name in kept)
-    every = kept[name].rows[0].conversation.abilities[0]
-    shown = [f"{value:.3f}" for value in (board.estimate, board.low, board.high)]
-    assert [f"{value:.3f}" for value in (every.accuracy, every.low, every.high)] == shown
-    page = (system_results.DOCS / "words-under-test.md").read_text("utf-8")
-    assert f"| {folder.name} | {len(scores)} | {every.asked} | {' | '.join(shown)} |" in page
+def test_the_page_says_what_the_kept_results_say():
+    page = system_results.PAGE.read_text("utf-8")
+    parts = system_results.system_page(system_results.read_results())
+    assert system_results.renewed(page, parts) == page, "run python -m studies.system_results write"
 
 
 def test_systems_are_run_continued_and_shown(tmp_path):
@@ -186,19 +164,16 @@ def test_systems_are_run_continued_and_shown(tmp_path):
         assert database.count() == 1, "the second call found it finished"
     (line,) = system_profiles.word_lines({folder.name: system_profiles.rows_of(folder)})
     assert (line["memory"], line["worlds"], line["right"].endswith("of 24")) == ("bm25-plain", 1, True)
-    told = list(word_examples.examples(folder))
-    assert all("what shows it: " in one for one in told)
 
 
-def test_pages_say_with_how_many_passages_and_by_whom_they_were_made():
-    rows = [row for system in system_results.read_results().words.values() for row in system.rows]
+def test_the_page_says_with_how_many_passages_and_by_whom_it_was_made():
+    rows = [row for system in system_results.read_results().records.values() for row in system.rows]
     how = system_results.conditions(rows)
     assert how.startswith("**Made with 5 passages a search")
     assert "not a language model" in how
-    for name in ("words-under-test.md", "memories-under-test.md"):
-        page = (PAGE.parent / name).read_text("utf-8")
-        assert page.split("\n\n")[1].startswith("**Made with 5 passages a search; a script extracted and read"), name
-        assert page.count(how) == 2, name
+    page = PAGE.read_text("utf-8")
+    assert page.split("\n\n")[1].startswith("**Made with 5 passages a search; a script extracted and read")
+    assert page.count(how) == 1
     again = [
         replace(row, memory_system=replace(row.memory_system, passages=number))
         for row, number in zip([row for row in rows if row.memory_system], (20, None, 10), strict=False)

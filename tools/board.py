@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
-import re
 import sys
 import tempfile
 from pathlib import Path
@@ -21,26 +19,19 @@ from eirkit.lacuna.runs.manifest import read_manifest
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "studies" / "board"
-RESULTS = ROOT / "studies" / "system_results.json"
 OWN = ("text", "bm25", "vector", "agent-file", "agent-tools")
-TASKS = ("words", "--preset", "small", "--model", "scripted/reader", "--no-control")
+TASKS = ("conversation", "--preset", "small", "--model", "scripted/reader", "--no-control")
 
 
 def kept_folders() -> list[Path]:
     return sorted(path.parent for path in KEPT.glob("*/manifest.json"))
 
 
-def versions() -> dict[str, str]:
-    """Return the version of each system that was run, by its name."""
-    found = json.loads(RESULTS.read_text("utf-8"))["words"]
-    return {re.sub(r"-(plain|as-documented)$", "", name): one["versions"] for name, one in found.items()}
-
-
 def make_submissions(folder: Path) -> None:
     """Submit every kept sweep, and eirkit's own memories on the same conversations."""
-    submissions, named = folder / "submissions", versions()
+    submissions = folder / "submissions"
     for kept in kept_folders():
-        _run("submit", kept, "--out", submissions / kept.name, "--name", named.get(kept.name) or kept.name)
+        _run("submit", kept, "--out", submissions / kept.name, "--name", kept.name)
     grids = [grid for kept in kept_folders() for grid in read_manifest(kept).settings["grid"]]
     for seeds in sorted({str(grid["seeds"]) for grid in grids}):
         name = f"eirkit-{seeds.replace(':', '-')}"

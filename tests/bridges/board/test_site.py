@@ -188,8 +188,8 @@ def test_the_kept_records_of_memory_systems_hold_where_the_systems_are_not_insta
 
 def test_a_system_is_submitted_and_ranked_where_it_is_not_installed(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("EIRKIT_HOME", str(tmp_path / "empty"))
-    assert reason_absent("graphiti", {}) is not None
-    assert run(["submit", str(KEPT / "graphiti"), "--out", str(tmp_path / "all" / "one"), "--name", "graphiti"]) == 0
+    assert reason_absent("mem0", {}) is not None
+    assert run(["submit", str(KEPT / "mem0"), "--out", str(tmp_path / "all" / "one"), "--name", "mem0"]) == 0
     capsys.readouterr()
     assert run(["board", str(tmp_path / "all"), "--out", str(tmp_path / "site"), "--json"]) == 0
     (track,) = json.loads(capsys.readouterr().out)["tracks"]
@@ -203,8 +203,8 @@ def test_a_system_is_submitted_and_ranked_where_it_is_not_installed(tmp_path, ca
 
 @pytest.mark.parametrize("damage", ["version", "record", "events"])
 def test_a_kept_system_that_cannot_be_read_ends_our_board_with_one_line(tmp_path, monkeypatch, damage):
-    kept = tmp_path / "kept" / "graphiti"
-    shutil.copytree(KEPT / "graphiti", kept)
+    kept = tmp_path / "kept" / "mem0"
+    shutil.copytree(KEPT / "mem0", kept)
     if damage == "version":
         write_manifest(msgspec.structs.replace(read_manifest(kept), eirkit="0.0.1"), kept)
     elif damage == "record":
@@ -215,7 +215,7 @@ def test_a_kept_system_that_cannot_be_read_ends_our_board_with_one_line(tmp_path
     with pytest.raises(SystemExit) as ended:
         board.main([str(tmp_path / "site")])
     assert str(ended.value).startswith("eirkit submit ")
-    assert "graphiti" in str(ended.value)
+    assert "mem0" in str(ended.value)
     assert "\n" not in str(ended.value)
     assert not (tmp_path / "site").exists()
 
