@@ -374,8 +374,13 @@ BORDER = {
         "eirkit.lacuna.scripted.system_requests",
     ),
     "settings of models, which their plug-ins define": (
-        *("eirkit.lacuna.agents.bundled", "eirkit.lacuna.agents.reference", "eirkit.lacuna.models.hosted"),
-        *("eirkit.lacuna.models.inspect_ai", "eirkit.lacuna.models.local", "eirkit.lacuna.models.metered"),
+        *("eirkit.lacuna.agents.bundled", "eirkit.lacuna.agents.local", "eirkit.lacuna.agents.reference"),
+        *(
+            "eirkit.lacuna.models.hosted",
+            "eirkit.lacuna.models.inspect_ai",
+            "eirkit.lacuna.models.local",
+            "eirkit.lacuna.models.metered",
+        ),
         *("eirkit.lacuna.models.model", "eirkit.lacuna.models.replay"),
         *("eirkit.lacuna.runs.play", "eirkit.lacuna.runs.replay"),
     ),

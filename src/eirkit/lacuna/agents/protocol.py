@@ -1,8 +1,9 @@
-"""How a model answers: the commands of agents and the three protocols in which they and answers are asked for and read.
+"""How a model answers: the commands of agents and the protocols in which they and answers are asked for and read.
 
 - `schema`: the reply is a JSON object under a schema: `work`, then `values`, `answer` or `actions`.
 - `tools`: the reply calls tools.
 - `text`: an answer is the last line of the reply, `ANSWER t v`; commands are lines that begin with their word.
+- `completion`: the reply is the values alone, as a base model goes on with a line (`agents/completion.py`).
 
 Nothing else is read from a reply: what is not in the asked form becomes a `Fault`, never a guess or an exception.
 Emphasis, backticks and quotes around a line or its words do not matter. What a model thinks aloud between tags such as
@@ -39,7 +40,7 @@ from eirkit.lacuna.models.model import (
     set_aside,
 )
 from eirkit.lacuna.tasks.task import Payload
-from eirkit.records.settings import SCHEMA, TEXT, TOOLS
+from eirkit.records.settings import COMPLETION, SCHEMA, TEXT, TOOLS
 
 if TYPE_CHECKING:  # whoever reads recorded replies needs no tasks
     from eirkit.lacuna.tasks.view import ProbeView, Visible
@@ -255,6 +256,8 @@ def show_form(form: Form, protocol: str) -> str:
     values = " ".join("v" * form.width) if isinstance(form, NumberForm) else ""
     if protocol == TEXT:
         return f"ANSWER {form.t} {values}" if isinstance(form, NumberForm) else "ANSWER: your answer"
+    if protocol == COMPLETION:
+        return values
     answer = f'"values": [{values.replace(" ", ", ")}]' if isinstance(form, NumberForm) else '"answer": "…"'
     return f'{{"work": "…", {answer}}}'
 
@@ -286,6 +289,8 @@ def silence(reply: Reply) -> Fault | None:
 
 def read_reply(reply: Reply, protocol: str = TEXT) -> list[Action | Fault]:
     """Return the actions of a reply in order; of several answers to one step the last counts."""
+    if protocol == COMPLETION:
+        protocol = TEXT  # what an agent does beside its answers is written by rule
     if reply.calls:
         calls = list(reply.calls)
         if reply.finish in _SILENT and "" in _given(calls[-1]):
@@ -324,6 +329,10 @@ def read_answer(reply: Reply, form: NumberForm, protocol: str = TEXT) -> Answer 
             return found if isinstance(found, Answer) else silence(reply) or found
     elif protocol == SCHEMA:
         found = _answer(_arguments_of("ANSWER", {"t": form.t, "values": _document(reply).get("values")}))
+        if isinstance(found, Answer):
+            return found
+    elif protocol == COMPLETION:
+        found = _answer([form.t, *_numbers(["", *reply.text.split()])[1:]])
         if isinstance(found, Answer):
             return found
     elif protocol == TEXT:

@@ -6,7 +6,7 @@ PLUGINS = {
     "bundled": "eirkit.lacuna.agents.bundled",
     "google": "eirkit.lacuna.models.hosted",
     "inspect": "eirkit.lacuna.models.inspect_ai",
-    "local": "eirkit.lacuna.models.local",
+    "local": "eirkit.lacuna.agents.local",
     "openai": "eirkit.lacuna.models.hosted",
     "reference": "eirkit.lacuna.agents.reference",
     "replay": "eirkit.lacuna.models.replay",

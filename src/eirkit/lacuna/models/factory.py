@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from eirkit.errors import UnknownNameError, UsageError
 from eirkit.lacuna.models.model import MOST_AT_ONCE, Batching, Model, ModelOptions, Preflight, models
-from eirkit.records.settings import TEXT
+from eirkit.records.settings import COMPLETION, TEXT
 from eirkit.registry import call
 
 # How the names of well-known models begin, for those who leave the provider out.
@@ -42,13 +42,16 @@ def protocol_of(string: str, options: ModelOptions) -> str:
 
     A factory says so by the attribute `protocols`, a function of the model's name and options; text is taken by all.
     """
-    if options.protocol is not None:
-        return options.protocol
     provider, name = split_model(string)
-    if provider not in models:
-        return TEXT  # a reference to a user's factory, which is not imported to find out what a run is called
-    taken: tuple[str, ...] = getattr(models.get(provider), "protocols", lambda name, options: ())(name, options)
-    return taken[0] if taken else TEXT
+    if options.protocol not in (None, COMPLETION):
+        return options.protocol
+    # A reference to a user's factory is not imported to find out what a run is called.
+    taken: tuple[str, ...] = ()
+    if provider in models:
+        taken = getattr(models.get(provider), "protocols", lambda name, options: ())(name, options)
+    if options.protocol == COMPLETION and COMPLETION not in taken:
+        raise UsageError(f"{string} answers whole requests; completion is for base models such as local/FILE.gguf")
+    return options.protocol or (taken[0] if taken else TEXT)
 
 
 def common_protocol(strings: Iterable[str], options: ModelOptions) -> str | None:
