@@ -25,6 +25,7 @@ from eirkit.lacuna.runs.manifest import SystemMessages
 from eirkit.lacuna.runs.suite import Grid, Suite
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.lacuna.tasks.task import TaskInstance, number_spec
+from eirkit.records.settings import TEXT
 from eirkit_bridges.sidecar import FOLDER, PLAN, PORT, REWARD, SERVICE, SidecarPlan
 
 MODEL = "agent/harbor"
@@ -84,6 +85,7 @@ def export_harbor(suite: Suite, out: Path, draw: Draw, install: str = REQUIREMEN
         UsageError: the folder is in use, or a task cannot be exported; nothing has been written.
     """
     _check(suite, out, install)
+    suite = _in_text(suite)
     exported = []
     close_to_others(out)  # not the files in it: other users inside the containers must be able to read some
     for number, (cell, seed) in enumerate(_runs(suite), 1):
@@ -93,6 +95,14 @@ def export_harbor(suite: Suite, out: Path, draw: Draw, install: str = REQUIREMEN
         mode = "controlled" if task.plan.keys else "managed"
         exported.append(ExportedTask(folder, f"eirkit/{task.name}", mode, seed, cell.run_id(seed)))
     return exported
+
+
+def _in_text(suite: Suite) -> Suite:
+    """Return the suite with answers as text, which arrive over HTTP; a session that is over cannot be asked again."""
+    return replace(
+        suite,
+        grids=tuple(replace(grid, options=replace(grid.options, protocol=TEXT, reask=False)) for grid in suite.grids),
+    )
 
 
 def _runs(suite: Suite) -> Iterator[tuple[Cell, int]]:

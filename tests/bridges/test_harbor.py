@@ -270,7 +270,7 @@ def test_the_oracle_gets_everything_step_by_step(tmp_path):
 @needs_mcp
 def test_every_step_is_alone_and_leaves_what_the_native_loop_leaves(tmp_path):
     replies = ["ANSWER 1 5", "no idea", "ANSWER 3 1\nANSWER 3 7", "", "ANSWER 5 2", "ANSWER 9 9"]
-    suite: Suite = suite_of(**CONTROLLED)
+    suite: Suite = suite_of(**CONTROLLED, model_options={"protocol": "text", "reask": False})
     (task,) = export_harbor(suite, tmp_path / "tasks", draw)
     with Trial(task.folder, tmp_path / "trial") as trial:
         keys = json.loads((trial.episode / "episode.json").read_text())["keys"]
