@@ -20,12 +20,12 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the server is that of the tests
 
 from tests.faults.money import HERE, MEMORY, SERVER  # noqa: E402
+from tests.lacuna.prompt_reading import read_body  # noqa: E402
 from tests.lacuna.servers import Answer, ModelServer, Received, as_json, document, fails  # noqa: E402
 
 from eirkit.lacuna.agents.reference import make_reference  # noqa: E402
 from eirkit.lacuna.memories.calls import wait_for  # noqa: E402
-from eirkit.lacuna.models.message import Message  # noqa: E402
-from eirkit.lacuna.models.model import ModelOptions, Request, Tool  # noqa: E402
+from eirkit.lacuna.models.model import ModelOptions  # noqa: E402
 from eirkit.lacuna.models.prices import add_up  # noqa: E402
 from eirkit.lacuna.runs.budget import Budget, SpendingLimits  # noqa: E402
 from eirkit.lacuna.runs.estimate import estimate_plan, read_recorded  # noqa: E402
@@ -51,6 +51,7 @@ class Behaviour:
     cached: float = 0.0  # share of the prompt
     refused: int = 0  # every so many requests it is busy
     tasks: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)  # of the model
 
 
 ASKS = {"model": f"{HERE}:served/any"}
@@ -70,7 +71,10 @@ BEHAVIOURS = (
     Behaviour("busy: every third request is refused", refused=3),
     Behaviour("managed retention", lambda prompt: 40, tasks={"condition": "lru", "b": 20}),
     Behaviour(
-        "managed retention, tool calls", lambda prompt: 40, tasks={"condition": "lru", "b": 20, "tool_calls": True}
+        "managed retention, tools",
+        lambda prompt: 40,
+        tasks={"condition": "lru", "b": 20},
+        options={"protocol": "tools"},
     ),
     Behaviour("a memory system that asks a model", _uneven, tasks={"memory": MEMORY, "memory_options": {MEMORY: ASKS}}),
 )
@@ -89,6 +93,9 @@ class Provider:
         if self.behaviour.refused and self.requests % self.behaviour.refused == 0:
             return fails(503, "busy", headers=(("Retry-After", "0.001"),))
         prompt = "".join(str(message["content"]) for message in received.body["messages"])
+        prompt += "".join(
+            json.dumps(received.body[key]) for key in ("response_format", "tools") if key in received.body
+        )
         inputs, output = round(len(prompt) / self.behaviour.chars_per_token), self.behaviour.output(prompt)
         cached = int(inputs * self.behaviour.cached)
         self.usd += (Decimal(2) * (inputs - cached) + Decimal("0.5") * cached + Decimal(8) * output) / 1_000_000
@@ -97,12 +104,9 @@ class Provider:
         return as_json(document(self._message(received.body), usage=usage))
 
     def _message(self, body: Any) -> dict[str, Any]:
-        messages = tuple(Message(one["role"], one["content"]) for one in body["messages"])
-        if len(messages) == 1:
+        if len(body["messages"]) == 1:
             return {"role": "assistant", "content": "noted"}  # what a memory system asks is no prompt of a session
-        asked = (one["function"] for one in body.get("tools", ()))
-        tools = tuple(Tool(one["name"], one["description"], one["parameters"]) for one in asked)
-        reply = wait_for(self._agent.reply(Request(messages, tools)))
+        reply = wait_for(self._agent.reply(read_body(body)))
         calls = [{"name": one.name, "arguments": json.dumps(dict(one.arguments))} for one in reply.calls]
         listed = [{"id": f"c{n}", "type": "function", "function": call} for n, call in enumerate(calls)]
         return {"role": "assistant", "content": reply.text or None, **({"tool_calls": listed} if listed else {})}
@@ -137,7 +141,7 @@ def compare(behaviour: Behaviour, folder: Path) -> Comparison:
     provider, out = Provider(behaviour), folder / "out"
     with ModelServer(provider) as server:
         os.environ[SERVER] = server.url
-        options = {"base_url": server.url, "connections": 1, "retries": 8}
+        options = {"base_url": server.url, "connections": 1, "retries": 8, **behaviour.options}
         suite = read_suite({"model": "openai/any", **TASKS, **behaviour.tasks, "model_options": options})
         funds = SpendingLimits(prices=prices)
         before = _estimate(suite, Budget(funds))
