@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eirkit.lacuna.agents.protocol import (
@@ -331,6 +331,8 @@ hostile = st.text() | st.lists(pieces, max_size=30).map("".join) | st.lists(piec
 
 
 @given(hostile)
+@example("NOTE 0  0")
+@example("NOTE 0 *\x0b")
 def test_whatever_is_printed_becomes_actions_or_faults(text):
     found = read_reply(Reply(text))
     assert found

@@ -370,7 +370,7 @@ def _from_lines(text: str) -> list[Action | Fault]:
         word = first.strip(_AROUND).rstrip(".!").strip(_AROUND)
         name = word.rstrip(":")
         if name in _TEXTUAL:
-            found.append(_textual(name, rest.strip(" \t\r*`_")))
+            found.append(_textual(name, " ".join(rest.split()).strip(" *`_")))
         elif name in USAGE:
             (words,) = _lines(rest if name == word else f": {rest}")  # a colon is part of no other command
             found.append(_from_words(name, words))
