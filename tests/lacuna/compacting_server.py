@@ -47,10 +47,12 @@ def drops_instructions(turns: Turns) -> Turns:
     def instructs(sentence: str) -> bool:
         return any(said.subject == USER for said in read_turn(language, sentence, 1))
 
-    def left(turn: str) -> list[str]:
-        return [one for one in re.split(r"(?<=\.) ", turn) if not instructs(one.partition(": ")[2] or one)]
+    def left(turn: str) -> str:
+        speaker, _, said = turn.partition(": ")
+        sentences = [sentence for sentence in re.split(r"(?<=\.) ", said) if not instructs(sentence)]
+        return f"{speaker}: {' '.join(sentences)}" if sentences else ""
 
-    return [" ".join(sentences) for sentences in map(left, turns) if sentences]
+    return [rest for rest in map(left, turns) if rest]
 
 
 class CompactingApi:
