@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from tools import estimates
 
 from eirkit.cli import run as run_command_line
 from tests.lacuna.servers import ModelServer, answers_as
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-import estimates
 
 WITHIN = 0.2  # of the bill, after the first runs
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools import glossary as generator
 
 from eirkit.lacuna.findings.conversation_measures import WORD_FATES
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
@@ -21,9 +21,6 @@ from eirkit.report.glossary import GLOSSARY
 ROOT = Path(__file__).parents[1]
 SOURCE, WEB = ROOT / "src", ROOT / "web" / "src"
 SURFACES = ("eirkit/cli", "eirkit/report", "eirkit_bridges")
-sys.path.insert(0, str(ROOT / "tools"))
-
-import glossary as generator  # noqa: E402 - a tool, not a part of the package
 
 
 def group(*measures: Measure) -> MeasureGroup:

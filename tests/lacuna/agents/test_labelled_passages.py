@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
-import recognition
+from tools import recognition
 
 FEWEST_TEXTS = 200
 MOST_UNCERTAIN = 0.10  # of records in texts that were not written to be hard
