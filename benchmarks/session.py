@@ -18,6 +18,8 @@ from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
+from tests.lacuna.prompt_reading import read_prompt
+
 from benchmarks.generation import plain_task
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.reference import make_reference
@@ -111,7 +113,7 @@ def inspect_model() -> Any:
     class Calculator(ModelAPI):
         async def generate(self, input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
             asked = tuple(Message("system" if m.role == "system" else "user", m.text) for m in input)
-            return ModelOutput.from_content("calculator", (await agent.reply(Request(asked))).text)
+            return ModelOutput.from_content("calculator", (await agent.reply(read_prompt(Request(asked)))).text)
 
     modelapi("eirkit_calculator")(Calculator)
     return get_model("eirkit_calculator/any", config=GenerateConfig(), memoize=False)
