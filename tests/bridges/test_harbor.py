@@ -290,7 +290,8 @@ def test_every_step_is_alone_and_leaves_what_the_native_loop_leaves(tmp_path):
             (trial.agent / "diary" / ".hidden").write_text("A_1 = 5")
             trial.collect()
         reward = trial.verify()
-    native(suite, tmp_path / "native", Saying([Reply(reply, (), UNKNOWN_USAGE) for reply in replies]))
+    in_text = suite_of(**CONTROLLED, model_options={"protocol": "text", "reask": False})
+    native(in_text, tmp_path / "native", Saying([Reply(reply, (), UNKNOWN_USAGE) for reply in replies]))
     assert telemetry(trial.episode / "out") == telemetry(tmp_path / "native")
     score = telemetry(tmp_path / "native")[0]["score"]
     assert reward["reward"] == score["correct"] / score["steps"]
