@@ -10,8 +10,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import msgspec
+
 from eirkit.errors import ModelError, PluginError, UsageError, describe
 from eirkit.lacuna.agents.prompt import render
+from eirkit.lacuna.agents.protocol import ask
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.message import Message
@@ -19,6 +22,7 @@ from eirkit.lacuna.models.model import (
     Model,
     ModelFactory,
     ModelOptions,
+    NumberForm,
     Reply,
     Request,
     ask_model,
@@ -65,7 +69,10 @@ def first_request() -> Request:
     """Return the first request of a small task."""
     spec = TaskSpec("stepwise-sum", n=4, m=2)
     task = publish(generate(spec), prepare(spec))
-    return Request(render(Visible(task, task.steps[0], answered=False, records=())), max_tokens=12)
+    step = task.steps[0]
+    visible = Visible(task, step, answered=False, records=())
+    form = NumberForm(step.t, task.width, spec.q)
+    return msgspec.structs.replace(ask(render(visible), form, visible=visible), max_tokens=12)
 
 
 @dataclass(frozen=True, slots=True)
