@@ -13,6 +13,9 @@ from eirkit.errors import UsageError
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import Reply, Request, ToolCall
 from eirkit.lacuna.runs.attempt import Failure
+from eirkit.lacuna.tasks.generation import generate, prepare
+from eirkit.lacuna.tasks.task import TaskSpec
+from eirkit.lacuna.tasks.view import Visible, publish
 from eirkit.records.database import SweepDatabase
 from eirkit_bridges.episode import (
     LEFT_TEXT,
@@ -180,7 +183,10 @@ def test_no_call_of_a_tool_raises(tool, arguments, tmp_path_factory):
 
 
 def test_a_summary_comes_before_anything_else():
-    request = Request((Message("system", "R"), Message("user", "STEP none\nSUMMARY at most 128 characters\nNow.")))
+    spec = TaskSpec("store-recall", n=10, m=4)
+    task = publish(generate(spec), prepare(spec))
+    visible = Visible(task, None, answered=False, records=(), summary_characters=128)
+    request = Request((Message("user", "STEP none\nSUMMARY at most 128 characters\nNow."),), visible=visible)
     assert as_reply("next_step", {}, request) is None
     assert as_reply("note", {"action": "summary", "text": ["no text"]}, request) is None
     reply = as_reply("note", {"action": "summary", "text": "A_1 = 1"}, request)

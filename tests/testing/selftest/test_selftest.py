@@ -208,8 +208,12 @@ OWN = {
 @pytest.mark.parametrize("name", sorted(OWN))
 def test_what_would_spoil_a_measurement_is_found_before_it(name):
     traits, wrong = OWN[name]
-    code, found = served(traits, "--retries", "0")
+    code, found = served(traits, "--retries", "0", "--protocol", "text")
     assert (code, sorted(set(found))) == (1 if wrong else 0, sorted(wrong))
+
+
+def test_a_server_that_takes_no_notice_of_the_schema_is_found():
+    assert served(Traits()) == (1, ["answers can be read"])
 
 
 def test_a_cap_holds_for_all_sweeps_of_an_own_model(tmp_path):
