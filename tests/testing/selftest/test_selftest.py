@@ -181,15 +181,15 @@ def test_eirkit_says_what_is_true_about_every_behaviour(capsys):
 # --- a user's own model and memory
 
 
-def served(traits: Traits, *arguments: str) -> tuple[int, list[str]]:
-    """Return the exit code of trying a planted model as a user's own, with the properties that do not hold."""
+def served(traits: Traits, *arguments: str) -> tuple[int, dict[str, str]]:
+    """Return the exit code of trying a planted model as a user's own, with the properties that do not hold and why."""
     with LoopbackServer(PlantedAgent(traits)) as server:
         words = ["selftest", "--model", "openai/planted", "--base-url", server.url, "--connections", "1", "--json"]
         out = StringIO()
         with redirect_stdout(out):
             code = command_line([*words, *arguments])
     findings = json.loads(out.getvalue())["findings"]
-    return code, [one["name"] for one in findings if one["holds"] is False]
+    return code, {one["name"]: one["detail"] for one in findings if one["holds"] is False}
 
 
 OWN = {
@@ -209,11 +209,15 @@ OWN = {
 def test_what_would_spoil_a_measurement_is_found_before_it(name):
     traits, wrong = OWN[name]
     code, found = served(traits, "--retries", "0", "--protocol", "text")
-    assert (code, sorted(set(found))) == (1 if wrong else 0, sorted(wrong))
+    assert (code, sorted(found)) == (1 if wrong else 0, sorted(wrong))
 
 
 def test_a_server_that_takes_no_notice_of_the_schema_is_found():
-    assert served(Traits()) == (1, ["answers can be read"])
+    code, found = served(Traits())
+    assert (code, list(found)) == (1, ["answers can be read"])
+    assert found["answers can be read"].endswith(
+        "48 malformed; if its server takes no notice of --protocol schema, use text"
+    )
 
 
 def test_a_cap_holds_for_all_sweeps_of_an_own_model(tmp_path):

@@ -20,6 +20,7 @@ from eirkit.lacuna.runs.suite import Suite, read_suite
 from eirkit.lacuna.runs.sweep import start_sweep
 from eirkit.records.database import SweepDatabase
 from eirkit.records.events import Decision, Event, ModelExchange, Verdicts
+from eirkit.records.settings import TEXT
 from eirkit.records.sweeps import Summary
 
 SMALL = {"workload": "stepwise-sum", "n": 12, "m": 4}  # the task of every sweep here
@@ -75,7 +76,8 @@ def try_endpoint(plans: Mapping[str, Suite], folder: Path, funds: SpendingLimits
         if summary.stopped:
             break  # at the cap; further sweeps could not keep to it
     if events.get("model"):
-        found += _model(events["model"], events.get("again", {}))
+        protocol = next(plans["model"].plan())[0].protocol
+        found += _model(events["model"], events.get("again", {}), protocol)
     return found
 
 
@@ -88,10 +90,12 @@ def _events(folder: Path) -> dict[int, list[Event]]:
     return found
 
 
-def _model(events: Mapping[int, Sequence[Event]], again: Mapping[int, Sequence[Event]]) -> Iterator[EndpointProperty]:
+def _model(
+    events: Mapping[int, Sequence[Event]], again: Mapping[int, Sequence[Event]], protocol: str
+) -> Iterator[EndpointProperty]:
     everything = [event for listed in events.values() for event in listed]
     exchanges = [event for event in everything if isinstance(event, ModelExchange)]
-    yield _read([event for event in everything if isinstance(event, Decision)])
+    yield _read([event for event in everything if isinstance(event, Decision)], protocol)
     yield _whole(exchanges)
     yield _counted(exchanges)
     yield _blind(events.get(UNSEEN, ()))
@@ -101,9 +105,11 @@ def _model(events: Mapping[int, Sequence[Event]], again: Mapping[int, Sequence[E
     yield EndpointProperty("latency", None, f"median {median(waits):.2f} s, longest {max(waits):.2f} s")
 
 
-def _read(decisions: Sequence[Decision]) -> EndpointProperty:
+def _read(decisions: Sequence[Decision], protocol: str) -> EndpointProperty:
     faults = Counter(decision.fault for decision in decisions if decision.fault)
     words = "".join(f", {count} {fault}" for fault, count in faults.items())
+    if faults["malformed"] and protocol != TEXT:
+        words += f"; if its server takes no notice of --protocol {protocol}, use text"
     read = len(decisions) - sum(faults.values())
     return EndpointProperty("answers can be read", not faults, f"{read} of {len(decisions)} replies{words}")
 
