@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_rescue(root / "rescue")
     make_remembered(root / "remembered", "bm25", "--panel", "strict")
     make_probe(root / "probe")
-    make_told(root / "told", seed=5)  # in which two people sit in one place, said in one turn
+    make_told(root / "told", seed=2)  # in which two people sit in one place, said in one turn
     write_log(root / "logs", "hostile.jsonl")
     write_log(root / "logs", "big.jsonl", "0123456789" * 1_000_000)
     write_compacted(root / "logs")

@@ -248,9 +248,9 @@ def test_a_step_shows_what_was_missing_the_exact_prompt_and_the_cone(look, views
 
 
 def test_a_conversation_marks_a_value_wherever_it_is_stated(look, folder):
-    page = look.at(f"?at=told&run={run_of(folder, 'told', seed=5)}&t=24", "ul.conversation")
-    turn = page.locator("ul.conversation li", has_text="Nopez Nirzurer sits in Ternax")
-    expect(turn.locator("mark")).to_have_text(["577", "Ternax", "Ternax"])
+    page = look.at(f"?at=told&run={run_of(folder, 'told', seed=2)}&t=24", "ul.conversation")
+    turn = page.locator("ul.conversation li", has_text="Indira Danso has a seat in Belfast")
+    expect(turn.locator("mark")).to_have_text(["Belfast", "3723", "Belfast"])
     expect(turn).to_contain_text("stored")
     expect(page.locator(".turns-legend mark")).to_have_count(4)
     expect(page.locator(".scrubber")).to_contain_text("question 24 of 24")
