@@ -51,7 +51,7 @@ def test_a_system_that_did_not_run_has_words_in_place_of_a_figure(systems):
     absent = systems["absent"].rows
     assert len(absent) == 24, "four systems on six workloads"
     for line in absent:
-        assert line["ours"].startswith(("not installed: eirkit doctor --install ", "not run: "))
+        assert line["ours"].startswith("not run: ") or "not installed" in line["ours"]
     never_scored = [line for line in absent if line["published"] is None]
     assert [(line["system"], line["scored"]) for line in never_scored] == [("Mem0", "0/24")]
 

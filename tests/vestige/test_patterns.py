@@ -33,9 +33,7 @@ MADE_LATER = {
     "eirkit.lacuna.conversation.language": "sentences",
     "eirkit.lacuna.models.chat_server": "words",
     "eirkit.lacuna.models.scrubber": "words",
-    "eirkit.lacuna.conversation.outcomes": "words",
     "eirkit.report.viewer.conversation": "words",
-    "eirkit.lacuna.conversation.instructions": "words",
 }
 ROOT = Path(eirkit.__file__).parents[1]
 READERS = [
