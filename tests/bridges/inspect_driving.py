@@ -80,11 +80,11 @@ def by_inspect(suite: Suite, said: Sequence[Reply], folder: Path) -> Path:
     """
     (grid,) = suite.grids
     options = {name: values[0] for name, values in grid.axes.items() if name != "model"}
-    log = evaluate(folder / "logs", Saying(said), **options, seeds=list(grid.seeds))
+    ((cell, _),) = suite.plan()
+    log = evaluate(folder / "logs", Saying(said), **options, seeds=list(grid.seeds), protocol=cell.options.protocol)
     (sample,) = log.samples
     assert sample.error is None, sample.error
     record = sample.store["eirkit:run"]
-    ((cell, _),) = suite.plan()
     named = {record["cell"]: cell.id, record["setting"]["model"]: cell.model}
     record, *events = (_renamed(one, named) for one in (record, *events_of(sample)))
     run = FinishedRun(msgspec.convert(record, RunRecord), encode_events(msgspec.convert(events, list[Event])))
