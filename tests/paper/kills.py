@@ -29,13 +29,13 @@ from typing import Any, NamedTuple
 
 from eirkit.errors import InputFileError
 from eirkit.lacuna.agents.reference import make_reference
-from eirkit.lacuna.models.message import Message
-from eirkit.lacuna.models.model import ModelOptions, Request
+from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.journal import read_journal
 from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit_paper.model_runs import NO_VALUE, UNFINISHED, UNNAMED
 from eirkit_paper.published import published_models
 from eirkit_paper.verdicts import AGREES, DIFFERS, TOO_WIDE
+from tests.lacuna.prompt_reading import read_body
 from tests.lacuna.servers import Answer, ModelServer, Received, now
 from tests.processes import running
 
@@ -63,8 +63,7 @@ def serve() -> int:
 
     def answer(received: Received) -> Answer:
         messages = received.body["messages"]
-        asked = Request(tuple(Message(one["role"], one["content"]) for one in messages))
-        text = now(agents[received.body["model"]], asked)
+        text = now(agents[received.body["model"]], read_body(received.body)).text
         counted = sum(len(str(one["content"])) for one in messages) // CHARACTERS
         usage = {"prompt_tokens": counted, "completion_tokens": -(-len(text) // CHARACTERS)}
         billed.update({"calls": 1, **usage})
