@@ -131,9 +131,10 @@ def test_no_port_is_opened():
             await model.reply(COPY)
             return listening()
 
+    before = listening()  # servers of other tests in this process
     with socket.create_server(("127.0.0.1", 0)):
-        assert len(listening()) == 1  # or the test proves nothing
-    assert asyncio.run(run()) == set()
+        assert len(listening() - before) == 1  # or the test proves nothing
+    assert asyncio.run(run()) <= before
 
 
 @installed
