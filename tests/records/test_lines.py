@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
-from eirkit.records.lines import RecordWriter, append_records, encode, read_records
+from eirkit.records.lines import RecordWriter, encode, read_records
 from tests.processes import PATIENCE_SECONDS, completed, running
 
 SCHEMA = "run/1"
@@ -23,6 +23,11 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="relies on Linux sign
 
 def read(path: Path, schema: str = SCHEMA) -> list[dict]:
     return list(read_records(path, schema))
+
+
+def append_records(path: Path, schema: str, records: list[dict], *, fsync: bool = False) -> None:
+    with RecordWriter(path, schema, fsync=fsync) as writer:
+        writer.append(*records)
 
 
 def script(body: str, *arguments: object) -> list[object]:

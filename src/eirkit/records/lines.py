@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -89,12 +89,6 @@ def encode(schema: str, record: Mapping[str, Any]) -> bytes:
     except UnicodeEncodeError:
         # A lone surrogate cannot be encoded as UTF-8; escaped, every JSON reader accepts it.
         return (_ASCII.encode(document) + "\n").encode()
-
-
-def append_records(path: Path, schema: str, records: Iterable[Mapping[str, Any]], *, fsync: bool = False) -> None:
-    """Append all records and close the file."""
-    with RecordWriter(path, schema, fsync=fsync) as writer:
-        writer.append(*records)
 
 
 def read_records(path: Path, schema: str, *, limit_bytes: int = 1 << 26) -> Iterator[dict[str, Any]]:

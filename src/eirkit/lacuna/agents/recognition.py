@@ -167,11 +167,6 @@ def plain_digits(text: str) -> str:
     return "".join([str(decimal(c)) if c.isdecimal() else c for c in ascii_signs])
 
 
-def labels_in(text: str) -> frozenset[int]:
-    """Return the steps whose labels a text names."""
-    return frozenset([int(token["label"]) for token in _TOKEN.finditer(text) if token["label"]])
-
-
 class _Token(NamedTuple):
     label: int | None
     written: str  # a number; empty for a label and for digits that are no plain number
