@@ -14,7 +14,7 @@ from eirkit.lacuna.models.factory import make_model, protocol_of
 from eirkit.lacuna.models.local import GEMMA, PARTS, grammar_of
 from eirkit.lacuna.models.model import ModelOptions, NumberForm, Reply, Request
 from eirkit.lacuna.tasks.generation import generate, prepare
-from eirkit.lacuna.tasks.task import TaskSpec, read_record
+from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.view import Visible, publish
 from eirkit.records.settings import COMPLETION
 from tests.lacuna.running import eirkit
@@ -34,6 +34,11 @@ def shown_at(spec, t):
     return task.step(t), Visible(public.without_steps(), public.steps[t - 1], False, before, protocol=COMPLETION)
 
 
+def record_of(line):
+    label, _, values = line.partition(": ")
+    return int(label.removeprefix("A")), tuple(map(int, values.split()))
+
+
 @pytest.mark.parametrize("workload", ["store-recall", "full-lookup", "stepwise-sum", "stepwise-max", "stepwise-topk"])
 def test_examples_follow_the_rule_of_the_task(workload):
     spec = TaskSpec(workload, n=24, m=8)
@@ -43,26 +48,29 @@ def test_examples_follow_the_rule_of_the_task(workload):
     *blocks, end = text.split("\n\n")
     assert (len(blocks), end) == (2 * EXAMPLES, "")
     for listed, line in zip(blocks[::2], blocks[1::2], strict=True):
-        known = dict(map(read_record, listed.split("\n")))
-        asked, _, answer = line.partition(" = ")
-        labels = [int(word[2:]) for word in asked.split() if word.startswith("A_")]
+        first, *lines = listed.split("\n")
+        known = dict(map(record_of, lines))
+        asked, _, answer = line.partition(": ")
+        assert first == asked
+        labels = [int(word[1:]) for word in asked.split() if word.startswith("A")]
+        assert not any(label in range(1, spec.n + 1) for label in labels)  # of the task
         given = tuple(int(word) for word in asked.split() if word.isdigit())
         operands = [known[label] for label in labels]
         assert rule.operate(spec, given or None, operands) == tuple(map(int, answer.split()))
 
 
-@pytest.mark.parametrize(("t", "asked"), [(1, "A_01 ="), (2, "A_01 =")])
+@pytest.mark.parametrize(("t", "asked"), [(1, "A1"), (2, "A1")])
 def test_a_step_that_copies_asks_for_the_record_that_it_copies(t, asked):
     step, visible = shown_at(TaskSpec("store-recall", n=12, m=4), t)
-    *lines, empty, last = render_completion(visible)[1].content.split("\n")
-    assert (empty, last) == ("", asked)
-    assert dict(map(read_record, lines))[int(asked[2:4])] == step.answer
+    first, *lines, empty, last = render_completion(visible)[1].content.split("\n")
+    assert (first, empty, last) == (asked, "", f"{asked}:")
+    assert dict(map(record_of, lines))[int(asked[1:])] == step.answer
 
 
 def test_a_step_that_computes_names_its_operator_input_and_references():
     step, visible = shown_at(TaskSpec("stepwise-sum", n=12, m=4), 9)
-    refs = " ".join(f"A_{r:02d}" for r in step.refs)
-    assert render_completion(visible)[1].content.split("\n")[-1] == f"sum {step.input[0]:04d} {refs} ="
+    refs = " ".join(f"A{r}" for r in step.refs)
+    assert render_completion(visible)[1].content.split("\n")[-1] == f"sum {step.input[0]:04d} {refs}:"
 
 
 def test_nothing_but_the_values_is_an_answer():

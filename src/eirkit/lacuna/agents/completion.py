@@ -1,17 +1,22 @@
 """The prompts of the `completion` protocol: a step as text that a base model goes on with.
 
-Worked examples come first, then the records that are visible, one on a line, an empty line, and the beginning of the
-line that the model completes: `A_07 =`. A step that copies asks for the record that it copies; any other names its
-operator, input and references: `sum 0017 A_07 A_08 =`. Nothing but the digits of an answer can follow, by a grammar.
+Worked examples come first, then what is asked, the records that are known, one on a line, an empty line, and what is
+asked again, for the model to complete: `A7:`. A step that copies asks for the record that it copies; any other names
+its operator, input and references: `sum 0017 A7 A8:`. Nothing but the digits of an answer can follow, by a grammar.
+
+The form was chosen with Gemma 3 270M on seeds that no page reports. Asking first, a colon, and labels in the examples
+that the task does not use each gained more than a tenth of the lookups among sixteen records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 
+from eirkit.lacuna.agents.situation import everything_known, situation_of
 from eirkit.lacuna.models.message import Message
-from eirkit.lacuna.tasks.task import Payload, TaskSpec, show_label, show_labels, show_record, show_records, show_values
+from eirkit.lacuna.models.model import Request
+from eirkit.lacuna.tasks.task import Payload, TaskSpec, show_values
 from eirkit.lacuna.tasks.view import PublicStep, Record, Visible
 from eirkit.lacuna.tasks.workload import Workload
 from eirkit.seeds import drawing, words
@@ -23,8 +28,11 @@ _STREAM = "completion examples"
 
 def render_completion(visible: Visible) -> tuple[Message, Message]:
     """Return the worked examples, which are the same at every step of a task, and the text to go on with."""
-    task = visible.task
-    return worked_examples(task.spec.with_seed(0), task.workload, task.width), Message("user", _state(visible))
+    task, text = visible.task, "STEP none"
+    if visible.step is not None:
+        known = everything_known(situation_of(Request((), visible=visible)))
+        text = _text(task.spec, task.workload, sorted(known.items()), visible.step)
+    return worked_examples(task.spec.with_seed(0), task.workload, task.width), Message("user", text)
 
 
 @lru_cache(maxsize=64)
@@ -37,9 +45,12 @@ def worked_examples(spec: TaskSpec, workload: Workload, width: int) -> Message:
 
     shown = []
     for _ in range(EXAMPLES):
-        labels = list(range(1, spec.n + 1))
+        labels = _labels_of_examples(spec)
         steps = sorted(labels.pop(below(len(labels))) for _ in range(min(spec.m, len(labels) - 1)))
-        records = [(t, values()) for t in steps]
+        held = [values() for _ in steps]
+        if workload.operator == COPY:  # a step that recalled holds the value of another
+            held = [held[below(len(held))] for _ in steps]
+        records = list(zip(steps, held, strict=True))
         if workload.operator == COPY:
             refs: tuple[int, ...] = (steps[below(len(steps))],)
         else:
@@ -51,27 +62,21 @@ def worked_examples(spec: TaskSpec, workload: Workload, width: int) -> Message:
     return Message("system", "".join(shown))
 
 
-def _state(visible: Visible) -> str:
-    spec, step = visible.task.spec, visible.step
-    if step is None:
-        return "STEP none"
-    records = dict((*visible.records, *visible.restored, *visible.fetched))
-    passages = (visible.notes or "").splitlines()
-    return _text(spec, visible.task.workload, sorted(records.items()), step, passages)
+def _labels_of_examples(spec: TaskSpec) -> list[int]:
+    """Return labels as wide as those of the task that are not its own, where there are enough of them."""
+    others = list(range(spec.n + 1, 10 ** len(str(spec.n))))
+    return others if len(others) > spec.m else list(range(1, spec.n + 1))
 
 
-def _text(
-    spec: TaskSpec, workload: Workload, records: Iterable[Record], step: PublicStep, passages: Sequence[str] = ()
-) -> str:
-    lines = [*show_records(spec, records), *passages]
+def _text(spec: TaskSpec, workload: Workload, records: Iterable[Record], step: PublicStep) -> str:
+    lines = [f"A{t}: {show_values(spec.digits, values)}" for t, values in records]
     if workload.operator != COPY:
-        words_of_step = [workload.operator or spec.workload]
-        if step.input is not None:
-            words_of_step.append(show_values(spec.digits, step.input))
-        asked = " ".join([*words_of_step, *show_labels(spec, step.refs)])
+        given = [] if step.input is None else [show_values(spec.digits, step.input)]
+        asked = " ".join([workload.operator or spec.workload, *given, *(f"A{t}" for t in step.refs)])
     elif step.input is not None:
-        lines.append(show_record(spec, step.t, step.input))
-        asked = show_label(spec, step.t)
+        # Nothing else is needed to keep a value, and values that occur often in a list would be written in its place.
+        lines = [f"A{step.t}: {show_values(spec.digits, step.input)}"]
+        asked = f"A{step.t}"
     else:
-        asked = show_label(spec, step.refs[0])
-    return "\n".join([*lines, "", f"{asked} ="])
+        asked = f"A{step.refs[0]}"
+    return "\n".join([asked, *lines, "", f"{asked}:"])

