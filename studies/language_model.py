@@ -44,7 +44,7 @@ class Study:
     def __init__(self, folder: Path, model: str, seeds: Sequence[int]) -> None:
         self.folder, self.model, self.seeds = folder, model, seeds
 
-    def run(self, engine: Engine) -> None:
+    def run(self, engine: Engine | None = None) -> None:
         """Run what is missing: the control of every window, and the rest where a gate passes."""
         for m in WINDOWS:
             for workload in WORKLOADS:
@@ -75,7 +75,9 @@ class Study:
                     with SweepDatabase(self._place(workload, m, "rescue")) as database:
                         yield workload, m, experiment.answer(Results(database))
 
-    def _sweep(self, workload: str, m: int, held: Sequence[int], engine: Engine, memory: str | None = None) -> None:
+    def _sweep(
+        self, workload: str, m: int, held: Sequence[int], engine: Engine | None, memory: str | None = None
+    ) -> None:
         print(f"{workload}, m = {m}, h = {held}, {memory or 'no memory'}", file=sys.stderr)
         eirkit.run(
             workload,
@@ -90,7 +92,7 @@ class Study:
             engine=engine,
         )
 
-    def _rescue(self, workload: str, m: int, engine: Engine) -> None:
+    def _rescue(self, workload: str, m: int, engine: Engine | None) -> None:
         print(f"rescue of {workload}, m = {m}, h = {m // 2}", file=sys.stderr)
         experiment, folder = self._experiment(workload, m), self._place(workload, m, "rescue")
         plan = experiment.plan()
