@@ -44,8 +44,7 @@ from eirkit.records.database import FinishedRun
 from eirkit.records.money import NOTHING, exact_usd
 from eirkit.records.runs import Failure, RunRecord, RunUsage
 
-TOGETHER = ("reference", "bundled")  # providers whose runs are batched; others get one run per piece
-SHARE = 64
+SHARES = {"reference": 64, "bundled": 64, "local": 4}  # runs of a piece; a local model is loaded once for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def split_batches(work: Iterable[CellBatch]) -> Iterator[CellBatch]:
     """Yield batches small enough for a worker."""
     for share in work:
         cell = share.cell
-        size = SHARE if split_model(cell.model)[0] in TOGETHER and cell.access.memory is None else 1
+        size = SHARES.get(split_model(cell.model)[0], 1) if cell.access.memory is None else 1
         for start in range(0, len(share.seeds), size):
             yield replace(share, seeds=share.seeds[start : start + size])
 
