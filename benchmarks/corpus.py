@@ -2,7 +2,7 @@
 
 It prints time, peak memory and rate, the ratio to parsing the same bytes with orjson, and the cost per run among
 1,000, 10,000 and 72,562, which must not grow. Runs have as many turns, reads and writes as recorded ones, but none of
-their text; copies of recorded runs show the cost of the text. Results are in `docs/design/corpora-at-scale.md`.
+their text; copies of recorded runs show the cost of the text. `docs/logs.md` has the main results.
 
 python -m benchmarks.corpus [FOLDER]
 """

@@ -32,14 +32,14 @@ nitpicky = True
 html_extra_path = ["../build/extra"]
 TRY_IT = (
     '<p><a href="../viewer/index.html">Click through three example folders in the viewer</a>, without installing '
-    "anything: a sweep in words, a rescue, and a recorded coding session with a compaction.</p>"
+    "anything: a sweep over conversations, a rescue, and a recorded coding session with a compaction.</p>"
 )
 
 BOARD = '<p><a href="../board/index.html">Open the board of the memories in our studies</a>.</p>'
 # By page: the heading before which a link to what was made is added, and the link.
 MADE = {
     "docs/index": ("## Start here", TRY_IT),
-    "docs/viewer": ("## Sweeps and cohorts", TRY_IT),
+    "docs/reports": ("### Sweeps and cohorts", TRY_IT),
     "docs/board": ("## What a submission holds", BOARD),
 }
 
@@ -47,7 +47,10 @@ INDICES = ("docs/index", "docs/design/README")
 LINK = re.compile(r"^\| \[[^\]]+\]\(([^)#\s]+\.md)\) \|", re.MULTILINE)
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 # Made by tools/reference.py before the build, so no page of the repository links to them.
-REFERENCE = ("Reference", ["../build/reference/commands.md", "../build/reference/api.md"])
+REFERENCE = (
+    "Reference",
+    [f"../build/reference/{name}.md" for name in ("commands", "api", "tables", "glossary")],
+)
 
 
 def add_order(app: Sphinx, page: str, source: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/lacuna-tiny.md as Markdown and CSV, from a reproduction and the capability figures.
+"""Writes the tables about bundled/lacuna-tiny as Markdown and CSV, from a reproduction and the capability figures.
 
 python -m studies.bundled_tables FOLDER; writes studies/bundled_figures.csv. `studies.bundled_figures` says what fills
 the folder.

@@ -4,7 +4,7 @@ python -m studies.compactors DATA [BENCH]
 
 DATA is a folder with sets of recorded runs; BENCH is one with sessions of real agents, a folder for each agent, as
 `tests/coding/bench` plays them. Writes `compactors_kept.csv` and `compactors_read_again.csv` beside this file, from
-which docs/compactors-study.md takes its figures.
+which docs/findings.md takes its figures.
 
 Tokens are those of lines; a line is read again if a later turn shows it of the same file before the file is written as
 a whole. The sham predicts as many tokens as were needed and lost, of any lines that were lost.

@@ -1,4 +1,4 @@
-"""Draws the two figures of docs/inside-lacuna-tiny.md as deterministic SVG."""
+"""Draws the two figures of docs/findings.md as deterministic SVG."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Analyses the attention of bundled/lacuna-tiny with present and missing records, and its substitutes for missing ones.
 
 python -m studies.inside_lacuna_tiny [SEEDS]; writes docs/images/inside-*.svg and prints the figures of
-docs/inside-lacuna-tiny.md as JSON.
+docs/findings.md as JSON.
 """
 
 from __future__ import annotations

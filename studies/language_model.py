@@ -1,7 +1,7 @@
 """Runs a language model on the paper's control, pressure curve and rescue, offline; with and without a memory.
 
 python -m studies.language_model FOLDER [--model local/gemma-270m] [--seeds 0:100] [--tables]; the same command goes on
-where it was stopped. It writes studies/language_model.csv and prints the tables of docs/language-model.md; with
+where it was stopped. It writes studies/language_model.csv and prints its tables; with
 `--tables` it runs nothing. The weights come with `make session NAME=local`.
 """
 

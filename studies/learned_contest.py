@@ -137,7 +137,7 @@ def line(stream: str, trained: bool, recovery: Recovery, h: int, rates: dict[str
 
 
 def markdown(lines: Sequence[Line]) -> list[str]:
-    """Return the rows of docs/learned-policy.md."""
+    """Return the rows of the comparison."""
     return [
         f"| {one.stream}{'' if one.trained else ' ✶'} | {one.recovery} | {one.h} | "
         f"{' | '.join(f'{one.rates[name]:.3f}' for name in POLICIES)} | "

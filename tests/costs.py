@@ -1,14 +1,12 @@
 """What each test costs: with EIRKIT_COSTS=FILE in the environment, pytest appends one line per phase of a test.
 
 CPU time of the test and of the processes that it started and waited for, in seconds, a tab, the phase, a tab, the test.
-`python -m tests.costs FILE` prints the sum, the files and the tests that cost the most; with `--write` it also renews
-the list of the most expensive in docs/design/tests.md, which keeps the reasons of those that were in it before.
+`python -m tests.costs FILE` prints the sum, the files and the tests that cost the most.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -19,11 +17,6 @@ import pytest
 from tests import processes
 
 SHOWN = 40
-PAGE = Path(__file__).parents[1] / "docs" / "design" / "tests.md"
-LISTED = 20  # on the page
-LONGEST_NAME = 110  # characters of a test on the page
-HEAD = "| CPU s | test | why |\n|---|---|---|\n"
-NO_REASON = "no reason written yet"
 
 
 def _spent() -> float:
@@ -65,19 +58,7 @@ def _measured(item: pytest.Item, phase: str) -> Iterator[None]:
             costs.write(f"{_spent() - before:.3f}\t{phase}\t{item.nodeid}\n")
 
 
-def renewed(page: str, tests: Counter[str]) -> str:
-    """Return the page with the most expensive tests of these, and the reasons that it gave before."""
-    before, _, rest = page.partition(HEAD)
-    rows = [line for line in rest.split("\n\n", 1)[0].splitlines() if line.startswith("|")]
-    reasons = dict([cell.strip() for cell in row.strip("|").split("|")][1:3] for row in rows)
-    lines = []
-    for test, seconds in tests.most_common(LISTED):
-        name = f"`{re.sub(r'[^ -{}~]|`', '?', test.removeprefix('tests/'))[:LONGEST_NAME]}`"
-        lines.append(f"| {seconds:.1f} | {name} | {reasons.get(name, NO_REASON)} |\n")
-    return before + HEAD + "".join(lines) + rest[sum(len(row) + 1 for row in rows) :]
-
-
-def main(path: str, *options: str) -> None:
+def main(path: str) -> None:
     """Print the sum, and the files and the tests that cost the most."""
     tests: Counter[str] = Counter()
     files: Counter[str] = Counter()
@@ -90,8 +71,6 @@ def main(path: str, *options: str) -> None:
         print(f"\n{title}")
         for name, seconds in costs.most_common(SHOWN):
             print(f"{seconds:8.1f}  {name}")
-    if "--write" in options:
-        PAGE.write_text(renewed(PAGE.read_text("utf-8"), tests), "utf-8")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # What a reader types that is not ours to try here: each needs a network, a checkout or a shell of its own.
 LEFT_ALONE = {"pip", "git", "cd", "export", "source", "eval", "python3", "pytest"}
 # The commands of these pages are processes of their own, as a reader starts them; others are forks (tests/warm.py).
-COLD = {"README.md", "docs/tutorial-vestige.md"}
+COLD = {"README.md", "docs/compaction-costs.md"}
 SHELL_BLOCKS = {"bash", "sh", "shell", "zsh"}
 TRIED = {"console", "python", *SHELL_BLOCKS}
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<body>.*?)^(?P=indent)```\s*$", re.MULTILINE | re.DOTALL)

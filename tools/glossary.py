@@ -1,6 +1,6 @@
 """Generates the files derived from the declared measures; without `--write` it checks that they are up to date.
 
-These are the glossary page of the documentation, and the measures and colours of the front end.
+These are the measures and colours of the front end; `make docs` writes the glossary of the site.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from eirkit.report.colours import stylesheet
-from eirkit.report.glossary import glossary_measures, glossary_page
+from eirkit.report.glossary import glossary_measures
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,7 +21,6 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
     """Return the generated files with their contents."""
     web = root / "web" / "src"
     return {
-        root / "docs" / "glossary.md": glossary_page(),
         web / "measures.json": json.dumps(msgspec.to_builtins(glossary_measures()), indent=1, ensure_ascii=False)
         + "\n",
         web / "measures.css": stylesheet(),

@@ -1,12 +1,8 @@
-"""Writes how far the rule of docs/recognition.md agrees with a person on the labelled passages.
-
-python tools/recognition.py [--write]     without --write it exits with 1 if the page is out of date
-"""
+"""Prints how far the rule of docs/session.md agrees with a person on the labelled passages."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +12,9 @@ from eirkit.lacuna.agents.recognition import recognise
 
 ROOT = Path(__file__).parents[1]
 PASSAGES = ROOT / "tests/lacuna/agents/passages.jsonl"
-PAGE = ROOT / "docs/recognition.md"
-BEGIN, END = "<!-- agreement: made by tools/recognition.py -->\n", "<!-- end of agreement -->\n"
 VERDICTS = ("present", "absent", "uncertain")
 BY_HAND = "by hand"  # systems that end so are texts written to be hard
-LONGEST = 160  # characters of a text that the page shows
+LONGEST = 160  # characters of a text that is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +59,7 @@ def agreement(judged: Sequence[Judged]) -> float:
 
 
 def agreement_section() -> str:
-    """Return the generated part of the page."""
+    """Return the agreement as Markdown tables."""
     judged = judge_passages()
     counts = Counter((one.truth, one.verdict) for one in judged)
     lines = ["| read by a person as | present by the rule | absent | uncertain | all |", "|---|--:|--:|--:|--:|"]
@@ -98,17 +92,5 @@ def _shown(texts: Sequence[str]) -> str:
     return "`` " + text.replace("|", "¦").replace("`", "'") + " ``"
 
 
-def main(arguments: list[str]) -> int:
-    page = PAGE.read_text("utf-8")
-    before, _, rest = page.partition(BEGIN)
-    new = before + BEGIN + "\n" + agreement_section() + "\n" + END + rest.partition(END)[2]
-    if "--write" in arguments:
-        PAGE.write_text(new, "utf-8")
-    elif new != page:
-        print(f"{PAGE.relative_to(ROOT)} is out of date; run `python tools/recognition.py --write`")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    print(agreement_section())

@@ -1,4 +1,4 @@
-"""Write the reference pages of the site: every command with its help, and every public name with its docstring.
+"""Write the reference pages of the site: commands with their help, public names, columns of tables, the glossary.
 
 `make docs` runs it before Sphinx. The pages are made from the package at that moment, so they cannot be out of date.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -15,10 +16,15 @@ from types import ModuleType
 import click
 
 from eirkit.cli import ROOT as TREE
+from eirkit.records import events, runs, sweeps
+from eirkit.records.analysis import TABLES
+from eirkit.report.glossary import glossary_page
+from eirkit.report.table import markdown_text
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = 88  # what fits a page of the site without scrolling
 PUBLIC = ("eirkit", "eirkit.testing")
+FIELD = re.compile(r"^    (?P<name>[a-z]\w*): (?P<type>[^=#]+?)(?: = [^#]*?)?(?:  # (?P<comment>.*))?$")
 
 
 def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
@@ -115,9 +121,39 @@ def unquoted(told: inspect.Signature) -> inspect.Signature:
     return told.replace(parameters=parameters, return_annotation=clean(told.return_annotation))
 
 
+def fields(kind: type) -> Iterator[tuple[str, str, str]]:
+    """Yield name, type and comment of the fields that a class declares, as they stand in its source."""
+    for line in inspect.getsource(kind).splitlines():
+        if found := FIELD.match(line):
+            yield found["name"], found["type"], (found["comment"] or "").strip()
+
+
+def tables_page() -> str:
+    """Return the page of the fields of stored results and the columns of an analysis."""
+    parts = [
+        "# Fields and columns",
+        "Those of the records of a sweep, and of the tables that `eirkit vestige analyze` writes.",
+    ]
+    stored = {kind.__name__: kind for kind in (runs.RunRecord, sweeps.CellRow, *events.Event.__args__)}
+    for name, kind in {**stored, **{f"Table `{name}`": row for name, row in TABLES.items()}}.items():
+        parts += [
+            f"## {name}",
+            (inspect.getdoc(kind) or "").partition("\n\n")[0],
+            "| field | type | meaning |\n|---|---|---|",
+        ]
+        lines = [
+            f"| `{field}` | `{text.replace('|', chr(92) + '|')}` | {markdown_text(note)} |"
+            for field, text, note in fields(kind)
+        ]
+        parts[-1] = "\n".join([parts[-1], *lines])
+    return "\n\n".join(parts) + "\n"
+
+
 def write(folder: Path) -> None:
-    """Write both pages into a folder."""
+    """Write all pages into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tables.md").write_text(tables_page(), "utf-8")
+    (folder / "glossary.md").write_text(glossary_page(), "utf-8")
     (folder / "commands.md").write_text(commands_page(), "utf-8")
     (folder / "api.md").write_text(api_page(), "utf-8")
 

@@ -1,7 +1,7 @@
 """Takes pictures of every kind of page at the widths of a phone, a window and a wide screen, in light and in dark.
 
-`python -m tools.screens OUT` writes all of them; `--docs` writes those that docs/images keeps: a few, and of each page
-a sheet with all six. It needs Chromium (EIRKIT_BROWSER names it) and playwright, as `session browser` installs them.
+`python -m tools.screens OUT` writes all of them, and of each page a sheet with all six; `--docs` writes those that
+docs/images keeps. It needs Chromium (EIRKIT_BROWSER names it) and playwright, as `session browser` installs them.
 The front page of the site and its board are among them after `make docs`.
 """
 
@@ -26,9 +26,7 @@ from eirkit.records.database import SweepDatabase
 ROOT = Path(__file__).parents[1]
 WIDTHS, THEMES = (420, 1000, 1440), ("light", "dark")
 HEIGHT = 860  # pixels of a window
-# What docs/images keeps: pages in which each width and each theme occurs.
-KEPT = (("words", 1440, "light"), ("rescue", 1000, "dark"), ("turn", 1000, "light"), ("step", 420, "dark"),
-        ("report", 420, "light"), ("board", 1440, "dark"))  # fmt: skip
+KEPT = (("turn", 1000, "light"), ("board", 1440, "dark"))  # what pages of the documentation show
 SITE = ROOT / "site"  # as `make docs` writes it
 SHARE, BETWEEN, COLOURS = 0.5, 16, 32  # of a sheet: the size of its pictures, pixels between them, and its colours
 
@@ -116,13 +114,11 @@ def picture_in(folder: Path, name: str, width: int, theme: str) -> Path:
     return folder / f"screen-{name}-{width}-{theme}.png"
 
 
-def keep(taken: Path, pages: Iterable[str], out: Path) -> None:
-    """Copy the pictures that pages of the documentation show, and write a sheet of each page."""
-    for named in KEPT:
-        shutil.copyfile(picture_in(taken, *named), picture_in(out, *named))
+def write_sheets(folder: Path, pages: Iterable[str]) -> None:
+    """Write a sheet of each page beside its pictures."""
     for name in pages:
-        pictures = [picture_in(taken, name, width, theme) for theme in THEMES for width in WIDTHS]
-        write_sheet(pictures, out / f"sheet-{name}.png")
+        pictures = [picture_in(folder, name, width, theme) for theme in THEMES for width in WIDTHS]
+        write_sheet(pictures, folder / f"sheet-{name}.png")
 
 
 def main(arguments: list[str]) -> int:
@@ -152,7 +148,10 @@ def main(arguments: list[str]) -> int:
                 context.close()
         browser.close()
         if docs:
-            keep(taken, pages, out)
+            for kept in KEPT:
+                shutil.copyfile(picture_in(taken, *kept), picture_in(out, *kept))
+        else:
+            write_sheets(out, pages)
     print("\n".join([f"{len(pages)} pages, pictures in {out}", *wide]))
     return bool(wide)
 

@@ -2,7 +2,7 @@
 
 A managed condition becomes one session with a service beside the agent's container; Controlled Retention becomes a
 fresh session for each step. Seeds and answers are in the build context of the service and in the folder of the oracle
-solution, never in the agent's image. docs/bridge-harbor.md describes the folders and the remaining attack surface.
+solution, never in the agent's image. docs/connect.md describes the folders and the remaining attack surface.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _MARKER = "lacuna(workload, seed, h, condition, n, m, …): task and session of 
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options; docs/bridge-pytest.md describes them."""
+    """Add the options; docs/add-a-memory.md describes them."""
     add = parser.getgroup("eirkit", "memory systems under test").addoption
     add(
         "--eirkit-memory",

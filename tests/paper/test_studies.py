@@ -41,7 +41,6 @@ from eirkit_paper.studies.recorded_figures import Published
 from eirkit_paper.studies.rescue import in_arms
 from eirkit_paper.study import (
     KINDS,
-    NEEDS_MEMORY,
     NO_REASON,
     OWN_HOLD,
     REPRODUCED,
@@ -508,42 +507,3 @@ def test_signs_orders_and_places_by_hand():
         "-0.150 ± 0.050 at h = 4", 2, 2, True
     )
     assert shapes.lowest_at(4, floor, floor).verdict == DIFFERS  # nowhere below
-
-
-def test_the_documentation_lists_every_study():
-    lines = (DOCS / "reproduction.md").read_text("utf-8").splitlines()
-    listed = [
-        line.split("|")[1].strip() for line in lines if re.match(r"\| [a-z-]+ \| (theory|offline|ag|mem|rec)", line)
-    ]
-    assert listed == [study.id for study in STUDIES]
-
-
-PAGES = {
-    "policies.md": ("cross-family-policies", "first-failure-pressure", "full-lookup-hit-rates"),
-    "memories-under-test.md": ("architectures", "full-lookup-architectures"),
-    "agents-under-pressure.md": (
-        "pressure-grid", "full-lookup-sweep", "alignment-and-rescue", "cascade-gap", "store-recall-theory",
-        "two-by-two", "agent-managed-behaviour", "recovery-enabled-maximum", "sufficient-capacity",
-    ),
-}  # fmt: skip
-LEFT_OUT = {"cells", "controls", "fan-in-2", "control", "hit-rates"}  # too long for a page, or said in words
-
-
-def shown_lines(identity: str, made: Findings) -> list[str]:
-    """Return the lines of a study's tables as documentation shows them."""
-    elsewhere = ("Miss rates, m = 16", "External systems")
-    compared = [table for table in row_tables(identity, made) if not table.title.startswith(elsewhere)]
-    tables = [*compared, *(table for table in made.tables if table.id not in LEFT_OUT)]
-    lines = [line for table in tables for line in table.markdown().splitlines()]
-    # How columns are aligned is no figure.
-    return [line for line in lines if NEEDS_MEMORY not in line and not set(line) <= set("|-: ")]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.id)
-def test_the_documentation_shows_these_figures_and_verdicts(study):
-    made = study.run(Setting())  # once for both, because the largest take minutes
-    assert f"| {study.id} | {study.kind} | {made.verdict} |" in (DOCS / "reproduction.md").read_text("utf-8")
-    for page in [page for page, studies in PAGES.items() if study.id in studies]:
-        lines = set((DOCS / page).read_text("utf-8").splitlines())
-        assert [line for line in shown_lines(study.id, made) if line not in lines] == []

@@ -55,7 +55,7 @@ def test_no_order_is_called_shown_where_there_is_none_more_often_than_the_level_
 @pytest.mark.parametrize("spread", [0.01, 0.03])
 @pytest.mark.parametrize("share", [0.98, 1.0])
 def test_near_ceilings_an_order_is_not_shown_too_often_where_tasks_differ(share, spread):
-    """docs/design/studies.md has all cases; 7% is 5% and three standard errors of 1,000 draws."""
+    """tests/paper/test_verdicts.py has all cases; 7% is 5% and three standard errors of 1,000 draws."""
     drawn = np.random.default_rng(5)
 
     def shares():

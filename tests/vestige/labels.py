@@ -2,7 +2,7 @@
 
 `labels.jsonl`, `drawn_labels.jsonl` and `third_draw_labels.jsonl` name set, run, turn and call with a hash of the
 command, never its text. The first holds single commands; the others every action of runs that were drawn by lot, of
-long runs forty or fourteen in a row (`docs/design/twenty-more-runs.md`). What the labels hold:
+long runs forty or fourteen in a row (`docs/design/what-an-action-touched.md`). What the labels hold:
 
 - A file is read where the answer shows lines of it: views, matches of a search, diffs, printed sources, an old version.
   Names alone, tracebacks, test reports and warnings are no reads, nor is a file that a script opens and does not show.

@@ -1,8 +1,8 @@
 """Precision and recall of reads and writes on whole runs, read by hand action by action.
 
 Recorded runs in nine formats were drawn by lot, twice, and sessions on macOS and Windows were written for the purpose;
-`docs/design/twenty-more-runs.md` says how. The figures below were measured once, before any rule was changed on account
-of an action that they count. A change that falls below has lost something that worked.
+`docs/design/what-an-action-touched.md` says how. The figures below were measured once, before any rule was changed on
+account of an action that they count. A change that falls below has lost something that worked.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Histories may share a code if, for every future, at most B retrievals lead to a response that is acceptable after all of
 them that are left. Such groups stay such groups when histories are taken out, so the least memory is the least number
 of groups that hold every history: a covering problem. It is solved by branch and bound while that is quick; otherwise
-the count is an interval. docs/design/covering.md has definitions and proofs; `tests/eir/test_covering.py` compares with
-every partition of thousands of small contracts.
+the count is an interval. docs/design/lossy-eir.md has definitions and proofs; `tests/eir/test_covering.py` compares
+with every partition of thousands of small contracts.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def fetched_lookups(q: int, records: int, asking: int, retrievals: int) -> int:
     """Return the classes of Full Lookup and Store–Recall if some stored records may still be fetched.
 
     `records` may be asked for, one at each of `asking` later steps. Each retrieval saves one record, and all of them if
-    there are no more questions than retrievals (docs/design/covering.md).
+    there are no more questions than retrievals (docs/design/lossy-eir.md).
     """
     return int(q ** max(0, records - retrievals)) if asking > retrievals else 1
 

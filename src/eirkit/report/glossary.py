@@ -1,4 +1,4 @@
-"""Collects every measure that eirkit reports, and writes the glossary as JSON and docs/glossary.md."""
+"""Collects every measure that eirkit reports, and writes the glossary as JSON and as a page of the site."""
 
 from __future__ import annotations
 
@@ -66,8 +66,7 @@ Every quantity that eirkit reports has one identifier, one label and one meaning
 documents and CSV files, the label its name in the terminal, on pages, in LaTeX tables, in comparisons and in the
 viewer. *Better* says which direction is better; a dash means neither.
 
-This page is generated from the declarations in the source: change them there, then run
-`python tools/glossary.py --write`.
+This page is generated from the declarations in the source.
 """
 _HEAD = "| label | identifier | meaning | unit | pooled | better |\n| --- | --- | --- | --- | --- | --- |"
 

@@ -8,7 +8,7 @@ quantiles of the means over all subsets of blocks (Hartigan's typical values).
 
 Nothing is assumed about the distribution of outcomes or their dependence within a session. If an arm also changes what
 happens after later compactions, or changes some outcomes more than others, the interval holds for the mean effect, but
-no longer exactly. docs/design/guard-trial.md says why.
+no longer exactly. docs/design/trust.md says why.
 
 Each simulated compaction has its outcomes under all arms; which one is seen is drawn as in a real trial. Sessions have
 one to many compactions in projects of unequal size. In dependent histories a session shares its pace, and an arm also

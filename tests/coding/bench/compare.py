@@ -35,7 +35,7 @@ class Comparison:
     expected_kept: dict[str, int]
 
     def row(self) -> str:
-        """Return the comparison as a row of the table in docs/design/agents-bench.md."""
+        """Return the comparison as a row of the table in docs/design/what-an-action-touched.md."""
         reads = _agreed(self.reads, self.expected_reads)
         writes = _agreed(self.writes, self.expected_writes)
         truth = ", ".join(map(str, self.expected_kept.values())) or "none was reached"

@@ -124,7 +124,7 @@ def test_the_viewer_shows_a_cut_line_by_line_as_the_messages_have_it(logs, capsy
 def test_the_study_says_what_its_tables_have():
     """Every figure about reading again, and every share of the first table, from the files beside the script."""
     root = Path(__file__).parents[3]
-    said = (root / "docs" / "compactors-study.md").read_text()
+    said = (root / "docs" / "findings.md").read_text()
     kept, again = (
         list(csv.DictReader((root / "studies" / f"compactors_{name}.csv").read_text().splitlines()))
         for name in ("kept", "read_again")

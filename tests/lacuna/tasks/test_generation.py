@@ -190,7 +190,7 @@ def test_a_users_module_is_a_workload_too() -> None:
 
 
 def test_the_page_shows_the_users_file_as_it_is() -> None:
-    page = (EXAMPLES.parent / "docs" / "add-a-workload.md").read_text(encoding="utf-8")
+    page = (EXAMPLES.parent / "docs" / "extend.md").read_text(encoding="utf-8")
     assert (EXAMPLES / "alternating_sum.py").read_text(encoding="utf-8") in page
 
 

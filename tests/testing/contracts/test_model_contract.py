@@ -1,6 +1,6 @@
 """Every model provider of the registry conforms to `check_model`; what is wrong is found out.
 
-A provider that needs something to talk to says in `SUBJECTS` how a test gives it that; see docs/add-a-model.md.
+A provider that needs something to talk to says in `SUBJECTS` how a test gives it that; see docs/extend.md.
 """
 
 from __future__ import annotations

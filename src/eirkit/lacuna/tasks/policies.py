@@ -193,7 +193,7 @@ class TheoryInformed(Ranked):
 class Learned(Scored):
     """Drop the record with the lowest learned score, from its kind, last possible use, uses and idle time.
 
-    docs/learned-policy.md describes the training data and the limits of the policy.
+    docs/policies.md describes the training data and the limits of the policy.
     """
 
     tables = Tables.read(files(__package__) / "learned.json")

@@ -3,7 +3,7 @@
 References of many tasks are one array of shape (seeds, n, fan_in): ascending identifiers from 1, then zeros.
 
 A workload subclasses `Workload` and defines `operate`; every other method has the default of an online compute task in
-which each step combines its input with a few earlier answers. See docs/add-a-workload.md.
+which each step combines its input with a few earlier answers. See docs/extend.md.
 """
 
 from __future__ import annotations
@@ -374,7 +374,7 @@ class OnlineBest:
 
     If a step draws `drawn` of `available` records uniformly, whatever came before, at most C(h, drawn) of the
     C(available, drawn) sets are among h held records. With recovery the draw is the same, so the bound is too, and
-    what is not held must be fetched. docs/design/online-policies.md has the proofs.
+    what is not held must be fetched. docs/design/workload-ceilings.md has the proofs.
     """
 
     miss_rate: float  # steps with a missing reference / steps with references
