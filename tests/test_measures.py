@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tools import glossary as generator
 
-from eirkit.lacuna.findings.conversation_measures import WORD_FATES
-from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, KIND_MEASURES, OUTCOME_MEASURES
 from eirkit.measures import Glossary, Measure, MeasureGroup
 from eirkit.records.events import Kind
 from eirkit.records.runs import CAUSES, OUTCOMES
@@ -57,15 +57,15 @@ def test_a_measure_is_declared_whole(given):
 
 def test_causes_kinds_and_fates_are_declared_all_of_them():
     assert tuple(one.id for one in CAUSE_MEASURES) == CAUSES
-    assert tuple(one.id for one in FATE_MEASURES) == OUTCOMES
+    assert tuple(one.id for one in OUTCOME_MEASURES) == OUTCOMES
     assert {one.id for one in KIND_MEASURES} == set(Kind.__args__)
     assert {one.of for one in CAUSE_MEASURES} == {"scored steps"}
-    assert {one.of for one in FATE_MEASURES} == {"records needed from memory"}
+    assert {one.of for one in OUTCOME_MEASURES} == {"records needed from memory"}
 
 
 def test_every_colour_has_one_measure_and_every_token_a_colour():
     # A kind has the colour of its cause, and a fate in words that of the fate which means the same.
-    alike = {*KIND_MEASURES, *WORD_FATES}
+    alike = {*KIND_MEASURES, *ANSWER_MEASURES}
     tokens = [one.colour for one in GLOSSARY if one.colour and one not in alike]
     own = {one.colour for one in alike} - set(tokens)
     assert sorted([*tokens, *own]) == sorted(COLOURS)
@@ -73,7 +73,7 @@ def test_every_colour_has_one_measure_and_every_token_a_colour():
     assert len({shade.light for shade in COLOURS.values()}) == len({shade.dark for shade in COLOURS.values()})
     assert len({shade.light for shade in COLOURS.values()}) == len(COLOURS)
     assert all(f"--measure-{token}: {shade.dark};" in stylesheet() for token, shade in COLOURS.items())
-    assert {one.colour for one in (*CAUSE_MEASURES, *FATE_MEASURES)} <= set(COLOURS)
+    assert {one.colour for one in (*CAUSE_MEASURES, *OUTCOME_MEASURES)} <= set(COLOURS)
 
 
 @pytest.mark.check
@@ -117,7 +117,7 @@ def own_words(text: str) -> list[str]:
     """Return the labels that a text writes anew: any label as a whole, those of causes and fates also in sentences."""
     identifiers = {one.id for one in GLOSSARY}
     whole = [one.label for one in GLOSSARY if one.label not in identifiers and " " in one.label and text == one.label]
-    inside = [one.label for one in (*CAUSE_MEASURES, *FATE_MEASURES) if one.label in text.casefold()]
+    inside = [one.label for one in (*CAUSE_MEASURES, *OUTCOME_MEASURES) if one.label in text.casefold()]
     return list(dict.fromkeys([*whole, *inside]))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.lacuna.findings.conversation_measures import WORD_FATES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
 from eirkit.lacuna.memories.memory import MemorySystem
 from eirkit.lacuna.models.message import Message
 from tests.lacuna.running import eirkit
@@ -61,7 +61,7 @@ def test_every_wrong_answer_of_a_run_has_a_cause_that_the_store_shows(name, tmp_
     outcomes = Counter(row["conversation"]["outcomes"])
     assert outcomes.total() == sum(one["asked"] - one["right"] for one in row["conversation"]["abilities"][:1])
     assert outcomes["word_unlisted"] == 0, "the store can be listed"
-    assert set(outcomes) == {one.id for one in WORD_FATES}
+    assert set(outcomes) == {one.id for one in ANSWER_MEASURES}
     system = row["memory_system"]
     assert (system["profile"]["name"], system["model_calls"] > 0) == ("as-documented", True)
     assert row["conversation"]["stored_texts"] > 0

@@ -79,7 +79,7 @@ def test_the_sentence_says_these_figures(chain):
     first = page.headline.sentences[0]
     assert page.headline.number == share(found.lost_share)
     assert first.startswith(
-        f"{share(found.lost_share)} of steps with references needed an answer that was no longer in context; "
+        f"{share(found.lost_share)} of the steps that need an earlier answer lacked it in context; "
     )
     assert f"{CAUSE_MEASURES['state_supply'].label} {share(found.error_shares['state_supply'])}" in first
     assert first.endswith(f"{repair.sentence}, measured on h = {chain.rescues()[0].settings.h}.")
@@ -157,7 +157,7 @@ def test_cells_that_fail_the_control_are_not_spoken_of(chain):
     rows = failing_control(chain.rows)
     assert losses_of(rows) is None
     headline = headline_of(rows, None, None, "RESCUE", "CONTROL")
-    assert headline.number == "–"
+    assert headline.number == "100%"
     assert not any("lost what" in sentence for sentence in headline.sentences)
     failed = replace(chain, rows=tuple(rows), excluded=(Excluded("m", "w", "too weak"),), evidence=())
     titles = {section.title: section for section in page_of(failed).sections}
@@ -184,7 +184,9 @@ def test_only_a_failed_control_is_said_to_show_that_a_model_is_not_able(verdict,
     assert said in words
     assert ("No model here answers well enough" in words) == (verdict == "fails")
     assert ("is undecided, so this describes and claims nothing" in words) == (verdict == "undecided")
-    assert (headline.number == "–") == (verdict == "fails"), "figures of an undecided model are shown"
+    assert ("nothing may be said" in headline.caption) == (verdict == "fails"), (
+        "figures of an undecided model are shown"
+    )
     assert "so these are claims" not in words
     assert "CONTROL" not in words  # it has been run
 
@@ -211,16 +213,16 @@ def test_external_memories_are_asked_what_came_back(tmp_path):
     assert not any("together" in sentence for sentence in page.headline.sentences)
     alone = [row for row in sweep.rows if row.memory == "null"]
     assert losses_of(alone).memory == "null"
-    assert headline_of(alone, losses_of(alone), None, "R", "C").sentences[0].startswith("null did not return 100% of")
+    assert headline_of(alone, losses_of(alone), None, "R", "C").sentences[0].startswith("null did not retrieve 100% of")
     assert "Memory systems" in [section.title for section in page.sections]
     best = [row for row in sweep.rows if row.memory == "key-value"]
     headline = headline_of(best, losses_of(best), None, "R", "C")
     needed = sum(sum(row.memory_system.outcomes.values()) for row in best)
-    assert (headline.number, headline.caption.endswith(f"were returned and used ({needed} of {needed})")) == (
+    assert (headline.number, headline.caption.endswith(f"were retrieved and used ({needed} of {needed})")) == (
         "100%",
         True,
     )
-    assert headline.sentences == ("key-value returned every record that the task needed from it; no step was wrong.",)
+    assert headline.sentences == ("key-value retrieved every record that the task needed from it; no step was wrong.",)
 
 
 def test_a_memory_has_not_lost_what_it_brought_back_and_the_agent_did_not_use(tmp_path):
@@ -236,7 +238,7 @@ def test_a_memory_has_not_lost_what_it_brought_back_and_the_agent_did_not_use(tm
     assert (found.lost_share, found.unused_share, found.all_came_back) == (0, 1, True)
     headline = headline_of([idle], replace(found, wrong_steps=3), None, "R", "C")
     assert headline.sentences[0].startswith(
-        "key-value returned every record that the task needed from it (100% returned, not followed)"
+        "key-value retrieved every record that the task needed from it (100% retrieved, not followed)"
     )
     assert (headline.number, "used" in headline.caption) == ("100%", False)
     assert not any("restoring" in sentence for sentence in headline.sentences), "there is nothing to restore"
@@ -245,7 +247,7 @@ def test_a_memory_has_not_lost_what_it_brought_back_and_the_agent_did_not_use(tm
     assert (both.lost_share, both.unused_share) == (0.5, 0.5), "one brought all of the same needs, one nothing"
     told = headline_of([idle, empty], both, None, "R", "C").sentences[0]
     assert told.startswith(
-        "The memories together did not return 50% of the records needed from them (50% returned, not followed)"
+        "The memories together did not retrieve 50% of the records needed from them (50% retrieved, not followed)"
     )
 
 

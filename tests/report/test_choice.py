@@ -201,7 +201,7 @@ def test_the_ranking_is_that_of_the_records(folder):
 
 def test_the_report_of_several_memories_begins_with_their_ranking(folder):
     page = page_of(read_sweep(folder))
-    assert page.headline.caption == "accuracy with key-value, not told apart from text"
+    assert page.headline.caption == "accuracy with key-value, no significant difference from text"
     assert "null is shown to be worse than key-value" in page.headline.sentences[0]
     assert page.sections[0].anchor == "choice"
     assert page.answers.choice.leaders == ("key-value", "text")
@@ -286,7 +286,7 @@ def test_memories_of_conversations_are_ranked_for_each_ability(told):
         assert values == pytest.approx(right), "all questions count alike"
     page = page_of(read_sweep(told))
     assert page.sections[0].anchor == "choice"
-    assert page.headline.caption.startswith("accuracy with words-add-only, not told apart from bm25")
+    assert page.headline.caption.startswith("accuracy with words-add-only, no significant difference from bm25")
 
 
 def test_one_ability_has_the_intervals_and_ties_of_its_line(told, capsys):
@@ -302,8 +302,9 @@ def test_one_ability_has_the_intervals_and_ties_of_its_line(told, capsys):
     capsys.readouterr()
     command("choose", told, "--ability", "update", "--ability", "time,update")
     text = capsys.readouterr().out
-    assert "bm25 (0.800) and words-add-only (0.560) cannot be told apart in “accuracy on update and time”" in " ".join(
-        text.split()
+    assert (
+        "No significant difference in “accuracy on update and time” over 6 conversations: bm25 (0.800) and"
+        in " ".join(text.split())
     )
     assert all(len(line) <= 80 for line in text.splitlines() if not line.startswith("next: "))
     assert run(["choose", str(told), "--ability", "charm"]) == 2
@@ -321,7 +322,7 @@ def test_a_run_and_its_ranking_give_the_same_numbers(told):
     in_run = {(line.ability, row.memory): line.accuracy for row in sweep.rows for line in row.conversation.abilities}
     assert in_choose == pytest.approx(in_run)
     assert found.figures().mean_over == "questions"
-    assert "(share of questions asked, all worlds together)" in ranking_table(found).meanings()
+    assert "(share of questions asked, all conversations together)" in ranking_table(found).meanings()
 
 
 def test_weights_are_repeated_cases():
@@ -376,7 +377,7 @@ def test_a_measure_that_no_run_has_is_refused_with_others(told, capsys):
         capsys.readouterr()
         assert run(words) == 2
         said = capsys.readouterr().err
-        assert "the runs of text, bm25 and words-add-only have no figure for used (returned and used); rank by" in said
+        assert "the runs of text, bm25 and words-add-only have no figure for used (retrieved and used); rank by" in said
         assert said.count("\n") == 1
 
 
@@ -385,7 +386,7 @@ def test_a_constant_difference_in_words_is_shown_by_few_worlds(tmp_path, capsys)
     command("lacuna", "run", "words", "--preset", "small", "--memory", "bm25,null", *how)
     found = choose([read_sweep(tmp_path / "two")], abilities=["count"])
     assert answer_of(found) == (
-        "bm25 is best in “accuracy on count”, 1.000 over 8 worlds; it leads null, the next, by +100.0 points "
+        "bm25 is best in “accuracy on count”, 1.000 over 8 conversations; it leads null, the next, by +100.0 points "
         "(+45.6 to +100.0).",
     )
     (costs,) = cost_words(choose([read_sweep(tmp_path / "two")]))
@@ -396,9 +397,9 @@ def test_a_constant_difference_in_words_is_shown_by_few_worlds(tmp_path, capsys)
     assert "null" not in costs
     records = runs.records(tmp_path / "two")
     mean = fmean(record.memory.bytes for record in records if record.setting.access.memory == "bm25")
-    assert f"bytes held {mean:,.0f};" in costs
+    assert f"bytes stored {mean:,.0f};" in costs
     meanings = ranking_table(found).meanings()
-    assert "bytes held: bytes that the memory holds at the end of a run, mean over runs" in meanings
+    assert "bytes stored: bytes that the memory stores at the end of a run, mean over runs" in meanings
 
 
 def test_a_memory_that_finds_by_labels_says_so_of_questions_in_words(tmp_path, folder):
@@ -421,7 +422,7 @@ def test_texts_held_are_not_said_to_be_unrecorded(told, capsys):
     capsys.readouterr()
     command("choose", told)
     text = " ".join(capsys.readouterr().out.split())
-    assert "bytes held" in text
+    assert "bytes stored" in text
     assert "not recorded" not in text
     assert "not judged: texts are held; their size in bytes may be known" in text
 
@@ -430,7 +431,7 @@ def test_standing_instructions_are_called_what_they_are(told):
     found = choose([read_sweep(told)], abilities=["instruction"])
     assert found.measure.label == "instructions followed"
     meanings = ranking_table(found).meanings()
-    assert "followed (share of checks of standing instructions, all worlds together)" in meanings
+    assert "followed (share of checks of standing instructions, all conversations together)" in meanings
     assert "questions" not in meanings
     assert parts_table(choose([read_sweep(told)])).title == "Best by ability"
 
@@ -440,7 +441,10 @@ def test_worlds_without_such_questions_are_not_said_to_be_lacking_seeds(told):
     had = len(questions(told)["withdrawal"]["bm25"])
     assert had < 6
     (first, *more) = answer_of(found)
-    assert f"Of 6 worlds, {had} had such questions, too few to rank; {found.seeds} seeds would give about 12" in first
+    assert (
+        f"Of 6 conversations, {had} had such questions, too few to rank; {found.seeds} seeds would give about 12"
+        in first
+    )
     assert f"--seeds 6:{6 + found.seeds} " in found.again, "one number in the text and in the command"
     assert more == [
         "At the pace of these runs, the calls of memories and models in the next would take less than a minute."

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from eirkit.cli import run
 from eirkit.errors import InputFileError
-from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, OUTCOME_MEASURES
 from eirkit.report import comparison
 from eirkit.report.comparison import (
     COSTS,
@@ -348,7 +348,7 @@ def test_fates_and_costs_are_those_of_the_records(memories):
     searched = [[1000 * one.search_seconds / one.searches for one in side.values()] for side in raw]
     assert by_name["search_ms"].difference == pytest.approx(fmean(searched[1]) - fmean(searched[0]), abs=1e-9)
     assert by_name["records"].difference < 0
-    shares = [one for one in found.overall if group_of(one.measure) is FATE_MEASURES]
+    shares = [one for one in found.overall if group_of(one.measure) is OUTCOME_MEASURES]
     assert sum(one.a for one in shares) == pytest.approx(1, abs=ROUNDING)
     assert sum(one.b for one in shares) == pytest.approx(1, abs=ROUNDING)
     # A scripted agent and memories without a model cost nothing, and nothing is said of that.
@@ -360,7 +360,7 @@ def test_the_verdict_names_the_memories_and_where_results_went(memories):
     assert sides_of(found) == ("key-value", "broken-drops")
     assert verdict_of(found).startswith("broken-drops is worse than key-value in accuracy: −")
     assert "over 8 pairs of runs of 8 tasks" in verdict_of(found)
-    assert FATE_MEASURES["not_stored"].label in fates_sentence(found)
+    assert OUTCOME_MEASURES["not_stored"].label in fates_sentence(found)
     back = compare_folders(memories / "broken-drops", memories / "key-value")
     assert verdict_of(back).startswith("key-value is better than broken-drops in accuracy: +")
     assert "in every pair" in verdict_of(compare_folders(memories / "key-value", memories / "key-value"))
@@ -380,7 +380,7 @@ def test_without_a_memory_on_both_sides_there_are_no_fates(sweeps, memories, tmp
     how = ("--workload", "store-recall", "--n", 32, "--m", 8, "--h", 4, "--seeds", "0:4", "--json")
     command("lacuna", "run", *how, "--model", "reference/recoverer", "--out", tmp_path / "controlled")
     found = compare_folders(tmp_path / "controlled", memories / "key-value")
-    assert not [one for one in found.overall if group_of(one.measure) is FATE_MEASURES]
+    assert not [one for one in found.overall if group_of(one.measure) is OUTCOME_MEASURES]
     assert fates_sentence(found) == ""
     assert [one.measure for one in found.overall if group_of(one.measure) in COSTS] == ["calls"]
 

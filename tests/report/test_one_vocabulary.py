@@ -11,7 +11,7 @@ from statistics import fmean
 import pytest
 
 from eirkit.cli import run
-from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, OUTCOME_MEASURES
 from eirkit.records.runs import CAUSES, OUTCOMES
 from eirkit.report.comparison import compare_folders, comparison_page
 from eirkit.report.document import plain_data
@@ -119,12 +119,12 @@ def test_fates_of_a_page_agree(root, name):
     (chart,) = [chart for chart in page.charts() if chart.id == "fates"]
     assert {series.measure for series in chart.series} == {fate for fate, value in expected.items() if value}
     for series in chart.series:
-        one = FATE_MEASURES[series.measure]
+        one = OUTCOME_MEASURES[series.measure]
         assert (series.name, series.colour) == (one.label, one.colour)
         assert series.y == pytest.approx((expected[one.id],), abs=ROUNDING)
     (table,) = [table for table in page.tables() if table.id == "fates-by-cell"]
     assert close(table.rows[0], expected)
-    assert {column.title for column in table.columns} >= {one.label for one in FATE_MEASURES}
+    assert {column.title for column in table.columns} >= {one.label for one in OUTCOME_MEASURES}
     lost = 1 - sum(expected[fate] for fate in ("used", "not_used", "returned", "unclear"))
     assert page.answers.losses.lost_share == pytest.approx(lost, abs=ROUNDING)
 
@@ -174,12 +174,12 @@ def test_the_viewer_gives_the_same_names_and_shares(root, name):
 @pytest.mark.parametrize("name", SWEEPS)
 def test_the_terminal_gives_the_same_names_and_shares(root, name, capsys):
     expected = causes_by_hand(root / name)
-    assert run(["lacuna", "run", "--resume", str(root / name)]) == 0
+    assert run(["lacuna", "run", "--resume", str(root / name), "--explain"]) == 0
     shown = capsys.readouterr().out
     for one in CAUSE_MEASURES:
         assert (f"{one.label}: {one.meaning}" in " ".join(shown.split())) == bool(expected[one.id])
         assert not expected[one.id] or f"{expected[one.id]:.1%}" in shown
-    for one in FATE_MEASURES:
+    for one in OUTCOME_MEASURES:
         told = f"{one.label}: {one.meaning}" in " ".join(shown.split())
         assert told == bool(fates_by_hand(root / name).get(one.id))
     assert run(["watch", str(root / name), "--once"]) == 0

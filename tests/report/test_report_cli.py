@@ -45,7 +45,7 @@ def test_a_report_ends_with_its_path(capsys, chain, tmp_path):
     assert f"page: {out}" in shown.splitlines()
     assert shown.splitlines()[-1] == f"next: eirkit view {chain.folder}"
     assert faults(out.read_text("utf-8")) == []
-    assert "of steps with references needed an answer that was no longer in context" in " ".join(shown.split())
+    assert "of the steps that need an earlier answer lacked it in context" in " ".join(shown.split())
     assert list(out.parent.iterdir()) == [out]
 
 

@@ -172,8 +172,8 @@ class Output:
     In every form but text, stdout belongs to the document while the command runs: what plug-ins print goes to stderr.
     """
 
-    def __init__(self, form: Form, file: Path | None) -> None:
-        self.form, self.file = form, file
+    def __init__(self, form: Form, file: Path | None, *, explain: bool = False) -> None:
+        self.form, self.file, self.explain = form, file, explain
         self.stdout: TextIO = sys.stdout
         self.spared = PrintsOnStderr()
 
@@ -184,10 +184,11 @@ class Output:
     def show(self, document: Document) -> None:
         """Print the document, or write it to the file that was named."""
         if self.file is not None:
-            write_file(self.file, shown(document, self.form))
+            write_file(self.file, shown(document, self.form, explain=self.explain))
             say(f"written to {self.file}")
         elif self.is_text:
-            print_lines(list(document_lines(document, width_of(self.stdout))), self.stdout)
+            lines = document_lines(document, width_of(self.stdout), explain=self.explain)
+            print_lines(list(lines), self.stdout)
         else:
             text = _encodable(shown(document, self.form), self.form, self.stdout)
             with self.spared.paused():
@@ -195,7 +196,7 @@ class Output:
 
 
 def document_options(command: Decorated) -> Decorated:
-    """Add --format, --json and --output; the command receives `show`, to be called with its document."""
+    """Add --format, --json, --explain and --output; the command receives `show`, to be called with its document."""
     return document_options_with(click.Choice(FORMS))(command)
 
 
@@ -204,10 +205,10 @@ def document_options_with(form_type: Any) -> Callable[[Decorated], Decorated]:
 
     def decorate(command: Decorated) -> Decorated:
         @wraps(command)
-        def with_show(form: Form | None, as_json: bool, output_file: Path | None, **given: Any) -> Any:
+        def with_show(form: Form | None, as_json: bool, explain: bool, output_file: Path | None, **given: Any) -> Any:
             if as_json and form not in (None, "json"):
                 raise UsageError(f"--json and --format {form} contradict each other; give one of them")
-            output = Output("json" if as_json else form or "text", output_file)
+            output = Output("json" if as_json else form or "text", output_file, explain=explain)
             if output.is_text:
                 return command(show=output.show, **given)
             with output.spared:
@@ -222,6 +223,7 @@ def document_options_with(form_type: Any) -> Callable[[Decorated], Decorated]:
 
 _OUTPUT = (
     option("--json", "as_json", group=OUTPUT, is_flag=True, help="Short for --format json."),
+    option("--explain", group=OUTPUT, is_flag=True, help="Say below each table what its columns mean."),
     option(
         "--output",
         "output_file",

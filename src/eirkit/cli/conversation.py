@@ -54,7 +54,7 @@ class DialList(ParamType):
     default="small",
     show_default=True,
     group="Task",
-    help="Size of the world.",
+    help="Size of the conversations.",
 )
 @option(
     "--set",
@@ -65,9 +65,13 @@ class DialList(ParamType):
     metavar="NAME=N,…",
     help=f"Values that differ from the preset: {', '.join(NAMES)}.",
 )
-@option("--seed", type=click.IntRange(0), default=0, show_default=True, group="Task", help="Seed of the world.")
+@option("--seed", type=click.IntRange(0), default=0, show_default=True, group="Task", help="Seed of the conversations.")
 @option("--language", default="english", show_default=True, group="Task", help="A built-in language, or a file.toml.")
-@option("--count", type=click.IntRange(1, 10_000_000), help="Write this many worlds, with seeds from --seed upwards.")
+@option(
+    "--count",
+    type=click.IntRange(1, 10_000_000),
+    help="Write the conversations of this many tasks, with seeds from --seed upwards.",
+)
 @option("--out", type=click.Path(path_type=Path), group=OUTPUT, metavar="FILE", help="With --count: the file to write.")
 @document_options
 def words(
@@ -80,12 +84,12 @@ def words(
     """
     chosen, spoken = replace(PRESETS[preset], **dials), load_language(language)
     if (count is None) != (out is None):
-        raise UsageError("--count and --out belong together; for many worlds give --count N --out FILE.jsonl")
+        raise UsageError("--count and --out belong together; for many give --count N --out FILE.jsonl")
     if count is not None and out is not None:
         with new_records(out, SCHEMA) as writer:
             for world in generate_worlds(chosen, range(seed, seed + count), spoken.vocabulary):
                 writer.append(msgspec.to_builtins(_data(world, label_world(world, spoken), spoken)))
-        said = f"{counted(count, 'world')} written to {out}."
+        said = f"{counted(count, 'task')} written to {out}."
         data = WrittenWorlds(str(out), count, (seed, seed + count - 1))
         show(Document("lacuna-words", "Worlds in words", (said,), data, next=f"eirkit lacuna words --seed {seed}"))
         return
@@ -205,7 +209,7 @@ def _document(world: World, dialogue: LabelledEntry, language: Language, then: s
     when = "" if world.dials.probes else f" asked on {data.asked_on},"
     asked = Table("questions", f"Questions{when} with their answers", columns, rows)
     sections = (Section("", (), listings), Section("", (), (asked, needed)))
-    return Document("lacuna-words", f"A world in words, seed {world.seed}", (answer,), data, sections, next=then)
+    return Document("lacuna-words", f"Conversations, seed {world.seed}", (answer,), data, sections, next=then)
 
 
 def _lines(messages: list[SpokenTurn]) -> Iterator[str]:

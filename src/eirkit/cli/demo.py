@@ -22,6 +22,7 @@ from eirkit.report.demo.figures import (
     RecoveryRow,
     RetentionRow,
 )
+from eirkit.report.demo.page import POLICY_NAMES
 from eirkit.report.document import Document, Listing, Page, Section, plain_data
 from eirkit.report.exports import write_page
 from eirkit.report.folders import pages
@@ -67,6 +68,8 @@ def _document(page: Page, data: Demonstration, report: Path, out: Path) -> Docum
         (*_sections(data), where),
         details=page.sections,
         next=f"eirkit view {quote(str(out))}",
+        number=head.number,
+        caption=head.caption,
     )
 
 
@@ -74,7 +77,7 @@ def _sections(data: Demonstration) -> Iterator[Section]:
     yield _demand(data.demand, data.contrast)
     yield _retention(data.retention)
     yield _recovery(data.recovery)
-    yield _causes(data)
+    yield from _causes(data)
     yield _recorded(data.recorded)
 
 
@@ -83,7 +86,7 @@ def _demand(rows: Sequence[DemandRow], contrast: ContractContrast) -> Section:
         Column("workload", "task", role="name"),
         Column("curve", "bits after each step"),
         Column("peak_bits", "peak bits", 1),
-        Column("records", "own results", 1),
+        Column("records", "results that hold as much", 1),
     )
     shown = tuple({**asdict(row), "curve": spark([bits or 0.0 for bits in row.bits[::4]])} for row in rows)
     every, final = contrast.every_step_bits, contrast.final_only_bits
@@ -98,7 +101,7 @@ def _retention(rows: Sequence[RetentionRow]) -> Section:
         Column("workload", "task", role="name"),
         Column("h", "h"),
         Column("eir_pressure", EIR_PRESSURE.label, 1),
-        *(Column(name, name, 2, percent=True) for name in policies),
+        *(Column(name, POLICY_NAMES.get(name, name), 2, percent=True) for name in policies),
     )
     shown = tuple({**asdict(row), **row.miss_rate} for row in rows)
     title = f"2. Does a policy keep it? (steps that miss an input, mean of {rows[0].tasks} tasks)"
@@ -118,7 +121,7 @@ def _recovery(rows: Sequence[RecoveryRow]) -> Section:
     return Section("", (), (Table("demo-recovery", title, columns, tuple(map(asdict, rows))),))
 
 
-def _causes(data: Demonstration) -> Section:
+def _causes(data: Demonstration) -> tuple[Section, Section]:
     rows, rescued, example = data.causes, data.rescue, data.substitutes.example
     causes = [cause for cause in CAUSES if any(row.errors[cause] for row in rows)]
     columns = (
@@ -136,7 +139,7 @@ def _causes(data: Demonstration) -> Section:
         f"With the missing result restored, {arms['oracle']} of such steps are right; with another value of the same "
         f"length, {arms['sham']}; with nothing, {arms['control']}."
     )
-    return Section("", (), (Table("demo-causes", title, columns, shown, " ".join(words)),))
+    return Section("", (), (Table("demo-causes", title, columns, shown),)), Section("", tuple(words))
 
 
 def _recorded(found: RecordedFigures) -> Section:

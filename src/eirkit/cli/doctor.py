@@ -121,7 +121,7 @@ def _engines() -> list[Availability]:
     extras = (
         ("numba", "fast", "compiled counting and simulation"),
         ("cupy", "gpu", "the bundled network on a GPU"),
-        ("duckdb", "query", "`eirkit vestige query`: SQL over analysed runs"),
+        ("duckdb", "query", "`eirkit vestige query`: SQL over analyzed runs"),
     )
     found = [Availability("numpy", True, "counting and simulation; always installed")]
     for package, extra, what in extras:

@@ -38,7 +38,7 @@ from eirkit.report.frontier import frontier_document, task_frontier_document
 )
 @option("--groups", is_flag=True, help="With --capacity, list which histories the encoder gives the same code.")
 @option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the frontier as .svg, .png or .pdf.")
-@option("--preset", help="Size of the worlds (conversations only), such as small+level=3.")
+@option("--preset", help="Size of the conversations, such as small+level=3.")
 @task_options
 @document_options
 def frontier(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from shlex import quote
-from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -14,7 +13,6 @@ from eirkit.cli.agent_options import model_options, seeds_option, with_preset, w
 from eirkit.cli.command import Show, command, document_options, option
 from eirkit.cli.options import IntegerList, workload_command
 from eirkit.cli.runner_options import CommandResult, RunnerOptions, losses, recorded_words, runner_options
-from eirkit.lacuna.findings.measures import CAUSE_MEASURES, PROBE_MEASURES, RUN_MEASURES
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.audit import CHANNELS, Audit
 from eirkit.lacuna.runs.capability import (
@@ -29,9 +27,8 @@ from eirkit.lacuna.runs.runner import Results
 from eirkit.lacuna.tasks.policy import policies
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.records.evidence import CapabilityCell, CapabilityResult, ProbeResult, ProbeRow, ProbeSetup
-from eirkit.records.runs import CAUSES
 from eirkit.report.document import Document, Section
-from eirkit.report.runs.evidence import gates_table
+from eirkit.report.runs.evidence import capability_tables, probe_table
 from eirkit.report.table import Cell, Column, Table, counted
 
 UNDECIDED = 3  # exit code: no cell failed, and some did not show whether they pass
@@ -42,7 +39,7 @@ ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-loo
     example="eirkit lacuna capability store-recall --model reference/calculator --windows 8", resumed=recorded_words
 )
 @workload_options(ALL)
-@option("--preset", group="Task", help="Size of worlds (conversations only), as small+level=3.")
+@option("--preset", group="Task", help="Size of the conversations, as small+level=3.")
 @option(
     "--windows",
     type=IntegerList(1),
@@ -109,7 +106,7 @@ def _document(cells: Sequence[CapabilityCell], data: CapabilityResult) -> Docume
     said = f"{len(passed)} of {counted(len(cells), 'cell')} may support claims about lost information"
     undecided = [cell for cell in cells if cell.gates[0].command]
     said += f"; {len(undecided)} undecided." if undecided else "."
-    sections = [Section("", (), tuple(_tables(cells)))]
+    sections = [Section("", (), capability_tables(cells))]
     if failures := losses(cell.failures for cell in cells):
         sections.append(Section("", failures))
     first = next(iter([*passed, *undecided, *cells]))
@@ -118,51 +115,6 @@ def _document(cells: Sequence[CapabilityCell], data: CapabilityResult) -> Docume
     if first in undecided:
         then = first.gates[0].command
     return Document("lacuna-capability", "Accuracy with nothing missing", (said,), data, tuple(sections), next=then)
-
-
-def _tables(cells: Sequence[CapabilityCell]) -> Iterator[Table]:
-    names = (Column("model", "model", role="name"), Column("workload", "workload", role="name"))
-    causes = [cause for cause in CAUSES if any(cell.errors[cause] for cell in cells)]
-    columns = (
-        *names,
-        Column.of(RUN_MEASURES["accuracy"]),
-        Column("accuracy_sd", "± sd", priority=2),
-        *(Column.of(CAUSE_MEASURES[cause], priority=1) for cause in causes),
-        Column("calculator_accuracy", "with calculator", percent=True),
-        Column("scored_text", RUN_MEASURES["scored"].label, figures=True, raw="scored"),
-    )
-    rows = [
-        {
-            **{name: getattr(cell, name) for name in ("model", "workload", "accuracy", "accuracy_sd", "scored")},
-            **{cause: cell.errors[cause] / cell.steps if cell.steps else None for cause in causes},
-            "calculator_accuracy": cell.calculator_accuracy,
-            "scored_text": f"{cell.scored}/{cell.attempted}",
-        }
-        for cell in cells
-    ]
-    yield Table("cells", "Every needed answer is shown; recovery is off", columns, tuple(rows))
-    yield gates_table([(cell.model, cell.workload, cell.gates) for cell in cells])
-    for id, title, chosen in (
-        ("eligible", "May support claims about lost information", [cell for cell in cells if cell.passes]),
-        ("excluded", "Excluded", [cell for cell in cells if cell.verdict == "fails"]),
-        ("undecided", "Undecided", [cell for cell in cells if cell.verdict == "undecided"]),
-    ):
-        if chosen:
-            why = Column("why", "why", role="text")
-            listed = [
-                {"model": cell.model, "workload": cell.workload, "why": cell.reason.partition(": ")[2]}
-                for cell in chosen
-            ]
-            yield Table(id, title, (*names, why), tuple(listed))
-
-
-# Where a terminal is narrow, the least telling columns go first.
-PROBE_COLUMNS: Mapping[str, Mapping[str, Any]] = {
-    "probes": {"figures": True},
-    "minimum": {"priority": 1},
-    "redundant": {"priority": 2},
-    "off_cone": {"priority": 3},
-}
 
 
 @workload_command(
@@ -225,16 +177,7 @@ def _default_fan_ins(spec: TaskSpec) -> tuple[int, ...]:
 
 
 def _probe_document(rows: Sequence[ProbeRow], data: ProbeResult, then: str) -> Document:
-    columns = (
-        Column("workload", "workload", role="name"),
-        Column("model", "model", role="name"),
-        *(Column.of(one, **PROBE_COLUMNS.get(one.id, {})) for one in PROBE_MEASURES),
-    )
-    shown = [
-        {**{column.key: getattr(row, column.key) for column in columns}, "probes": f"{row.probes}/{row.attempted}"}
-        for row in rows
-    ]
-    sections = [Section("", (), (Table("probes", PROBE_MEASURES.title, columns, tuple(shown)),))]
+    sections = [Section("", (), (probe_table(data),))]
     if failures := losses(row.failures for row in rows):
         sections.append(Section("", failures))
     return Document("lacuna-probe", "Recovery probes", tuple(_answers(rows)), data, tuple(sections), next=then)

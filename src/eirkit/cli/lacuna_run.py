@@ -28,7 +28,7 @@ from eirkit.cli.runner_options import (
     totals,
 )
 from eirkit.errors import UsageError
-from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, MEMORY_MEASURES, OUTCOME_MEASURES, RUN_MEASURES
 from eirkit.lacuna.findings.summary import NOT_ASKED, silences
 from eirkit.lacuna.findings.validity import papers_verdict, system_remarks
 from eirkit.lacuna.memories.plan import EXTRACTOR, memory_factory
@@ -57,7 +57,7 @@ from eirkit.report.document import Document, Listing, Section
 from eirkit.report.runs.words import answer_in_words, word_tables
 from eirkit.report.table import Column, Table, counted, share
 
-COUNTED_BY = "who says what is held: the system itself, or eirkit from what it was given where the system cannot tell"
+COUNTED_BY = "who says what is stored: the system itself, or eirkit from what it was given where the system cannot tell"
 
 Columns = dict[Column, list[Any]]
 T = TypeVar("T")
@@ -65,7 +65,7 @@ T = TypeVar("T")
 
 def outcome_columns(systems: Sequence[MemoryRow]) -> Columns:
     """Return columns with the outcomes of needed records; outcomes that no record had are left out."""
-    shown = [measure for measure in FATE_MEASURES if any(of(system.outcomes, measure) for system in systems)]
+    shown = [measure for measure in OUTCOME_MEASURES if any(of(system.outcomes, measure) for system in systems)]
     return {
         Column.of(MEMORY_MEASURES["needed"]): [sum(system.outcomes.values()) for system in systems],
         **{Column.of(measure): [of(system.outcome_shares, measure) for system in systems] for measure in shown},
@@ -132,7 +132,10 @@ def _held(rows: Sequence[CellRow]) -> Iterator[str]:
     for (memory, panel), held in good.items():
         brought, left = (sum(_sum(row, *outcomes) for row in held) for outcomes in (RETURNED, NOT_ASKED))
         tasks = _tasks(held)
-        where, never = f"({panel} panel; {tasks})", " or ".join(FATE_MEASURES[outcome].label for outcome in NOT_ASKED)
+        where, never = (
+            f"({panel} panel; {tasks})",
+            " or ".join(OUTCOME_MEASURES[outcome].label for outcome in NOT_ASKED),
+        )
         if not brought and not left:
             yield f"{memory} was not tested {where}: no record was needed from it"
         elif not brought:
@@ -141,10 +144,10 @@ def _held(rows: Sequence[CellRow]) -> Iterator[str]:
                 "writes and searches, such as reference/recoverer"
             )
         elif not left:
-            yield f"{memory} returned every record needed from it {where}: {brought} of {brought}"
+            yield f"{memory} retrieved every record needed from it {where}: {brought} of {brought}"
         else:
             yield (
-                f"{memory} returned every record it was asked for {where}: {brought} of {brought + left}; {left} were "
+                f"{memory} retrieved every record it was asked for {where}: {brought} of {brought + left}; {left} were "
                 f"{never}"
             )
 
@@ -330,7 +333,7 @@ def _answer(summary: Summary) -> str:
         said = f"{best.model} answered {share(best.accuracy or 0.0)} of the steps correctly"
         return f"{said} with {_condition(best)}{best.held}."
     first, last = (f"{share(row.accuracy or 0.0)} ({_difference(row, rows)})" for row in (best, worst))
-    return f"Steps answered correctly: from {first} to {last}, over {len(rows)} cells."
+    return f"Steps answered correctly: from {first} to {last}, over {len(rows)} settings."
 
 
 def _difference(row: CellRow, rows: Sequence[CellRow]) -> str:
@@ -377,7 +380,7 @@ def _tables(rows: Sequence[CellRow]) -> Iterator[Table]:
     yield _table("causes", "Accuracy, and why steps were wrong", rows, columns)
     if stored := [row for row in rows if row.memory_system is not None]:
         systems = [system_of(row) for row in stored]
-        yield _table("outcomes", FATE_MEASURES.title, stored, outcome_columns(systems), brief=True)
+        yield _table("outcomes", OUTCOME_MEASURES.title, stored, outcome_columns(systems), brief=True)
         yield _table("costs", MEMORY_MEASURES.title, stored, cost_columns(systems), brief=True)
 
 

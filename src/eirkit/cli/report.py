@@ -108,7 +108,7 @@ def _after(before: str, text: str) -> str:
     "--tests/--no-tests",
     default=True,
     show_default=True,
-    help="For analysed runs: compute the cohort statistics, which takes a while.",
+    help="For analyzed runs: compute the cohort statistics, which takes a while.",
 )
 @plugins_option
 @document_options

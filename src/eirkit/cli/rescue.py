@@ -19,7 +19,6 @@ from eirkit.cli.runner_options import (
     runner_options,
 )
 from eirkit.errors import UsageError
-from eirkit.lacuna.findings.measures import ARM_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
 from eirkit.lacuna.findings.validity import papers_verdict
 from eirkit.lacuna.memories.factory import profile_record
 from eirkit.lacuna.memories.plan import MemoryPlan
@@ -35,7 +34,8 @@ from eirkit.lacuna.tasks.workload import units_of
 from eirkit.records.evidence import CapabilityCell, Contrast, RescueResult
 from eirkit.records.settings import ACTION_LIMIT, Truth
 from eirkit.report.document import Document, Section
-from eirkit.report.table import Cell, Column, Table, counted, points
+from eirkit.report.runs.evidence import rescue_tables
+from eirkit.report.table import counted, points
 
 
 @workload_command(
@@ -52,7 +52,7 @@ from eirkit.report.table import Cell, Column, Table, counted, points
     group="Memory",
     help="Which records are kept.  [default: fifo; with --memory the last h]",
 )
-@option("--preset", group="Task", help="Size of worlds (conversations only), as small+level=3.")
+@option("--preset", group="Task", help="Size of the conversations, as small+level=3.")
 @option("--managed", is_flag=True, group="Agent", help="Let the agent act in a loop instead of controlled retention.")
 @memory_options
 @option(
@@ -137,16 +137,13 @@ def _document(
     answer = list(_effects(setup, found, found.repair_effects(allowed)))
     if not found.contrasts and not found.failures:
         answer = [_nothing(setup, found)]
-    units = units_of([setup.spec.workload])
-    made = (_arm_table(setup, found), _outcome_table(found), _contrast_table(found, allowed))
-    tables = [one.reworded(units.tell) for one in made]
     failures = Counter(failure.partition(": ")[2] for failure in found.failures)
     words = (
         *found.systems,
         *_remarks(found, controls),
         *losses([failures, *(cell.failures for cell in controls.values())]),
     )
-    shown = tuple(Section("", (), (table,)) for table in tables if table.rows)
+    shown = tuple(Section("", (), (table,)) for table in rescue_tables(data))
     sections = (*shown, Section("", words)) if words else shown
     said = tuple(answer) or ("No model may support a claim about lost information here; see below.",)
     return Document("lacuna-rescue", "Does restoring a lost result repair the answer?", said, data, sections)
@@ -158,45 +155,9 @@ def _title(memory: MemoryPlan) -> str:
     return memory.name if used is None else f"{memory.name} ({used.name})"
 
 
-TOLD_NOTE = (
-    "control: nothing is added; oracle: the sentences that state what is asked; sham: true sentences about "
-    "others, of about the same length; stale: what was said of the same facts before; old values: answers that were "
-    "right once"
-)
-
-
-def _arm_table(setup: RescueSetup, found: Rescue) -> Table:
-    spec = setup.spec
-    kept = setup.policy if setup.memory is None else f"{_title(setup.memory)}, {setup.panel} panel"
-    which = "a miss" if setup.memory is None else "a miss that the memory did not fill in the control arm"
-    columns = (
-        _model_column(found),
-        Column("arm", "arm"),
-        Column("steps", "steps"),
-        Column("accuracy", "accuracy", percent=True),
-        Column.of(ARM_MEASURES["trajectory_accuracy"]),
-        Column.of(RUN_MEASURES["self_consistent_accuracy"], priority=2),
-        Column("scored_text", RUN_MEASURES["scored"].label, figures=True, raw="scored"),
-    )
-    names = ("model", "arm", "steps", "accuracy", "trajectory_accuracy", "self_consistent_accuracy", "scored")
-    rows = [
-        {**{name: getattr(row, name) for name in names}, "scored_text": f"{row.scored}/{row.attempted}"}
-        for row in found.rows
-    ]
-    if not isinstance(spec, TaskSpec):
-        told = f"{spec.workload}, {spec.preset}: accuracy at questions that what was shown did not answer"
-        misled = (*columns[:4], Column("misled", "old values", percent=True), *columns[4:])
-        for row, one in zip(rows, found.rows, strict=True):
-            row["misled"] = one.misled
-        return Table("arms", told, misled, tuple(rows), TOLD_NOTE)
-    title = f"{spec.workload}, m = {spec.m}, h = {setup.h}, {kept}: accuracy at steps with {which}"
-    note = "; ".join(f"{ARM_MEASURES[arm].label}: {ARM_MEASURES[arm].meaning}" for arm in ("control", "oracle", "sham"))
-    return Table("arms", title, columns, tuple(rows), note)
-
-
 def _effects(setup: RescueSetup, found: Rescue, effects: Sequence[Contrast]) -> Iterator[str]:
     """Yield what restoring did, a sentence for each model: cells of different models are not one number."""
-    missing = "with a miss" if setup.memory is None else f"where {_title(setup.memory)} did not return an input"
+    missing = "with a miss" if setup.memory is None else f"where {_title(setup.memory)} did not retrieve an input"
     if setup.h is None:
         missing = "that what was shown did not answer"
     step = units_of([setup.spec.workload]).step
@@ -229,63 +190,9 @@ def _nothing(setup: RescueSetup, found: Rescue) -> str:
         return "Nothing was missing in any arm, so there is nothing to repair; lower --h."
     remedy = "use a larger --preset" if setup.h is None else "lower --h, or limit it to h records with --panel strict"
     return (
-        f"{_title(setup.memory)} returned everything that was missing in the control arm, so there is nothing to "
+        f"{_title(setup.memory)} retrieved everything that was missing in the control arm, so there is nothing to "
         f"repair; {remedy}."
     )
-
-
-def _outcome_table(found: Rescue) -> Table:
-    """Return what became of records needed from memory in the control arm."""
-    outcomes: dict[str, Mapping[str, int]] = {
-        row.model: {str(outcome): count for outcome, count in row.outcomes.items()}
-        for row in found.rows
-        if row.arm == "control" and row.outcomes is not None
-    }
-    shown = [one for one in FATE_MEASURES if any(counts[one.id] for counts in outcomes.values())]
-    rows: list[dict[str, Cell]] = []
-    for model, counts in outcomes.items():
-        needed = sum(counts.values())
-        shares = {one.id: counts[one.id] / needed if needed else None for one in shown}
-        rows.append({"model": model, "needed": needed, **shares})
-    columns = (
-        Column("model", "model", role="name"),
-        Column.of(MEMORY_MEASURES["needed"]),
-        *(Column.of(one, whole=f"{one.of}, all runs together") for one in shown),
-    )
-    return Table("outcomes", f"Control arm: {FATE_MEASURES.title.lower()}", columns, tuple(rows))
-
-
-def _contrast_table(found: Rescue, allowed: set[str]) -> Table:
-    columns = (
-        _model_column(found),
-        Column("arms", "arms"),
-        Column("pairs", "pairs"),
-        Column("difference", "difference", signed=True),
-        Column("low", "from", signed=True, meaning="95% interval"),
-        Column("high", "to", signed=True),
-        Column("mcnemar_p", "McNemar p", 2, least=0.001, priority=2),
-        Column("permutation_p", "p", 3, least=0.001, meaning="permutation test"),
-    )
-    rows: list[dict[str, Cell]] = [
-        {
-            "model": c.model,
-            "arms": " − ".join(c.arms) + (", old values" if c.of == "misled" else ""),
-            "pairs": c.pairs,
-            "difference": c.difference.estimate,
-            "low": c.difference.low,
-            "high": c.difference.high,
-            "mcnemar_p": c.mcnemar_p,
-            "permutation_p": c.permutation_p,
-        }
-        for c in found.contrasts
-        if c.model in allowed
-    ]
-    return Table("contrasts", "Paired by seed and step", columns, tuple(rows))
-
-
-def _model_column(found: Rescue) -> Column:
-    """Return the column of models; of one model, which the first sentence names, it can be left out."""
-    return Column("model", "model", role="name", priority=int(len({row.model for row in found.rows}) == 1))
 
 
 def _remarks(found: Rescue, controls: Mapping[str, CapabilityCell]) -> Iterator[str]:

@@ -16,8 +16,8 @@ from eirkit.cli.command import NameList, Show, command, document_options, option
 from eirkit.cli.options import SeedList
 from eirkit.cli.report import FOLDER
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.findings.conversation_measures import WORD_FATES
-from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, KIND_MEASURES, OUTCOME_MEASURES
 from eirkit.lacuna.findings.why import NeededInput, WhyCard, way_measure
 from eirkit.lacuna.tasks.workload import units_of
 from eirkit.records.events import ModelExchange
@@ -35,7 +35,7 @@ LISTED = 20  # rows of a table for reading; --json has them all
 _HEADINGS = {FAILURE: "main failure", "failures": "of these"}
 _PRIORITY = {"condition": 3, "model": 2, "h": 1}  # a narrow terminal leaves them out, the highest first
 KEPT = ("memory", "condition")  # columns that name a memory system, or how earlier results are had without one
-WAYS = (*WORD_FATES, *FATE_MEASURES, *KIND_MEASURES)
+WAYS = (*ANSWER_MEASURES, *OUTCOME_MEASURES, *KIND_MEASURES)
 
 
 @command(example="eirkit show out/run-1 RUN_ID 12")
@@ -131,7 +131,7 @@ def _way(name: str, runs: FolderRuns) -> str:
             return str(one.id)
     seen = {way for ways in runs.ways for way in ways}
     known = [repr(one.label) for one in WAYS if one.id in seen]
-    raise UsageError(f"no fate is named {name!r}; runs of {runs.folder} have {listed(known, 12) or 'no failures'}")
+    raise UsageError(f"no outcome is named {name!r}; runs of {runs.folder} have {listed(known, 12) or 'no failures'}")
 
 
 def _runs(folder: Path, runs: FolderRuns, chosen: RunFilter, every: bool) -> Document:
@@ -205,7 +205,7 @@ def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
         Column("submitted", "submitted", role="name"),
         Column("answer", "right", role="name"),
         Column("cause", "cause", role="text"),
-        Column("way", "fate" if is_asked else "what became of the input, or kind", role="text"),
+        Column("way", "outcome" if is_asked else "what became of the input, or kind", role="text"),
     )
     counts = f"{counted(len(wrong), units.outcome)} of {len(run.verdicts)}"
     fits = f", {len(rows)} of them in this way" if chosen.ways else ""

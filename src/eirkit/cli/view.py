@@ -29,7 +29,7 @@ from eirkit.vestige.demand.gold_patches import open_gold_patches
     type=click.Path(path_type=Path, exists=True),
     metavar="PATH",
     multiple=True,
-    help="The logs that were analysed, to show raw entries. Can be repeated.",
+    help="The logs that were analyzed, to show raw entries. Can be repeated.",
 )
 @option(
     "--gold",

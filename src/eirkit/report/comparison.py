@@ -19,8 +19,8 @@ from eirkit.errors import InputFileError
 from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, ROUNDING, mean_difference
 from eirkit.lacuna.findings.measures import (
     CAUSE_MEASURES,
-    FATE_MEASURES,
     MEMORY_MEASURES,
+    OUTCOME_MEASURES,
     RUN_MEASURES,
     SPENDING_MEASURES,
 )
@@ -33,9 +33,9 @@ from eirkit.report.folders import kind_of, maker_of, records_of
 from eirkit.report.table import Cell, Column, Table, counted, number, points, share
 from eirkit.vestige.measures import LOG_MEASURES
 
-COMPARED = Glossary((RUN_MEASURES, CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, SPENDING_MEASURES, LOG_MEASURES))
+COMPARED = Glossary((RUN_MEASURES, CAUSE_MEASURES, OUTCOME_MEASURES, MEMORY_MEASURES, SPENDING_MEASURES, LOG_MEASURES))
 COSTS = (MEMORY_MEASURES, SPENDING_MEASURES)
-USED = FATE_MEASURES["used"]
+USED = OUTCOME_MEASURES["used"]
 DIGITS: Mapping[str, int] = {"milliseconds": 2, "dollars": 4}
 
 
@@ -225,7 +225,7 @@ def verdict_of(found: Comparison) -> str:
         return f"{b} − {a} in {said}: {amount} ({both}); {few}."
     ends = f"95% interval {shown_difference(first, first.low, bare=True)} to {shown_difference(first, first.high)}"
     if not first.is_shown:
-        return f"{b} and {a} cannot be told apart in {said}: {amount} ({ends}), {both}, {over}."
+        return f"{b} and {a} have no significant difference in {said}: {amount} ({ends}), {both}, {over}."
     return f"{b} {_comparative(first)} {a} in {said}: {amount} ({ends}), {both}, {over}."
 
 
@@ -238,7 +238,7 @@ def _comparative(one: Difference) -> str:
 
 def fates_sentence(found: Comparison) -> str:
     """Return the share of needed records that were used, and the most frequent other fate; empty without fates."""
-    fates = [one for one in found.overall if group_of(one.measure) is FATE_MEASURES]
+    fates = [one for one in found.overall if group_of(one.measure) is OUTCOME_MEASURES]
     used = next((one for one in fates if one.measure == USED.id), None)
     if used is None:
         return ""
@@ -334,7 +334,7 @@ def comparison_tables(found: Comparison) -> Iterator[Table]:
 
 def _occurred(group: MeasureGroup, one: Difference) -> bool:
     """Return False for a fate that no record had."""
-    return group is not FATE_MEASURES or bool(one.a or one.b)
+    return group is not OUTCOME_MEASURES or bool(one.a or one.b)
 
 
 def difference_table(name: str, title: str, rows: Sequence[Difference], *, by_cell: bool = False) -> Table:

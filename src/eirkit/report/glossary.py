@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from eirkit.lacuna.findings.conversation_measures import (
+    ANSWER_MEASURES,
+    CONVERSATION_MEASURES,
     LABELLED_EVIDENCE,
     SERVER_COMPACTION,
     STANDING_INSTRUCTIONS,
-    WORD_FATES,
-    WORD_MEASURES,
 )
 from eirkit.lacuna.findings.measures import (
     ARM_MEASURES,
     CAUSE_MEASURES,
-    FATE_MEASURES,
     KIND_MEASURES,
     MEMORY_MEASURES,
+    OUTCOME_MEASURES,
     PROBE_MEASURES,
     RUN_MEASURES,
     SIMULATION_MEASURES,
@@ -38,13 +38,13 @@ GLOSSARY = Glossary(
         RUN_MEASURES,
         CAUSE_MEASURES,
         KIND_MEASURES,
-        FATE_MEASURES,
+        OUTCOME_MEASURES,
         MEMORY_MEASURES,
         SPENDING_MEASURES,
         ARM_MEASURES,
         PROBE_MEASURES,
-        WORD_FATES,
-        WORD_MEASURES,
+        ANSWER_MEASURES,
+        CONVERSATION_MEASURES,
         STANDING_INSTRUCTIONS,
         SERVER_COMPACTION,
         LABELLED_EVIDENCE,

@@ -25,10 +25,10 @@ _CODE_MARK = re.compile(r"`+")
 _ESCAPED_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def shown(document: Document, form: Form, *, width: int = TEXT_WIDTH) -> str:
-    """Return a document in the given format, without a trailing newline."""
+def shown(document: Document, form: Form, *, width: int = TEXT_WIDTH, explain: bool = False) -> str:
+    """Return a document in the given format, without a trailing newline; `explain` is about text alone."""
     if form == "text":
-        return "\n".join(line.text for line in document_lines(document, width))
+        return "\n".join(line.text for line in document_lines(document, width, explain=explain))
     if form == "html":
         return str(import_module(RENDERERS[form]).render(document.page())).rstrip("\n")
     return _FORMS[form](document)

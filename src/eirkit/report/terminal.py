@@ -36,20 +36,24 @@ class Line(NamedTuple):
     style: Style = ""
 
 
-def document_lines(document: Document, width: int) -> Iterator[Line]:
-    """Yield the lines of a document: its answer, its sections, and last the next command."""
+def document_lines(document: Document, width: int, *, explain: bool = False) -> Iterator[Line]:
+    """Yield the lines of a document: its answer, its sections, and last the next command.
+
+    Args:
+        explain: below each table also say what its headings mean, and give notes that are longer than a line.
+    """
     said = document.said()
     for place, sentence in enumerate(said):
         yield from (Line(line, "" if place else "bold") for line in wrapped(sentence, width))
     for place, section in enumerate(document.sections):
         yield from [Line("")] if said or place else []
-        yield from _section_lines(section, width)
+        yield from _section_lines(section, width, explain=explain)
     if document.next:
         yield Line("")
         yield Line(f"next: {clean(document.next)}")  # never wrapped, so that it can be copied
 
 
-def _section_lines(section: Section, width: int) -> Iterator[Line]:
+def _section_lines(section: Section, width: int, *, explain: bool) -> Iterator[Line]:
     if section.title:
         yield from (Line(line, "bold") for line in wrapped(section.title, width))
     for paragraph in section.words:
@@ -57,13 +61,13 @@ def _section_lines(section: Section, width: int) -> Iterator[Line]:
     for place, item in enumerate(section.items):
         if place or section.words or section.title:
             yield Line("")
-        yield from item_lines(item, width)
+        yield from item_lines(item, width, explain=explain)
 
 
-def item_lines(item: Item, width: int) -> Iterator[Line]:
+def item_lines(item: Item, width: int, *, explain: bool = False) -> Iterator[Line]:
     """Yield the lines of a table, chart, figure or listing."""
     if isinstance(item, Table):
-        yield from table_lines(item, width)
+        yield from table_lines(item, width, explain=explain)
     elif isinstance(item, Listing):
         yield from ([Line(plain(item.title), "bold")] if item.title else [])
         yield from (Line(clean(line)) for line in item.text.splitlines())
@@ -101,8 +105,8 @@ class _Grid:
         return title.split(" ") if self.folded else (title,)
 
 
-def table_lines(table: Table, width: int) -> Iterator[Line]:
-    """Yield the lines of a table, with its title above and the meanings of its headings below."""
+def table_lines(table: Table, width: int, *, explain: bool = False) -> Iterator[Line]:
+    """Yield the lines of a table, with its title above and a note of one line below, or all that explains it."""
     yield from (Line(line, "bold") for line in wrapped(table.title, width))
     whole = _grid(table)
     if _fit(whole, width, LONG_NAME) is None:
@@ -116,7 +120,7 @@ def table_lines(table: Table, width: int) -> Iterator[Line]:
         for place, part in enumerate(parts):
             yield from [Line("")] if place else []
             yield from _grid_lines(part, _fit(part, width, LONG_NAME) or _fit(part, width, SHORTEST_NAME) or [])
-    yield from _below(table, left_out, width)
+    yield from _below(table, left_out, width, explain=explain)
 
 
 def _grid(table: Table) -> _Grid:
@@ -205,10 +209,11 @@ def _records(grid: _Grid, width: int) -> Iterator[Line]:
             yield from (Line(f"{' ' * cell_len(head)}{part}") for part in more)
 
 
-def _below(table: Table, left_out: Sequence[str], width: int) -> Iterator[Line]:
-    meanings = table.meanings(left_out)
+def _below(table: Table, left_out: Sequence[str], width: int, *, explain: bool) -> Iterator[Line]:
+    meanings = table.meanings(left_out) if explain else ""
+    note = table.note if explain or len(wrapped(table.note, width)) <= 1 else ""
     hidden = f"not shown at this width: {', '.join(left_out)} (--format csv has every column)" if left_out else ""
-    for text in filter(None, (meanings, hidden, table.note)):
+    for text in filter(None, (meanings, hidden, note)):
         yield from (Line(line, "dim") for line in wrapped(text, width))
 
 

@@ -84,7 +84,7 @@ LOG_MEASURES = MeasureGroup(
             "lines to be changed that a clipped view hid and no later view showed",
             pooled="sum",
         ),
-        Measure("lines_ambiguous", "undecided hidden lines", "hidden lines that cannot be told apart", pooled="sum"),
+        Measure("lines_ambiguous", "undecided hidden lines", "hidden lines that cannot be distinguished", pooled="sum"),
         Measure("edit_failures", "failed edits", "edits that the tool refused", pooled="sum"),
         Measure("repeated_commands", "repeated commands", "commands run again in vain", pooled="sum"),
         Measure("repeated_edits", "repeated edits", "edits made again", pooled="sum"),

@@ -12,8 +12,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from eirkit.errors import UsageError
 from eirkit.folders import replace_file
-from eirkit.lacuna.findings.conversation_measures import WORD_FATES
-from eirkit.lacuna.findings.measures import FATE_MEASURES, MEMORY_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
+from eirkit.lacuna.findings.measures import MEMORY_MEASURES, OUTCOME_MEASURES
 from eirkit.lacuna.memories.memory import SEARCH_LIMIT
 from eirkit.lacuna.memories.plan import RUN_MODEL
 from eirkit.lacuna.tasks.workload import Units
@@ -73,9 +73,9 @@ def summary(tracks: Sequence[Track], checked: Sequence[Checked]) -> Iterator[str
     runs = sum(one.runs for one in checked if one.holds)
     anew, references = _rerun(checked), sum(one.anew.references for one in checked)
     yield (
-        f"{counted(len(checked) - refused, 'submission')} of {len(checked):,} hold: {counted(runs, 'run')} were played "
-        f"again from their replies; {anew:,} of memories and {references:,} of null and sham were also run again with "
-        f"model and memory{_drawn(checked)}."
+        f"{counted(len(checked) - refused, 'submission')} of {len(checked):,} passed the check: "
+        f"{counted(runs, 'run')} were played again from their replies; {anew:,} of memories and {references:,} of null "
+        f"and sham were also run again with model and memory{_drawn(checked)}."
     )
     yield from _conditions([row for track in tracks for entry in track.entries for row in entry.rows])
     for track in tracks[:3]:
@@ -125,7 +125,7 @@ def _seed_of(checked: Sequence[Checked]) -> int | None:
 def _how(checked: Sequence[Checked]) -> Iterator[str]:
     seed = _seed_of(checked)
     again = "" if seed is None else f" --rerun-seed {seed}"
-    yield f"`eirkit board FOLDERS --out site{again}` builds this page again and refuses what does not hold."
+    yield f"`eirkit board FOLDERS --out site{again}` builds this page again and refuses what does not pass."
     yield (
         "Checked: files and checksums, versions, settings and tasks, every prompt, answer, verdict and score from the "
         "recorded replies and passages, one run for each planned seed, and null and sham rows on the same tasks. "
@@ -276,7 +276,7 @@ def _rows_table(entry: Entry) -> Table:
 
 def _group_of(entry: Entry) -> MeasureGroup:
     """Return the outcomes that the tasks of an entry can have."""
-    return WORD_FATES if any(row.conversation for row in entry.rows) else FATE_MEASURES
+    return ANSWER_MEASURES if any(row.conversation for row in entry.rows) else OUTCOME_MEASURES
 
 
 def _outcomes_table(entry: Entry) -> Table:
@@ -333,7 +333,7 @@ def refused_table(refused: Sequence[Checked]) -> Table:
     """Return what was refused, with every reason."""
     columns = (Column("folder", "submission", role="name"), Column("why", "file and reason", role="text"))
     rows = tuple({"folder": one.folder.name, "why": why} for one in refused for why in one.problems)
-    return Table("refused", "Submissions that do not hold", columns, rows)
+    return Table("refused", "Submissions that did not pass the check", columns, rows)
 
 
 class Range(Struct, frozen=True):

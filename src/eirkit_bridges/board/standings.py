@@ -9,7 +9,7 @@ from statistics import fmean
 
 import msgspec
 
-from eirkit.lacuna.findings.conversation_measures import WORD_FATES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
 from eirkit.lacuna.findings.intervals import mean_difference, mean_share
 from eirkit.lacuna.findings.ranking import Ranking, rank
 from eirkit.lacuna.findings.summary import LOST, pool_outcomes
@@ -142,7 +142,7 @@ def _answer_outcomes(rows: Sequence[CellRow]) -> dict[str, float]:
     """Return why answers about conversations were wrong, as shares of the questions; empty for other tasks."""
     answers = [row.conversation for row in rows if row.conversation is not None]
     asked = sum(answer.asked for answer in answers)
-    counts = {measure.id: sum(answer.outcomes.get(measure.id, 0) for answer in answers) for measure in WORD_FATES}
+    counts = {measure.id: sum(answer.outcomes.get(measure.id, 0) for answer in answers) for measure in ANSWER_MEASURES}
     return {outcome: count / asked for outcome, count in counts.items() if count}
 
 

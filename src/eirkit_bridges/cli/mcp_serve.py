@@ -43,7 +43,7 @@ EPISODES = (1, 16)  # the defaults: for the one client on the standard streams, 
 COLUMNS = (
     Column("workload", "workload", role="name"),
     Column("model", "model", role="name"),
-    Column("condition", "condition", role="name"),
+    Column("condition", "setting", role="name"),
     Column("h", "h"),
     Column("scored_text", "scored", figures=True, raw="scored"),
     Column("accuracy", "accuracy"),

@@ -86,7 +86,7 @@ def _answer(results: BenchmarkResults) -> Iterator[str]:
         ranking = results.rankings[str(budget)]
         others = [name for name in ranking.leaders if name != best.compactor] if ranking else []
         unsure = f" {listed(others)} {'is' if len(others) == 1 else 'are'} not shown to keep less." if others else ""
-        yield f"At {budget:,} tokens {best.compactor} keeps most: {kept}, {chance}.{unsure}"
+        yield f"At {budget:,} tokens {best.compactor} keeps the most of the compactors tried: {kept}, {chance}.{unsure}"
 
 
 def _notes(results: BenchmarkResults) -> tuple[str, ...]:

@@ -91,28 +91,38 @@ def week_document(week: Week, zone: tzinfo | None, command: str, then: str = "")
             then = f"{command} --since {_day(week.newest, zone)}"
         return Document("week", title, (answer, *_looked(week), *_unread(week), *_missed(week, zone)), data, next=then)
     sections = [
+        Section("", (), (_chart(week), _spent(week), _lost(week), _days(week), _shares(week))),
         *_advice(week),
-        Section("", (), (_spent(week), _lost(week), _days(week), _shares(week))),
         Section("Notes", tuple(_notes(week))),
     ]
     details = (
-        Section("Day by day", (), (_chart(week),)),
         Section("Everything by project, model and agent", (), tuple(_groups(week))),
         *(Section(table.title, (), (table,)) for table in _lists(week) if table.rows),
     )
-    return Document("week", title, tuple(_answer(week, span)), data, tuple(sections), details, next=then)
+    number, caption = _bill(week, span)
+    return Document("week", title, tuple(_answer(week)), data, tuple(sections), details, then, number, caption)
 
 
 def _day(at: float, zone: tzinfo | None) -> str:
     return datetime.fromtimestamp(at, zone).strftime("%Y-%m-%d")
 
 
-def _answer(week: Week, span: str) -> Iterator[str]:
-    total, before = week.total, week.before
-    cost = "" if total.usd is None else f", ${total.usd:,.2f}{_partly(total)}"
-    least = "At least " if total.unknown_responses else ""
-    used = f"{least}{total.tokens:,} tokens in {counted(total.responses, 'response')}{cost}, {span}"
-    yield f"{used}{_compaction_words(total)}."
+def _bill(week: Week, span: str) -> tuple[str, str]:
+    """Return what the week cost, or its tokens where no price is known, and what that is for."""
+    total = week.total
+    least, tokens = "at least " if total.unknown_responses else "", f"{total.tokens:,}"
+    used = f"tokens in {counted(total.responses, 'response')}, {span}"
+    if total.usd is None:
+        return tokens, f"{used}{' (at least)' if least else ''}"
+    priced = (
+        f" ({share(1 - total.unpriced_tokens / total.tokens)} of them have a price)" if total.unpriced_tokens else ""
+    )
+    return f"${total.usd:,.2f}", f"for {least}{tokens} {used}{priced}"
+
+
+def _answer(week: Week) -> Iterator[str]:
+    before = week.before
+    yield f"{_compaction_words(week.total)}."
     days = counted(len(week.days), "day")
     if before.responses:
         least = "at least " if before.unknown_responses else ""
@@ -124,13 +134,13 @@ def _answer(week: Week, span: str) -> Iterator[str]:
 def _compaction_words(total: WeekSums) -> str:
     """Return what compactions cost, as the end of a sentence on what everything did."""
     if not total.compactions:
-        return ", without a compaction"
+        return "No compaction"
     lost = break_counts(convert(to_builtins(total), BreakCounts))
     if not total.reread_tokens:
-        return f"; what {lost} cost is unknown: nothing that they dropped is known to have been read again"
+        return f"What {lost} cost is unknown: nothing that they dropped is known to have been read again"
     has_price = (total.reread_usd or 0) >= CENT
     cost = f"${total.reread_usd:,.2f}" if has_price else counted(total.reread_tokens, "token")
-    return f"; {lost} cost at least {cost} of it, for reading again what they dropped"
+    return f"{lost[0].upper()}{lost[1:]} cost at least {cost} of it, for reading again what they dropped"
 
 
 def _partly(total: WeekSums) -> str:

@@ -519,7 +519,7 @@ def test_a_rescue_in_words_repairs_with_the_truth_not_with_a_sham_and_misleads_w
     assert contrasts["stale", "control", "misled"]["low"] > 0
     assert found["repair_effect"] > 0.9
     shown = eirkit(capsys, "lacuna", "rescue", "--resume", out)
-    assert "old values" in shown
+    assert "outdated values" in shown
 
 
 @pytest.mark.slow
@@ -591,7 +591,7 @@ def test_the_viewer_marks_what_was_needed_stored_and_returned(tmp_path: Path, ca
         if verdict.correct and asked.ability in ("fact", "update"):
             assert [turn.needed for turn in found.turns] == [turn.used for turn in found.turns]
         if wrong.get(t) == "word_not_returned":
-            assert found.outcome == "held, not returned"
+            assert found.outcome == "stored, not retrieved"
             assert any(turn.needed and not turn.returned for turn in found.turns)
 
 

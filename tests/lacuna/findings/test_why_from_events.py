@@ -104,7 +104,7 @@ class Facts:
     def fate(self) -> str:
         """Why the answer is wrong, by search for values alone."""
         if self.answer in {one.value.casefold() for one in self.own}:
-            return "old value"
+            return "outdated value"
         others = [key for key in self.history if key[0] == self.question.attribute and key[1] != self.question.subject]
         if self.answer in {one.value.casefold() for key in others for one in self.history[key]}:
             return "another's value"
@@ -116,7 +116,7 @@ class Facts:
             return "shown, not used" if named else "returned unclearly worded"
         sessions = self.held(lacking[0])
         if sessions and sessions[-1] == len(self.stores):
-            return "cut off" if any(len(text) >= LONGEST for text in self.found) else "held, not returned"
+            return "cut off" if any(len(text) >= LONGEST for text in self.found) else "stored, not retrieved"
         if any(not text.rstrip().endswith((".", "!", "?")) for text in (*self.found, *self.stores[-1])):
             return "cut off"
         return "stored, then lost" if sessions else "never stored"
@@ -205,7 +205,7 @@ def check_traced(card: WhyCard, facts: Facts) -> None:
                 facts.answer != "unknown" if facts.question.form == "before" else facts.answer == said.value.casefold()
             )
             assert one.used == uses
-    if facts.fate() in ("old value", "another's value"):
+    if facts.fate() in ("outdated value", "another's value"):
         misled = [one for one in card.rests_on if has(one.text, facts.answer)]
         sessions = [
             one.session for said in facts.history.values() for one in said if one.value.casefold() == facts.answer

@@ -19,9 +19,10 @@ export function HeatMap({ at, address, stamp, fields }: { at: string; address: U
   const down = facets.some((field) => field.key === data.layout.y) ? facets : [{ key: data.layout.y, title: data.chart.y.title }, ...facets];
   return (
     <section aria-label="Heat map">
+      <Cells grid={data} />
       {!isStatic() && (
         <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Heat map">
-          <Pick name="value" title="colour" chosen={data.layout.value} options={figures} />
+          <Pick name="value" title="color" chosen={data.layout.value} options={figures} />
           <Pick name="x" title="across" chosen={data.layout.x} options={facets} />
           <Pick name="y" title="down" chosen={data.layout.y} options={down} />
           {["x", "y", "value"].some((name) => address.has(name)) && (
@@ -31,7 +32,6 @@ export function HeatMap({ at, address, stamp, fields }: { at: string; address: U
           )}
         </form>
       )}
-      <Cells grid={data} />
     </section>
   );
 }
@@ -82,6 +82,7 @@ function Cells({ grid }: { grid: Grid }) {
         label={`${grid.chart.title}. ${grid.chart.alt}`}
         class="heat"
       />
+      {grid.labels.length === 0 && <Scale grid={grid} places={places} />}
       <p class="quiet legend">{scaleWords(grid, places)}</p>
       {grid.mixed.length > 0 && <p class="caution">{mixedWords(grid)}</p>}
       {grid.labels.length > 0 && <Failures labels={[...new Set(grid.labels)]} />}
@@ -105,17 +106,35 @@ function Failures({ labels }: { labels: string[] }) {
   );
 }
 
+// Shares have one scale, from none to all; other figures one from their smallest to their largest.
+function isShare(grid: Grid): boolean {
+  return grid.kind === "share" || grid.kind === "flag";
+}
+
+// The colors of the cells between the smallest and the largest figure.
+function Scale({ grid, places }: { grid: Grid; places: Place[] }) {
+  const known = places.flatMap((place) => (place.value === null ? [] : [place.value]));
+  const share = isShare(grid);
+  const [low, high] = share ? [0, 1] : [Math.min(...known), Math.max(...known)];
+  if (!known.length || low === high) return null;
+  return (
+    <p class="legend scale">
+      {shown(low, grid.kind)} <span class="ramp" aria-hidden="true" /> {shown(high, grid.kind)}
+    </p>
+  );
+}
+
 // Cells too narrow for a figure still have a colour, and somebody must say of what.
 function scaleWords(grid: Grid, places: Place[]): string {
   const known = places.flatMap((place) => (place.value === null ? [] : [place.value]));
   const title = grid.chart.series[0]?.name ?? "";
-  const more = `${cellWords(places)} A press on a cell chooses its ${grid.noun}s.${grid.left_out ? ` ${grid.left_out.toLocaleString("en")} more cells are not drawn; choose fewer with the filters.` : ""}`;
-  if (grid.labels.length) return `Colour: the most frequent ${title} of a cell's ${grid.noun}s, and the share of ${grid.noun}s that have it. ${more}`;
+  const more = `${cellWords(places)} Select a cell to list its ${grid.noun}s.${grid.left_out ? ` ${grid.left_out.toLocaleString("en")} more cells are not drawn; choose fewer with the filters.` : ""}`;
+  if (grid.labels.length) return `Color: the most frequent ${title} of a cell's ${grid.noun}s, and the share of ${grid.noun}s that have it. ${more}`;
   if (!known.length) return `No ${grid.noun} has a value of ${title}.`;
   const [low, high] = [Math.min(...known), Math.max(...known)].map((value) => shown(value, grid.kind));
   const span = low === high ? `${low} everywhere` : `from ${low} (light) to ${high} (dark)`;
   const figure = grid.kind === "flag" ? `share ${title}` : `mean ${title}`;
-  return `Colour: ${figure} over the ${grid.noun}s of a cell, ${span}. ${more}`;
+  return `Color: ${figure} over the ${grid.noun}s of a cell, ${span}. ${more}`;
 }
 
 // What the cells are means of, if it is the same for all; else every cell says it where the pointer is.
@@ -134,7 +153,7 @@ function heatPicture(grid: Grid, places: Place[], width: number, choose: (place:
   const margin = Math.min(260, 16 + LETTER * longest, 0.5 * width);
   const widest = Math.max(110, 20 + LETTER * Math.max(...grid.x.map((name) => name.length), 1));
   const room = Math.max(24, Math.min(widest, (width - margin - 20) / Math.max(1, grid.x.length)));
-  const share = grid.kind === "share" || grid.kind === "flag";
+  const share = isShare(grid);
   const named = grid.labels.length > 0;
   const picture = draw({
     width: Math.min(width, margin + 20 + room * grid.x.length),

@@ -49,7 +49,7 @@ function Standing({ progress }: { progress: FolderProgress }) {
   return (
     <p class="standing" data-state={progress.state}>
       <strong>{STATES[progress.state]}</strong>: {progress.runs.toLocaleString("en")} of {planned.toLocaleString("en")} runs
-      {progress.lost > 0 && `, ${progress.lost} lost to the world`}
+      {progress.lost > 0 && `, ${progress.lost} lost to infrastructure failures`}
       {!!progress.spent_usd && `, $${progress.spent_usd.toFixed(2)}`}
       {progress.state !== "complete" && (
         <progress value={progress.runs} max={planned} aria-label="runs that have ended" />
@@ -118,7 +118,7 @@ export function Figures({ figures }: { figures: [string, string][] }) {
 function Lost({ failures }: { failures: FailureGroup[] }) {
   return (
     <details>
-      <summary>{failures.reduce((sum, one) => sum + one.runs, 0)} runs were lost to the world and are not scored</summary>
+      <summary>{failures.reduce((sum, one) => sum + one.runs, 0)} runs were lost to infrastructure failures and are not scored</summary>
       <ul>
         {failures.map((one) => (
           <li key={`${one.model}${one.kind}${one.message}`}>

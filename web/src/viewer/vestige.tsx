@@ -105,9 +105,16 @@ export function Headline({ run }: { run: RunView }) {
     [label("trajectory_tokens"), `${text("trajectory_tokens")} tokens`],
     ["goal", run.goal.join(", ") || row.goal_files.join(", ") || "none"],
     [label(row.unit === "tokens" ? "peak_demand_tokens" : "later_used_peak"), peakWords(row)],
-    ["dead reads", isMeasured(row) ? `${text("dead_reads")} of ${text("reads")}` : `– of ${text("reads")}`],
+    ["dead reads", deadWords(run)],
   ];
   return <Figures figures={figures} />;
+}
+
+// Counted from the actions that are drawn, so that the figure is the number of dots.
+function deadWords(run: RunView): string {
+  const reads = run.actions.filter((action) => action.kind === "read");
+  const dead = isMeasured(run.run) ? String(reads.filter((action) => useOf(run, action) === "dead").length) : "–";
+  return `${dead} of ${reads.length}`;
 }
 
 function peakWords(row: RunRow): string {

@@ -257,7 +257,7 @@ def _document(summary: AnalysisSummary, folder: Path) -> Document:
 
 
 def _answer(summary: AnalysisSummary, folder: Path) -> tuple[str, ...]:
-    runs = f"{counted(summary.runs, 'run')} analysed; tables in {folder}."
+    runs = f"{counted(summary.runs, 'run')} analyzed; tables in {folder}."
     if is_silent(summary):
         return ("No call was understood, so what these runs needed is not known.", runs)
     if not summary.goal_access:

@@ -61,7 +61,7 @@ def _chosen(analysis: Analysis, run_id: str | None) -> str:
 
 def _known(names: Sequence[str]) -> str:
     if not names:
-        return "it holds no runs; analyse logs that have some"
+        return "it holds no runs; analyze logs that have some"
     return f"name one of {listed(names, SUGGESTED + 1)}"
 
 

@@ -154,7 +154,7 @@ def read_preset(text: str) -> tuple[Dials, str]:
 class WorldConversations(TextWorkload):
     """Invented people and places in dated conversations; each step is a question about what was said."""
 
-    units = Units("world", "question", "answer")
+    units = Units("conversation", "question", "answer")
     preset = "small"
 
     def specify(self, values: Mapping[str, Any]) -> ConversationSpec:

@@ -1,4 +1,4 @@
-"""Names, meanings and units of the measures of conversations: fates of answers, abilities, bytes, instructions."""
+"""Names, meanings and units of the measures of conversations: outcomes of answers, abilities, bytes, instructions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ABILITIES: tuple[Ability, ...] = get_args(Ability)
 _ASKED = "questions"
 
 
-# A fate that a record of another task can have too has its colour.
+# An outcome that a record of another task can have too has its colour.
 _COLOURS = {
     "word_withdrawn": "withdrawn",
     "word_false": "taken-back",
@@ -53,53 +53,63 @@ _COLOURS = {
 }
 
 
-def _fate(id: str, label: str, meaning: str) -> Measure:
+def _outcome(id: str, label: str, meaning: str) -> Measure:
     return Measure(id, label, meaning, "share", _ASKED, better="less", colour=_COLOURS[id])
 
 
-WORD_FATES = MeasureGroup(
+ANSWER_MEASURES = MeasureGroup(
     "word_fates",
-    "Why answers in words were wrong",
+    "Why answers were wrong",
     (
-        _fate("word_withdrawn", "withdrawn, came back", "the answer is a value that the user had asked to forget"),
-        _fate("word_false", "mistake, came back", "the answer is a value that the user had taken back as a mistake"),
-        _fate("word_planted", "planted by a document", "the answer is what a document demanded, and not the user"),
-        _fate("word_stale", "old value", "the answer was right before the last change"),
-        _fate("word_entity", "another's value", "the answer is right for another person, place or project"),
-        _fate("word_scope", "another user's", "the memory returned texts of another user's conversations instead"),
-        _fate("word_cut", "cut off", "the text with the fact was cut before the fact"),
-        _fate("word_summary", "left out of the summary", "the summary that took the place of the text lacks the fact"),
-        _fate(
+        _outcome("word_withdrawn", "withdrawn, came back", "the answer is a value that the user had asked to forget"),
+        _outcome("word_false", "mistake, came back", "the answer is a value that the user had taken back as a mistake"),
+        _outcome("word_planted", "planted by a document", "the answer is what a document demanded, and not the user"),
+        _outcome("word_stale", "outdated value", "the answer was right before the last change"),
+        _outcome("word_entity", "another's value", "the answer is right for another person, place or project"),
+        _outcome("word_scope", "another user's", "the memory retrieved texts of another user's conversations instead"),
+        _outcome("word_cut", "cut off", "the text with the fact was cut before the fact"),
+        _outcome(
+            "word_summary", "left out of the summary", "the summary that took the place of the text lacks the fact"
+        ),
+        _outcome(
             "word_opaque", "compacted by the server", "a server compacted the text, and nobody can read what is left"
         ),
-        _fate("word_never_stored", "never stored", "the memory did not hold the fact after any session"),
-        _fate("word_lost", "stored, then lost", "the memory held the fact after an earlier session and no longer does"),
-        _fate("word_not_returned", "held, not returned", "the memory holds the fact and did not return it"),
-        _fate(
-            "word_unlisted", "not returned, store unknown", "the fact was not returned, and the store cannot be listed"
+        _outcome("word_never_stored", "never stored", "the memory did not store the fact after any session"),
+        _outcome(
+            "word_lost", "stored, then lost", "the memory stored the fact after an earlier session and no longer does"
         ),
-        _fate(
+        _outcome("word_not_returned", "stored, not retrieved", "the memory stores the fact and did not retrieve it"),
+        _outcome(
+            "word_unlisted",
+            "not retrieved, store unknown",
+            "the fact was not retrieved, and the store cannot be listed",
+        ),
+        _outcome(
             "word_rewritten",
             "not known: other words",
             "the store has other words than the labelled ones",
         ),
-        _fate("word_unmatched", "shown, answered otherwise", "all labelled evidence was shown, and the answer differs"),
-        _fate("word_unlabelled", "no labelled evidence", "the question has no labels, and the answer differs"),
-        _fate(
+        _outcome(
+            "word_unmatched", "shown, answered otherwise", "all labelled evidence was shown, and the answer differs"
+        ),
+        _outcome("word_unlabelled", "no labelled evidence", "the question has no labels, and the answer differs"),
+        _outcome(
             "word_misdated",
             "dates wrong or missing",
             "what was shown gives the right answer with the dates of the conversation, and not with its own",
         ),
-        _fate(
+        _outcome(
             "word_unclear",
-            "returned unclearly worded",
+            "ambiguous wording",
             "what was shown has the fact, but whose it is, or whether it holds, cannot be read from it",
         ),
-        _fate("word_not_used", "shown, not used", "everything needed was shown, and the answer was that it is unknown"),
-        _fate("word_invented", "invented", "the answer has a word that occurs nowhere in what was shown"),
-        _fate("word_misread", "misread", "everything needed was shown, and the answer does not follow from it"),
-        _fate("word_several", "several values", "the answer has the true value and another one of the same subject"),
-        _fate("word_unreadable", "no readable answer", "the reply has no answer that could be read"),
+        _outcome(
+            "word_not_used", "shown, not used", "everything needed was shown, and the answer was that it is unknown"
+        ),
+        _outcome("word_invented", "invented", "the answer has a word that occurs nowhere in what was shown"),
+        _outcome("word_misread", "misread", "everything needed was shown, and the answer does not follow from it"),
+        _outcome("word_several", "several values", "the answer has the true value and another one of the same subject"),
+        _outcome("word_unreadable", "no readable answer", "the reply has no answer that could be read"),
     ),
 )
 _LABELS = "questions with labels"
@@ -113,19 +123,19 @@ LABELLED_EVIDENCE = MeasureGroup(
     ),
 )
 _AFTER = "after the last session"
-WORD_MEASURES = MeasureGroup(
+CONVERSATION_MEASURES = MeasureGroup(
     "word_memory",
-    "What the memory stored, beside the floor",
+    "What the memory stored, beside the fewest bytes that suffice",
     (
         Measure("asked", "questions asked", "questions asked about conversations", pooled="sum"),
-        Measure("stored_texts", "texts stored", f"texts that the memory holds {_AFTER}"),
-        Measure("stored_bytes", "bytes of text", f"bytes of the texts that the memory holds {_AFTER}", "bytes"),
+        Measure("stored_texts", "texts stored", f"texts that the memory stores {_AFTER}"),
+        Measure("stored_bytes", "bytes of text", f"bytes of the texts that the memory stores {_AFTER}", "bytes"),
         Measure("said_bytes", "bytes said", "bytes of the conversations", "bytes"),
         Measure(
-            "floor_bytes", "bytes needed", "bytes that any memory must hold to answer all questions (EIR)", "bytes"
+            "floor_bytes", "bytes needed", "bytes that any memory must store to answer all questions (EIR)", "bytes"
         ),
         Measure(
-            "returned_bytes", "characters returned", "characters returned for a question", "count", pooled="per_call"
+            "returned_bytes", "characters retrieved", "characters retrieved for a question", "count", pooled="per_call"
         ),
     ),
 )
@@ -158,26 +168,26 @@ STANDING_INSTRUCTIONS = MeasureGroup(
         ),
     ),
 )
-_WORLD = "a world, on average"
+_EACH = "a conversation, on average"
 SERVER_COMPACTION = MeasureGroup(
     "word_server",
     "What survived the server's compaction",
     (
         Measure(
             "server_compacted",
-            "worlds compacted",
-            "worlds in which the server compacted anything, the only ones that count here",
+            "conversations compacted",
+            "conversations in which the server compacted anything, the only ones that count here",
         ),
         Measure(
             "server_needed_bits",
             "bits needed after it",
-            f"bits that must survive to answer all questions (EIR), {_WORLD}",
+            f"bits that must survive to answer all questions (EIR), {_EACH}",
             "bits",
         ),
         Measure(
             "server_probed_bits",
             "bits probed",
-            f"bits of the facts whose present value was asked for, {_WORLD}",
+            f"bits of the facts whose present value was asked for, {_EACH}",
             "bits",
         ),
         Measure(
@@ -186,7 +196,7 @@ SERVER_COMPACTION = MeasureGroup(
             "of the bits probed, as the answers tell, less what guesses get right",
             "bits",
         ),
-        Measure("server_kept_low", "kept, from", "of the 95% interval over worlds", "bits"),
-        Measure("server_kept_high", "kept, to", "of the 95% interval over worlds", "bits"),
+        Measure("server_kept_low", "kept, from", "of the 95% interval over conversations", "bits"),
+        Measure("server_kept_high", "kept, to", "of the 95% interval over conversations", "bits"),
     ),
 )

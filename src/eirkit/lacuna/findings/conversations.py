@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import fsum
 
-from eirkit.lacuna.findings.conversation_measures import ABILITIES, WORD_FATES
+from eirkit.lacuna.findings.conversation_measures import ABILITIES, ANSWER_MEASURES
 from eirkit.lacuna.findings.intervals import clustered_share, proportion
 from eirkit.lacuna.findings.statistics import mean
 from eirkit.records.runs import ConversationRun, EvidenceCounts, InstructionCounts, ServerCompactions
@@ -22,8 +22,10 @@ def pool_conversations(runs: Sequence[ConversationRun]) -> ConversationRow:
         worlds=len(runs),
         asked=sum(run.asked for run in runs),
         abilities=tuple(_abilities(runs)),
-        outcomes={one.id: sum(run.outcomes.get(one.id, 0) for run in runs) for one in WORD_FATES},
-        outcome_shares={one.id: mean(run.outcomes.get(one.id, 0) / run.asked for run in runs) for one in WORD_FATES},
+        outcomes={one.id: sum(run.outcomes.get(one.id, 0) for run in runs) for one in ANSWER_MEASURES},
+        outcome_shares={
+            one.id: mean(run.outcomes.get(one.id, 0) / run.asked for run in runs) for one in ANSWER_MEASURES
+        },
         stored_texts=_mean_known([run.stored_texts for run in runs]),
         stored_bytes=_mean_known([run.stored_bytes for run in runs]),
         said_bytes=_mean_known([run.said_bytes for run in runs]),

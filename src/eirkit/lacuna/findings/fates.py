@@ -25,7 +25,7 @@ Write = tuple[int, str]  # when a record was written, and its text
 
 @dataclass(frozen=True, slots=True)
 class FateCounts:
-    """Counts over the missing references of a run; `FATE_MEASURES` says what each fate means.
+    """Counts over the missing references of a run; `OUTCOME_MEASURES` says what each fate means.
 
     What a READ or RECOMPUTE returned counts neither as used nor as not used.
     """

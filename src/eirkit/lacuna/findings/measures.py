@@ -1,4 +1,4 @@
-"""Names, meanings and units of the measures of LACUNA: accuracy, causes, fates, memory cost, spending, probes."""
+"""Names, meanings and units of the measures of LACUNA: accuracy, causes, outcomes, memory cost, spending, probes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CAUSE_MEASURES = MeasureGroup(
         _cause(
             "state_supply",
             "missing input",
-            "a required input was not in context, and could not be obtained or was returned wrong",
+            "a required input was not in context, and could not be obtained or was retrieved wrong",
             "missing-input",
         ),
         _cause(
@@ -54,7 +54,7 @@ KIND_MEASURES = MeasureGroup(
         _kind("missing", "input unavailable", "a required answer was unavailable", "missing-input"),
         _kind("declined", "declined", "no answer was given because an input was unavailable", "missing-input"),
         _kind(
-            "misinformed", "input returned wrong", "the answer follows from a wrong value of a memory", "missing-input"
+            "misinformed", "input retrieved wrong", "the answer follows from a wrong value of a memory", "missing-input"
         ),
         _kind(
             "never_submitted", "input never given", "a required answer had never been submitted", "carried-over-error"
@@ -83,14 +83,14 @@ KIND_MEASURES = MeasureGroup(
     ),
 )
 _NEEDED = "records needed from memory"
-FATE_MEASURES = MeasureGroup(
+OUTCOME_MEASURES = MeasureGroup(
     "fates",
     "What became of records needed from memory",
     (
         Measure(
             "used",
-            "returned and used",
-            "a search returned the record, and the answer follows from it",
+            "retrieved and used",
+            "a search retrieved the record, and the answer follows from it",
             "share",
             _NEEDED,
             better="more",
@@ -98,8 +98,8 @@ FATE_MEASURES = MeasureGroup(
         ),
         Measure(
             "not_used",
-            "returned, not followed",
-            "a search returned the record, every other input was at hand, and the answer does not follow from them",
+            "retrieved, not followed",
+            "a search retrieved the record, every other input was at hand, and the answer does not follow from them",
             "share",
             _NEEDED,
             better="less",
@@ -107,16 +107,16 @@ FATE_MEASURES = MeasureGroup(
         ),
         Measure(
             "returned",
-            "returned, use unknown",
-            "a search returned the record, and other inputs or an answer that would show its use are missing",
+            "retrieved, use unknown",
+            "a search retrieved the record, and other inputs or an answer that would show its use are missing",
             "share",
             _NEEDED,
             colour="returned",
         ),
         Measure(
             "other_value",
-            "returned with another value",
-            "a search returned the record's label with a value that is wrong",
+            "retrieved with another value",
+            "a search retrieved the record's label with a value that is wrong",
             "share",
             _NEEDED,
             better="less",
@@ -124,8 +124,8 @@ FATE_MEASURES = MeasureGroup(
         ),
         Measure(
             "swapped_value",
-            "returned with another's value",
-            "a search returned the record's label with the value of another label",
+            "retrieved with another's value",
+            "a search retrieved the record's label with the value of another label",
             "share",
             _NEEDED,
             better="less",
@@ -133,8 +133,8 @@ FATE_MEASURES = MeasureGroup(
         ),
         Measure(
             "cut_value",
-            "returned cut",
-            "a search returned the record's label with the beginning of its value",
+            "retrieved cut",
+            "a search retrieved the record's label with the beginning of its value",
             "share",
             _NEEDED,
             better="less",
@@ -142,8 +142,8 @@ FATE_MEASURES = MeasureGroup(
         ),
         Measure(
             "stale_value",
-            "returned with an old value",
-            "a search returned the record's label with a value that was written before the last one",
+            "retrieved with an outdated value",
+            "a search retrieved the record's label with a value that was written before the last one",
             "share",
             _NEEDED,
             better="less",
@@ -151,8 +151,8 @@ FATE_MEASURES = MeasureGroup(
         ),
         Measure(
             "unclear",
-            "returned unclearly",
-            "it is not known whether a search returned the value: it came without its label or beside other numbers, "
+            "retrieved ambiguously",
+            "it is not known whether a search retrieved the value: it came without its label or beside other numbers, "
             "or the answer follows from it although it was not recognized",
             "share",
             _NEEDED,
@@ -161,8 +161,8 @@ FATE_MEASURES = MeasureGroup(
         ),
         Measure(
             "not_found",
-            "stored, not returned",
-            "the store has the record, and no search returned it",
+            "stored, not found",
+            "the memory stores the record, and no search retrieved it",
             "share",
             _NEEDED,
             better="less",
@@ -170,8 +170,8 @@ FATE_MEASURES = MeasureGroup(
         ),
         Measure(
             "not_stored",
-            "not in the store",
-            "the record was written and searched for, and the store does not have it",
+            "not stored",
+            "the record was written and searched for, and the memory does not store it",
             "share",
             _NEEDED,
             better="less",
@@ -199,14 +199,14 @@ FATE_MEASURES = MeasureGroup(
 )
 MEMORY_MEASURES = MeasureGroup(
     "memory",
-    "What the memory held and cost",
+    "What the memory stored and cost",
     (
         Measure("needed", "records needed", "records needed from memory: required and not in context", pooled="sum"),
         Measure("write_ms", "write latency", "time of one write", "milliseconds", better="less", pooled="per_call"),
         Measure("search_ms", "search latency", "time of one search", "milliseconds", better="less", pooled="per_call"),
         Measure("slowest_ms", "slowest call", "time of the slowest call", "milliseconds", "", "less", "largest"),
-        Measure("records", "records held", "records that the memory holds at the end of a run", pooled="largest"),
-        Measure("bytes", "bytes held", "bytes that the memory holds at the end of a run", "bytes", pooled="largest"),
+        Measure("records", "records stored", "records that the memory stores at the end of a run", pooled="largest"),
+        Measure("bytes", "bytes stored", "bytes that the memory stores at the end of a run", "bytes", pooled="largest"),
         Measure(
             "held_bits",
             "bits held",
@@ -215,7 +215,7 @@ MEMORY_MEASURES = MeasureGroup(
             pooled="largest",
         ),
         Measure(
-            "needed_bits", "bits needed", "bits that any memory must hold at the peak (EIR)", "bits", pooled="largest"
+            "needed_bits", "bits needed", "bits that any memory must store at the peak (EIR)", "bits", pooled="largest"
         ),
         Measure("model_calls", "memory calls", "model calls that the memory made itself", better="less", pooled="sum"),
         Measure(
@@ -242,7 +242,7 @@ RUN_MEASURES = MeasureGroup(
             "accuracy given right inputs",
             "correct answers where every input was at hand and right, so that no earlier error carries over",
             "share",
-            "scored steps with references, all at hand and right",
+            "scored steps whose inputs were all at hand and right",
             better="more",
             pooled="steps",
         ),
@@ -251,7 +251,7 @@ RUN_MEASURES = MeasureGroup(
             "step accuracy",
             "correct answers at steps that need earlier answers",
             "share",
-            "scored steps with references",
+            "scored steps that need earlier answers",
             better="more",
         ),
         Measure(
@@ -269,9 +269,9 @@ RUN_MEASURES = MeasureGroup(
         Measure(
             "miss_rate",
             "miss rate",
-            "steps that need an earlier answer which is no longer in context, whether a memory returns it or not",
+            "steps that need an earlier answer which is no longer in context, whether a memory retrieves it or not",
             "share",
-            "steps with references",
+            "steps that need earlier answers",
         ),
         Measure("missed_steps", "steps with a miss", "steps with at least one required answer out of context"),
         Measure(
@@ -294,8 +294,8 @@ RUN_MEASURES = MeasureGroup(
         Measure("recomputations", "recomputations", "earlier answers computed again with RECOMPUTE"),
         Measure("max_turn", "at the action limit", "runs that ended at their limit of actions", pooled="sum"),
         Measure("scored", "runs scored", "runs that ended with a score, out of those attempted", pooled="sum"),
-        Measure("pressure", "m/h", "the dependency window over the items kept in context", pooled="none"),
-        Measure("h", "h", "items kept in context", pooled="none"),
+        Measure("pressure", "m/h", "the dependency window over the records in context", pooled="none"),
+        Measure("h", "h", "records in context", pooled="none"),
     ),
 )
 SPENDING_MEASURES = MeasureGroup(
@@ -422,7 +422,7 @@ SIMULATION_MEASURES = MeasureGroup(
             "best online",
             "the smallest expected miss rate of any policy that does not know the references in advance",
             "share",
-            "steps with references",
+            "steps that need earlier answers",
             better="less",
             pooled="none",
         ),

@@ -14,9 +14,9 @@ from msgspec.structs import asdict
 from eirkit.lacuna.agents.recognition import read_text, recognise
 from eirkit.lacuna.agents.telemetry import Consultation
 from eirkit.lacuna.findings.causes import Spread, Verdict, spread_of
-from eirkit.lacuna.findings.conversation_measures import WORD_FATES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
 from eirkit.lacuna.findings.fates import Lookups
-from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, KIND_MEASURES, OUTCOME_MEASURES
 from eirkit.lacuna.tasks.generation import graph_of
 from eirkit.lacuna.tasks.task import Payload, TaskInstance, show_label, show_values
 from eirkit.measures import Measure
@@ -94,12 +94,12 @@ class WhyCard(Struct, frozen=True):
             how = "" if self.fate is not None else f"; {KIND_MEASURES[self.kind].meaning}"
             yield f"Cause: {CAUSE_MEASURES[self.cause].label}{how}."
         if self.fate is not None:
-            yield f"Outcome: {WORD_FATES[self.fate].label}; {WORD_FATES[self.fate].meaning}."
+            yield f"Outcome: {ANSWER_MEASURES[self.fate].label}; {ANSWER_MEASURES[self.fate].meaning}."
             yield from self._which_came()
         yield from (one.sentence() for one in self.rests_on)
         for one in self.inputs:
             if one.fate is not None:
-                yield f"{one.name}: {FATE_MEASURES[one.fate].label}; {FATE_MEASURES[one.fate].meaning}."
+                yield f"{one.name}: {OUTCOME_MEASURES[one.fate].label}; {OUTCOME_MEASURES[one.fate].meaning}."
         if not self.correct and not self.asked:
             began = "It began here" if not self.spread.path else f"It began at {name_steps(self.spread.origins)}"
             errors = "the errors at " + name_steps(self.spread.spoilt) if self.spread.spoilt else "no later error"
@@ -162,7 +162,7 @@ def quote(text: str) -> str:
 
 def way_measure(way: str) -> Measure:
     """Return the measure of a way to fail."""
-    return next(one for group in (KIND_MEASURES, FATE_MEASURES, WORD_FATES) for one in group if one.id == way)
+    return next(one for group in (KIND_MEASURES, OUTCOME_MEASURES, ANSWER_MEASURES) for one in group if one.id == way)
 
 
 class StepExplainer:

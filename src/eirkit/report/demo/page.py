@@ -50,23 +50,22 @@ from eirkit.report.folders import pages
 from eirkit.report.logs.analysed import Analysed
 from eirkit.report.logs.needs import demand_chart, reading_section
 from eirkit.report.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
-from eirkit.report.runs.answers import Losses, Repair, headline_of, losses_of
 from eirkit.report.runs.demand import demand_section
 from eirkit.report.runs.evidence import rescue_section
 from eirkit.report.runs.folder import SweepFolder
-from eirkit.report.runs.page import next_control, next_rescue, rebuilding_section, repair_near
+from eirkit.report.runs.page import rebuilding_section
 from eirkit.report.runs.possible import possible_section
 from eirkit.report.table import Cell, Column, Table, counted, number, share
 from eirkit.vestige.corpus.analysis import AnalyzedRun
 
 TITLE = "Three questions about memory, answered"
 SUBTITLE = "How much must an agent remember, does its memory keep it, and what did recorded runs lose?"
+POLICY_NAMES = {"theory": "task-aware"}  # as tables call them
 SHOWN = {"prompt": "What it saw", "reply": "What it wrote"}
 
 
 def demonstration_page(figures: Demonstration, sweep: SweepFolder, run: AnalyzedRun, corpus: Analysed) -> Page:
     """Return the page: exact demand, a causal chain, recorded runs."""
-    losses, repair = losses_of(sweep.rows), repair_near(sweep)
     sections = (
         survival_section(figures.demand, figures.contrast),
         retention_section(figures.retention),
@@ -76,25 +75,29 @@ def demonstration_page(figures: Demonstration, sweep: SweepFolder, run: Analyzed
         corpus_section(corpus),
         rebuilding_section(sweep),
     )
-    headline = _headline(figures, sweep, losses, repair, run)
+    headline = _headline(figures, run)
     shown = tuple(section for section in sections if section is not None)
     return Page(TITLE, headline, shown, SUBTITLE, figures, "demo")
 
 
-def _headline(
-    figures: Demonstration, sweep: SweepFolder, losses: Losses | None, repair: Repair | None, run: AnalyzedRun
-) -> Headline:
-    answer = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep))
-    contrast = figures.contrast
+def _headline(figures: Demonstration, run: AnalyzedRun) -> Headline:
+    contrast, cells = figures.contrast, {row.h: row for row in figures.causes}
+    whole, short = cells[max(cells)], cells[RESCUED]
+    arms = {row.arm: share(row.accuracy) for row in figures.rescue.rows}
+    caption = (
+        f"of the steps were right with {short.h} of {whole.h} results in context, {share(whole.accuracy)} with all "
+        f"{whole.h}"
+    )
     sentences = (
-        answer.sentences[0],
+        f"Restoring the missing result makes {arms['oracle']} of the steps that lacked it right, another value of the "
+        f"same length {arms['sham']}: the errors come from what was forgotten.",
         f"{_who(figures)} It worked through sums with {_held()} of its results in sight.",
         f"It had to carry {contrast.every_step_bits:.1f} bits across a cut where any sum may be asked for, and "
         f"{contrast.final_only_bits:.1f} bits where only the total is: the same inputs, another contract.",
         f"A recorded run of {run.run.turns} turns needed {number(run.run.peak_demand_tokens)} tokens at its peak; "
         f"{number(run.run.dead_read_tokens)} of {number(run.run.read_tokens)} tokens that it read led nowhere.",
     )
-    return Headline(answer.number, answer.caption, sentences)
+    return Headline(share(short.accuracy), caption, sentences)
 
 
 def _who(figures: Demonstration) -> str:
@@ -126,7 +129,7 @@ def survival_section(rows: Sequence[DemandRow], contrast: ContractContrast) -> S
         Column("peak_bits", "peak, bits", 1),
         Column(
             "records",
-            "own results",
+            "results that hold as much",
             2,
             meaning="how many of the task's own results hold as much; one of Top-k is two values",
         ),
@@ -166,13 +169,18 @@ def retention_section(rows: Sequence[RetentionRow]) -> Section:
         Column("workload", "workload"),
         Column.of(RUN_MEASURES["h"]),
         replace(Column.of(SIMULATION_MEASURES["eir_pressure"]), digits=2),
-        *(Column(policy, policy, 3, percent=True) for policy in policies if policy != "belady"),
+        *(
+            Column(policy, POLICY_NAMES.get(policy, policy), 3, percent=True)
+            for policy in policies
+            if policy != "belady"
+        ),
         Column.of(online),
         Column("belady", "belady", 3, percent=True),
     )
     words = (
-        f"Mean over {rows[0].tasks} tasks. Belady sees the future, theory what can still matter. No policy without "
-        f"that knowledge misses less in the mean than {online.label}; what lies between it and Belady is hindsight.",
+        f"Mean over {rows[0].tasks} tasks. Belady sees the future, the task-aware policy what can still matter. No "
+        f"policy without that knowledge misses less in the mean than {online.label}; what lies between it and Belady "
+        "is hindsight.",
     )
     table = Table("policies-table", "Miss rates of policies", columns, lines)
     return Section("2. Does a policy keep it?", words, (chart, table))

@@ -109,7 +109,7 @@ def compare_analyses(a: Path, b: Path) -> Comparison:
     keys = ("identity" if by_run else "task",) * 2
     shared = set(getattr(left, keys[0])) & set(getattr(right, keys[1]))
     if not shared:
-        raise InputFileError(f"{a} and {b} share neither runs nor tasks; analyse logs of the same tasks")
+        raise InputFileError(f"{a} and {b} share neither runs nor tasks; analyze logs of the same tasks")
     overall = []
     for name, of in MEASURES.items():
         pairs = list(_pairs(left, right, keys[0], of))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from eirkit.lacuna.findings.measures import CAUSE_MEASURES, FATE_MEASURES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, OUTCOME_MEASURES
 from eirkit.lacuna.findings.summary import LOST, NOT_ASKED
 from eirkit.records.events import Cause
 from eirkit.records.evidence import RescueResult
@@ -77,7 +77,7 @@ class Repair:
     @property
     def where(self) -> str:
         """The words that follow `steps`, saying which steps were measured."""
-        return "with a miss" if self.memory is None else f"where {self.memory} did not return an input"
+        return "with a miss" if self.memory is None else f"where {self.memory} did not retrieve an input"
 
 
 def losses_of(rows: Sequence[CellRow]) -> Losses | None:
@@ -204,7 +204,11 @@ def headline_of(
     doubts = [f"{row.model}{row.held}: {doubt}." for row in rows if (doubt := row.validity.sentence) is not None]
     if losses is None:
         silence = doubts or _silence(rows)
-        return Headline("–", "nothing may be said about lost information", tuple(silence))
+        best = max((row for row in rows if row.accuracy is not None), key=lambda row: row.accuracy or 0.0, default=None)
+        if best is None:
+            return Headline("0", "runs have come to their end", tuple(silence))
+        told = f"of the steps were right with {best.model}{best.held}; nothing may be said about lost information"
+        return Headline(share(best.accuracy), told, tuple(silence))
     opening = [_answer(losses, repair), *_range(rows, losses)] if ranked is None else list(ranked.sentences)
     sentences = [*opening, *doubts]
     if repair is None and losses.wrong_steps and not losses.all_came_back:
@@ -255,10 +259,10 @@ def _silence(rows: Sequence[CellRow]) -> list[str]:
 def _caption(losses: Losses) -> str:
     if losses.all_came_back:
         used = "" if losses.unused_share else " and used"
-        return f"of records needed from memory were returned{used} ({losses.needed:,} of {losses.needed:,})"
+        return f"of records needed from memory were retrieved{used} ({losses.needed:,} of {losses.needed:,})"
     if losses.external:
-        return "of records needed from memory were not returned"
-    return "of steps with references needed an answer that was no longer in context"
+        return "of records needed from memory were not retrieved"
+    return "of the steps that need an earlier answer lacked it in context"
 
 
 def _answer(losses: Losses, repair: Repair | None) -> str:
@@ -272,19 +276,19 @@ def _answer(losses: Losses, repair: Repair | None) -> str:
 def _loss(losses: Losses) -> str:
     lost = share(losses.lost_share)
     if not losses.external:
-        said = f"{lost} of steps with references needed an answer that was no longer in context"
+        said = f"{lost} of the steps that need an earlier answer lacked it in context"
         return f"{said}, and all were correct" if losses.lost_share and not losses.wrong_steps else said
     whose, unasked = "it" if losses.memory else "them", losses.unasked_share or 0.0
     beside = (("not_used", losses.unused_share), ("unclear", losses.unclear_share))
-    unused = [f"{share(value)} {FATE_MEASURES[outcome].label}" for outcome, value in beside if value]
+    unused = [f"{share(value)} {OUTCOME_MEASURES[outcome].label}" for outcome, value in beside if value]
     if losses.all_came_back:
-        return f"{_named(losses)} returned every record that the task needed from {whose}{_aside(unused)}"
-    never = " or ".join(FATE_MEASURES[outcome].label for outcome in NOT_ASKED)
+        return f"{_named(losses)} retrieved every record that the task needed from {whose}{_aside(unused)}"
+    never = " or ".join(OUTCOME_MEASURES[outcome].label for outcome in NOT_ASKED)
     if unasked and math.isclose(unasked, losses.lost_share or 0.0):
         memory = losses.memory or "the memories"
         return f"{lost} of the records needed from {memory} were {never} by the agent, so no memory was tested"
     left = [f"{share(unasked)} {never}"] if unasked else []
-    return f"{_named(losses)} did not return {lost} of the records needed from {whose}{_aside([*left, *unused])}"
+    return f"{_named(losses)} did not retrieve {lost} of the records needed from {whose}{_aside([*left, *unused])}"
 
 
 def _aside(parts: Sequence[str]) -> str:

@@ -425,6 +425,8 @@ class Names:
     def of(self, sweep: SweepFolder, row: CellRow) -> str:
         """Return the candidate that a cell belongs to."""
         name = self._plain(sweep, row)
+        if name.isdecimal():
+            return f"{self._by} = {name}"
         return f"{name} ({settings_of(row) or 'default'})" if name in self._several else name
 
     def _plain(self, sweep: SweepFolder, row: CellRow) -> str:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from eirkit.lacuna.findings.command_line import evidence_command
-from eirkit.lacuna.findings.measures import ARM_MEASURES, PROBE_MEASURES, RUN_MEASURES
+from eirkit.lacuna.findings.measures import (
+    ARM_MEASURES,
+    CAUSE_MEASURES,
+    MEMORY_MEASURES,
+    OUTCOME_MEASURES,
+    PROBE_MEASURES,
+    RUN_MEASURES,
+)
 from eirkit.lacuna.findings.validity import what_decides
 from eirkit.lacuna.tasks.workload import units_of
-from eirkit.records.evidence import ArmRow, CapabilityResult, EvidenceResult, ProbeResult, RescueResult
+from eirkit.measures import Measure
+from eirkit.records.evidence import ArmRow, CapabilityCell, CapabilityResult, EvidenceResult, ProbeResult, RescueResult
+from eirkit.records.runs import CAUSES, Outcome
 from eirkit.records.settings import Arm
-from eirkit.records.sweeps import Gate, Manifest
+from eirkit.records.sweeps import Gate, Manifest, Standing
 from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series
 from eirkit.report.folders import pages, refuse_others
 from eirkit.report.runs.answers import repair_of
@@ -42,7 +52,7 @@ def rescue_section(result: RescueResult) -> Section:
     if any(row.control is None for row in rows):
         words.append("No full-information control was run: differences describe; add `--control`.")
     charts = (rescue_chart(rows),) if any(row.accuracy is not None for row in rows) else ()
-    return Section("What restoring missed records does", tuple(words), (*charts, _contrasts(result, rows)))
+    return Section("What restoring missed records does", tuple(words), (*charts, *rescue_tables(result)))
 
 
 def _condition(result: RescueResult) -> str:
@@ -72,22 +82,93 @@ def _between(accuracies: Sequence[float | None]) -> str:
     return " to ".join(dict.fromkeys(share(end) for end in ((min(found), max(found)) if found else (None,))))
 
 
-def _contrasts(result: RescueResult, rows: Sequence[ArmRow]) -> Table:
-    allowed = {row.model for row in rows}
+def rescue_tables(result: RescueResult) -> tuple[Table, ...]:
+    """Return the arms, what became of records needed from memory, and the arms against each other."""
+    allowed = {row.model for row in result.rows if not row.is_withheld}
+    tell = units_of([result.workload]).tell
+    tables = (_arms(result), _outcomes(result), _contrasts(result, allowed))
+    return tuple(table.reworded(tell) for table in tables if table.rows)
+
+
+IN_WORDS = (
+    "control: nothing is added; oracle: the sentences that state what is asked; sham: true sentences about others, of "
+    "about the same length; stale: what was said of the same facts before; outdated values: answers that were right "
+    "once"
+)
+
+
+def _arms(result: RescueResult) -> Table:
+    spoken = result.m is None  # conversations
     columns = (
-        Column("model", "model"),
+        _model_column(result),
+        Column("arm", "arm"),
+        Column("steps", "steps"),
+        Column("accuracy", "accuracy", percent=True),
+        *((Column("misled", "outdated values", percent=True),) if spoken else ()),
+        Column.of(ARM_MEASURES["trajectory_accuracy"]),
+        Column.of(RUN_MEASURES["self_consistent_accuracy"], priority=2),
+        Column("scored_text", RUN_MEASURES["scored"].label, figures=True, raw="scored"),
+    )
+    keys = ("model", "arm", "steps", "accuracy", "misled", "trajectory_accuracy", "self_consistent_accuracy", "scored")
+    rows = tuple(
+        {**{key: getattr(row, key) for key in keys}, "scored_text": f"{row.scored}/{row.attempted}"}
+        for row in result.rows
+    )
+    if spoken:
+        title = f"{result.workload}: accuracy at questions that what was shown did not answer"
+        return Table("arms", title, columns, rows, IN_WORDS)
+    kept, which = result.policy, "a miss"
+    if result.memory:
+        kept, which = f"{result.memory}, {result.panel} panel", "a miss that the memory did not fill in the control arm"
+    note = "; ".join(f"{ARM_MEASURES[arm].label}: {ARM_MEASURES[arm].meaning}" for arm in ARMS)
+    return Table("arms", f"{result.where}, {kept}: accuracy at steps with {which}", columns, rows, note)
+
+
+def _outcomes(result: RescueResult) -> Table:
+    """Return what became of records needed from memory in the control arm."""
+    found = {row.model: row.outcomes for row in result.rows if row.arm == "control" and row.outcomes is not None}
+    shown = [one for one in OUTCOME_MEASURES if any(of(counts, one) for counts in found.values())]
+    rows: list[dict[str, Cell]] = []
+    for model, counts in found.items():
+        needed = sum(counts.values())
+        rows.append(
+            {
+                "model": model,
+                "needed": needed,
+                **{one.id: (of(counts, one) or 0) / needed if needed else None for one in shown},
+            }
+        )
+    columns = (
+        Column("model", "model", role="name"),
+        Column.of(MEMORY_MEASURES["needed"]),
+        *(Column.of(one, whole=f"{one.of}, all runs together") for one in shown),
+    )
+    return Table("outcomes", f"Control arm: {OUTCOME_MEASURES.title.lower()}", columns, tuple(rows))
+
+
+Figure = TypeVar("Figure")
+
+
+def of(figures: Mapping[Outcome, Figure], measure: Measure) -> Figure | None:
+    """Return the figure of an outcome; None where there is none."""
+    return next((figure for outcome, figure in figures.items() if outcome == measure.id), None)
+
+
+def _contrasts(result: RescueResult, allowed: Collection[str]) -> Table:
+    columns = (
+        _model_column(result),
         Column("arms", "arms"),
         Column("pairs", "pairs", meaning="steps that both arms missed, by seed and step"),
-        Column("difference", "difference", 3, percent=True),
-        Column("low", "from", 3, percent=True, meaning="95% interval: exact over steps, and t over trajectories"),
-        Column("high", "to", 3, percent=True),
-        Column("mcnemar_p", "McNemar p", 3, least=0.001),
-        Column("permutation_p", "permutation p", 3, least=0.001, meaning="sign flips of whole trajectories"),
+        Column("difference", "difference", signed=True),
+        Column("low", "from", signed=True, meaning="95% interval: exact over steps, and t over trajectories"),
+        Column("high", "to", signed=True),
+        Column("mcnemar_p", "McNemar p", 2, least=0.001, priority=2),
+        Column("permutation_p", "p", 3, least=0.001, meaning="sign flips of whole trajectories"),
     )
     lines: tuple[dict[str, Cell], ...] = tuple(
         {
             "model": contrast.model,
-            "arms": " − ".join(contrast.arms) + (", old values" if contrast.of == "misled" else ""),
+            "arms": " − ".join(contrast.arms) + (", outdated values" if contrast.of == "misled" else ""),
             "pairs": contrast.pairs,
             "difference": contrast.difference.estimate,
             "low": contrast.difference.low,
@@ -98,7 +179,12 @@ def _contrasts(result: RescueResult, rows: Sequence[ArmRow]) -> Table:
         for contrast in result.contrasts
         if contrast.model in allowed
     )
-    return Table("rescue-contrasts", "Arms against each other, paired by seed and step", columns, lines)
+    return Table("contrasts", "Paired by seed and step", columns, lines)
+
+
+def _model_column(result: RescueResult) -> Column:
+    """Return the column of models; of one model, which the first sentence names, it can be left out."""
+    return Column("model", "model", role="name", priority=int(len({row.model for row in result.rows}) == 1))
 
 
 def gates_table(judged: Sequence[tuple[str, str, tuple[Gate, Gate]]]) -> Table:
@@ -135,25 +221,62 @@ def gates_table(judged: Sequence[tuple[str, str, tuple[Gate, Gate]]]) -> Table:
 
 def capability_section(result: CapabilityResult) -> Section:
     """Return the section on accuracy with full information, and on which models pass the control."""
-    columns = (
-        Column("model", "model"),
-        Column("workload", "workload"),
-        Column.of(RUN_MEASURES["accuracy"]),
-        Column("calculator_accuracy", "with calculator", 3, percent=True),
-        Column.of(RUN_MEASURES["scored"]),
-        Column("verdict", "verdict"),
-        Column("passes", "may carry claims"),
-        Column("reason", "why"),
-    )
     words = (
         "Nothing is missing here. A cell carries claims if it is shown to answer "
         f"{share(result.threshold)} of steps right whose inputs are at hand and right; one that is undecided is shown "
         "and claims nothing.",
         *undecided_words([(row.model, row.workload, row.gates) for row in result.rows]),
     )
-    lines = tuple({column.key: getattr(row, column.key) for column in columns} for row in result.rows)
-    gates = gates_table([(row.model, row.workload, row.gates) for row in result.rows])
-    return Section("Full-information control", words, (Table("capability", "Capability", columns, lines), gates))
+    return Section("Full-information control", words, capability_tables(result.rows))
+
+
+def capability_tables(cells: Sequence[CapabilityCell]) -> tuple[Table, ...]:
+    """Return accuracy with nothing missing, both gates, and which cells may carry claims."""
+    causes = [cause for cause in CAUSES if any(cell.errors[cause] for cell in cells)]
+    columns = (
+        Column("model", "model", role="name"),
+        Column("workload", "workload", role="name"),
+        Column.of(RUN_MEASURES["accuracy"]),
+        Column("accuracy_sd", "± sd", priority=2),
+        *(Column.of(CAUSE_MEASURES[cause], priority=1) for cause in causes),
+        Column("calculator_accuracy", "with calculator", percent=True),
+        Column("scored_text", RUN_MEASURES["scored"].label, figures=True, raw="scored"),
+    )
+    names = ("model", "workload", "accuracy", "accuracy_sd", "calculator_accuracy", "scored")
+    rows = tuple(
+        {
+            **{name: getattr(cell, name) for name in names},
+            **{cause: cell.errors[cause] / cell.steps if cell.steps else None for cause in causes},
+            "scored_text": f"{cell.scored}/{cell.attempted}",
+        }
+        for cell in cells
+    )
+    shown = Table("cells", "Every needed answer is shown; recovery is off", columns, rows)
+    gates = gates_table([(cell.model, cell.workload, cell.gates) for cell in cells])
+    return shown, gates, standings_table({(cell.model, cell.workload): cell.standing() for cell in cells})
+
+
+CLAIMS = {"passes": "yes", "fails": "no", "undecided": "undecided"}
+
+
+def standings_table(judged: Mapping[tuple[str, str], Standing]) -> Table:
+    """Return which models may carry claims on which workloads, and why."""
+    columns = (
+        Column("model", "model", role="name"),
+        Column("workload", "workload", role="name"),
+        Column("verdict", "may carry claims"),
+        Column("reason", "why", role="text"),
+    )
+    lines = tuple(
+        {
+            "model": model,
+            "workload": workload,
+            "verdict": CLAIMS[standing.verdict],
+            "reason": standing.reason.partition(": ")[2] or standing.reason,
+        }
+        for (model, workload), standing in judged.items()
+    )
+    return Table("control", "Claims about lost information", columns, lines)
 
 
 def undecided_words(judged: Sequence[tuple[str, str, tuple[Gate, Gate]]]) -> list[str]:
@@ -169,13 +292,30 @@ def undecided_words(judged: Sequence[tuple[str, str, tuple[Gate, Gate]]]) -> lis
 
 def probe_section(result: ProbeResult) -> Section:
     """Return the section on how models recover a lost result."""
+    return Section("Finding the way to a lost result", (), (probe_table(result),))
+
+
+# Where a terminal is narrow, the least telling columns go first.
+_PROBE_COLUMNS: Mapping[str, Mapping[str, Any]] = {
+    "probes": {"figures": True},
+    "minimum": {"priority": 1},
+    "redundant": {"priority": 2},
+    "off_cone": {"priority": 3},
+}
+
+
+def probe_table(result: ProbeResult) -> Table:
+    """Return how each model recovered lost results."""
     columns = (
-        Column("workload", "workload"),
-        Column("model", "model"),
-        *map(Column.of, PROBE_MEASURES),
+        Column("workload", "workload", role="name"),
+        Column("model", "model", role="name"),
+        *(Column.of(one, **_PROBE_COLUMNS.get(one.id, {})) for one in PROBE_MEASURES),
     )
-    lines = tuple({column.key: getattr(row, column.key) for column in columns} for row in result.rows)
-    return Section("Finding the way to a lost result", (), (Table("probes", "Recovery probes", columns, lines),))
+    rows = tuple(
+        {**{column.key: getattr(row, column.key) for column in columns}, "probes": f"{row.probes}/{row.attempted}"}
+        for row in result.rows
+    )
+    return Table("probes", PROBE_MEASURES.title, columns, rows)
 
 
 def section_of(result: EvidenceResult) -> Section:

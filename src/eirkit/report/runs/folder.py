@@ -18,8 +18,8 @@ from eirkit.errors import InputFileError, UsageError
 from eirkit.lacuna.findings.conversations import INSTRUCTION
 from eirkit.lacuna.findings.measures import (
     CAUSE_MEASURES,
-    FATE_MEASURES,
     MEMORY_MEASURES,
+    OUTCOME_MEASURES,
     RUN_MEASURES,
     SPENDING_MEASURES,
 )
@@ -340,7 +340,7 @@ def _said(name: str, value: int | str) -> str:
 
 
 FigureOf = Callable[[ScoredRun], float | None]
-_MEASURES = Glossary((RUN_MEASURES, CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, SPENDING_MEASURES))
+_MEASURES = Glossary((RUN_MEASURES, CAUSE_MEASURES, OUTCOME_MEASURES, MEMORY_MEASURES, SPENDING_MEASURES))
 
 
 def measure_of(key: str) -> Measure:

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from eirkit import extensions
 from eirkit.errors import UsageError
 from eirkit.lacuna.findings.command_line import rescue_command, rescue_condition, suite_text, sweep_command
-from eirkit.lacuna.findings.measures import FATE_MEASURES, MEMORY_MEASURES, SPENDING_MEASURES
+from eirkit.lacuna.findings.measures import MEMORY_MEASURES, OUTCOME_MEASURES, SPENDING_MEASURES
 from eirkit.lacuna.findings.summary import silences
 from eirkit.lacuna.findings.validity import system_remarks
 from eirkit.records.evidence import RescueSettings
@@ -25,7 +25,7 @@ from eirkit.report.runs.accuracy import accuracy_section, causes_section, first_
 from eirkit.report.runs.answers import Losses, Repair, headline_of, losses_of, repair_of
 from eirkit.report.runs.choice import ChoiceFigures, choice_in
 from eirkit.report.runs.demand import demand_section
-from eirkit.report.runs.evidence import gates_table, rescue_section, section_of, undecided_words
+from eirkit.report.runs.evidence import gates_table, rescue_section, section_of, standings_table, undecided_words
 from eirkit.report.runs.folder import Coordinates, RescueEvidence, SweepFolder, condition_of, read_sweep
 from eirkit.report.runs.pivot import Pivot, chosen_cells, chosen_words, pivot_section
 from eirkit.report.runs.possible import possible_section
@@ -55,13 +55,13 @@ def memory_section(sweep: SweepFolder) -> Section | None:
     if not any(row.scored for row, _ in rows):
         return Section("Memory systems", tuple(words), charts)
     places = tuple(Column(name, name) for name in named.varying) or (Column("memory", "memory"),)
-    columns = (*places, Column.of(MEMORY_MEASURES["needed"]), *map(Column.of, FATE_MEASURES))
+    columns = (*places, Column.of(MEMORY_MEASURES["needed"]), *map(Column.of, OUTCOME_MEASURES))
     lines: list[dict[str, Cell]] = [
         {**_place(row, named), "needed": sum(system.outcomes.values())}
         | {str(outcome): value for outcome, value in system.outcome_shares.items()}
         for row, system in rows
     ]
-    outcomes = Table("fates-by-cell", FATE_MEASURES.title, columns, tuple(lines))
+    outcomes = Table("fates-by-cell", OUTCOME_MEASURES.title, columns, tuple(lines))
     columns = (*places, *(Column.of(measure) for measure in MEMORY_MEASURES if measure.id != "needed"))
     costs = tuple({**_place(row, named), **memory_figures(system)} for row, system in rows)
     tables = outcomes, Table("memory-costs", MEMORY_MEASURES.title, columns, costs)
@@ -73,17 +73,17 @@ def outcomes_chart(rows: Sequence[tuple[CellRow, MemoryRow]], named: Coordinates
     places = tuple(named.label(row) if named.varying else condition_of(row) for row, _ in rows)
     shares = [system.outcome_shares for _, system in rows]
     series = tuple(
-        Series.of(FATE_MEASURES[outcome], "bars", places, tuple(found[outcome] for found in shares))
+        Series.of(OUTCOME_MEASURES[outcome], "bars", places, tuple(found[outcome] for found in shares))
         for outcome in OUTCOMES
         if any(found[outcome] for found in shares)
     )
-    used = FATE_MEASURES["used"]
+    used = OUTCOME_MEASURES["used"]
     pairs = sorted(zip([found["used"] for found in shares], places, strict=True))
     (least, worst), (most, best) = pairs[0], pairs[-1]
     told = f"Of {used.of}, {used.label}: {share(most)} with {best}"
     told += f", {share(least)} with {worst}." if best != worst else "."
     axes = Axis("memory", "category"), Axis(f"share of {used.of}", low=0.0, high=1.0, percent=True)
-    return Chart("fates", FATE_MEASURES.title, told, *axes, series, stacked=True)
+    return Chart("fates", OUTCOME_MEASURES.title, told, *axes, series, stacked=True)
 
 
 def _place(row: CellRow, named: Coordinates) -> dict[str, Cell]:
@@ -254,9 +254,15 @@ def progress_section(sweep: SweepFolder) -> Section | None:
     words += [f"{line}." for line in silences(sweep.rows)]
     words += [f"{row.model}{row.held}: {doubt}." for row in sweep.rows if (doubt := row.validity.sentence)]
     words += [f"Suspect: {row.model}{row.held}: {row.suspect}." for row in sweep.rows if row.suspect]
-    columns = tuple(Column(name, name) for name in ("workload", "model", "condition", "kind", "runs", "message"))
+    columns = tuple(
+        Column(name, {"condition": "setting"}.get(name, name))
+        for name in ("workload", "model", "condition", "kind", "runs", "message")
+    )
     failed = Table(
-        "failures", "Runs that the world broke; never counted as wrong", columns, tuple(map(asdict, sweep.failures))
+        "failures",
+        "Runs that infrastructure broke; never counted as wrong",
+        columns,
+        tuple(map(asdict, sweep.failures)),
     )
     if not words and not sweep.failures:
         return None
@@ -275,19 +281,8 @@ def control_section(sweep: SweepFolder) -> Section:
     if not judged:
         words = f"Not run: whatever stands above about lost information describes. Run `{next_control(sweep)}`."
         return Section("Full-information control", (words,))
-    columns = (
-        Column("model", "model"),
-        Column("workload", "workload"),
-        Column("verdict", "may carry claims"),
-        Column("reason", "why"),
-    )
-    said = {"passes": "yes", "fails": "no", "undecided": "undecided"}
-    lines = tuple(
-        {"model": model, "workload": workload, "verdict": said[standing.verdict], "reason": standing.reason}
-        for (model, workload), standing in judged.items()
-    )
     gates = [(*place, standing.gates) for place, standing in judged.items()]
-    tables = gates_table(gates), Table("control", "Who may carry claims", columns, lines)
+    tables = gates_table(gates), standings_table(judged)
     return Section("Full-information control", (CONTROLLED_BY, *undecided_words(gates)), tables)
 
 

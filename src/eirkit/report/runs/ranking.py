@@ -33,7 +33,7 @@ def _cut_short(choice: Choice) -> Iterator[str]:
 
 
 def _order(choice: Choice) -> tuple[str, ...]:
-    """Return who is best, who cannot be told apart, and what would separate them."""
+    """Return who is best, who differs from it without significance, and what would separate them."""
     ranking, task = choice.ranking, choice.units.task
     best, *others = ranking.leaders
     value = {one.name: _shown(choice.measure, one.value) for one in ranking.standings}
@@ -47,7 +47,7 @@ def _order(choice: Choice) -> tuple[str, ...]:
         lead = _difference(choice.measure, ranking.contrast(best, second))
         return (f"{best} is best in {said}, {value[best]} {over}; it leads {second}, the next, by {lead}.",)
     names = listed([f"{name} ({value[name]})" for name in ranking.leaders])
-    return (f"{names} cannot be told apart in {said} {over}{_surpassed(ranking)}.", *_separation(choice))
+    return (f"No significant difference in {said} {over}: {names}{_surpassed(ranking)}.", *_separation(choice))
 
 
 def _too_few(choice: Choice) -> str:
@@ -88,7 +88,11 @@ def ranked_headline(choice: Choice) -> Headline:
     others = [name for name in choice.ranking.leaders if name != best.name]
     first = f"{choice.measure.label} with {best.name}"
     count = len(choice.ranking.standings)
-    told = f"{first}, not told apart from {listed(others)}" if others else f"{first}, the best of {count}"
+    told = f"{first}, no significant difference from {listed(others)}" if others else f"{first}, the best of {count}"
+    if choice.ranking.tasks < FEWEST_CLUSTERS:
+        told = (
+            f"{first}, the highest of {count}; {counted(choice.ranking.tasks, choice.units.task)} are too few to rank"
+        )
     return Headline(_shown(choice.measure, best.value), told, answer_of(choice))
 
 
@@ -156,11 +160,13 @@ _BESIDE = (  # what each candidate kept, took and cost
         "lost",
         digits=3,
         percent=True,
-        meaning="records needed from memory that were not returned",
+        meaning="records needed from memory that were not retrieved",
         priority=2,
     ),
     Column.of(MEMORY_MEASURES["model_calls"], digits=1, priority=3),
-    Column("size", "bits, needed", figures=True, meaning="bits held at the peak, and needed by any memory", priority=4),
+    Column(
+        "size", "bits, needed", figures=True, meaning="bits stored at the peak, and needed by any memory", priority=4
+    ),
     Column.of(MEMORY_MEASURES["search_ms"], priority=5),
     replace(
         Column.of(MEMORY_MEASURES["bytes"], priority=5),
@@ -234,7 +240,7 @@ def parts_table(choice: Choice) -> Table | None:
         return None
     columns = (
         Column("axis", "where", role="name"),
-        Column("best", "best, or not told apart from the best", role="text"),
+        Column("best", "best, or without a significant difference from it", role="text"),
         Column("values", f"their {measure_of(choice.measure.id).label}", figures=True, raw="value"),
         Column("tasks", "tasks"),
     )
@@ -264,7 +270,7 @@ _MONEY, _TIME = "money", "mean search time"
 
 
 def cost_words(choice: Choice) -> tuple[str, ...]:
-    """Return which pairs are not told apart, and who is cheapest in money, time and size, in sentences."""
+    """Return which pairs have no significant difference, and who is cheapest in money, time and size, in sentences."""
     return (*_pairs(choice), *_cheapest(choice))
 
 
@@ -274,11 +280,11 @@ def _pairs(choice: Choice) -> Iterator[str]:
     if ranking.tasks >= FEWEST_CLUSTERS and len(ranking.standings) > 2 and open_pairs:
         left = len(open_pairs) - MOST_PAIRS
         more = f"; {counted(left, 'further pair')} (--json has all)" if left > 0 else ""
-        yield f"Not told apart in {_named(choice.measure)}: {'; '.join(open_pairs[:MOST_PAIRS])}{more}."
+        yield f"No significant difference in {_named(choice.measure)}: {'; '.join(open_pairs[:MOST_PAIRS])}{more}."
 
 
 def _cheapest(choice: Choice) -> Iterator[str]:
-    """Yield what the leader costs, or who costs least of those that are not told apart from it.
+    """Yield what the leader costs, or who costs least of those without a significant difference from it.
 
     The others are left out: what returns nothing is cheap, but nobody would choose it. Who does not say is named.
     """
@@ -295,7 +301,11 @@ def _cheapest(choice: Choice) -> Iterator[str]:
             unknown = f", unknown of {listed(silent)}" if silent else ""
             parts.append(f"{what} {lowest}" if alone else f"{least} {what}, {listed(first)} ({lowest}){unknown}")
     if parts:
-        head = f"Cost of {leaders[0]}, which alone leads" if alone else f"Cheapest of {listed(leaders)}, not told apart"
+        head = (
+            f"Cost of {leaders[0]}, which alone leads"
+            if alone
+            else f"Cheapest of {listed(leaders)}, without a significant difference"
+        )
         paid = any(what == _MONEY for _, what, _, _ in costs)
         unpaid = "" if paid else "; the models cost nothing (scripted, or without a price)"
         load = " Times depend on the load of the machine." if any(_TIME in part for part in parts) else ""

@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from eirkit.lacuna.findings.conversation_measures import (
+    ANSWER_MEASURES,
+    CONVERSATION_MEASURES,
     LABELLED_EVIDENCE,
     SERVER_COMPACTION,
     STANDING_INSTRUCTIONS,
-    WORD_FATES,
-    WORD_MEASURES,
 )
 from eirkit.lacuna.findings.conversations import ALL, INSTRUCTION
 from eirkit.lacuna.findings.measures import RUN_MEASURES
@@ -31,18 +31,18 @@ from eirkit.report.runs.folder import SweepFolder
 from eirkit.report.runs.page import control_section, progress_section, rebuilding_section, spending_section
 from eirkit.report.runs.pivot import Pivot, pivot_section
 from eirkit.report.runs.ranking import choice_section, ranked_headline
-from eirkit.report.table import Cell, Column, Table, counted, in_viewer, share
+from eirkit.report.table import Cell, Column, Table, counted, in_viewer, listed, share
 
 SIDE_BY_SIDE = 5  # conditions in one table of abilities
 LONGEST_PROMPT = 40  # characters of a summary prompt in the name of a row
 _TOLD_APART = ("workload", "preset", "context_tokens", "summary_prompt")  # named where rows differ in it
 INSTRUCTIONS = "instructions"  # the workload that is about them
-CHECKS = f"{INSTRUCTION}: followed, of all checks of standing instructions; these are no questions and not in {ALL}."
+CHECKS = f"{INSTRUCTION}: checks of standing instructions that were followed; {ALL} counts questions only."
 _BROKEN = ("dropped", "ignored", "overridden", "came_back", "obeyed")
 EACH_OUTCOME = 1  # examples of each outcome and memory
 GIVEN_ALL = "right answers to questions for which every needed statement was shown"
 POOLED = "right answers over all questions asked, all tasks together"
-MEANS = "Means over tasks; of characters returned, over questions."
+MEANS = "Means over tasks; of characters retrieved, over questions."
 INTERVAL = "95% interval: the wider of the exact one over questions and the t interval over tasks"
 
 
@@ -91,7 +91,7 @@ def word_tables(rows: Sequence[CellRow]) -> Iterator[Table]:
 
 
 def _units(scored: Sequence[_Named]) -> Units:
-    """Return what conversations are called: worlds are generated, files of others hold conversations."""
+    """Return what tasks and steps of conversations are called."""
     return units_of([named.row.workload for named in scored])
 
 
@@ -107,32 +107,34 @@ def _tables(scored: Sequence[_Named]) -> Iterator[Table]:
     yield _accuracy(scored)
     for start in range(0, len(scored), SIDE_BY_SIDE):
         yield _abilities(scored[start : start + SIDE_BY_SIDE], start // SIDE_BY_SIDE + 1)
-    name = Column("condition", "condition", role="name")
-    if shown := [outcome for outcome in WORD_FATES if any(named.answers.outcomes.get(outcome.id) for named in scored)]:
+    name = Column("condition", "setting", role="name")
+    if shown := [
+        outcome for outcome in ANSWER_MEASURES if any(named.answers.outcomes.get(outcome.id) for named in scored)
+    ]:
         lines = tuple({"condition": named.name, **named.answers.outcome_shares} for named in scored)
-        yield Table("word-fates", WORD_FATES.title, (name, *map(Column.of, shown)), lines)
+        yield Table("word-fates", ANSWER_MEASURES.title, (name, *map(Column.of, shown)), lines)
     if about is None and any(checks.checks for _, checks in instructions):
         yield _figures("word-instructions", STANDING_INSTRUCTIONS, instructions)
-    kept = [measure for measure in WORD_MEASURES if measure.id != "asked"]
+    kept = [measure for measure in CONVERSATION_MEASURES if measure.id != "asked"]
     columns = (name, *(Column.of(measure, digits=1 if measure.unit == "count" else 0) for measure in kept))
     lines = tuple(
         {"condition": named.name, **{measure.id: getattr(named.answers, measure.id) for measure in kept}}
         for named in scored
     )
-    yield Table("word-memory", WORD_MEASURES.title, columns, lines, MEANS)
+    yield Table("word-memory", CONVERSATION_MEASURES.title, columns, lines, MEANS)
 
 
 def _figures(id: str, measures: MeasureGroup, found: Sequence[tuple[str, Struct]]) -> Table:
     """Return the figures of each condition that has them."""
-    columns = (Column("condition", "condition", role="name"), *map(Column.of, measures))
+    columns = (Column("condition", "setting", role="name"), *map(Column.of, measures))
     return Table(id, measures.title, columns, tuple({"condition": name, **asdict(shares)} for name, shares in found))
 
 
 def _accuracy(scored: Sequence[_Named]) -> Table:
     columns = (
-        Column("condition", "condition", role="name"),
+        Column("condition", "setting", role="name"),
         Column("worlds", "tasks"),
-        Column.of(WORD_MEASURES["asked"], meaning=""),
+        Column.of(CONVERSATION_MEASURES["asked"], meaning=""),
         Column("accuracy", RUN_MEASURES["accuracy"].label, 3, meaning=POOLED),
         Column("low", "from", 3, meaning=INTERVAL),
         Column("high", "to", 3),
@@ -163,7 +165,7 @@ def _abilities(scored: Sequence[_Named], part: int) -> Table:
             line[str(place)] = ability.accuracy
     columns = (
         Column("ability", "ability"),
-        Column.of(WORD_MEASURES["asked"], meaning=""),
+        Column.of(CONVERSATION_MEASURES["asked"], meaning=""),
         *(Column(str(place), named.name, 3) for place, named in enumerate(scored)),
     )
     suffix = "" if part == 1 else f"-{part}"
@@ -174,7 +176,7 @@ def _abilities(scored: Sequence[_Named], part: int) -> Table:
 def intervals_table(rows: Sequence[CellRow]) -> Table:
     """Return every ability of every row with its interval."""
     columns = (
-        Column("condition", "condition", role="name"),
+        Column("condition", "setting", role="name"),
         Column("ability", "ability"),
         Column("right", "right"),
         Column("asked", "asked"),
@@ -199,10 +201,21 @@ def answer_in_words(rows: Sequence[CellRow]) -> str:
     ]
     if evidence:
         return f"All labelled evidence shown: {_ends(evidence)}. Replies that contain the answer: {_ends(right)}."
-    said = f"Questions answered correctly: {_ends(right)}."
+    said = _answered(right)
     if (kept := _followed(scored)) is not None:
         said = f"Standing instructions followed: {_ends(kept)}. {said}"
     return said
+
+
+def _answered(right: Sequence[tuple[float, str]]) -> str:
+    """Return who answered most and fewest of the questions correctly."""
+    most, fewest = max(right)[0], min(right)[0]
+    first, last = (listed([name for value, name in right if value == end]) for end in (most, fewest))
+    if most == fewest:
+        return f"{first} answered {share(most)} of the questions correctly."
+    if len(right) == 2:
+        return f"{first} answered {share(most)} of the questions correctly, {last} {share(fewest)}."
+    return f"{first} answered the most questions correctly, {share(most)}; {last} the fewest, {share(fewest)}."
 
 
 def _ends(found: Sequence[tuple[float, str]]) -> str:
@@ -231,7 +244,7 @@ def word_headline(rows: Sequence[CellRow]) -> Headline:
     for named in scored:
         every, answers = named.every, named.answers
         outcomes = sorted(((count, outcome) for outcome, count in answers.outcomes.items() if count), reverse=True)
-        why = ", ".join(f"{WORD_FATES[outcome].label} {count}" for count, outcome in outcomes[:3])
+        why = ", ".join(f"{ANSWER_MEASURES[outcome].label} {count}" for count, outcome in outcomes[:3])
         right = f"{share(every.accuracy)} of {every.asked:,} questions over {counted(answers.worlds, unit)}"
         wrong = f"; wrong: {why}" if why else ""
         said.append(f"{named.name}: {right} ({share(every.low)} to {share(every.high)}){wrong}.")
@@ -254,15 +267,17 @@ def words_section(rows: Sequence[CellRow], runs: Iterable[RunRecord]) -> Section
     tables = (*word_tables(rows), intervals_table(rows))
     examples = tuple(_examples(runs))
     columns = (
-        Column("condition", "condition", role="name"),
-        Column("fate", "fate"),
+        Column("condition", "setting", role="name"),
+        Column("fate", "outcome"),
         Column("run", "run", link="view"),
         Column("t", "question", link="view"),
         Column("evidence", "what shows it", role="text"),
     )
     shown = (Table("word-examples", "One example of each", columns, examples),) if examples else ()
     return Section(
-        "Answers in words", system_remarks((row.memory, row.memory_system) for row in rows), (*tables, *shown)
+        "Answers about the conversations",
+        system_remarks((row.memory, row.memory_system) for row in rows),
+        (*tables, *shown),
     )
 
 
@@ -278,7 +293,7 @@ def _examples(runs: Iterable[RunRecord]) -> Iterator[dict[str, Cell]]:
             if seen[key] <= EACH_OUTCOME:
                 yield {
                     "condition": condition,
-                    "fate": WORD_FATES[wrong.outcome].label,
+                    "fate": ANSWER_MEASURES[wrong.outcome].label,
                     "run": run.run,
                     "t": wrong.t,
                     "view": in_viewer(run=run.run, t=wrong.t),

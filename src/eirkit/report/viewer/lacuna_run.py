@@ -15,8 +15,8 @@ from eirkit import extensions
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import EirkitError
 from eirkit.lacuna.findings.causes import Spread, Verdict, spread_of
-from eirkit.lacuna.findings.conversation_measures import WORD_FATES
-from eirkit.lacuna.findings.measures import FATE_MEASURES, KIND_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
+from eirkit.lacuna.findings.measures import KIND_MEASURES, OUTCOME_MEASURES
 from eirkit.lacuna.findings.why import WhyCard, way_measure
 from eirkit.lacuna.tasks.cones import ancestors, cone_of
 from eirkit.lacuna.tasks.generation import demand_of, generate, prepare
@@ -48,7 +48,7 @@ EXAMPLES = 3
 _KEPT = ("memory", "profile", "condition", "policy")  # what makes two runs those of one memory
 MOST_OPENED = 6  # runs that are read in search of examples
 # What the measures of each group count.
-_COUNTED = ((KIND_MEASURES, "wrong step"), (FATE_MEASURES, "needed record"), (WORD_FATES, "wrong answer"))
+_COUNTED = ((KIND_MEASURES, "wrong step"), (OUTCOME_MEASURES, "needed record"), (ANSWER_MEASURES, "wrong answer"))
 
 
 class LacunaRun:

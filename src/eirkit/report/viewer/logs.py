@@ -1,4 +1,4 @@
-"""Finds the original logs of analysed runs below the --logs folders and returns their turns and raw text.
+"""Finds the original logs of analyzed runs below the --logs folders and returns their turns and raw text.
 
 Only documents that the analysis names are opened, only below folders given with --logs, and only on request. Formats
 named as a file or module are run only with --plugins.
@@ -67,14 +67,14 @@ class LogFolders:
     def find(self, source: str) -> tuple[Path, Path]:
         """Return the --logs root and the file of a source such as `logs/a/run.json:3`."""
         if not self.roots:
-            raise InputFileError("the logs were not given; start the viewer with --logs and what was analysed")
+            raise InputFileError("the logs were not given; start the viewer with --logs and what was analyzed")
         label = source
         for root in self.roots:
             for name in dict.fromkeys((label, _ITEM.sub("", label))):
                 path = _below(root.resolve(), name)
                 if path is not None:
                     return root, path
-        raise InputFileError(f"{source} is not below what --logs names; give what was analysed")
+        raise InputFileError(f"{source} is not below what --logs names; give what was analyzed")
 
 
 def _below(root: Path, name: str) -> Path | None:
@@ -108,7 +108,7 @@ def _line_span(path: Path, number: int) -> LineRange:
             if place == number:
                 return LineRange(start, start + len(line), number - 1)
             start += len(line)
-    raise InputFileError(f"{path.name} has fewer than {number} lines; it has changed since it was analysed")
+    raise InputFileError(f"{path.name} has fewer than {number} lines; it has changed since it was analyzed")
 
 
 @lru_cache(maxsize=8)
@@ -122,7 +122,7 @@ def _recording(logs: LogFolders, source: str, run_id: str, format: str) -> Recor
                 return item
             found = found or item
     if found is None:
-        raise InputFileError(f"{source} no longer holds the run; it has changed since it was analysed")
+        raise InputFileError(f"{source} no longer holds the run; it has changed since it was analyzed")
     return found
 
 

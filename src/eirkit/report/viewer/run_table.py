@@ -15,12 +15,12 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from eirkit.errors import InputFileError
-from eirkit.lacuna.findings.conversation_measures import WORD_FATES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
 from eirkit.lacuna.findings.measures import (
     ARM_MEASURES,
     CAUSE_MEASURES,
-    FATE_MEASURES,
     KIND_MEASURES,
+    OUTCOME_MEASURES,
     RUN_MEASURES,
     SPENDING_MEASURES,
 )
@@ -73,7 +73,7 @@ FIELDS: tuple[Field, ...] = (
     Field("run", "run", "text"),
     _setting("workload", "workload", text=True),
     _setting("model", "model", text=True),
-    _setting("condition", "condition", "How earlier answers were had", text=True),
+    _setting("condition", "setting", "How earlier answers were had", text=True),
     _setting("policy", "policy", "Which records were held", text=True),
     _setting("memory", "memory", "The external memory system", text=True),
     _setting("profile", "profile", _PROFILE, text=True),
@@ -87,7 +87,7 @@ FIELDS: tuple[Field, ...] = (
     _setting("k", "k", "Values a frontier, in Stepwise Top-k", shown=False),
     _setting("queries", "queries", "How labels are drawn, in Full Lookup", text=True, shown=False),
     _setting("warm_up", "warm-up", "Leading steps that are not scored", shown=False),
-    _setting("preset", "preset", "Size of a world of conversations", text=True, shown=False),
+    _setting("preset", "preset", "Size of the conversations", text=True, shown=False),
     Field.of(RUN_MEASURES["h"], facet=True, part="setting"),
     Field("seed", "seed", part="replicate"),
     Field("repeat", "repeat", meaning="Which repeat of the task", facet=True, part="replicate"),
@@ -97,12 +97,12 @@ FIELDS: tuple[Field, ...] = (
     Field.of(RUN_MEASURES["step_accuracy"], shown=False),
     *(Field.of(RUN_MEASURES[key]) for key in ("miss_rate", "first_miss", "first_error")),
     *map(Field.of, CAUSE_MEASURES),
-    *map(Field.of, (*FATE_MEASURES, *WORD_FATES)),
+    *map(Field.of, (*OUTCOME_MEASURES, *ANSWER_MEASURES)),
     Field("ending", "ending", "text", facet=True),
     *(Field.of(SPENDING_MEASURES[key], shown=False) for key in ("calls", "cost_usd")),
 )
-_WAYS = {measure.id: measure.label for measure in (*KIND_MEASURES, *FATE_MEASURES, *WORD_FATES)}
-OFTEN_ZERO = tuple(measure.id for measure in (*FATE_MEASURES, *WORD_FATES))
+_WAYS = {measure.id: measure.label for measure in (*KIND_MEASURES, *OUTCOME_MEASURES, *ANSWER_MEASURES)}
+OFTEN_ZERO = tuple(measure.id for measure in (*OUTCOME_MEASURES, *ANSWER_MEASURES))
 
 
 class Sibling(Struct, frozen=True):

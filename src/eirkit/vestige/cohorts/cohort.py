@@ -121,7 +121,7 @@ def analyse_cohorts(
     is_own = runs.folder < len(folders)
     own, others = runs.at(is_own), runs.at(~is_own)
     if not len(own):
-        raise InputFileError(f"{folders[0]} holds no runs; analyse a corpus that contains some")
+        raise InputFileError(f"{folders[0]} holds no runs; analyze a corpus that contains some")
     rows, tests = list[CohortRow](), list[CohortTest]()
     for cohort in split_cohorts(own, cells, others, by, plan.settings, folder_names(folders)):
         rows.append(cohort_row(cohort))

@@ -47,8 +47,8 @@ def disjoint_difficulty(tasks: Any, resolved: ArrayLike, analysed: ArrayLike) ->
     mine = codes[inside]
     known = runs[mine] > 0
     lost = int((~known).sum())
-    note = f"{lost} of {len(mine)} analysed runs belong to tasks without other runs" if lost else ""
-    note = note if len(mine) else "no runs to analyse"
+    note = f"{lost} of {len(mine)} analyzed runs belong to tasks without other runs" if lost else ""
+    note = note if len(mine) else "no runs to analyze"
     return Difficulty(logit[mine], known, len(mine) - lost, lost, len(np.unique(mine)), note)
 
 
@@ -126,7 +126,7 @@ def success_elsewhere(runs: RunColumns, others: RunColumns) -> SuccessElsewhere:
 
 def _same_note(runs: int) -> str:
     said = "1 run is" if runs == 1 else f"{runs:,} runs are"
-    return f"{said} left out of the difficulty estimate, being in the analysed set itself" if runs else ""
+    return f"{said} left out of the difficulty estimate, being in the analyzed set itself" if runs else ""
 
 
 def _from_csv(text: str) -> dict[str, str]:
