@@ -28,7 +28,7 @@ from eirkit.lacuna.tasks.policy import policies
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.records.evidence import CapabilityCell, CapabilityResult, ProbeResult, ProbeRow, ProbeSetup
 from eirkit.report.document import Document, Section
-from eirkit.report.runs.evidence import capability_tables, probe_table
+from eirkit.report.runs.evidence import PAIR, PAIRS, capability_tables, probe_table
 from eirkit.report.table import Cell, Column, Table, counted
 
 UNDECIDED = 3  # exit code: no cell failed, and some did not show whether they pass
@@ -103,7 +103,7 @@ def capability(
 
 def _document(cells: Sequence[CapabilityCell], data: CapabilityResult) -> Document:
     passed = [cell for cell in cells if cell.passes]
-    said = f"{len(passed)} of {counted(len(cells), 'cell')} may support claims about lost information"
+    said = f"{len(passed)} of {counted(len(cells), PAIR, PAIRS)} may support claims about lost information"
     undecided = [cell for cell in cells if cell.gates[0].command]
     said += f"; {len(undecided)} undecided." if undecided else "."
     sections = [Section("", (), capability_tables(cells))]

@@ -47,14 +47,14 @@ from eirkit.lacuna.runs.estimate import (
 from eirkit.lacuna.runs.manifest import read_manifest
 from eirkit.lacuna.runs.suite import Suite, load_suite, read_suite
 from eirkit.lacuna.runs.sweep import recorded_suite, resume_sweep, start_sweep
-from eirkit.measures import Measure
 from eirkit.records.events import Cause
 from eirkit.records.money import RAISE
 from eirkit.records.runs import CAUSES, RETURNED, Outcome
 from eirkit.records.settings import UNLIMITED
 from eirkit.records.sweeps import CellRow, MemoryRow, Summary
 from eirkit.report.document import Document, Listing, Section
-from eirkit.report.runs.words import answer_in_words, word_tables
+from eirkit.report.runs.evidence import of
+from eirkit.report.runs.words import answer_in_words, answered, word_tables
 from eirkit.report.table import Column, Table, counted, share
 
 COUNTED_BY = "who says what is stored: the system itself, or eirkit from what it was given where the system cannot tell"
@@ -70,11 +70,6 @@ def outcome_columns(systems: Sequence[MemoryRow]) -> Columns:
         Column.of(MEMORY_MEASURES["needed"]): [sum(system.outcomes.values()) for system in systems],
         **{Column.of(measure): [of(system.outcome_shares, measure) for system in systems] for measure in shown},
     }
-
-
-def of(figures: Mapping[Outcome, T], measure: Measure) -> T | None:
-    """Return the figure of an outcome; None where there is none."""
-    return next((figure for outcome, figure in figures.items() if outcome == measure.id), None)
 
 
 def cost_columns(systems: Sequence[MemoryRow]) -> Columns:
@@ -326,14 +321,13 @@ def _answer(summary: Summary) -> str:
     if not summary.scored:
         return f"None of {counted(summary.planned, 'run')} is scored."
     rows = sorted((row for row in summary.rows if row.accuracy is not None), key=lambda row: -(row.accuracy or 0.0))
-    best, worst = rows[0], rows[-1]
+    best = rows[0]
     if any(row.conversation is not None for row in rows):
         return answer_in_words(rows)
     if len(rows) == 1:
         said = f"{best.model} answered {share(best.accuracy or 0.0)} of the steps correctly"
         return f"{said} with {_condition(best)}{best.held}."
-    first, last = (f"{share(row.accuracy or 0.0)} ({_difference(row, rows)})" for row in (best, worst))
-    return f"Steps answered correctly: from {first} to {last}, over {len(rows)} settings."
+    return answered([(row.accuracy or 0.0, _difference(row, rows)) for row in rows], "steps")
 
 
 def _difference(row: CellRow, rows: Sequence[CellRow]) -> str:

@@ -315,9 +315,9 @@ def _sections(found: Comparison, a: Path, b: Path) -> Iterator[Section | None]:
     if found.parts:
         measure = found.overall[0].measure
         rows = [part for part in found.parts if part.measure == measure]
-        table = difference_table("by-cell", "By cell", found.parts, by_cell=True).reworded(found.units.tell)
+        table = difference_table("by-cell", "By setting", found.parts, by_cell=True).reworded(found.units.tell)
         items = (_chart(rows, measure), table)
-        yield Section("Differences by cell", (), items if len(rows) > 1 else items[1:])
+        yield Section("Differences by setting", (), items if len(rows) > 1 else items[1:])
     yield _sides(found)
     words = () if found.changes else ("Nothing that the manifests record.",)
     yield Section("What changed", words, (change_table(found.changes),) if found.changes else ())
@@ -404,7 +404,7 @@ def _chart(rows: Sequence[Difference], measure: str) -> Chart:
     )
     none = Series("no difference", "rule", (chosen[0].where,), (0.0,), dashed=True)
     apart = sum(row.is_shown for row in chosen)
-    told = f"In {apart} of {counted(len(chosen), 'cell')} the interval excludes zero and p is at most {SIGNIFICANT}."
+    told = f"In {apart} of {counted(len(chosen), 'setting')} the interval excludes zero and p is at most {SIGNIFICANT}."
     one = measure_of(measure)
     axes = Axis("cell", "category"), Axis(f"difference in {one.heading}", percent=one.unit == "share")
     return Chart("differences", f"Difference in {one.label}, with 95% intervals", told, *axes, (series, none))

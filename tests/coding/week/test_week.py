@@ -365,7 +365,7 @@ def test_a_response_without_numbers_of_tokens_is_named_and_not_counted_as_none(h
     said = [one["reason"] for one in found["skipped"] if "tokens" in one["reason"]]
     assert said == ["1 response without valid numbers of tokens, which are unknown"]
     screen = CliRunner().invoke(ROOT, ["week", "--until", UNTIL], catch_exceptions=False).stdout
-    assert screen.startswith(f"At least {found['total']['tokens']:,} tokens in ")
+    assert f"for at least {found['total']['tokens']:,} tokens in " in screen
     earlier = week("--since", "2020-01-01", "--until", "2020-02-01")
     assert not [one for one in earlier["skipped"] if "tokens" in one["reason"]], "of another time"
 

@@ -209,7 +209,7 @@ MEMORY_MEASURES = MeasureGroup(
         Measure("bytes", "bytes stored", "bytes that the memory stores at the end of a run", "bytes", pooled="largest"),
         Measure(
             "held_bits",
-            "bits held",
+            "bits stored",
             "bits in the values that are in context or in the store, at the peak",
             "bits",
             pooled="largest",

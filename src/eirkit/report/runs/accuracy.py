@@ -30,15 +30,20 @@ def accuracy_section(sweep: SweepFolder) -> Section:
     rows = [row for row in sweep.rows if row.scored]
     named, intervals = Coordinates(rows), intervals_of(sweep)
     shown = named.ordered(sorted(rows, key=_accuracy)[:MOST_CELLS])
-    words = [f"All cells: {named.shared}."] if named.shared else []
+    words = [f"All settings: {named.shared}."] if named.shared else []
     words += pooled_words(rows, sweep)
     if len(shown) < len(rows):
-        words.append(f"The {MOST_CELLS} cells with the lowest accuracy of {len(rows):,}; `summary.json` has them all.")
+        words.append(
+            f"The {MOST_CELLS} settings with the lowest accuracy of {len(rows):,}; `summary.json` has them all."
+        )
     chart = accuracy_chart(rows, named, intervals) if len(rows) > 1 else None
     table = Table(
-        "accuracy-by-cell", "Accuracy by cell", _columns(named, shown), tuple(_line(r, named, intervals) for r in shown)
+        "accuracy-by-cell",
+        "Accuracy by setting",
+        _columns(named, shown),
+        tuple(_line(r, named, intervals) for r in shown),
     )
-    return Section("Accuracy by cell", tuple(words), (chart, table) if chart else (table,))
+    return Section("Accuracy by setting", tuple(words), (chart, table) if chart else (table,))
 
 
 def _accuracy(row: CellRow) -> float:
@@ -53,7 +58,7 @@ def pooled_words(rows: Sequence[CellRow], sweep: SweepFolder) -> list[str]:
         return []
     runs = counted(sizes[0][0], "run") if len(sizes) == 1 else f"{sizes[0][0]:,} to {sizes[-1][0]:,} runs"
     seeds = counted(sizes[0][1], "seed") if len(sizes) == 1 else "their seeds"
-    return [f"Each cell is one setting, its figures means over {runs} ({seeds}); no two settings are pooled."]
+    return [f"Figures are means over {runs} ({seeds}) of one setting; no two settings are pooled."]
 
 
 def intervals_of(sweep: SweepFolder) -> dict[str, Interval]:
@@ -145,7 +150,7 @@ def accuracy_chart(rows: Sequence[CellRow], named: Coordinates, intervals: Mappi
         tuple(None if one is None else one.high for one in found),
     )
     axes = Axis("cell", "category"), Axis.of(ACCURACY)
-    note = "" if len(shown) == len(rows) else f"The {len(shown)} cells with the lowest accuracy of {len(rows):,}."
+    note = "" if len(shown) == len(rows) else f"The {len(shown)} settings with the lowest accuracy of {len(rows):,}."
     return Chart("accuracy-cells", "Accuracy with 95% intervals", alt, *axes, (series,), note)
 
 
@@ -225,7 +230,7 @@ def causes_section(sweep: SweepFolder) -> Section | None:
     if not rows:
         return Section("Why steps were wrong", tuple(words), ()) if words else None
     if any(row.control is None for row in rows):
-        words.append("No full-information control was run for some cells: their causes describe and claim nothing.")
+        words.append("No full-information control was run for some settings: their causes describe and claim nothing.")
     named = Coordinates(rows)
     return Section("Why steps were wrong", tuple(words), (causes_chart(rows, named), _causes_table(rows, named)))
 
@@ -251,7 +256,7 @@ def causes_chart(rows: Sequence[CellRow], named: Coordinates) -> Chart:
         Axis("cell", "category"),
         Axis(f"share of {whole}", low=0.0, high=1.0, percent=True),
         series,
-        "" if len(shown) == len(rows) else f"The {len(shown)} cells with the most wrong steps of {len(rows):,}.",
+        "" if len(shown) == len(rows) else f"The {len(shown)} settings with the most wrong steps of {len(rows):,}.",
         stacked=True,
     )
 

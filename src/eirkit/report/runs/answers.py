@@ -322,7 +322,7 @@ def _range(rows: Sequence[CellRow], losses: Losses) -> list[str]:
     named = Coordinates([row for _, row in known])
     (least, best), (most, worst) = min(known, key=_first), max(known, key=_first)
     pooled = f" ({named.counts})" if len(named.varying) > 1 else ""
-    where = f"That is over {counted(losses.cells, 'cell')}{pooled} and {counted(losses.runs, 'run')}"
+    where = f"That is over {counted(losses.cells, 'setting')}{pooled} and {counted(losses.runs, 'run')}"
     if least == most:
         return [f"{where}." if losses.all_came_back else f"{where}; the first share is {share(least)} in each."]
     return [f"{where}: from {share(least)} ({named.label(best)}) to {share(most)} ({named.label(worst)})."]
@@ -338,7 +338,7 @@ def _left_out(rows: Sequence[CellRow], losses: Losses) -> list[str]:
     if not losses.claims or not silent:
         return []
     models = listed(list(dict.fromkeys(row.model for row in silent)))
-    return [f"Not counted here: {counted(len(silent), 'cell')} of {models}; the control below says why."]
+    return [f"Not counted here: {counted(len(silent), 'setting')} of {models}; the control below says why."]
 
 
 def _standing(rows: Sequence[CellRow], losses: Losses, control: str) -> Iterator[str]:

@@ -55,7 +55,7 @@ def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
     couples = list(_couples(a.rows, b.rows, between))
     if not couples:
         told = ", ".join(_unshared(a.rows, b.rows)) or "each value is there, and not together"
-        raise InputFileError(f"no cell of {a.name} has a partner in {b.name} ({told}); run both over the same grid")
+        raise InputFileError(f"no setting of {a.name} has a partner in {b.name} ({told}); run both over the same grid")
     left, right = a.by_cell(), b.by_cell()
     named = Coordinates([one for one, _ in couples])
     parts: list[Difference] = []
@@ -204,7 +204,7 @@ def _warnings(
             yield f"{sweep.name} is not finished: {sweep.scored:,} of {sweep.planned:,} runs are scored"
     alone = [sweep.name for sweep in (a, b) if len(sweep.rows) > len(couples)]
     if alone:
-        yield f"cells without a partner in {' and '.join(alone)} are left out"
+        yield f"settings without a partner in {' and '.join(alone)} are left out"
     if other := [name for name in between if name in OF_TASK]:
         yield f"the tasks are not the same: pairs share their references, and differ in {', '.join(other)}"
     if len(between) > 1:

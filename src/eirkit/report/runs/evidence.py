@@ -31,6 +31,7 @@ from eirkit.report.runs.answers import repair_of
 from eirkit.report.runs.folder import Evidence, read_evidence
 from eirkit.report.table import Cell, Column, Table, counted, listed, points, share
 
+PAIR, PAIRS = "pair of model and workload", "pairs of model and workload"  # what a control judges
 GATES = ("the gate on accuracy given right inputs", "the paper's gate on accuracy end to end")
 ARMS: tuple[Arm, ...] = ("control", "sham", "oracle")  # of the chart
 
@@ -222,7 +223,7 @@ def gates_table(judged: Sequence[tuple[str, str, tuple[Gate, Gate]]]) -> Table:
 def capability_section(result: CapabilityResult) -> Section:
     """Return the section on accuracy with full information, and on which models pass the control."""
     words = (
-        "Nothing is missing here. A cell carries claims if it is shown to answer "
+        "Nothing is missing here. A model carries claims if it is shown to answer "
         f"{share(result.threshold)} of steps right whose inputs are at hand and right; one that is undecided is shown "
         "and claims nothing.",
         *undecided_words([(row.model, row.workload, row.gates) for row in result.rows]),
@@ -386,15 +387,16 @@ def _rescue_headline(result: RescueResult) -> Headline:
 
 
 def _capability_headline(result: CapabilityResult) -> Headline:
-    passing, cells = len(result.eligible), len(result.rows)
+    passing, judged = len(result.eligible), len(result.rows)
     sentence = (
-        f"{passing} of {counted(cells, 'cell')} are shown to answer {share(result.threshold)} of steps right "
-        f"whose inputs are at hand and right; {len(result.excluded)} excluded, {len(result.undecided)} undecided."
+        f"{passing} of {counted(judged, PAIR, PAIRS)} {'is' if passing == 1 else 'are'} shown to answer "
+        f"{share(result.threshold)} of steps right whose inputs are at hand and right; {len(result.excluded)} "
+        f"excluded, {len(result.undecided)} undecided."
     )
     papers = [row.gates[1].verdict for row in result.rows]
     beside = listed([f"{papers.count(verdict)} {verdict}" for verdict in ("passes", "fails", "undecided")])
     said = f"The paper's gate, {result.rows[0].gates[1].threshold} end to end: {beside}." if papers else ""
-    return Headline(f"{passing}/{cells}", "cells may carry claims about lost information", (sentence, said))
+    return Headline(f"{passing}/{judged}", f"{PAIRS} may carry claims about lost information", (sentence, said))
 
 
 def _probe_headline(result: ProbeResult) -> Headline:

@@ -303,7 +303,7 @@ def rebuilding_section(sweep: SweepFolder) -> Section:
     rows: dict[str, str] = {
         "seeds": seeds_text(sweep.seeds),
         "models": listed(list(dict.fromkeys(row.model for row in sweep.rows)), most=20),
-        "cells, runs": f"{then.cells:,}, {then.runs:,}",
+        "settings, runs": f"{then.cells:,}, {then.runs:,}",
         "eirkit": then.eirkit,
         "Python": then.python,
         "platform": then.platform,

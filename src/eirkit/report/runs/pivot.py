@@ -82,12 +82,12 @@ def chosen_cells(sweep: SweepFolder, pivot: Pivot) -> SweepFolder:
     for name, values in pivot.only.items():
         known = {str(named.value(name, row)) for row in sweep.rows}
         if unknown := sorted(values - known):
-            raise UsageError(f"no cell has {name} = {unknown[0]}; there are {listed(sorted(known), 12)}")
+            raise UsageError(f"no setting has {name} = {unknown[0]}; there are {listed(sorted(known), 12)}")
     rows = tuple(
         row for row in sweep.rows if all(str(named.value(name, row)) in values for name, values in pivot.only.items())
     )
     if not rows:
-        raise UsageError("no cell has all values of --only; choose fewer")
+        raise UsageError("no setting has all values of --only; choose fewer")
     kept, asked = {row.cell for row in rows}, {(row.model, row.workload) for row in rows}
     return replace(
         sweep,
@@ -148,7 +148,7 @@ def chosen_words(pivot: Pivot, cells: int, whole: int) -> tuple[str, ...]:
         return ()
     numbers = {name: [int(one) if one.isdecimal() else one for one in values] for name, values in pivot.only.items()}
     named = " and ".join(f"{name} = {', '.join(map(str, sorted(of, key=in_order)))}" for name, of in numbers.items())
-    return (f"Only cells with {named}: {cells:,} of {whole:,}.",)
+    return (f"Only settings with {named}: {cells:,} of {whole:,}.",)
 
 
 def pivot_section(sweep: SweepFolder, pivot: Pivot) -> Section | None:

@@ -35,14 +35,14 @@ MOST_REASONS = 4
 CHANCE = 0.001  # of calling a report wrong that is right
 FINE = 4  # points of the frontier for each record
 TOLD = (
-    "The ceiling is that of a memory which is told the right answer after each step. Cells that go on with their own "
+    "The ceiling is that of a memory which is told the right answer after each step. Agents that go on with their own "
     "wrong answers have less than that to reach, so their shares are at least what is said."
 )
 STEP_ACCURACY = RUN_MEASURES["step_accuracy"]
 FORESEEING = "the references are known in advance, so the ceiling does not hold"
 TEXTS = (
-    "texts are held; their size in bytes may be known, but not how many bits of them tell what is asked, so no ceiling "
-    "is given"
+    "texts are stored; their size in bytes may be known, but not how many bits of them tell what is asked, so no "
+    "ceiling is given"
 )
 POLICY = "eirkit.lacuna.tasks.policy"  # imported only for policies of others
 OUTSIDE = "results may be fetched from outside the memory, so the ceiling does not hold"
@@ -75,10 +75,10 @@ def held_by_store(floors: Iterable[RunFloor | None], in_sight: int, made: Sequen
     """
     found = list(floors)
     if not found or any(one is None for one in found):
-        return Held(None, "what was held was not recorded, as it is only for workloads whose EIR has a closed form")
+        return Held(None, "what was stored was not recorded, as it is only for workloads whose EIR has a closed form")
     known = [one for one in found if one is not None]
     if any(one.counted != "system" for one in known):
-        return Held(None, "how many records are held is not reported")
+        return Held(None, "how many records are stored is not reported")
     return Held(max(_largest(one, in_sight, made, record_bits) for one in known))
 
 
@@ -194,7 +194,7 @@ def section_of(found: Sequence[TaskPossible], unknown: Sequence[str]) -> Section
     words = (*sentences(found), *explained(found), *unknown)
     if all(cell.held.bits is None for one in found for cell in one.cells):
         return Section("What was possible", words)  # the chart would have no point
-    figure = Figure("possible", "Accuracy over the bits held", tuple(possible_chart(one) for one in found))
+    figure = Figure("possible", "Accuracy over the bits stored", tuple(possible_chart(one) for one in found))
     return Section("What was possible", words, (figure, possible_table(found)))
 
 
@@ -294,7 +294,7 @@ def judgement(cell: PlacedCell) -> str:
     """Return one sentence on a cell that can be judged."""
     reached = cell.accuracy.estimate
     return (
-        f"{cell.label} held at most {cell.held.bits:,.1f} bits and was right at {reached:.3f} of the steps that need "
+        f"{cell.label} stored at most {cell.held.bits:,.1f} bits and was right at {reached:.3f} of the steps that need "
         f"earlier results: {cell.share_in_words} of what was possible with that many bits."
     )
 
@@ -303,7 +303,7 @@ def _impossible(cell: PlacedCell) -> str:
     ceiling = 0.0 if cell.at is None else cell.at.upper
     return (
         f"{cell.label} was right at {cell.accuracy.estimate:.3f} of the steps, and no memory of "
-        f"{cell.held.bits:,.1f} bits is right at more than {ceiling:.3f}: it holds more than it says, or knows what "
+        f"{cell.held.bits:,.1f} bits is right at more than {ceiling:.3f}: it stores more than it says, or knows what "
         "will be asked."
     )
 
@@ -318,7 +318,7 @@ def explained(found: Sequence[TaskPossible]) -> Iterator[str]:
             reasons.setdefault(why, []).append(cell.label)
     for why, labels in list(reasons.items())[:MOST_REASONS]:
         told = list(dict.fromkeys(labels))
-        names = listed(told, most=4) if len(told) <= 4 else f"{len(labels)} cells ({', '.join(told[:3])} and others)"
+        names = listed(told, most=4) if len(told) <= 4 else f"{len(labels)} settings ({', '.join(told[:3])} and others)"
         yield f"{names} {'is' if len(told) == 1 else 'are'} not judged: {why}."
 
 
@@ -336,8 +336,8 @@ def possible_chart(one: TaskPossible) -> Chart:
         Series(kept, "line", bits, tuple(point.kept for point in grid)),
         *_floor(one.spec),
     )
-    axes = Axis("bits held at the peak", low=0.0), replace(Axis.of(STEP_ACCURACY), title=STEP_ACCURACY.label)
-    said = " ".join(sentences([one])) or "No cell can be judged: what they held is not known."
+    axes = Axis("bits stored at the peak", low=0.0), replace(Axis.of(STEP_ACCURACY), title=STEP_ACCURACY.label)
+    said = " ".join(sentences([one])) or "No setting can be judged: what they stored is not known."
     title = f"{one.spec.workload}, n = {one.spec.n}, m = {one.spec.m}"
     key = f"possible-{one.spec.workload.rpartition(':')[2]}-{one.spec.n}-{one.spec.m}"
     return Chart(key, title, said, *axes, (*lines, *_points(placed)), note=f"Ceiling: {frontier.method}.")
@@ -354,8 +354,8 @@ def _floor(spec: TaskSpec) -> tuple[Series, ...]:
 def _points(cells: Sequence[PlacedCell]) -> Iterator[Series]:
     names = list(dict.fromkeys(cell.series for cell in cells))
     apart = names if len(names) <= MOST_SERIES else names[: MOST_SERIES - 1]
-    for name in (*apart, *(["other cells"] if len(apart) < len(names) else [])):
-        own = [cell for cell in cells if (cell.series if cell.series in apart else "other cells") == name]
+    for name in (*apart, *(["other settings"] if len(apart) < len(names) else [])):
+        own = [cell for cell in cells if (cell.series if cell.series in apart else "other settings") == name]
         yield Series(
             name,
             "points",
@@ -372,8 +372,8 @@ def possible_table(found: Sequence[TaskPossible]) -> Table:
     several = len(found) > 1
     columns = (
         *([Column("workload", "workload")] if several else []),
-        Column("cell", "cell", role="name"),
-        Column("bits_at_most", "bits held, at most", 1),
+        Column("cell", "setting", role="name"),
+        Column("bits_at_most", "bits stored, at most", 1),
         Column.of(STEP_ACCURACY, percent=False),
         Column("low", "from", 3, meaning="95% interval, over tasks", priority=1),
         Column("high", "to", 3, priority=1),
@@ -386,5 +386,5 @@ def possible_table(found: Sequence[TaskPossible]) -> Table:
         for cell in one.cells:
             share = None if cell.share is None else cell.share_in_words
             lines.append({**asdict(cell.figures(one.spec.workload)), "share": share})
-    note = "Bits held: unknown where the memory does not say what it keeps. A record counts as the bits of its value."
-    return Table("possible-cells", "What each cell held and reached", columns, tuple(lines), note)
+    note = "Bits stored: unknown where the memory does not say what it keeps. A record counts as the bits of its value."
+    return Table("possible-cells", "What each setting stored and reached", columns, tuple(lines), note)
