@@ -119,12 +119,12 @@ def test_runs_are_listed_by_memory_seed_and_fate(folder, capsys):
     assert {of[row["run"]] for row in found["runs"]} == {("broken-drops", 0), ("broken-drops", 1)}
     assert (found["of"], found["listed"]) == (6, 2)
     fates = {record.run: record.memory.outcomes.get("not_stored", 0) for record in runs.records(folder)}
-    for name in ("not_stored", "not stored", "Not stored"):
+    for name in ("not_stored", "written, not stored", "Written, not stored"):
         rows = data(capsys, "show", folder, "--fate", name)["runs"]
         assert {row["run"]: row["failures"] for row in rows} == {run: count for run, count in fates.items() if count}
     first = rows[0]["run"]
     ways = {row["way"] for row in data(capsys, "show", folder, first, "--fate", name)["wrong"]}
-    assert ways == {"not stored"}
+    assert ways == {"written, not stored"}
     assert data(capsys, "show", folder, "0", "--memory", "broken-labels")["run"] in of
 
 

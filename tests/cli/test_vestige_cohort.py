@@ -38,7 +38,7 @@ def test_one_document_with_what_scripts_rely_on(folder):
 def test_a_page_for_reading_says_what_each_test_shows_and_what_it_does_not(folder, tmp_path):
     suite = tmp_path / "suite.toml"
     suite.write_text('[cohort]\nplanned = ["demand-failure"]\nresamples = 30\n')
-    done = call(folder, "--by", "model", "--suite", suite, "--only", "demand", "--only", "gaps")
+    done = call(folder, "--by", "model", "--suite", suite, "--only", "demand", "--only", "gaps", "--explain")
     assert done.returncode == 0, done.stderr
     assert "Tests on planted/0" in done.stdout
     assert "planned" in done.stdout

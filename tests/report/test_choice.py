@@ -424,7 +424,7 @@ def test_texts_held_are_not_said_to_be_unrecorded(told, capsys):
     text = " ".join(capsys.readouterr().out.split())
     assert "bytes stored" in text
     assert "not recorded" not in text
-    assert "not judged: texts are held; their size in bytes may be known" in text
+    assert "not judged: texts are stored; their size in bytes may be known" in text
 
 
 def test_standing_instructions_are_called_what_they_are(told):

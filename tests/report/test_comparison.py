@@ -137,7 +137,7 @@ def test_what_keeps_folders_apart_is_named_with_both_values(sweeps, tmp_path):
     with pytest.raises(InputFileError, match=r"use the same seeds \(0:2 / 4:6\)$"):
         compare_folders(tmp_path / "m8", tmp_path / "later")
     command("lacuna", "run", *how, "--m", 8, "--h", "2,3", "--seeds", "0:2", "--out", tmp_path / "small")
-    with pytest.raises(InputFileError, match=r"no cell of m8 has a partner in small \(h: 4 / 2, 3\); run both"):
+    with pytest.raises(InputFileError, match=r"no setting of m8 has a partner in small \(h: 4 / 2, 3\); run both"):
         compare_folders(tmp_path / "m8", tmp_path / "small")
 
 

@@ -263,6 +263,8 @@ def test_what_is_proposed_is_accepted_and_is_not_what_was_run(corpus, name):
     for line in shown.proposed:
         context = parsed(line)
         assert shlex.split(line)[1:] != list(shown.command), line
+        if line.endswith(" -h"):
+            continue
         if any("--dry-run" in parameter.opts for parameter in context.command.params):
             code, _ = call([*shlex.split(line)[1:], "--dry-run"])
             assert code == 0, line

@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, Decimal
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import structs
 
@@ -28,7 +28,7 @@ from eirkit.cli.runner_options import (
     totals,
 )
 from eirkit.errors import UsageError
-from eirkit.lacuna.findings.measures import CAUSE_MEASURES, MEMORY_MEASURES, OUTCOME_MEASURES, RUN_MEASURES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, OUTCOME_MEASURES, RUN_MEASURES
 from eirkit.lacuna.findings.summary import NOT_ASKED, silences
 from eirkit.lacuna.findings.validity import papers_verdict, system_remarks
 from eirkit.lacuna.memories.plan import EXTRACTOR, memory_factory
@@ -53,49 +53,10 @@ from eirkit.records.runs import CAUSES, RETURNED, Outcome
 from eirkit.records.settings import UNLIMITED
 from eirkit.records.sweeps import CellRow, MemoryRow, Summary
 from eirkit.report.document import Document, Listing, Section
-from eirkit.report.runs.evidence import of
+from eirkit.report.runs.folder import Coordinates
+from eirkit.report.runs.page import memory_tables
 from eirkit.report.runs.words import answer_in_words, answered, word_tables
 from eirkit.report.table import Column, Table, counted, share
-
-COUNTED_BY = "who says what is stored: the system itself, or eirkit from what it was given where the system cannot tell"
-
-Columns = dict[Column, list[Any]]
-T = TypeVar("T")
-
-
-def outcome_columns(systems: Sequence[MemoryRow]) -> Columns:
-    """Return columns with the outcomes of needed records; outcomes that no record had are left out."""
-    shown = [measure for measure in OUTCOME_MEASURES if any(of(system.outcomes, measure) for system in systems)]
-    return {
-        Column.of(MEMORY_MEASURES["needed"]): [sum(system.outcomes.values()) for system in systems],
-        **{Column.of(measure): [of(system.outcome_shares, measure) for system in systems] for measure in shown},
-    }
-
-
-def cost_columns(systems: Sequence[MemoryRow]) -> Columns:
-    """Return time, size and the systems' own calls, if there were any, for the same rows."""
-    seconds = {
-        "write_ms": [system.write_seconds for system in systems],
-        "search_ms": [system.search_seconds for system in systems],
-    }
-    floors = [system.floor for system in systems]
-    figures: dict[str, list[Any]] = {
-        **{name: [None if taken is None else 1000 * taken for taken in column] for name, column in seconds.items()},
-        "records": [system.records for system in systems],
-        "bytes": [system.bytes for system in systems],
-        "held_bits": [None if floor is None else floor.held_bits for floor in floors],
-        "needed_bits": [None if floor is None else floor.needed_bits for floor in floors],
-    }
-    if any(system.model_calls for system in systems):
-        figures["model_calls"] = [system.model_calls for system in systems]
-        figures["memory_tokens"] = [system.input_tokens + system.output_tokens for system in systems]
-    counted_by = [None if floor is None else floor.counted for floor in floors]
-    plain = {"write_ms", "search_ms", "records", "bytes"}  # whose labels say it all
-    columns: Columns = {
-        Column.of(MEMORY_MEASURES[key], **({"meaning": ""} if key in plain else {})): values
-        for key, values in figures.items()
-    }
-    return columns | {Column("counted", "counted by", priority=1, meaning=COUNTED_BY): counted_by}
 
 
 def memory_remarks(rows: Sequence[CellRow]) -> Iterator[str]:
@@ -173,6 +134,7 @@ ALIGNED = RUN_MEASURES["first_error_at_first_miss"]
 OF_LOSS = ("state_supply", "cascade")  # causes that are withheld where the control fails
 WITHHELD = "withheld"  # in place of a figure that may not be claimed
 _NAMES = ("workload", "model", "condition")
+_TITLES = {"condition": "setting"}
 _KEYS = {"B_oracle": "b_oracle", "B": "b"}  # budgets, which may be ∞
 
 
@@ -371,11 +333,9 @@ def _tables(rows: Sequence[CellRow]) -> Iterator[Table]:
         **{Column.of(CAUSE_MEASURES[cause], figures=True): [_cause(row, cause) for row in rows] for cause in causes},
         Column.of(ALIGNED, figures=True, priority=1): [_claim(row, _aligned(row)) for row in rows],
     }
-    yield _table("causes", "Accuracy, and why steps were wrong", rows, columns)
-    if stored := [row for row in rows if row.memory_system is not None]:
-        systems = [system_of(row) for row in stored]
-        yield _table("outcomes", OUTCOME_MEASURES.title, stored, outcome_columns(systems), brief=True)
-        yield _table("costs", MEMORY_MEASURES.title, stored, cost_columns(systems), brief=True)
+    yield _table("Accuracy, and why steps were wrong", rows, columns)
+    if stored := [(row, row.memory_system) for row in rows if row.memory_system is not None]:
+        yield from memory_tables(stored, Coordinates([row for row, _ in stored]))
 
 
 def _cause(row: CellRow, cause: Cause) -> object:
@@ -438,33 +398,22 @@ def _remarks(summary: Summary) -> Iterator[str]:
     yield from (*spending_remarks(summary.spending), *(f"stopped: {line}" for line in summary.stopped))
 
 
-def _table(
-    id: str,
-    title: str,
-    rows: Sequence[CellRow],
-    columns: Mapping[Column, Sequence[object]],
-    *,
-    brief: bool = False,
-) -> Table:
-    """Return a table whose title has the settings all rows share, and whose first columns have those that differ.
-
-    Args:
-        brief: name no more than is needed, below a table that says the rest.
-    """
+def _table(title: str, rows: Sequence[CellRow], columns: Mapping[Column, Sequence[object]]) -> Table:
+    """Return a table whose title has the settings all rows share, and whose first columns have those that differ."""
     settings = [_settings(row) for row in rows]
     where: dict[Column, list[object]] = {
-        Column(_KEYS.get(name, name), name, role="name", figures=name in _KEYS): [one[name] for one in settings]
+        Column(_KEYS.get(name, name), _TITLES.get(name, name), role="name", figures=name in _KEYS): [
+            one[name] for one in settings
+        ]
         for name in settings[0]
     }
     where[Column("pressure", "m/h", 2, priority=2)] = [row.pressure for row in rows]
     where = {column: values for column, values in where.items() if any(value is not None for value in values)}
-    always = ("condition",) if brief else ("h", "pressure")
-    shared = {c: values[0] for c, values in where.items() if len(set(values)) == 1 and c.key not in always}
+    shared = {c: values[0] for c, values in where.items() if len(set(values)) == 1 and c.key not in ("h", "pressure")}
     told = ", ".join(f"{column.title} = {value}" for column, value in shared.items() if value not in (0, None))
-    kept = {c: v for c, v in where.items() if c not in shared and not (brief and c.key == "pressure")}
-    shown: dict[Column, Sequence[Any]] = {**kept, **columns}
+    shown: dict[Column, Sequence[Any]] = {**{c: v for c, v in where.items() if c not in shared}, **columns}
     cells = tuple({column.key: values[at] for column, values in shown.items()} for at in range(len(rows)))
-    return Table(id, f"{title} ({told})" if told and not brief else title, tuple(shown), cells)
+    return Table("causes", f"{title} ({told})" if told else title, tuple(shown), cells)
 
 
 def _condition(row: CellRow | EstimateRow) -> str:

@@ -254,7 +254,7 @@ def test_the_command_with_a_memory(capsys, tmp_path):
     assert eirkit(*with_memory) == 0
     shown = capsys.readouterr().out
     told = " ".join(shown.split())
-    assert "steps where broken-drops did not return an input, restoring it changes accuracy by +100.0 points" in told
+    assert "steps where broken-drops did not retrieve an input, restoring it changes accuracy by +100.0 points" in told
     assert "Control arm: what became of records needed from memory" in shown
     assert eirkit(*with_memory, "--json") == 0, "trials are read back with their consultations"
     document = json.loads(capsys.readouterr().out)
@@ -289,7 +289,7 @@ def test_the_profile_of_a_memory_is_named_and_shown(capsys, tmp_path):
     size = ("store-recall", "--m", "4", "--n", "8", "--h", "2", "--seeds", "0", "--model", "reference/recoverer")
     assert eirkit("lacuna", "rescue", *size, *chosen, "--out", str(tmp_path / "out")) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "Drawer (store-only) did not return an input" in shown
+    assert "Drawer (store-only) did not retrieve an input" in shown
     assert "Drawer (store-only): on: the drawer; off: its lock: no key" in shown
     assert shown.endswith(f"next: eirkit report {tmp_path / 'out'}")
     shown = {

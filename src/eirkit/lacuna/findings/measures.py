@@ -170,7 +170,7 @@ OUTCOME_MEASURES = MeasureGroup(
         ),
         Measure(
             "not_stored",
-            "not stored",
+            "written, not stored",
             "the record was written and searched for, and the memory does not store it",
             "share",
             _NEEDED,

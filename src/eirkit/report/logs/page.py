@@ -9,11 +9,12 @@ from pathlib import Path
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from eirkit.records.analysis import AnalysisSummary, CohortRow, CohortTest
-from eirkit.report.document import Axis, Chart, Headline, Item, Listing, Page, Section, Series
+from eirkit.records.analysis import AnalysisSummary, CohortTest
+from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series
 from eirkit.report.folders import pages, refuse_others
 from eirkit.report.logs.analysed import Analysed, read_analysed
 from eirkit.report.logs.break_sentences import break_words
+from eirkit.report.logs.cohort_tables import cohort_table, cohort_tests
 from eirkit.report.logs.needs import (
     breaks_section,
     clipping_section,
@@ -23,7 +24,6 @@ from eirkit.report.logs.needs import (
     signatures_section,
 )
 from eirkit.report.logs.sentences import (
-    GOAL_COLUMNS,
     advice_section,
     coverage_section,
     coverage_warnings,
@@ -34,88 +34,29 @@ from eirkit.report.logs.sentences import (
     need_sentence,
     sub_agents_section,
 )
-from eirkit.report.table import Cell, Column, Table, counted, in_viewer, listed, number, share
-from eirkit.vestige.measures import COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
+from eirkit.report.table import Column, Table, counted, in_viewer, listed, number, share
+from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
+
+EXPLORATORY = "Nothing was fixed in advance, so every test is exploratory; `eirkit vestige cohort --suite` fixes some."
 
 
 def cohort_sections(found: Analysed, where: str) -> Iterator[Section]:
     """Yield the sections on the failure AUC of each cohort and on the tests."""
     if found.cohorts is None:
         return
-    yield _areas(found.cohorts.cohorts)
+    rows = found.cohorts.cohorts
+    yield Section("Does need go with failure?", (), (cohort_table(rows),))
     tests = [test for test in found.cohorts.tests if not test.name.startswith("used-later-")]
-    if tests:
-        yield _tests(tests)
-    else:
-        words = f"Not run on so many runs for a page; run `eirkit vestige cohort {shlex.quote(where)}`."
-        yield Section("Tests", (words,))
-
-
-def _areas(rows: Sequence[CohortRow]) -> Section:
-    columns = (
-        Column("cohort", "cohort"),
-        Column("runs", "runs"),
-        Column("resolved", "resolved"),
-        Column("failed", "failed"),
-        Column("unknown", "unknown"),
-        Column("tasks", "tasks"),
-        *GOAL_COLUMNS,
-        Column.of(COHORT_MEASURES["covered_failure_auc"]),
-        Column("covered_auc_low", "from", 3, meaning="95% interval"),
-        Column("covered_auc_high", "to", 3),
-        Column.of(COHORT_MEASURES["failure_auc"]),
-    )
-    table = Table("cohorts", "Cohorts", columns, tuple(map(_with_area, rows)))
-    notes = tuple(f"{row.cohort}: {row.note}" for row in rows if row.note)
-    return Section("Does need go with failure?", notes, (table,))
-
-
-def _with_area(row: CohortRow) -> dict[str, Cell]:
-    """Return the table row of a cohort; runs over entities have no goal files, so their AUC is over all runs."""
-    if row.unit == "tokens":
-        peak = row.mean_peak_tokens if row.covered_runs else None
-        return {**asdict(row), "mean_peak_tokens": peak, "goal_access": row.goal_access if goal_is_known(row) else None}
-    own = {"covered_failure_auc": row.failure_auc, "covered_auc_low": row.auc_low, "covered_auc_high": row.auc_high}
-    return {**asdict(row), **own, "failure_auc": None}
-
-
-def _tests(tests: Sequence[CohortTest]) -> Section:
-    known = [test for test in tests if test.estimate is not None]
-    rows = [{**asdict(test), "uncovered": test.details.uncovered or None} for test in known]
-    uncovered = Column(
-        "uncovered", "of these uncovered", meaning="touched no goal file and enter with 0; not lack of need"
-    )
-    several = len({test.cohort for test in tests}) > 1
-    columns = (
-        *((Column("cohort", "cohort"),) if several else ()),
-        Column("name", "test"),
-        Column("estimate", "estimate", 3, least=0.001),
-        Column("low", "from", 3, least=0.001, meaning="95% interval"),
-        Column("high", "to", 3, least=0.001),
-        Column("p", "p", 3, least=0.001),
-        Column("n", "n"),
-        *((uncovered,) if any(row.get(uncovered.key) for row in rows) else ()),
-        Column("scale", "scale"),
-    )
-    if not known:
-        return Section("Tests", (f"These runs are too few or too alike: none of {len(tests)} tests has an estimate.",))
-    words = "Nothing was fixed in advance, so every test is exploratory; `eirkit vestige cohort --suite` fixes some."
-    tables = (Table("tests", "Tests", columns, tuple(rows)), _meanings(known), _missing(tests))
-    items: tuple[Item, ...] = (*_ratio_chart(known), *(table for table in tables if table.rows))
-    return Section("Tests", (words,), items)
-
-
-def _meanings(tests: Sequence[CohortTest]) -> Table:
-    """Return the table of what tests show and do not show; tests with the same interpretation share a row."""
-    readings: dict[tuple[str, str], list[str]] = {}
-    for test in tests:
-        readings.setdefault((test.shows, test.does_not_show), []).append(test.name)
-    columns = (Column("tests", "test"), Column("shows", "shows"), Column("not", "does not show"))
-    rows = tuple(
-        {"tests": ", ".join(dict.fromkeys(names)), "shows": shows, "not": limits}
-        for (shows, limits), names in readings.items()
-    )
-    return Table("readings", "How to read the tests", columns, rows)
+    if not tests:
+        yield Section(
+            "Tests", (f"Not run on so many runs for a page; run `eirkit vestige cohort {shlex.quote(where)}`.",)
+        )
+        return
+    own = {row.cohort: [test for test in tests if test.cohort == row.cohort] for row in rows}
+    parts = [part for name, tests in own.items() for part in cohort_tests(name, tests)]
+    words = (EXPLORATORY, *(word for part in parts for word in part.words))
+    charts = _ratio_chart([test for test in tests if test.estimate is not None])
+    yield Section("Tests", words, (*charts, *(item for part in parts for item in part.items)))
 
 
 def _ratio_chart(tests: Sequence[CohortTest]) -> tuple[Chart, ...]:
@@ -136,17 +77,6 @@ def _ratio_chart(tests: Sequence[CohortTest]) -> tuple[Chart, ...]:
     none = Series("no association", "rule", (shown[0].name,), (1.0,), dashed=True)
     axes = Axis("test", "category"), Axis("odds or rate ratio", "log")
     return (Chart("ratios", "Ratios with 95% intervals", told, *axes, (points, none)),)
-
-
-def _missing(tests: Sequence[CohortTest]) -> Table:
-    """Return the table of reasons for missing estimates, each with the tests it applies to."""
-    reasons: dict[str, list[str]] = {}
-    for test in tests:
-        if test.estimate is None:
-            reasons.setdefault(test.note, []).append(test.name)
-    rows = tuple({"reason": reason, "tests": ", ".join(dict.fromkeys(names))} for reason, names in reasons.items())
-    columns = (Column("reason", "why there is no estimate"), Column("tests", "tests"))
-    return Table("no-estimate", "Tests without an estimate", columns, rows)
 
 
 TITLE = "What these recorded runs needed, and what they lost"

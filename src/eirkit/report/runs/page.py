@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -25,7 +26,7 @@ from eirkit.report.runs.accuracy import accuracy_section, causes_section, first_
 from eirkit.report.runs.answers import Losses, Repair, headline_of, losses_of, repair_of
 from eirkit.report.runs.choice import ChoiceFigures, choice_in
 from eirkit.report.runs.demand import demand_section
-from eirkit.report.runs.evidence import gates_table, rescue_section, section_of, standings_table, undecided_words
+from eirkit.report.runs.evidence import gates_table, of, rescue_section, section_of, standings_table, undecided_words
 from eirkit.report.runs.folder import Coordinates, RescueEvidence, SweepFolder, condition_of, read_sweep
 from eirkit.report.runs.pivot import Pivot, chosen_cells, chosen_words, pivot_section
 from eirkit.report.runs.possible import possible_section
@@ -54,18 +55,38 @@ def memory_section(sweep: SweepFolder) -> Section | None:
     charts = (outcomes_chart(asked, Coordinates([row for row, _ in asked])),) if asked else ()
     if not any(row.scored for row, _ in rows):
         return Section("Memory systems", tuple(words), charts)
-    places = tuple(Column(name, name) for name in named.varying) or (Column("memory", "memory"),)
-    columns = (*places, Column.of(MEMORY_MEASURES["needed"]), *map(Column.of, OUTCOME_MEASURES))
+    return Section("Memory systems", tuple(words), (*charts, *memory_tables(rows, named)))
+
+
+OF_OWN_CALLS = ("model_calls", "memory_tokens", "memory_cost_usd")  # shown where a memory called a model
+_LABEL_IS_ENOUGH = ("write_ms", "search_ms", "records", "bytes")
+COUNTED_BY = "who says what is stored: the system itself, or eirkit from what it was given where the system cannot tell"
+
+
+def memory_tables(rows: Sequence[tuple[CellRow, MemoryRow]], named: Coordinates) -> tuple[Table, Table]:
+    """Return what became of the records needed from memories, and what these stored and cost."""
+    places = tuple(Column(name, name, role="name") for name in named.varying) or (Column("memory", "memory"),)
+    shown = [one for one in OUTCOME_MEASURES if any(of(system.outcome_shares, one) for _, system in rows)]
+    columns = (*places, Column.of(MEMORY_MEASURES["needed"]), *map(Column.of, shown))
     lines: list[dict[str, Cell]] = [
         {**_place(row, named), "needed": sum(system.outcomes.values())}
         | {str(outcome): value for outcome, value in system.outcome_shares.items()}
         for row, system in rows
     ]
-    outcomes = Table("fates-by-cell", OUTCOME_MEASURES.title, columns, tuple(lines))
-    columns = (*places, *(Column.of(measure) for measure in MEMORY_MEASURES if measure.id != "needed"))
-    costs = tuple({**_place(row, named), **memory_figures(system)} for row, system in rows)
-    tables = outcomes, Table("memory-costs", MEMORY_MEASURES.title, columns, costs)
-    return Section("Memory systems", tuple(words), (*charts, *tables))
+    left_out = {"needed"} if any(system.model_calls for _, system in rows) else {"needed", *OF_OWN_CALLS}
+    kept = [one for one in MEMORY_MEASURES if one.id not in left_out]
+    plain: dict[str, Any] = {one.id: {"meaning": ""} for one in kept if one.id in _LABEL_IS_ENOUGH}
+    plain["slowest_ms"] = {"priority": 1}
+    costs = (
+        *places,
+        *(Column.of(one, **plain.get(one.id, {})) for one in kept),
+        Column("counted", "counted by", priority=2, meaning=COUNTED_BY),
+    )
+    figures = tuple({**_place(row, named), **memory_figures(system)} for row, system in rows)
+    return (
+        Table("outcomes", OUTCOME_MEASURES.title, columns, tuple(lines)),
+        Table("costs", MEMORY_MEASURES.title, costs, figures),
+    )
 
 
 def outcomes_chart(rows: Sequence[tuple[CellRow, MemoryRow]], named: Coordinates) -> Chart:
@@ -104,6 +125,7 @@ def memory_figures(system: MemoryRow) -> dict[str, Cell]:
         "needed_bits": None if floor is None else floor.needed_bits,
         "memory_tokens": system.input_tokens + system.output_tokens,
         "memory_cost_usd": system.cost_usd,
+        "counted": None if floor is None else floor.counted,
     }
 
 
