@@ -40,9 +40,19 @@ def test_a_command_says_what_the_server_bills(name, kept, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("agent", "seeds", "code", "said"),
     [
-        ("reference/calculator", "0:20", 0, "1 of 1 cell may support claims about lost information."),
-        ("reference/calculator", "0", 3, "0 of 1 cell may support claims about lost information; 1 undecided"),
-        ("reference/sloppy", "0:20", 1, "0 of 1 cell may support claims about lost information."),
+        (
+            "reference/calculator",
+            "0:20",
+            0,
+            "1 of 1 pair of model and workload may support claims about lost information.",
+        ),
+        (
+            "reference/calculator",
+            "0",
+            3,
+            "0 of 1 pair of model and workload may support claims about lost information; 1 undecided",
+        ),
+        ("reference/sloppy", "0:20", 1, "0 of 1 pair of model and workload may support claims about lost information."),
     ],
 )
 def test_an_undecided_gate_has_an_exit_code_of_its_own(agent, seeds, code, said, capsys):

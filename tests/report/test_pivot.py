@@ -87,7 +87,7 @@ def test_settings_are_chosen_and_turned(sweep):
     [
         ({"measures": ("speed",)}, "no measure named 'speed'"),
         ({"only": ("h",)}, "not SETTING=VALUE"),
-        ({"only": ("h=3",)}, "no cell has h = 3"),
+        ({"only": ("h=3",)}, "no setting has h = 3"),
         ({"only": ("colour=red",)}, "no setting named 'colour'"),
         ({"across": "n"}, "n does not vary here"),
     ],
@@ -113,7 +113,7 @@ def test_progress_failures_and_evidence_are_those_of_the_chosen_cells(sweep, cap
         assert [group.message for group in found.failures][:1] == (["busy"] if failed else [])
         assert [one.settings.h for one in found.evidence] == [h]
     assert run(["report", str(sweep), "--only", "h=4,2", "--out", str(sweep / "page.html")]) == 0
-    assert "Only cells with h = 2, 4: 8 of 12." in " ".join(capsys.readouterr().out.split())
+    assert "Only settings with h = 2, 4: 8 of 12." in " ".join(capsys.readouterr().out.split())
 
 
 def rescue(task: Task, **given: object) -> RescueSettings:

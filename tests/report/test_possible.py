@@ -76,7 +76,7 @@ def test_what_a_memory_does_not_report_is_unknown_and_not_guessed(folders):
     cell = placed(folders["memories"])["Silent"]
     assert (cell.held.bits, cell.at, cell.share) == (None, None, None)
     section = possible_section(read_sweep(folders["memories"], plugins=True))
-    assert any("is not judged: how many records are held is not reported" in words for words in section.words)
+    assert any("is not judged: how many records are stored is not reported" in words for words in section.words)
     lines = {line["cell"].rpartition(":")[2]: line for line in section.items[-1].rows}
     assert (lines["Silent"]["bits_at_most"], lines["Silent"]["share"]) == (None, None)
     assert not any("Silent" in series.name for series in section.items[0].panels[0].series)
@@ -89,7 +89,7 @@ def test_a_memory_that_is_better_than_possible_holds_more_than_it_says(folders):
     assert liar.held.bits <= 2 * RECORD
     assert liar.impossible
     assert liar not in task.judged
-    assert any("holds more than it says" in one for one in sentences([task]))
+    assert any("stores more than it says" in one for one in sentences([task]))
 
 
 def test_bytes_count_where_they_are_fewer_than_the_records_would_take(folders):

@@ -56,7 +56,7 @@ def test_the_answers_as_a_document(capsys, chain, tmp_path):
     assert document["kind"] == "lacuna-run"
     assert document["answers"]["repair"]["oracle"] == 1
     assert document["headline"]["number"].endswith("%")
-    assert {section["id"] for section in document["sections"]} >= {"accuracy-by-cell", "how-to-make-this-again"}
+    assert {section["id"] for section in document["sections"]} >= {"accuracy-by-setting", "how-to-make-this-again"}
 
 
 def test_the_page_lies_in_the_folder_unless_told(capsys, tmp_path):

@@ -52,6 +52,9 @@ def cohort_sections(found: Analysed, where: str) -> Iterator[Section]:
             "Tests", (f"Not run on so many runs for a page; run `eirkit vestige cohort {shlex.quote(where)}`.",)
         )
         return
+    if all(test.estimate is None for test in tests):
+        yield Section("Tests", (f"These runs are too few or too alike: none of {len(tests)} tests has an estimate.",))
+        return
     own = {row.cohort: [test for test in tests if test.cohort == row.cohort] for row in rows}
     parts = [part for name, tests in own.items() for part in cohort_tests(name, tests)]
     words = (EXPLORATORY, *(word for part in parts for word in part.words))
