@@ -55,8 +55,8 @@ from eirkit.records.sweeps import CellRow, MemoryRow, Summary
 from eirkit.report.document import Document, Listing, Section
 from eirkit.report.runs.folder import Coordinates
 from eirkit.report.runs.page import memory_tables
-from eirkit.report.runs.words import answer_in_words, answered, word_tables
-from eirkit.report.table import Column, Table, counted, share
+from eirkit.report.runs.words import answer_in_words, word_tables
+from eirkit.report.table import Column, Table, counted, listed, share
 
 
 def memory_remarks(rows: Sequence[CellRow]) -> Iterator[str]:
@@ -289,7 +289,11 @@ def _answer(summary: Summary) -> str:
     if len(rows) == 1:
         said = f"{best.model} answered {share(best.accuracy or 0.0)} of the steps correctly"
         return f"{said} with {_condition(best)}{best.held}."
-    return answered([(row.accuracy or 0.0, _difference(row, rows)) for row in rows], "steps")
+    ends = [[row for row in rows if row.accuracy == end.accuracy] for end in (best, rows[-1])]
+    first, last = (f"{share(own[0].accuracy)} ({listed([_difference(row, rows) for row in own], 2)})" for own in ends)
+    if best.accuracy == rows[-1].accuracy:
+        return f"Steps answered correctly: {share(best.accuracy)} in each of {len(rows)} settings."
+    return f"Steps answered correctly: {first} at best, {last} at worst, over {len(rows)} settings."
 
 
 def _difference(row: CellRow, rows: Sequence[CellRow]) -> str:

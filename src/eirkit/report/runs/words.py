@@ -201,21 +201,21 @@ def answer_in_words(rows: Sequence[CellRow]) -> str:
     ]
     if evidence:
         return f"All labelled evidence shown: {_ends(evidence)}. Replies that contain the answer: {_ends(right)}."
-    said = answered(right)
+    said = _answered(right)
     if (kept := _followed(scored)) is not None:
         said = f"Standing instructions followed: {_ends(kept)}. {said}"
     return said
 
 
-def answered(right: Sequence[tuple[float, str]], asked: str = "questions") -> str:
-    """Return who answered most and fewest of what was asked correctly."""
+def _answered(right: Sequence[tuple[float, str]]) -> str:
+    """Return who answered most and fewest of the questions correctly."""
     most, fewest = max(right)[0], min(right)[0]
     first, last = (listed([name for value, name in right if value == end]) for end in (most, fewest))
     if most == fewest:
-        return f"{first} answered {share(most)} of the {asked} correctly."
+        return f"{first} answered {share(most)} of the questions correctly."
     if len(right) == 2:
-        return f"{first} answered {share(most)} of the {asked} correctly, {last} {share(fewest)}."
-    return f"{first} answered the most {asked} correctly, {share(most)}; {last} the fewest, {share(fewest)}."
+        return f"{first} answered {share(most)} of the questions correctly, {last} {share(fewest)}."
+    return f"{first} answered the most questions correctly, {share(most)}; {last} the fewest, {share(fewest)}."
 
 
 def _ends(found: Sequence[tuple[float, str]]) -> str:
