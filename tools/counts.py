@@ -39,7 +39,7 @@ COMMANDS = {
     "watch": "watch first --once",
     "doctor": "doctor",
     "vestige analyze": "vestige analyze turn.jsonl --out analysis",
-    "vestige show": "vestige show analysis t1",
+    "show of an analysis": "show analysis t1",
 }
 CALL = '{"command": ["cat", "a.py"]}'
 # A Codex session of one turn, in which a file is read.
@@ -240,7 +240,7 @@ def observe_options() -> None:
         else:
             yield context.command_path, command
 
-    group = next(value for value in vars(cli).values() if isinstance(value, click.Group) and value.name == "eirkit")
+    group = cli.ROOT
     top = click.Context(group, info_name="eirkit")
     commands = dict(walk(group, top))
     options = [
@@ -259,7 +259,7 @@ def observe_options() -> None:
     print(
         json.dumps(
             {
-                "commands / on the first screen": f"{len(commands)} / {len(group.list_commands(top))}",
+                "commands / on the first screen": f"{len(commands)} / {sum(map(len, group.headings.values()))}",
                 "options over all commands": str(len(options)),
                 "distinct options": str(len(set(options))),
                 "distinct keys of `--set` options": str(len(keys)),

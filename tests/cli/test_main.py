@@ -14,13 +14,13 @@ import click
 import pytest
 
 import eirkit
-from eirkit.cli import ROOT, LazyGroup, run
+from eirkit.cli import ACCEPTED, ROOT, LazyGroup, run
 from tests import warm
 from tests.processes import PATIENCE_SECONDS, completed, running, shown_in_terminal, wait_until
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
 COLOUR = re.compile(r"\x1b\[[0-9;]*(3[0-8]|9[0-7])[0-9;]*m")
-LONG = ("lacuna", "generate", "stepwise-sum", "--count", "10000000", "--out")
+LONG = ("lacuna", "generate", "stepwise-sum", "--seeds", "0:10000000", "--out")
 
 
 def call(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -83,7 +83,7 @@ def test_module_is_the_same_command_line():
 def test_a_group_alone_shows_its_help_on_stderr_and_fails(path):
     done = call(*path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "Commands:" in done.stderr
+    assert ("Commands:" if path else "Measure:") in done.stderr
 
 
 COMPLAINTS = [
@@ -94,14 +94,14 @@ COMPLAINTS = [
         "no command named 'genrate'; did you mean `eirkit lacuna generate`? see `eirkit lacuna --help`",
     ),
     (("lacuna", "generate"), "Missing argument 'WORKLOAD'; see `eirkit lacuna generate --help`"),
-    (("lacuna", "generate", "stepwise-sum", "--sed", 3), r"--sed.* Did you mean '?--seed.* see `eirkit lacuna gen"),
+    (("lacuna", "generate", "stepwise-sum", "--sed", 3), r"--sed.*Did you mean.*--seed.* see `eirkit lacuna gen"),
     (("lacuna", "generate", "stepwise-smu"), "no workload named 'stepwise-smu'; did you mean 'stepwise-sum'"),
     (("lacuna", "generate", "stepwise-sum", "--n", "many"), "'many' is not a valid integer; see `eirkit lacuna"),
     (("lacuna", "generate", "stepwise-sum", "--n", 0), "n = 0 is out of range; choose 1 "),
     (("lacuna", "generate", "stepwise-sum", "--graph", "no.json"), "cannot read no.json: No such file.*; check the"),
     (("lacuna", "generate", "no.py:Mine"), r"cannot read no\.py; give an existing path/file\.py:Name"),
     (("eir", "curve", "stepwise-sum", "--cuts", "1,x"), "'1,x' is not a list such as 16,12,8; see"),
-    (("lacuna", "generate", "stepwise-sum", "--count", 1, "--out", "/dev/null/x"), "Not a directory; check the path"),
+    (("lacuna", "generate", "stepwise-sum", "--seeds", 1, "--out", "/dev/null/x"), "Not a directory; check the path"),
     (("lacuna", "generate", "stepwise-sum", "--output", ""), "'--output': a name is missing; see"),
     (("eir", "frontier", "running-max", "--capacity", "nan"), "'--capacity': 'nan' is not a finite number; see"),
     (("lacuna", "run", "stepwise-sum", "--h", 2, "--model", "nobody/x"), "no model provider named 'nobody'; "),
@@ -164,7 +164,7 @@ def test_a_failure_in_the_middle_leaves_no_half_of_a_file(tmp_path, monkeypatch,
         raise OSError(errno.ENOSPC, "No space left on device", "elsewhere")
 
     monkeypatch.setattr("eirkit.cli.conversation.label_world", full)
-    assert run(["lacuna", "words", "--count", "2", "--out", str(tmp_path / "worlds")]) == 2
+    assert run(["lacuna", "words", "--seeds", "0:2", "--out", str(tmp_path / "worlds")]) == 2
     assert capsys.readouterr().err == (
         f"eirkit: cannot write {tmp_path}/worlds: No space left on device; choose another file\n"
     )
@@ -177,7 +177,7 @@ def test_a_failure_in_the_middle_leaves_no_half_of_a_file(tmp_path, monkeypatch,
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "0<&- >&- 2>&-"])
 def test_closed_streams_are_no_error(closed, tmp_path):
     done = completed(
-        ["sh", "-c", f"exec {EIRKIT} lacuna generate stepwise-sum --count 2 --out {tmp_path}/tasks {closed}"]
+        ["sh", "-c", f"exec {EIRKIT} lacuna generate stepwise-sum --seeds 0:2 --out {tmp_path}/tasks {closed}"]
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "tasks").read_text().count("\n") == 2
@@ -270,6 +270,37 @@ def test_completion_scripts_are_valid_shell(shell, tmp_path):
         assert completed([shell, "-n", file], text=False).stderr == b""
 
 
+def test_the_first_screen_has_few_commands_and_help_all_has_every_one(capsys):
+    assert run(["-h"]) == 0
+    first = capsys.readouterr().out
+    assert run(["--help-all"]) == 0
+    whole = capsys.readouterr().out
+    assert len([name for name in ROOT.table if f"\n  {name} " in first]) == 12
+    assert [name for name in ROOT.table if f"\n  {name} " not in whole] == []
+    assert "eirkit doctor" in first.splitlines()[-2]
+
+
+@pytest.mark.parametrize(("typed", "meant"), ACCEPTED.items(), ids=naming)
+def test_another_spelling_is_accepted_and_not_shown(typed, meant):
+    assert typed not in COMMANDS
+    assert call(*typed, "-h").stdout == call(*meant, "-h").stdout != ""
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=naming)
+def test_short_help_fits_a_screen_and_says_what_it_leaves_out(path):
+    command = load(path)
+    short = call(*path, "-h").stdout
+    assert len(short.splitlines()) <= 60
+    if isinstance(command, LazyGroup):
+        return
+    assert "Example:" in short
+    whole = call(*path, "--help-all").stdout
+    shown = [max(one.opts, key=len) for one in command.params if isinstance(one, click.Option) and not one.hidden]
+    assert [name for name in shown if name not in whole] == []
+    left = [name for name in shown if not re.search(rf"^ .*{name}\b", short, re.MULTILINE)]
+    assert (f"{len(left)} more option" in short) == bool(left)
+
+
 @pytest.mark.parametrize("command", ["simulate", "rescue", "probe", "capability"])
 def test_an_option_that_is_refused_is_not_offered(capsys, command):
     assert run(["lacuna", command, "--help"]) == 0
@@ -290,7 +321,7 @@ def test_an_option_that_is_refused_is_not_offered(capsys, command):
     ],
 )
 def test_help_lists_the_names_that_may_be_given(capsys, command, names):
-    assert run(["lacuna", command, "--help"]) == 0
+    assert run(["lacuna", command, "--help-all"]) == 0
     shown = "".join(capsys.readouterr().out.split())  # lines break within names
     assert [name for name in names if name not in shown] == []
 

@@ -239,7 +239,7 @@ REFUSALS = [
     (("analyze", "{log}", "--out", "{log}.out", "--format", "plian"), "did you mean 'plain'"),
     (("analyze", "{log}", "--out", "{log}.out", "--log-format", "plian"), "did you mean 'plain'"),
     (("analyze", "{log}", "--out", "{log}.out", "--windows", "no/such"), "no/such"),
-    (("show", "no/such", "r1"), "holds no analysis; create one with"),
+    (("show", "no/such", "r1"), "is no folder; give one that"),
     (("show", "{analysed}", "r11"), "no run named 'r11' in .*; did you mean r1\\?"),
     (("show", "{analysed}", "nope"), "no run named 'nope' in .*; name one of r1$"),
     (("show", "{analysed}"), "which run of .*\\? name one of r1$"),

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from eirkit.cli.show import show
 from eirkit.cli.vestige.analyze import analyze
-from eirkit.cli.vestige.show import show
 from eirkit.engine.processes import Processes
 from eirkit.records.analysis import ToolCoverage, UnknownTool
 from eirkit.report.logs.analysed import read_analysed

@@ -146,7 +146,7 @@ def test_what_is_no_analysis_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("eirkit.cli.vestige.show:show", "DIR", "RUN"),
+        ("eirkit.cli.show:show", "DIR", "RUN"),
         ("eirkit.cli.vestige.cohort:cohort", "DIR", "--only", "later"),
         ("eirkit.cli.report:report", "DIR", "--out", "OUT"),
     ],

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
@@ -17,6 +17,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from eirkit import __version__
+from eirkit.cli.help_all import help_all_option, is_whole
 from eirkit.errors import EirkitError
 from eirkit.report.table import clean
 from eirkit.streams import COMMAND, open_closed_streams
@@ -32,7 +33,9 @@ class LazyGroup(click.Group):
     """A group whose commands are given as {name: (module:object, one line of help)} or as groups.
 
     Args:
-        questions: what is printed above the list of commands: a question and the command that answers it.
+        headings: the commands of the first screen under headings; the others are shown by `--help-all`. Without it
+            all are shown.
+        ending: the last paragraph of the first screen.
     """
 
     def __init__(
@@ -41,11 +44,13 @@ class LazyGroup(click.Group):
         *,
         help: str,
         commands: Mapping[str, tuple[str, str] | LazyGroup],
-        questions: Mapping[str, str] | None = None,
+        headings: Mapping[str, Sequence[str]] | None = None,
+        ending: str = "",
     ) -> None:
         super().__init__(name, help=help, no_args_is_help=True, context_settings=dict(CONTEXT))
         self.table = dict(commands)
-        self.questions = questions or {}
+        self.headings = headings or {}
+        self.ending = ending
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.table)
@@ -104,27 +109,21 @@ class LazyGroup(click.Group):
         own = [CompletionItem(n, help=self.summary(n)) for n in self.table if n.startswith(incomplete)]
         return own + click.Command.shell_complete(self, ctx, incomplete)
 
-    def first_steps(self, ctx: click.Context) -> str:
-        """Return what is printed where no command is given: the questions, then the commands."""
-        if not self.questions:
-            return self.get_help(ctx)
-        formatter = ctx.make_formatter()
-        formatter.write_dl(list(self.questions.items()), col_max=60)
-        self.format_commands(ctx, formatter)
-        formatter.write_paragraph()
-        formatter.write_text(f"`{ctx.command_path} COMMAND --help` explains a command and shows an example.")
-        return formatter.getvalue().rstrip("\n")
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_help_text(ctx, formatter)
-        if self.questions:
-            formatter.write_paragraph()
-            with formatter.indentation():
-                formatter.write_dl(list(self.questions.items()), col_max=60)
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), help_all_option(hidden=not self.headings)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.summary(name)) for name in self.table])
+        named = {name for names in self.headings.values() for name in names}
+        more = [name for name in self.table if name not in named]
+        rest = {"More" if self.headings else "Commands": more} if is_whole(ctx) or not self.headings else {}
+        for heading, names in {**self.headings, **rest}.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, self.summary(name)) for name in names], col_max=12)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.ending:
+            formatter.write_paragraph()
+            formatter.write_text(self.ending)
 
 
 EIR = LazyGroup(
@@ -149,10 +148,6 @@ LACUNA = LazyGroup(
         ),
         "probe": ("eirkit.cli.experiments:probe", "Test whether a model can recompute a lost result."),
         "generate": ("eirkit.cli.tasks:generate", "Print or write tasks with their answers."),
-        "words": (
-            "eirkit.cli.conversation:words",
-            "Print conversations about an invented world, with the right answers.",
-        ),
         "simulate": ("eirkit.cli.simulate:simulate", "Miss rates of retention policies, without an agent."),
         "cones": ("eirkit.cli.tasks:cones", "What it costs to recompute a lost result."),
         "audit": ("eirkit.cli.experiments:audit", "Check that the task interface leaks nothing."),
@@ -164,15 +159,9 @@ VESTIGE = LazyGroup(
     help="Analyse recorded agent runs for what they needed and lost.",
     commands={
         "analyze": ("eirkit.cli.vestige.analyze:analyze", "Read logs and write tables of what each run needed."),
-        "show": ("eirkit.cli.vestige.show:show", "One analysed run: its demand, live files and losses."),
         "cohort": ("eirkit.cli.vestige.cohort:cohort", "Statistics: did failed runs need more than resolved ones?"),
         "compact": ("eirkit_coding.cli.compact:compact", "How much of what recorded runs needed compactors keep."),
         "query": ("eirkit.cli.vestige.cohort:run_query", "SQL over the tables of an analysis."),
-        "week": (
-            "eirkit_coding.cli.week:vestige_week",
-            "A week of agents' logs: tokens, money, rereads and losses.",
-        ),
-        "guard": ("eirkit_coding.cli.guard:guard", "Watch a live agent and report what its context drops."),
         "formats": ("eirkit.cli.doctor:list_formats", "The log formats that can be read."),
     },
 )
@@ -201,6 +190,7 @@ GUARD = LazyGroup(
         "install": ("eirkit_coding.cli.guard:install", "Install the guard into an agent."),
         "uninstall": ("eirkit_coding.cli.guard:uninstall", "Remove the guard from an agent."),
         "status": ("eirkit_coding.cli.guard:status", "Where the guard is installed, and what it failed to do."),
+        "watch": ("eirkit_coding.cli.guard:watch", "Watch a live agent and report what its context drops."),
         "results": ("eirkit_coding.cli.guard_results:results", "What a trial of the guard shows."),
         "hook": ("eirkit_coding.cli.guard:hook", "Answer one event of an agent; the hooks call this."),
     },
@@ -209,12 +199,13 @@ GUARD = LazyGroup(
 ROOT = LazyGroup(
     "eirkit",
     help="Measure what an agent must remember, what its memory keeps, and what recorded runs lost.",
-    questions={
-        "How much must an agent remember?": "eirkit eir curve WORKLOAD",
-        "Does its memory keep it?": "eirkit lacuna run WORKLOAD --model MODEL",
-        "Which memory or model is best?": "eirkit choose DIR",
-        "What did recorded runs need and lose?": "eirkit vestige analyze PATH --out DIR",
+    headings={
+        "Measure": ("demo", "eir", "lacuna", "vestige"),
+        "Look at results": ("choose", "show", "report", "view"),
+        "Your coding agents": ("week", "guard"),
+        "Connect": ("mcp", "export"),
     },
+    ending="`eirkit doctor` says what is usable here; `eirkit --help-all` lists the other commands.",
     commands={
         "demo": ("eirkit.cli.demo:demo", "Answer the three questions on built-in examples, offline."),
         "eir": EIR,
@@ -230,7 +221,7 @@ ROOT = LazyGroup(
         "submit": ("eirkit_bridges.cli.board:submit", "Make a folder of results that others can check."),
         "board": ("eirkit_bridges.cli.board:board", "Check submissions and write a site that ranks those that pass."),
         "view": ("eirkit.cli.view:view", "Browse a folder of results in a web browser."),
-        "show": ("eirkit.cli.show:show", "Why one step of a run is wrong."),
+        "show": ("eirkit.cli.show:show", "What one run needed and lost, and why one step is wrong."),
         "watch": ("eirkit.cli.watch:watch", "Follow a sweep in the terminal while it runs."),
         "reproduce": ("eirkit_paper.cli.reproduce:reproduce", "Compute the paper's tables and figures again."),
         "guard": GUARD,
@@ -242,6 +233,14 @@ ROOT = LazyGroup(
     },
 )
 click.version_option(__version__, message="eirkit %(version)s")(ROOT)
+
+# Other spellings of commands, which are accepted and not shown.
+ACCEPTED: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("lacuna", "words"): ("lacuna", "generate", "conversation"),
+    ("vestige", "guard"): ("guard", "watch"),
+    ("vestige", "show"): ("show",),
+    ("vestige", "week"): ("week",),
+}
 
 
 # What we and the progress bar print: colours, moves of the cursor, and a return to the start of a line that is erased.
@@ -312,12 +311,13 @@ def run(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str] | None) -> int:
     try:
         typed = list(sys.argv[1:] if arguments is None else arguments)
+        typed[:2] = ACCEPTED.get(tuple(typed[:2]), typed[:2])
         result = ROOT.main(typed, prog_name="eirkit", standalone_mode=False, obj=typed)
         sys.stdout.flush()  # here, where a closed pipe is still handled
         return result if isinstance(result, int) else 0
     except click.exceptions.NoArgsIsHelpError as shown:
-        if shown.ctx is not None and isinstance(shown.ctx.command, LazyGroup):
-            click.echo(shown.ctx.command.first_steps(shown.ctx), err=True)
+        if shown.ctx is not None:
+            click.echo(shown.ctx.get_help(), err=True)
         return 2
     except click.ClickException as error:
         return _complain(_with_remedy(error), 2)

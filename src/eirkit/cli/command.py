@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from eirkit.cli.help_all import help_all_option, is_whole
 from eirkit.errors import UsageError
 from eirkit.folders import replace_file
 from eirkit.registry import records_read
@@ -39,17 +40,23 @@ _JOINED = re.compile(r"-h=?(\d+(?:,\d+)*)")
 
 
 class Option(click.Option):
-    """An option of a group; its help lists the names that are known, looked up when help is asked for."""
+    """An option of a group.
+
+    Args:
+        common: whether `-h` shows it; `--help-all` shows every option.
+        known: the names that may be given, which `--help-all` lists.
+    """
 
     def __init__(
         self,
         *declarations: Any,
         group: str = "Options",
+        common: bool = True,
         known: Callable[[], Iterable[str]] | None = None,
         **attributes: Any,
     ) -> None:
         super().__init__(*declarations, **attributes)
-        self.group, self.known = group, known
+        self.group, self.common, self.known = group, common, known
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
         if value == "" and isinstance(self.type, click.Path):  # an unset variable; Path("") would be the current folder
@@ -61,7 +68,7 @@ class Option(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)
-        if record is None or self.known is None:
+        if record is None or self.known is None or not is_whole(ctx):
             return record
         return record[0], f"{record[1]}  [known: {', '.join(self.known())}]"
 
@@ -87,12 +94,21 @@ class GroupedCommand(click.Command):
         recorded = [] if self.resumed is None else self.resumed(self.name or "", args)
         return super().parse_args(ctx, [*recorded, *args])
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), help_all_option(hidden=not self._has_more)]
+
+    @property
+    def _has_more(self) -> bool:
+        """True if `--help-all` shows more than `-h`."""
+        ours = [one for one in self.params if isinstance(one, Option) and not one.hidden]
+        return self.choices is not None or any(not one.common or one.known is not None for one in ours)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
-            if record is not None:
-                group = OUTPUT if "--help" in parameter.opts else getattr(parameter, "group", "Options")
+            if record is not None and (is_whole(ctx) or getattr(parameter, "common", True)):
+                group = getattr(parameter, "group", OUTPUT)
                 groups.setdefault(group, []).append(record)
         first = [group for group in GROUPS if group in groups]
         rest = [group for group in groups if group not in (*GROUPS, OUTPUT)]
@@ -101,12 +117,18 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(groups[group])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if self.choices is not None:
+        if self.choices is not None and is_whole(ctx):
             with formatter.section(self.choices[0]):
                 formatter.write_text(f"{', '.join(self.choices[1]())}, or module:Name, or path/file.py:Name")
         if self.example:
             with formatter.section("Example"):
                 formatter.write(f"  {self.example}\n")
+        left = sum(isinstance(one, Option) and not one.hidden and not one.common for one in self.params)
+        if self._has_more and not is_whole(ctx):
+            more = f"{left} more option{'' if left == 1 else 's'}" if left else "All names that may be given"
+            verb = "is" if left == 1 else "are"
+            formatter.write_paragraph()
+            formatter.write_text(f"{more} {verb} shown by `{ctx.command_path} --help-all`.")
 
 
 def command(name: str | None = None, *, example: str, **attributes: Any) -> Callable[[Any], GroupedCommand]:

@@ -1,101 +1,58 @@
-"""`eirkit lacuna words`: a world told in conversations, its questions with their answers, and the bits it requires."""
+"""`eirkit lacuna generate conversation`: a world told in conversations, its questions and the bits they require."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
-from dataclasses import fields, replace
+from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal
+from shlex import quote
+from typing import Literal
 
-import click
 import msgspec
 from msgspec import Struct
 
-from eirkit.cli.command import OUTPUT, ParamType, Show, command, document_options, option
-from eirkit.cli.tasks import new_records
-from eirkit.errors import UsageError
+from eirkit.cli.new_file import new_records
 from eirkit.lacuna.conversation.floor import floor_bits, floor_bytes
 from eirkit.lacuna.conversation.language import Language, load_language
 from eirkit.lacuna.conversation.published import LabelledEntry, label_world
 from eirkit.lacuna.conversation.truth import answers
-from eirkit.lacuna.conversation.world import PRESETS, Dials, World, generate_world, generate_worlds
+from eirkit.lacuna.conversation.workload import read_preset
+from eirkit.lacuna.conversation.world import Dials, World, generate_world, generate_worlds
+from eirkit.lacuna.tasks.task import ConversationSpec
 from eirkit.report.document import Document, Listing, Section
 from eirkit.report.showing import TEXT_WIDTH
 from eirkit.report.table import Column, Table, counted
 
 SCHEMA = "words/1"
-NAMES = tuple(one.name for one in fields(Dials))
 
 
-class DialList(ParamType):
-    """Dials as NAME=NUMBER, separated by commas."""
-
-    name = "dials"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, int]:
-        if isinstance(value, dict):
-            return value
-        found: dict[str, int] = {}
-        for part in filter(None, str(value).split(",")):
-            name, _, number = part.partition("=")
-            if name not in NAMES or not number.isdigit():
-                self.fail(f"{part!r} is not NAME=NUMBER; known: {', '.join(NAMES)}", param, ctx)
-            found[name] = int(number)
-        return found
+def write_conversations(spec: ConversationSpec, seeds: Sequence[int], out: Path) -> Document:
+    """Write the conversation of each seed, and return what is said about it."""
+    dials, language = _settings(spec)
+    with new_records(out, SCHEMA) as writer:
+        for world in generate_worlds(dials, seeds, language.vocabulary):
+            writer.append(msgspec.to_builtins(_data(world, label_world(world, language), language)))
+    said = f"{counted(len(seeds), "conversation")} written to {out}."
+    data = WrittenWorlds(str(out), len(seeds), (seeds[0], seeds[-1]))
+    return Document("lacuna-generate", "Conversations", (said,), data, next=_command(spec, seeds[0]))
 
 
-@command(example="eirkit lacuna words --preset small --seed 1")
-@option(
-    "--preset",
-    type=click.Choice(tuple(PRESETS)),
-    default="small",
-    show_default=True,
-    group="Task",
-    help="Size of the conversations.",
-)
-@option(
-    "--set",
-    "dials",
-    type=DialList(),
-    default="",
-    group="Task",
-    metavar="NAME=N,…",
-    help=f"Values that differ from the preset: {', '.join(NAMES)}.",
-)
-@option("--seed", type=click.IntRange(0), default=0, show_default=True, group="Task", help="Seed of the conversations.")
-@option("--language", default="english", show_default=True, group="Task", help="A built-in language, or a file.toml.")
-@option(
-    "--count",
-    type=click.IntRange(1, 10_000_000),
-    help="Write the conversations of this many tasks, with seeds from --seed upwards.",
-)
-@option("--out", type=click.Path(path_type=Path), group=OUTPUT, metavar="FILE", help="With --count: the file to write.")
-@document_options
-def words(
-    preset: str, dials: dict[str, int], seed: int, language: str, count: int | None, out: Path | None, show: Show
-) -> None:
-    """Print an invented world told in dated conversations, its questions with their answers, and the bits it requires.
+def conversation_document(spec: ConversationSpec, seed: int) -> Document:
+    """Return the world of one seed, told in dated conversations, with its questions and the bits it requires."""
+    dials, language = _settings(spec)
+    world = generate_world(dials, seed, language.vocabulary)
+    return _document(world, label_world(world, language), language, _command(spec, seed + 1))
 
-    Facts are said, changed and withdrawn over several sessions, about people who may share a first name. Every value
-    is a phrase or number that occurs for one fact alone, so whether a memory kept it is a search for a string.
-    """
-    chosen, spoken = replace(PRESETS[preset], **dials), load_language(language)
-    if (count is None) != (out is None):
-        raise UsageError("--count and --out belong together; for many give --count N --out FILE.jsonl")
-    if count is not None and out is not None:
-        with new_records(out, SCHEMA) as writer:
-            for world in generate_worlds(chosen, range(seed, seed + count), spoken.vocabulary):
-                writer.append(msgspec.to_builtins(_data(world, label_world(world, spoken), spoken)))
-        said = f"{counted(count, 'task')} written to {out}."
-        data = WrittenWorlds(str(out), count, (seed, seed + count - 1))
-        show(Document("lacuna-words", "Worlds in words", (said,), data, next=f"eirkit lacuna words --seed {seed}"))
-        return
-    world = generate_world(chosen, seed, spoken.vocabulary)
-    then = f"eirkit lacuna words --preset {preset} --seed {seed + 1}"
-    show(_document(world, label_world(world, spoken), spoken, then))
+
+def _settings(spec: ConversationSpec) -> tuple[Dials, Language]:
+    dials, language = read_preset(spec.preset)
+    return dials, load_language(language)
+
+
+def _command(spec: ConversationSpec, seed: int) -> str:
+    return f"eirkit lacuna generate {spec.workload} --preset {quote(spec.preset)} --seed {seed}"
 
 
 class WrittenWorlds(Struct, frozen=True):
@@ -209,7 +166,7 @@ def _document(world: World, dialogue: LabelledEntry, language: Language, then: s
     when = "" if world.dials.probes else f" asked on {data.asked_on},"
     asked = Table("questions", f"Questions{when} with their answers", columns, rows)
     sections = (Section("", (), listings), Section("", (), (asked, needed)))
-    return Document("lacuna-words", f"Conversations, seed {world.seed}", (answer,), data, sections, next=then)
+    return Document("lacuna-generate", f"A world in words, seed {world.seed}", (answer,), data, sections, next=then)
 
 
 def _lines(messages: list[SpokenTurn]) -> Iterator[str]:

@@ -21,6 +21,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 LARGEST_SEED_RANGE = 10_000_000
 _DEFAULT = TaskSpec("")
+_TASK = ("n", "m", "lookback", "fan_in", "digits", "slots", "k", "seed", "queries", "warm_up")
 
 
 class IntegerList(ParamType):
@@ -100,6 +101,17 @@ class WorkloadName(ParamType):
         return [CompletionItem(n) for n in workloads.names() if n.startswith(incomplete)]
 
 
+class TaskName(WorkloadName):
+    """A registered workload, conversations included."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value) if value in conversations else super().convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        told = [CompletionItem(n) for n in conversations.names() if n.startswith(incomplete)]
+        return [*super().shell_complete(ctx, param, incomplete), *told]
+
+
 SEEDS_HELP = "Seeds, as 3, 0,4,9 or 0:300 (300 excluded)."
 
 
@@ -160,8 +172,7 @@ def task_options(command: Decorated, *, hide_seed: bool = False) -> Decorated:
 
     @wraps(command)
     def with_spec(workload: str, **given: Any) -> Any:
-        names = ("n", "m", "lookback", "fan_in", "digits", "slots", "k", "seed", "queries", "warm_up")
-        spec = TaskSpec(workload, **{name: given.pop(name) for name in names})
+        spec = TaskSpec(workload, **{name: given.pop(name) for name in _TASK})
         return command(spec=spec, **given)
 
     return options(  # type: ignore[no-any-return]
@@ -176,6 +187,18 @@ def task_options(command: Decorated, *, hide_seed: bool = False) -> Decorated:
         _task("--queries", _DEFAULT.queries, "Distribution of queries: uniform or zipf (full-lookup only).", str),
         _task("--warm-up", _DEFAULT.warm_up, "Steps at the start that are not scored."),
     )(with_spec)
+
+
+preset_option = option(
+    "--preset", group="Task", help="Size of conversations and what differs from it, as small+level=3+language=german."
+)
+
+
+def typed_task_options() -> list[str]:
+    """Return the names of task options that were typed, --seed left out."""
+    context = click.get_current_context()
+    typed = click.core.ParameterSource.COMMANDLINE
+    return [name for name in _TASK if name != "seed" and context.get_parameter_source(name) == typed]
 
 
 def _task(name: str, default: Any, text: str, kind: Any = int, *, hidden: bool = False) -> Callable[[Any], Any]:

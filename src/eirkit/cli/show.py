@@ -12,6 +12,7 @@ from shlex import quote
 import click
 from msgspec.structs import asdict
 
+from eirkit.cli.analyzed_run import analyzed_run
 from eirkit.cli.command import NameList, Show, command, document_options, option, plugins_option
 from eirkit.cli.options import SeedList
 from eirkit.cli.report import FOLDER
@@ -69,11 +70,17 @@ def show(
 ) -> None:
     """Show why STEP of the run RUN_ID in DIR is wrong; without STEP, list its wrong steps; without both, list the runs.
 
+    Of an analysis, show what the run RUN_ID needed at each cut; cut t lies just before turn t.
+
     In conversations a step is a question. RUN_ID may be the beginning of a name, or a seed, if only one run fits. For
     everything that the answer needed, it says when that was given and written, whether the store had it, what it was
     sought with, at which rank and how it came back, and whether it was used. What the records do not tell is unknown.
     """
-    if kind_of(folder) not in ("lacuna-run", "lacuna-evidence"):
+    kind = kind_of(folder)
+    if kind == "vestige-analysis":
+        show(analyzed_run(folder, run_id))
+        return
+    if kind not in ("lacuna-run", "lacuna-evidence"):
         raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give a folder of `lacuna run` or `lacuna rescue`")
     with records_of(folder, plugins=plugins):
         runs = FolderRuns(folder)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,14 +14,18 @@ from rich.console import Console
 from rich.progress import Progress
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option
+from eirkit.cli.conversation import conversation_document, write_conversations
+from eirkit.cli.new_file import new_records
 from eirkit.cli.options import (
     SEEDS_HELP,
     IntegerList,
     SeedList,
-    WorkloadName,
+    TaskName,
     graph_option,
+    preset_option,
     task_options,
     task_words,
+    typed_task_options,
     workload_argument,
     workload_command,
 )
@@ -32,8 +34,7 @@ from eirkit.lacuna.tasks.cones import LARGE_CONE, ConePair, ConeSurvey, Growth, 
 from eirkit.lacuna.tasks.generation import from_graph, generate_batches, prepare
 from eirkit.lacuna.tasks.generation import generate as generate_task
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec, show_label
-from eirkit.lacuna.tasks.workload import load_graph
-from eirkit.records.lines import RecordWriter
+from eirkit.lacuna.tasks.workload import conversations, load_graph
 from eirkit.report.document import Document, Section
 from eirkit.report.table import Cell, Column, Table, counted
 
@@ -41,28 +42,47 @@ SCHEMA = "task/1"
 CHUNK = 64  # tasks a write: few locks, little memory
 
 
-@workload_command(example="eirkit lacuna generate store-recall --n 12 --m 4 --seed 1")
-@workload_argument(WorkloadName())
+@workload_command(example="eirkit lacuna generate store-recall --n 12 --m 4 --seed 1", told=True)
+@workload_argument(TaskName())
 @task_options
+@preset_option
 @graph_option
-@option("--count", type=click.IntRange(1, 10_000_000), help="Write this many tasks, with seeds from --seed upwards.")
+@option("--seeds", type=SeedList(), group="Task", help=f"With --out: many tasks. {SEEDS_HELP}")
 @option(
     "--out",
     type=click.Path(path_type=Path),
     group=OUTPUT,
     metavar="FILE",
-    help="With --count: the JSON-lines file to write.",
+    help="With --seeds: the JSON-lines file to write.",
 )
 @document_options
-def generate(spec: TaskSpec, graph: Path | None, count: int | None, out: Path | None, show: Show) -> None:
-    """Print the task of WORKLOAD for one seed with its answers, or write many with --count N --out FILE."""
-    if count is not None or out is not None:
-        if count is None or out is None or graph is not None:
-            raise UsageError(
-                "--count and --out belong together and exclude --graph; for many tasks give --count N --out FILE.jsonl"
-            )
-        data = _write_many(spec, count, out)
-        said = f"{counted(count, 'task')} written to {out}."
+def generate(
+    spec: TaskSpec, preset: str | None, graph: Path | None, seeds: Sequence[int] | None, out: Path | None, show: Show
+) -> None:
+    """Print the task of WORKLOAD for one seed with its answers, or write many with --seeds 0:N --out FILE.
+
+    A conversation is dated dialogues about invented people, in which facts are told, changed and withdrawn, with
+    questions, their answers and the bits that these require.
+    """
+    if (seeds is None) != (out is None) or (out is not None and graph is not None):
+        raise UsageError(
+            "--seeds and --out belong together and exclude --graph; for many tasks give --seeds 0:N --out FILE.jsonl"
+        )
+    if spec.workload in conversations:
+        # What was typed besides is refused by name.
+        typed = {name: getattr(spec, name) for name in typed_task_options()}
+        workload = conversations.get(spec.workload)()
+        told = workload.specify({"workload": spec.workload, **typed, **({} if preset is None else {"preset": preset})})
+        if seeds is None or out is None:
+            show(conversation_document(told, spec.seed))
+        else:
+            show(write_conversations(told, seeds, out))
+        return
+    if preset is not None:
+        raise UsageError(f"{spec.workload} takes no --preset; `eirkit lacuna generate conversation` does")
+    if seeds is not None and out is not None:
+        data = _write_many(spec, seeds, out)
+        said = f"{counted(data.tasks, 'task')} written to {out}."
         then = f"eirkit lacuna simulate {task_words(spec)}"
         show(Document("lacuna-generate", f"Tasks of {spec.workload}", (said,), data, next=then))
         return
@@ -78,22 +98,20 @@ class WrittenTasks(Struct, frozen=True):
     seeds: tuple[int, int]  # first and last
 
 
-def _write_many(spec: TaskSpec, count: int, out: Path) -> WrittenTasks:
-    seeds = range(spec.seed, spec.seed + count)
-    spec.with_seed(seeds[-1])  # refuses a range that ends beyond the last seed, before any work
+def _write_many(spec: TaskSpec, seeds: Sequence[int], out: Path) -> WrittenTasks:
     lists = _lists(spec)
     stderr = Console(stderr=True)
     with (
         new_records(out, SCHEMA) as writer,
         Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress,
     ):
-        bar = progress.add_task("generating", total=count)
+        bar = progress.add_task("generating", total=len(seeds))
         for batch in generate_batches(spec, seeds):
             for start in range(0, len(batch), CHUNK):
                 rows = range(start, min(start + CHUNK, len(batch)))
                 writer.append(*(msgspec.to_builtins(batch.task(row).document(lists=lists)) for row in rows))
                 progress.advance(bar, len(rows))
-    return WrittenTasks(str(out), count, (seeds[0], seeds[-1]))
+    return WrittenTasks(str(out), len(seeds), (seeds[0], seeds[-1]))
 
 
 def _lists(spec: TaskSpec) -> bool:
@@ -295,24 +313,3 @@ def _shown(row: ConeRow) -> dict[str, Cell]:
         "depth": f"{_short(row.depth)} ± {_short(row.depth_spread)}",
         "ratio": _short(row.speedup),
     }
-
-
-@contextmanager
-def new_records(out: Path, schema: str) -> Iterator[RecordWriter]:
-    """Yield the writer of a new file, which is there once the block has ended; after a failure nothing is."""
-    unfinished = out.with_name(f".{out.name}.{os.getpid()}.part")
-    _refuse_to_overwrite(out)
-    try:
-        with RecordWriter(unfinished, schema) as writer:
-            yield writer
-        _refuse_to_overwrite(out)
-        unfinished.rename(out)
-    except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror}; choose another file") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _refuse_to_overwrite(out: Path) -> None:
-    if out.exists() or out.is_symlink():
-        raise UsageError(f"{out} exists; choose a new file or remove it")

@@ -341,7 +341,7 @@ class LiveState(Struct, frozen=True):
 
 
 class RunDetails(RunRow, frozen=True, kw_only=True):
-    """One analyzed run with its rows of the smaller tables; the document of `vestige show`."""
+    """One analyzed run with its rows of the smaller tables; the document of `show`."""
 
     visibility: Visibility
     cuts: tuple[CutRow, ...]

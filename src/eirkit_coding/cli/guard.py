@@ -1,4 +1,4 @@
-"""`eirkit guard …`: hooks of coding agents that restore what a compaction drops; `eirkit vestige guard`: the proxy."""
+"""`eirkit guard …`: hooks of coding agents that restore what a compaction drops; `eirkit guard watch`: the proxy."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def hook(agent: str, event: str, as_json: bool) -> int:
     return hooks.main([agent, event])
 
 
-@command(example="eirkit vestige guard --upstream https://api.anthropic.com")
+@command(example="eirkit guard watch --upstream https://api.anthropic.com")
 @option("--upstream", required=True, metavar="URL", help="The model server that the agent would talk to.")
 @option("--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback.  [default: a free one]")
 @option(
@@ -169,7 +169,7 @@ def hook(agent: str, event: str, as_json: bool) -> int:
     help="Also append every loss to this file, as JSON lines.",
 )
 @option("--json", "as_json", is_flag=True, group=OUTPUT, help="Print JSON lines on stdout instead of warnings.")
-def guard(upstream: str, port: int, likely: float, out: Path | None, as_json: bool) -> None:
+def watch(upstream: str, port: int, likely: float, out: Path | None, as_json: bool) -> None:
     """Watch an agent's requests and warn when they drop files that it is likely to need again.
 
     Give the agent the printed address in place of its model server's. Stop with Ctrl-C.

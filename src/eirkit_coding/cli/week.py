@@ -1,4 +1,4 @@
-"""`eirkit week` and `eirkit vestige week`: what the coding agents of this machine used, cost and lost in a week."""
+"""`eirkit week`: what coding agents used, cost and lost in a week."""
 
 from __future__ import annotations
 
@@ -48,28 +48,23 @@ _OPTIONS = options(
 
 
 @command(example="eirkit week --html week.html")
+@click.argument("paths", metavar="[PATH]...", type=click.Path(path_type=Path), nargs=-1)
 @_OPTIONS
 @document_options
-def week(show: Show, **asked: Any) -> None:
-    """Sum up the last seven days of the coding agents on this machine.
+def week(paths: tuple[Path, ...], show: Show, **asked: Any) -> None:
+    """Sum up the last seven days of the coding agents on this machine, or of the logs at PATH.
 
     Reads the logs of Claude Code, Codex, Gemini CLI and opencode where they keep them, and only what is new since the
     last time. Nothing leaves the machine. Needs the extra eirkit[vestige].
     """
-    homes = agent_homes(Path.home(), os.environ)
-    places = [log for home in homes for log in home.logs()]
-    _answer(places, [home.folder for home in homes], (), show, **asked)
-
-
-@command("week", example="eirkit vestige week ~/.claude/projects --since 14d")
-@click.argument("paths", metavar="PATH...", type=click.Path(path_type=Path), nargs=-1, required=True)
-@_OPTIONS
-@document_options
-def vestige_week(paths: tuple[Path, ...], show: Show, **asked: Any) -> None:
-    """Sum up a week of the logs at PATH: sessions of Claude Code, Codex, Gemini CLI or opencode."""
-    found = list(logs_at(paths))
-    others = sorted({name for name in found if isinstance(name, str)})
-    _answer([place for place in found if isinstance(place, LogPlace)], paths, others, show, **asked)
+    if paths:
+        found = list(logs_at(paths))
+        others = sorted({name for name in found if isinstance(name, str)})
+        _answer([place for place in found if isinstance(place, LogPlace)], paths, others, show, **asked)
+    else:
+        homes = agent_homes(Path.home(), os.environ)
+        places = [log for home in homes for log in home.logs()]
+        _answer(places, [home.folder for home in homes], (), show, **asked)
 
 
 def _answer(

@@ -243,7 +243,7 @@ def test_a_project_is_chosen_by_its_name_or_folder(home: Path) -> None:
 
 
 def test_logs_elsewhere(home: Path) -> None:
-    words = ["vestige", "week", str(home / ".claude"), str(home / ".codex"), "--until", UNTIL, "--json"]
+    words = ["week", str(home / ".claude"), str(home / ".codex"), "--until", UNTIL, "--json"]
     done = CliRunner().invoke(ROOT, words, catch_exceptions=False)
     found = json.loads(done.stdout)
     assert [(one["agent"], one["logs"]) for one in found["sources"]] == [("claude-code", 4), ("codex", 1)]
@@ -385,7 +385,7 @@ def test_a_compaction_has_the_numbers_that_an_analysis_gives_it(home: Path, tmp_
     logs = str(home / ".claude" / "projects")
     asked = ["vestige", "analyze", logs, "--out", str(tmp_path / "out"), "--json"]
     analysed = json.loads(CliRunner().invoke(ROOT, asked, catch_exceptions=False).stdout)["costliest_breaks"][0]
-    asked = ["vestige", "week", logs, "--until", UNTIL, "--since", "2020-01-01", "--json"]
+    asked = ["week", logs, "--until", UNTIL, "--since", "2020-01-01", "--json"]
     (loss,) = json.loads(CliRunner().invoke(ROOT, asked, catch_exceptions=False).stdout)["losses"]
     sums = {name: loss[name] for name in ("live_tokens", "dropped_tokens", "unknown_tokens")}
     assert sums["live_tokens"] > 0

@@ -196,7 +196,7 @@ def test_the_page_shows_the_users_file_as_it_is() -> None:
 
 def test_a_file_of_many_tasks_holds_each_seeds_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new folder" / "tasks.jsonl"
-    arguments = ["lacuna", "generate", "stepwise-topk", "--n", "8", "--seed", "5", "--count", "300", "--out", str(out)]
+    arguments = ["lacuna", "generate", "stepwise-topk", "--n", "8", "--seeds", "5:305", "--out", str(out)]
     assert run([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"out": str(out), "tasks": 300, "seeds": [5, 304]}
     written = list(read_records(out, "task/1"))
@@ -210,13 +210,13 @@ def test_a_file_of_many_tasks_holds_each_seeds_task(tmp_path: Path, capsys: pyte
 def test_an_existing_file_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "tasks.jsonl"
     out.write_text("mine")
-    assert run(["lacuna", "generate", "stepwise-sum", "--count", "2", "--out", str(out)]) == 2
+    assert run(["lacuna", "generate", "stepwise-sum", "--seeds", "0:2", "--out", str(out)]) == 2
     assert "exists; choose a new file or remove it" in capsys.readouterr().err
     assert out.read_text() == "mine"
 
 
 def test_a_failure_on_the_way_leaves_nothing_behind(tmp_path: Path) -> None:
-    arguments = ["lacuna", "generate", f"{__name__}:TooLarge", "--count", "2", "--out", str(tmp_path / "tasks.jsonl")]
+    arguments = ["lacuna", "generate", f"{__name__}:TooLarge", "--seeds", "0:2", "--out", str(tmp_path / "tasks.jsonl")]
     assert run(arguments) == 2
     assert list(tmp_path.iterdir()) == []
 
@@ -232,9 +232,9 @@ def test_a_failure_on_the_way_leaves_nothing_behind(tmp_path: Path) -> None:
         ("stepwise-sum", "--digits", "12"),
         ("stepwise-sum", "--seed", "-1"),
         ("stepwise-sum", "--warm-up", "65"),
-        ("stepwise-sum", "--count", "2"),
+        ("stepwise-sum", "--seeds", "0:2"),
         ("stepwise-sum", "--out", "x.jsonl"),
-        ("stepwise-sum", "--count", "2", "--seed", str(2**64 - 1), "--out", "x.jsonl"),
+        ("stepwise-sum", "--seeds", f"{2**64 - 1}:{2**64 + 1}", "--out", "x.jsonl"),
         ("stepwise-summ",),
         ("nowhere.py:Workload",),
     ],

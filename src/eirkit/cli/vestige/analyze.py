@@ -248,7 +248,7 @@ def _document(summary: AnalysisSummary, folder: Path) -> Document:
     out = quote(str(folder))
     then = f"eirkit report {out}"
     if summary.largest:
-        then = f"eirkit vestige show {out} {quote(summary.largest[0].run_id)}"
+        then = f"eirkit show {out} {quote(summary.largest[0].run_id)}"
     more = {"visibility": summary.options.visibility, "advice": to_builtins(advice)}
     data = {"out": str(folder), **to_builtins(summary), **more}
     return Document(

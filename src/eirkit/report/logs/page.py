@@ -197,9 +197,7 @@ def worst_section(found: Analysed, where: str) -> Section | None:
     several = len({run.unit for run in listed_runs}) > 1
     columns = tuple(column for column in WORST if column.key != "unit" or several)
     table = Table("largest", "Runs with the largest demand", columns, tuple(rows))
-    return Section(
-        "Runs to look at first", (f"One of them: `eirkit vestige show {shlex.quote(where)} RUN`.",), (table,)
-    )
+    return Section("Runs to look at first", (f"One of them: `eirkit show {shlex.quote(where)} RUN`.",), (table,))
 
 
 def skipped_section(found: Analysed) -> Section | None:

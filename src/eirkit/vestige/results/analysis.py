@@ -126,7 +126,7 @@ class Analysis:
         return run_ids(self.folder)
 
     def run(self, run_id: str) -> RunDetails:
-        """Return what `vestige show` shows of a run.
+        """Return what `show` shows of a run.
 
         Raises:
             UnknownNameError: there is no run with that name.

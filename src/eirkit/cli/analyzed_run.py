@@ -1,4 +1,4 @@
-"""`eirkit vestige show`: shows one analysed run: demand by cut, live states at the peak, and what was lost."""
+"""`eirkit show` of an analysis: one run: demand by cut, live states at the peak, and what was lost."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from shlex import quote
 
-import click
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from eirkit.cli.command import Show, command, document_options
 from eirkit.errors import UsageError
 from eirkit.records.analysis import RunDetails
 from eirkit.report.document import Axis, Chart, Document, Item, Section, Series
@@ -30,15 +28,10 @@ GOALS = {
 }
 
 
-@command(example="eirkit vestige show out/analysis RUN_ID")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.argument("run_id", metavar="[RUN_ID]", required=False)
-@document_options
-def show(folder: Path, run_id: str | None, show: Show) -> None:
-    """Show what the run RUN_ID of the analysis in DIR needed at each cut; cut t lies just before turn t."""
+def analyzed_run(folder: Path, run_id: str | None) -> Document:
+    """Return what a run needed at each cut; cut t lies just before turn t."""
     analysis = Analysis(folder)
-    run = analysis.run(_chosen(analysis, run_id))
-    show(_document(run, folder))
+    return _document(analysis.run(_chosen(analysis, run_id)), folder)
 
 
 def _chosen(analysis: Analysis, run_id: str | None) -> str:
