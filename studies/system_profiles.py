@@ -90,7 +90,7 @@ def profiles_of(name: str) -> list[tuple[str, str | None]]:
 def run_one(name: str, profile: str | None, kind: str, folder: Path, seeds: str, minutes: float | None) -> None:
     """Run a system in a profile, or continue what an earlier call began; what is not done in time is left for later."""
     more = [f"{name}.timeout_seconds={PATIENCE}", *([] if profile is None else [f"{name}.profile={profile}"])]
-    given = [part for setting in more for part in ("--memory-set", setting)]
+    given = [part for setting in more for part in ("--set", setting)]
     memory = () if name == WHOLE else ("--memory", name, *given)
     new = (*GRIDS[kind], "--no-control", *memory, "--seeds", seeds, "--out", str(folder))
     arguments = ("--resume", str(folder)) if folder.exists() else new

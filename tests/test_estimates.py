@@ -25,7 +25,7 @@ def test_a_dry_run_says_what_it_assumes_and_what_it_has_seen(tmp_path, capfd):
     (tmp_path / "prices.toml").write_text(estimates.PRICES)
     with ModelServer(answers_as("calculator")) as server:
         model = ["--model", "openai/any", "--base-url", server.url, "--prices", tmp_path / "prices.toml"]
-        words = ["lacuna", "run", "store-recall", "--n", 8, "--seeds", "0:10", "--connections", 1, *model]
+        words = ["lacuna", "run", "store-recall", "--n", 8, "--seeds", "0:10", "--set", "connections=1", *model]
 
         def dry(*arguments: object) -> tuple[dict, str]:
             capfd.readouterr()

@@ -270,14 +270,13 @@ def observe_options() -> None:
 
 
 def setting_keys(commands: Iterable[object]) -> set[str]:
-    """Return the keys that options like `--set NAME=VALUE` take, as far as their help or their type names them."""
+    """Return the keys that options like `--set NAME=VALUE` take, as far as they name them."""
     found: set[str] = set()
     for command in commands:
         for parameter in getattr(command, "params", ()):
             if "=" in (getattr(parameter, "metavar", None) or ""):
                 found |= set(re.findall(r"\b([a-z][a-z_.]*)(?==)", getattr(parameter, "help", None) or ""))
-                listed = (getattr(parameter, "help", None) or "").rpartition(": ")[2]
-                found |= set(re.findall(r"\b[a-z][a-z_]+\b", listed)) if listed.count(",") > 1 else set()
+                found |= set((getattr(parameter, "known", None) and parameter.known()) or ())
     return found
 
 

@@ -40,11 +40,18 @@ def session(function: Session) -> Session:
     return function
 
 
-def run(command: str, *, python: str = PYTHON, **variables: str) -> None:
-    """Run a Python with these arguments in the repository; end with its exit code if it fails."""
+def run(command: str, *, python: str = PYTHON, printed: Path | None = None, **variables: str) -> None:
+    """Run a Python with these arguments in the repository; end with its exit code if it fails.
+
+    Args:
+        printed: a file that receives what it prints.
+    """
     words = [python, *shlex.split(command)]
     print("$", shlex.join(words), flush=True)
-    done = subprocess.run(words, cwd=ROOT, env={**os.environ, **variables}, check=False)
+    kept = None if printed is None else subprocess.PIPE
+    done = subprocess.run(words, cwd=ROOT, env={**os.environ, **variables}, stdout=kept, check=False)
+    if printed is not None:
+        printed.write_bytes(done.stdout)
     if done.returncode:
         sys.exit(done.returncode)
 
@@ -162,7 +169,7 @@ def remote() -> None:
 
 def install_systems(names: str) -> None:
     """Make the environments of memories or compactors."""
-    run(f"-m eirkit doctor --install {names} --json --output {VENV / 'doctor.json'}", **MEMORIES)
+    run(f"-m eirkit doctor --install {names} --json", printed=VENV / "doctor.json", **MEMORIES)
 
 
 @session

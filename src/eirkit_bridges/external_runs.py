@@ -98,7 +98,7 @@ class ExternalRuns:
         """
         seed = next(self._left, None)
         if seed is None:
-            raise UsageError("no task is left on this server; ask its operator to start it with more --episodes")
+            raise UsageError("no task is left on this server; ask its operator to start it with more --instances")
         episode = Episode(self.stage, self.task(seed), self._keep, self.clock)
         self._open.append(episode)
         return episode
@@ -166,7 +166,7 @@ def refuse_controlled(suite: Suite) -> None:
     if only_cell(suite)[0].access.condition == CONTROLLED:
         raise UsageError(
             "Controlled Retention clears the agent's context at each step, which a server cannot do; "
-            "choose a managed condition such as kv, or export it with eirkit export harbor --mode controlled"
+            "choose a managed condition such as kv, or export it with eirkit export harbor --condition controlled"
         )
 
 

@@ -170,9 +170,11 @@ class HttpAccess:
 
     def __post_init__(self) -> None:
         if self.token is not None and (len(self.token) < SHORTEST_TOKEN or not self.token.isalnum()):
-            raise UsageError(f"token must be {SHORTEST_TOKEN} or more letters or digits; choose another --token")
+            raise UsageError(f"EIRKIT_MCP_TOKEN is not {SHORTEST_TOKEN} or more letters or digits; choose another")
         if self.token is None and not is_loopback(self.host):
-            raise UsageError(f"{self.host} can be reached from other machines; give --token, or use --host 127.0.0.1")
+            raise UsageError(
+                f"{self.host} can be reached from other machines; set EIRKIT_MCP_TOKEN, or use --host 127.0.0.1"
+            )
 
     @property
     def hosts(self) -> list[str]:

@@ -102,11 +102,11 @@ class StudyStore:
         )
         write_struct(self._path(study), SCHEMA, kept)
 
-    def begin(self, study: Study, setting: Setting, *, fresh: bool) -> Path:
-        """Return the folder for the runs of a study; those of another key, or all if `fresh`, are removed."""
+    def begin(self, study: Study, setting: Setting) -> Path:
+        """Return the folder for the runs of a study; those of another key are removed."""
         folder, key = self.runs / study.id, key_of(study, setting)
         if (folder / RUNS).exists():
-            if not fresh and read_struct(folder / RUNS, RUNS_SCHEMA, StudyRuns).key == key:
+            if read_struct(folder / RUNS, RUNS_SCHEMA, StudyRuns).key == key:
                 return folder
             shutil.rmtree(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -160,13 +160,8 @@ def run_studies(
     store: StudyStore,
     engine: Engine | None,
     perform: Perform,
-    *,
-    fresh: bool = False,
 ) -> Iterator[StudyOutcome]:
     """Yield what came of each study, those that were kept first; without an engine they run here, one by one.
-
-    Args:
-        fresh: compute again what is kept.
 
     Raises:
         UsageError: a study cannot be computed with this setting; none is begun.
@@ -175,13 +170,13 @@ def run_studies(
         study.check(study.own(setting))
     left = []
     for study in studies:
-        kept = None if fresh else store.find(study, setting)
+        kept = store.find(study, setting)
         if kept is not None:
             yield StudyOutcome(study, kept, was_kept=True)
         else:
             left.append(study)
     left.sort(key=lambda study: -study.cost)  # the longest first, so that no core waits for it at the end
-    pieces = [(study.id, _with_runs(study, setting, store, fresh)) for study in left]
+    pieces = [(study.id, _with_runs(study, setting, store)) for study in left]
     for number, found in _performed(pieces, engine, perform):
         if isinstance(found, str):
             yield StudyOutcome(left[number], None, found)
@@ -192,8 +187,8 @@ def run_studies(
         yield StudyOutcome(left[number], findings)
 
 
-def _with_runs(study: Study, setting: Setting, store: StudyStore, fresh: bool) -> Setting:
-    runs = store.begin(study, setting, fresh=fresh) if study.has_agents else None
+def _with_runs(study: Study, setting: Setting, store: StudyStore) -> Setting:
+    runs = store.begin(study, setting) if study.has_agents else None
     return replace(study.own(setting), runs=runs)
 
 

@@ -169,8 +169,8 @@ def as_tool(reply: Reply) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def serving(arguments: Sequence[str], log: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Start `eirkit mcp serve --http` on a free port and yield its address; it is told to stop at the end."""
-    command = [warm.programs() / "eirkit", "mcp", "serve", "--http", "--port", "0", *arguments]
+    """Start `eirkit mcp serve --host` on a free port and yield its address; it is told to stop at the end."""
+    command = [warm.programs() / "eirkit", "mcp", "serve", "--host", "127.0.0.1", "--port", "0", *arguments]
     with log.open("wb") as stream, running(command, stdout=subprocess.DEVNULL, stderr=stream) as process:
         try:
             yield address_in(log, process), process

@@ -141,7 +141,7 @@ def test_a_score_so_far_keeps_nothing(tmp_path):
 def test_a_visit_is_one_cell_and_managed():
     with pytest.raises(UsageError, match="2 combinations of values"):
         refuse_controlled(plan_external_runs({"workload": "store-recall", "h": [2, 4]}))
-    with pytest.raises(UsageError, match="eirkit export harbor --mode controlled"):
+    with pytest.raises(UsageError, match="eirkit export harbor --condition controlled"):
         refuse_controlled(plan_external_runs({"workload": "store-recall", "condition": "controlled"}))
     for asked in ("words", ["store-recall", "words"]):
         with pytest.raises(UsageError, match="words is a workload of conversations"):

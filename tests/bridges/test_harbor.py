@@ -114,7 +114,7 @@ def test_a_suite_becomes_a_folder_for_each_run(tmp_path, capsys):
 
 
 def test_random_seeds_are_as_many_as_asked(tmp_path, capsys):
-    options = ("--workload", "store-recall", "--n", "4", "--episodes", "3", "--out", str(tmp_path / "x"), "--json")
+    options = ("--workload", "store-recall", "--n", "4", "--instances", "3", "--out", str(tmp_path / "x"), "--json")
     assert eirkit("export", "harbor", *options) == 0
     seeds = {task["seed"] for task in json.loads(capsys.readouterr().out)["tasks"]}
     assert len(seeds) == 3
@@ -134,10 +134,9 @@ def test_a_wheel_goes_into_the_image(tmp_path):
     ("arguments", "words"),
     [
         ((), "nothing to export"),
-        (("--workload", "store-recall", "--mode", "managed", "--condition", "controlled"), "does not fit"),
         (("--workload", "store-recall", "--install", "no.whl"), "there is no wheel no.whl"),
-        (("--workload", "store-recall", "--seeds", "1", "--episodes", "2"), "give one of the two"),
-        (("--workload", "store-recall", "--mode", "controlled", "--n", "1000"), "too many sessions"),
+        (("--workload", "store-recall", "--seeds", "1", "--instances", "2"), "give one of the two"),
+        (("--workload", "store-recall", "--condition", "controlled", "--n", "1000"), "too many sessions"),
         (("--workload", "store-recall", "--seeds", "0:10001"), "too many folders"),
     ],
 )

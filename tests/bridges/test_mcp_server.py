@@ -35,7 +35,7 @@ SHORT = ("--workload", "store-recall", "--n", "3", "--m", "4", "--h", "2")
 def crowded(tmp_path_factory) -> Iterator[tuple[str, Path]]:
     """A server with more tasks than anybody asks for."""
     folder = tmp_path_factory.mktemp("server")
-    with serving([*SHORT, "--episodes", "300", "--out", str(folder / "out")], folder / "log") as (address, _):
+    with serving([*SHORT, "--instances", "300", "--out", str(folder / "out")], folder / "log") as (address, _):
         yield address, folder / "out"
 
 
@@ -290,8 +290,9 @@ def test_a_client_that_hangs_up_in_the_middle_of_a_call_has_made_it_once(crowded
 
 
 @needs_mcp
-def test_a_token_is_demanded_in_the_header_or_in_the_path(tmp_path):
-    options = [*SHORT, "--host", "0.0.0.0", "--token", TOKEN, "--name", "tasks.example"]
+def test_a_token_is_demanded_in_the_header_or_in_the_path(tmp_path, monkeypatch):
+    monkeypatch.setenv("EIRKIT_MCP_TOKEN", TOKEN)
+    options = [*SHORT, "--host", "0.0.0.0", "--name", "tasks.example"]
     with serving([*options, "--out", str(tmp_path / "out")], tmp_path / "log") as (shown, _):
         address = shown.replace("0.0.0.0", "127.0.0.1")
         assert b" 401 " in raw(address, post(address, HELLO))
@@ -317,7 +318,7 @@ def test_silence_ends_a_run_and_a_stop_breaks_it_off(tmp_path):
             process.terminate()
             assert await asyncio.to_thread(process.wait, PATIENCE_SECONDS) == 0
 
-    options = [*SHORT, "--episodes", "2", "--idle-minutes", "0.05", "--out", str(tmp_path / "out")]
+    options = [*SHORT, "--instances", "2", "--idle-minutes", "0.05", "--out", str(tmp_path / "out")]
     with serving(options, tmp_path / "log") as (address, _):
         asyncio.run(silent(address))
     (run,) = stored_runs(tmp_path / "out")
@@ -373,7 +374,7 @@ def test_a_line_that_is_too_long_becomes_an_empty_one():
 @pytest.mark.parametrize(
     ("door", "words"),
     [
-        ({"host": "0.0.0.0"}, "can be reached from other machines; give --token"),
+        ({"host": "0.0.0.0"}, "can be reached from other machines; set EIRKIT_MCP_TOKEN"),
         ({"host": "example.org"}, "can be reached from other machines"),
         ({"host": "::"}, "can be reached from other machines"),
         ({"token": "short"}, "16 or more letters or digits"),
@@ -392,8 +393,8 @@ def test_a_door_that_would_be_open_to_strangers_is_not_built(door, words):
         ((), "no task is given"),
         (("--workload", "store-recall", "--h", "2,4"), "2 combinations"),
         (("--workload", "store-recall", "--condition", "controlled"), "eirkit export harbor"),
-        (("--workload", "store-recall", "--json"), "use --json and --format with --http"),
-        (("--workload", "store-recall", "--http", "--host", "0.0.0.0"), "give --token"),
+        (("--workload", "store-recall", "--json"), "use --json and --format with --host"),
+        (("--workload", "store-recall", "--host", "0.0.0.0"), "set EIRKIT_MCP_TOKEN"),
         (("--resume", "x", "--h", "2"), "--resume continues with the recorded options"),
     ],
 )

@@ -32,8 +32,8 @@ SWEEPS = {
     "controlled": f"{SUM} --h 2,4 --model reference/calculator",
     "memory": f"--workload store-recall --h 2 {RECOVERER} --memory key-value",
     "recovery": f"{SUM} --h 2 --condition lru --b 6 {RECOVERER}",
-    "tools": f"{SUM} --h 2 --condition kv --protocol tools {RECOVERER}",
-    "schema": f"{SUM} --h 2 --condition kv --protocol schema {RECOVERER}",
+    "tools": f"{SUM} --h 2 --condition kv --set protocol=tools {RECOVERER}",
+    "schema": f"{SUM} --h 2 --condition kv --set protocol=schema {RECOVERER}",
     "summaries": f"{SUM} --condition compaction --context-tokens 64 {RECOVERER}",
     "wrong": f"{SUM} --h 2 --model reference/guesser",
 }
@@ -46,7 +46,7 @@ def sweep(folder: Path, name: str) -> Path:
 
 
 def export(folder: Path, out: Path, *options: str) -> Path:
-    assert run_command_line(["export", "otel", str(folder), "--out", str(out), "--start", START, *options]) == 0
+    assert run_command_line(["export", "otel", str(folder), "--out", str(out), "--since", START, *options]) == 0
     return out
 
 
@@ -202,7 +202,7 @@ def test_the_file_and_the_sdk_say_the_same(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     folder = sweep(tmp_path, "memory")
     with collector() as (url, received):
-        export(folder, tmp_path / "traces.jsonl", "--endpoint", url)
+        export(folder, tmp_path / "traces.jsonl", "--out", url)
     written = [as_protobuf(line) for line in (tmp_path / "traces.jsonl").read_text().splitlines()]
     assert len(written) == len(received) == 2
     for ours, theirs in zip(written, received, strict=True):
@@ -222,16 +222,16 @@ def test_a_collector_that_refuses_is_a_failure_of_the_world(tmp_path, monkeypatc
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     folder = sweep(tmp_path, "wrong")
     with collector(status=400) as (url, _):
-        assert run_command_line(["export", "otel", str(folder), "--endpoint", url]) == 1
+        assert run_command_line(["export", "otel", str(folder), "--out", url]) == 1
     assert "did not accept a trace" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "give --out FILE.jsonl, --endpoint URL or both"),
-        (("--out", "x.jsonl", "--start", "noon"), "write it like 2026-01-31T12:00:00Z"),
-        (("--out", "x.jsonl", "--start", "1960-01-01"), "before 1970"),
+        ((), "Missing option '--out'"),
+        (("--out", "x.jsonl", "--since", "noon"), "write it like 2026-01-31T12:00:00Z"),
+        (("--out", "x.jsonl", "--since", "1960-01-01"), "before 1970"),
     ],
 )
 def test_wrong_usage_is_told_in_one_line(options, said, tmp_path, capsys):

@@ -71,7 +71,7 @@ def test_the_memory_system_with_a_setting(installed, tmp_path):
     run = ("lacuna", "run", "--workload", "store-recall", *TASK, "--model", "reference/recoverer")
     (whole,) = answer(installed, *run, "--memory", "card-index", "--out", "whole", cwd=tmp_path)["rows"]
     assert whole["accuracy"] == 1
-    small = ("--memory", "card-index", "--memory-set", "card-index.drawers=1", "--out", "small")
+    small = ("--memory", "card-index", "--set", "card-index.drawers=1", "--out", "small")
     (cut,) = answer(installed, *run, *small, cwd=tmp_path)["rows"]
     assert cut["accuracy"] < 1
 

@@ -70,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_planted(root / "shell")
     make_plain(root / "plain", runs=250)
     write_sessions(root / "cut", ["ada", "ben"])
-    words = ["vestige", "compact", str(root / "cut"), "--budget", "600,1200", "--at", "every:5"]
+    words = ["vestige", "compact", str(root / "cut"), "--context-tokens", "600,1200", "--at", "every:5"]
     assert run([*words, "--out", str(root / "compactors")]) == 0
     make_analysis(root / "cohort", root / "plain")
     return root

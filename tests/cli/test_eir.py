@@ -72,14 +72,14 @@ def test_pressure_of_a_contract(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_frontier_has_the_keys_that_scripts_rely_on(capsys: pytest.CaptureFixture[str]) -> None:
-    found = shown(capsys, "frontier", "examples/timezone.py:timezone", "--capacity", "1", "--groups")
+    found = shown(capsys, "frontier", "examples/timezone.py:timezone", "--capacity", "1", "--all")
     assert found["capacity"]["lower"] == pytest.approx(5 / 6)
     assert found["exact"]
     assert len(found["encoder"]["codes"]) == 6
     task = shown(capsys, "frontier", "full-lookup", "--capacity", "100")
     assert task["capacity"]["kept"] <= task["capacity"]["exists"] <= task["capacity"]["upper"]
     assert len(task["rows"]) == 17
-    assert run(["eir", "frontier", "full-lookup", "--groups"]) == 2
+    assert run(["eir", "frontier", "full-lookup", "--all"]) == 2
     assert "--capacity" in capsys.readouterr().err
     for bits, words in (("1", "With 1 bit the best"), ("2", "With 2 bits the best")):
         run(["eir", "frontier", "examples/timezone.py:timezone", "--capacity", bits])

@@ -22,7 +22,7 @@ from tests.lacuna.servers import ModelServer, answers_as
 SMALL = ("--n", "12", "--seeds", "0:2")
 COMMANDS = {
     "rescue": ("--workload", "store-recall", "--m", "8", "--h", "2", *SMALL),
-    "probe": ("--workload", "stepwise-sum", "--m", "4", "--h", "2", "--fan-ins", "2", "--n", "16", "--seeds", "0:12"),
+    "probe": ("--workload", "stepwise-sum", "--m", "4", "--h", "2", "--fan-in", "2", "--n", "16", "--seeds", "0:12"),
     "capability": ("--workload", "store-recall", "--windows", "4", "--threshold", "0.5", *SMALL),
 }
 KINDS = {"rescue": {"rescue"}, "probe": {"probe"}, "capability": {None, "calculator"}}  # what is done to runs
@@ -59,7 +59,7 @@ def served():
 
 
 def by_server(server: ModelServer) -> tuple[object, ...]:
-    return ("--model", "openai/any", "--base-url", server.url, "--prices", "prices.toml", "--max-tokens", 20)
+    return ("--model", "openai/any", "--base-url", server.url, "--prices", "prices.toml", "--set", "max_tokens=20")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -109,7 +109,9 @@ def test_a_cap_stops_the_command_and_a_higher_one_goes_on(call, served, command)
     whole = document(call(command, *by_server(served), "--json"))
     all_calls = len(served.received)
     cap = 0.6 * all_calls * REPLY_USD
-    code, output, complaint = call(command, *by_server(served), "--connections", 1, "--cap-usd", cap, "--out", "out")
+    code, output, complaint = call(
+        command, *by_server(served), "--set", "connections=1", "--cap-usd", cap, "--out", "out"
+    )
     assert (code, output) == (1, "")
     assert complaint.rstrip().endswith("raise the cap and resume")
     kept = sum(record.usage.calls for record in runs.records("out"))

@@ -102,7 +102,7 @@ COMPLAINTS = [
     (("lacuna", "generate", "no.py:Mine"), r"cannot read no\.py; give an existing path/file\.py:Name"),
     (("eir", "curve", "stepwise-sum", "--cuts", "1,x"), "'1,x' is not a list such as 16,12,8; see"),
     (("lacuna", "generate", "stepwise-sum", "--seeds", 1, "--out", "/dev/null/x"), "Not a directory; check the path"),
-    (("lacuna", "generate", "stepwise-sum", "--output", ""), "'--output': a name is missing; see"),
+    (("lacuna", "generate", "stepwise-sum", "--graph", ""), "'--graph': a name is missing; see"),
     (("eir", "frontier", "running-max", "--capacity", "nan"), "'--capacity': 'nan' is not a finite number; see"),
     (("lacuna", "run", "stepwise-sum", "--h", 2, "--model", "nobody/x"), "no model provider named 'nobody'; "),
     (("completion", "tcsh"), "'tcsh' is not one of 'bash', 'zsh', 'fish'; see"),

@@ -20,7 +20,7 @@ from tests.processes import completed, running
 def test_json_says_every_text_in_every_encoding(encoding, text):
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     with redirect_stdout(stream):
-        Output("json", None).show(Document("kind", "title", (), {"text": text}))
+        Output("json").show(Document("kind", "title", (), {"text": text}))
         sys.stdout.flush()
     printed = stream.buffer.getvalue().decode(encoding)
     assert json.loads(printed) == {"text": text}

@@ -195,7 +195,7 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
 def test_an_unreachable_model_is_a_failure_of_the_world(tmp_path, call):
     done = call(
         "--workload", "store-recall", "--n", 8, "--h", 4, "--seeds", "0:1", "--model", "openai/gpt-test",
-        "--base-url", "http://127.0.0.1:9/v1", "--retries", 1, "--out", tmp_path / "out", "--json",
+        "--base-url", "http://127.0.0.1:9/v1", "--set", "retries=1", "--out", tmp_path / "out", "--json",
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr == ""

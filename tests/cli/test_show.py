@@ -120,10 +120,10 @@ def test_runs_are_listed_by_memory_seed_and_fate(folder, capsys):
     assert (found["of"], found["listed"]) == (6, 2)
     fates = {record.run: record.memory.outcomes.get("not_stored", 0) for record in runs.records(folder)}
     for name in ("not_stored", "written, not stored", "Written, not stored"):
-        rows = data(capsys, "show", folder, "--fate", name)["runs"]
+        rows = data(capsys, "show", folder, "--only", name)["runs"]
         assert {row["run"]: row["failures"] for row in rows} == {run: count for run, count in fates.items() if count}
     first = rows[0]["run"]
-    ways = {row["way"] for row in data(capsys, "show", folder, first, "--fate", name)["wrong"]}
+    ways = {row["way"] for row in data(capsys, "show", folder, first, "--only", name)["wrong"]}
     assert ways == {"written, not stored"}
     assert data(capsys, "show", folder, "0", "--memory", "broken-labels")["run"] in of
 
@@ -168,7 +168,7 @@ def test_a_rescue_has_cards_too(tmp_path, capsys):
         (("{out}", "{run}", "0"), "0 is not in the range"),
         (("{out}/none",), "{out}/none is no folder; give one that"),
         (("{out}", "--memory", "mem0"), "no run of {out} has --memory mem0; known: broken-drops and broken-labels"),
-        (("{out}", "--fate", "bored"), "no outcome is named 'bored'; runs of {out} have "),
+        (("{out}", "--only", "bored"), "no outcome is named 'bored'; runs of {out} have "),
     ],
 )
 def test_mistakes_are_one_line(folder, capsys, words, expected):

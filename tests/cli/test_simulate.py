@@ -51,7 +51,7 @@ def test_full_lookup_shows_hit_rates_under_both_streams(capsys):
 
 
 def test_first_failures_on_request(capsys):
-    found = document(capsys, "stepwise-sum", "--policy", "fifo,unbounded", "--seeds", "0:20", "--first-failure")
+    found = document(capsys, "stepwise-sum", "--policy", "fifo,unbounded", "--seeds", "0:20", "--all")
     assert found["first_failure_pressure"] == {"fifo": 16 / 14, "unbounded": None}
 
 
@@ -61,7 +61,7 @@ def test_a_policy_of_ones_own_by_its_path(capsys):
 
 
 def test_the_table_has_a_line_for_each_pressure_and_a_column_for_each_policy(capsys):
-    assert run(["lacuna", "simulate", "stepwise-sum", "--h", "16,4", "--seeds", "0:9", "--first-failure"]) == 0
+    assert run(["lacuna", "simulate", "stepwise-sum", "--h", "16,4", "--seeds", "0:9", "--all"]) == 0
     shown = capsys.readouterr().out
     assert "fifo    lru  theory  online  belady  closed  closed  hindsight" in shown
     assert [line.split()[:2] for line in shown.splitlines() if line.strip()[:1].isdigit()] == [

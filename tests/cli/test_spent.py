@@ -16,7 +16,7 @@ from tests.lacuna.servers import ModelServer, answers_as
 PRICES = '[prices]\n"openai/any" = { input = 100, output = 100, cached = 100, as_of = 2026-01-01 }\n'
 COMMANDS = {
     "rescue": ["rescue", "store-recall", "--n", "8", "--m", "4", "--h", "2", "--seeds", "0"],
-    "probe": ["probe", "stepwise-sum", "--n", "8", "--m", "4", "--h", "2", "--seeds", "0", "--fan-ins", "2"],
+    "probe": ["probe", "stepwise-sum", "--n", "8", "--m", "4", "--h", "2", "--seeds", "0", "--fan-in", "2"],
     "capability": ["capability", "store-recall", "--n", "8", "--windows", "4", "--seeds", "0", "--no-calculator"],
 }
 
@@ -77,7 +77,7 @@ def test_tokens_that_a_server_does_not_state_are_unknown_and_cost_the_most(tmp_p
 
     with ModelServer(silent) as server:
         words = ["lacuna", "run", "store-recall", "--n", "8", "--m", "4", "--h", "2", "--seeds", "0", "--no-control"]
-        words += ["--model", "openai/any", "--base-url", server.url, "--prices", str(prices), "--connections", "1"]
+        words += ["--model", "openai/any", "--base-url", server.url, "--prices", str(prices), "--set", "connections=1"]
         command_line([*words, "--out", str(tmp_path / "out"), "--json"])
         told = json.loads(capsys.readouterr().out)
         calls = len(server.received)

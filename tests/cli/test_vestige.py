@@ -236,7 +236,6 @@ REFUSALS = [
     (("analyze", "{log}", "--out", "{folder}"), "not an analysis; give a new or empty folder"),
     (("analyze", "no/such", "--out", "{log}.out"), "no/such"),
     (("analyze", "{log}", "--out", "{log}.out", "--gold", "no/such"), "no/such"),
-    (("analyze", "{log}", "--out", "{log}.out", "--format", "plian"), "did you mean 'plain'"),
     (("analyze", "{log}", "--out", "{log}.out", "--log-format", "plian"), "did you mean 'plain'"),
     (("analyze", "{log}", "--out", "{log}.out", "--windows", "no/such"), "no/such"),
     (("show", "no/such", "r1"), "is no folder; give one that"),

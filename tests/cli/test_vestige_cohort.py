@@ -74,7 +74,6 @@ def test_planned_tests_that_were_not_run_are_counted_aloud(folder, tmp_path):
         (("nowhere",), "eirkit vestige analyze"),
         ((".", "--by", "colour"), "colour"),
         ((".", "--suite", "nowhere.toml"), "give TOML with [cohort] planned"),
-        ((".", "--base-lines", "nowhere.json"), "task_id,lines"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments, words):

@@ -135,7 +135,7 @@ def test_a_horizon_is_a_number_of_steps(horizon: object) -> None:
 
 
 def test_six_timezone_histories_need_two_bits(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["eir", "count", TIMEZONE, "--json", "--groups"]) == 0
+    assert run(["eir", "count", TIMEZONE, "--json", "--all"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["classes"], document["bits"], document["representation_bits"]) == (4, 2.0, 2)
     assert (document["histories"], document["futures"], document["form"]) == (6, 2, "finite")
@@ -143,7 +143,7 @@ def test_six_timezone_histories_need_two_bits(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_answer_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["eir", "count", TIMEZONE, "--groups"]) == 0
+    assert run(["eir", "count", TIMEZONE, "--all"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "2.000 bits must survive this cut" in told
     assert "histories 6 classes 4: histories of one class need the same answers" in told

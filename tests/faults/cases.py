@@ -109,7 +109,16 @@ Case = Callable[[Bench], str]  # returns what happened, or nothing if it holds
 def paid(bench: Bench, server: ModelServer, cap: str, connections: int = 2) -> list[object]:
     (bench.folder / "prices.toml").write_text(PRICES)
     words: list[object] = ["lacuna", "run", "store-recall", "--n", 12, "--m", 6, "--h", 3, "--seeds", "0:6"]
-    words += ["--model", "openai/any", "--base-url", server.url, "--max-tokens", 20, "--connections", connections]
+    words += [
+        "--model",
+        "openai/any",
+        "--base-url",
+        server.url,
+        "--set",
+        "max_tokens=20",
+        "--set",
+        f"connections={connections}",
+    ]
     return [*words, "--prices", bench.folder / "prices.toml", "--cap-usd", cap, "--out", bench.folder / "out"]
 
 
@@ -249,7 +258,7 @@ def guard(bench: Bench, user: str = "") -> Iterator[tuple[subprocess.Popen[str],
     server = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     upstream = f"http://{user}127.0.0.1:{server.server_address[1]}/v1"
-    words = bench.words("vestige", "guard", "--upstream", upstream, "--json")
+    words = bench.words("vestige", "guard", "--base-url", upstream, "--json")
     with running(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
@@ -357,11 +366,11 @@ def readable_seeds(bench: Bench) -> str:
 def hostile(name: str, bench: Bench, limit: int = 2) -> str:
     if name == "mcp":
         server = {"command": [bench.python, str(HERE / "hostile_server.py"), "{store}"]}
-        memory: list[object] = ["--memory", "mcp", "--memory-set", "mcp.preset="]
-        memory += ["--memory-set", f"mcp.server={json.dumps(server)}", "--memory-set", "mcp.timeout_seconds=8"]
+        memory: list[object] = ["--memory", "mcp", "--set", "mcp.preset="]
+        memory += ["--set", f"mcp.server={json.dumps(server)}", "--set", "mcp.timeout_seconds=8"]
     else:
-        memory = ["--memory", f"{HERE / 'hostile.py'}:{name}", "--memory-set", f"{name}.timeout_seconds={limit}"]
-        memory += ["--memory-set", "Echoes.password=${ECHOED_SECRET}"] if name == "Echoes" else []
+        memory = ["--memory", f"{HERE / 'hostile.py'}:{name}", "--set", f"{name}.timeout_seconds={limit}"]
+        memory += ["--set", "Echoes.password=${ECHOED_SECRET}"] if name == "Echoes" else []
     tasks = ["--workload", "store-recall", "--n", 16, "--m", 8, "--h", 2, "--seeds", "0:3", "--no-control"]
     done = bench.call(
         "lacuna",
@@ -458,7 +467,7 @@ CASES: dict[str, Case] = {
     "3 other agents while an output is slow": frozen_agents,
     "3 Ctrl-C while an output is slow": dead_interrupt,
     "3 truncated reply of the server": truncated_reply,
-    "3 password in --upstream": printed_password,
+    "3 password in --base-url": printed_password,
     "4 run ids in error lines": steering_run,
     "4 what a plug-in prints and raises": steering_plug_in,
     "5 seeds of MCP visits": readable_seeds,

@@ -97,13 +97,13 @@ def command_of(trial: Trial, out: Path, program: Sequence[str]) -> list[str]:
     tasks = ["store-recall", "--n", "16", "--m", "8", "--h", "2", "--seeds", f"0:{SEEDS}", "--no-control"]
     if trial.memory == MCP:
         server = {"command": [sys.executable, str(HERE / "hostile_server.py"), "{store}"]}
-        memory = ["--memory", MCP, "--memory-set", "mcp.preset=", "--memory-set", f"mcp.server={json.dumps(server)}"]
-        memory += ["--memory-set", "mcp.timeout_seconds=8"]
+        memory = ["--memory", MCP, "--set", "mcp.preset=", "--set", f"mcp.server={json.dumps(server)}"]
+        memory += ["--set", "mcp.timeout_seconds=8"]
     else:
         name = f"{HERE / 'hostile.py'}:{trial.memory}"
         limit = 2 if trial.memory in HANGING else 60
-        memory = ["--memory", name, "--memory-set", f"{trial.memory}.timeout_seconds={limit}"]
-        memory += ["--memory-set", "Echoes.password=${ECHOED_SECRET}"] if trial.memory == "Echoes" else []
+        memory = ["--memory", name, "--set", f"{trial.memory}.timeout_seconds={limit}"]
+        memory += ["--set", "Echoes.password=${ECHOED_SECRET}"] if trial.memory == "Echoes" else []
     engine = ["--engine", "local", "--workers", str(trial.workers)] if trial.workers else []
     how = ["--model", "reference/recoverer", "--out", str(out), "--json"]
     return [*program, "lacuna", "run", *tasks, *memory, *engine, *how]

@@ -15,7 +15,7 @@ def test_it_conforms():
 
 
 def test_whole_tasks_are_recalled(tmp_path, capsys):
-    rows = run(tmp_path, capsys, "langmem", "--memory-set", "langmem.profile=store-only")
+    rows = run(tmp_path, capsys, "langmem", "--set", "langmem.profile=store-only")
     assert [(row["workload"], row["accuracy"]) for row in rows] == [(workload, 1) for workload in WORKLOADS]
     for row in rows:
         used = row["memory_system"]

@@ -51,7 +51,7 @@ def test_it_conforms_on_a_server_that_already_runs(server, monkeypatch):
 def test_it_recalls_whole_tasks_and_asks_no_model(server, monkeypatch, tmp_path, capsys):
     monkeypatch.setenv(PASSWORD, server["password"])
     tasks = ("--workload", "store-recall,full-lookup,stepwise-sum", "--seeds", "0", *TASKS)
-    where = ("--memory-set", f"letta.url={server['url']}", "--out", str(tmp_path / "out"), "--json")
+    where = ("--set", f"letta.url={server['url']}", "--out", str(tmp_path / "out"), "--json")
     assert eirkit("lacuna", "run", *tasks, *where) == 0
     for row in json.loads(capsys.readouterr().out)["rows"]:
         system = row["memory_system"]
@@ -63,7 +63,7 @@ def test_it_recalls_whole_tasks_and_asks_no_model(server, monkeypatch, tmp_path,
 
 def test_a_server_that_wants_another_password_is_told_in_one_line(server, monkeypatch, tmp_path, capsys):
     monkeypatch.setenv(PASSWORD, "wrong")
-    where = ("--memory-set", f"letta.url={server['url']}", "--out", str(tmp_path / "out"), "--json")
+    where = ("--set", f"letta.url={server['url']}", "--out", str(tmp_path / "out"), "--json")
     assert eirkit("lacuna", "run", "--workload", "store-recall", "--seeds", "0", *TASKS, *where) == 1
     (failure,) = failures(tmp_path / "out")
     assert failure["kind"] == "memory"

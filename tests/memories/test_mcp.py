@@ -116,7 +116,7 @@ async def ask(url: str, tool: str) -> list[str]:
 @needs_mcp
 @pytest.mark.slow
 def test_settings_describe_a_server_on_the_command_line(tmp_path, capsys):
-    settings = ("--memory-set", "mcp.preset=", "--memory-set", f"mcp.server={json.dumps(STDIO)}")
+    settings = ("--set", "mcp.preset=", "--set", f"mcp.server={json.dumps(STDIO)}")
     assert run(tmp_path, *settings) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["accuracy"] for row in rows] == [1, 1, 1]
@@ -211,7 +211,7 @@ def test_what_cannot_be_a_server_is_refused_before_anything_starts():
 )
 def test_wrong_settings_are_wrong_usage_and_no_failure_of_the_server(tmp_path, capsys, setting, said):
     tasks = ("--workload", "store-recall", "--h", "2", "--model", "reference/recoverer", "--memory", "mcp")
-    assert eirkit("lacuna", "run", *tasks, "--memory-set", f"mcp.{setting}", "--out", str(tmp_path / "out")) == 2
+    assert eirkit("lacuna", "run", *tasks, "--set", f"mcp.{setting}", "--out", str(tmp_path / "out")) == 2
     error = capsys.readouterr().err
     assert f"eirkit: memory 'mcp': {said}" in error
     assert error.count("\n") == 1

@@ -13,7 +13,7 @@ from eirkit.lacuna.models.model import ModelOptions, Reply, Request
 from tests.memories.stories import WORKLOADS, held, needs, opened, run
 
 pytestmark = [needs("mem0"), pytest.mark.slow]
-STORE = ("--memory-set", "mem0.profile=store-only")
+STORE = ("--set", "mem0.profile=store-only")
 PROMPT_TOKENS = 5_000  # Mem0's instructions are far longer than this; a record is four
 
 
@@ -114,7 +114,7 @@ MODEL = f"{__file__}:make"
 
 
 def test_what_the_model_does_not_extract_is_not_stored(tmp_path, capsys):
-    for row in run(tmp_path, capsys, "mem0", "--memory-set", f"mem0.model={MODEL}/silent"):
+    for row in run(tmp_path, capsys, "mem0", "--set", f"mem0.model={MODEL}/silent"):
         outcomes = row["memory_system"]["outcomes"]
         assert outcomes["not_stored"] == sum(outcomes.values()) > 0
         assert row["memory_system"]["diagnosis"][0].startswith("loses what is written")

@@ -81,7 +81,7 @@ def test_an_agent_remembers_with_a_memory_of_the_copy(installed: tuple[Path, lis
     place, _ = installed
     task = ["store-recall", "--n", 16, "--m", 8, "--h", 2, "--model", "reference/recoverer", "--seeds", "0:2"]
     settings = {"preset": "", "profile": "store-only", "server": json.dumps(STDIO)}
-    given = [word for name, value in settings.items() for word in ("--memory-set", f"outside-mcp.{name}={value}")]
+    given = [word for name, value in settings.items() for word in ("--set", f"outside-mcp.{name}={value}")]
     done = eirkit(place, "lacuna", "run", *task, "--memory", "outside-mcp", *given, "--json", cwd=tmp_path)
     (row,) = json.loads(done)["rows"]
     assert (row["scored"], row["accuracy"]) == (2, 1.0)

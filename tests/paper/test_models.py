@@ -212,11 +212,11 @@ def test_a_sweep_that_was_run_otherwise_is_compared(models, tmp_path, capsys):
     words = ["lacuna", "run", "full-lookup", "--m", "16", "--policy", "fixed", "--h", "16,8", "--seeds", "0:3"]
     assert run([*words, "--model", ",".join(models), "--out", str(sweep), "--no-control", "--json"]) == 0
     capsys.readouterr()
-    assert run(["reproduce", "--all", "--from", str(sweep), "--out", str(tmp_path / "out"), "--json", "--list"]) == 0
+    assert run(["reproduce", "--all", "--data", str(sweep), "--out", str(tmp_path / "out"), "--json", "--list"]) == 0
     capsys.readouterr()
     names = ["full-lookup-sweep", "rescue"]
     own = reproduced(capsys, tmp_path / "own", ["full-lookup-sweep"], models)
-    found = reproduced(capsys, tmp_path / "out", names, [], "--from", str(sweep))
+    found = reproduced(capsys, tmp_path / "out", names, [], "--data", str(sweep))
     rows = rows_of(found, "full-lookup-sweep")
     assert [row["label"] for row in rows] == ["h = 16: Query accuracy", "h = 8: Query accuracy"]
     mine = {row["label"]: row["ours"] for row in rows_of(own, "full-lookup-sweep")}

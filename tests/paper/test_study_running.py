@@ -112,7 +112,7 @@ def analyse(folder: Path, data: Path, runs: int) -> None:
 
 
 def test_analysing_what_was_asked_for_and_running_again_is_enough(tmp_path):
-    """The remedy that is printed works without `--fresh`, the first time and when an analysis is made again."""
+    """The remedy that is printed works the first time and when an analysis is made again."""
     store, (study,) = StudyStore(tmp_path / "out"), studies("clipping-example")
     setting = Setting(data=tmp_path / "data")
     (tmp_path / "data").mkdir()
@@ -306,8 +306,8 @@ def test_the_command_lists_studies(capsys):
         (["reproduce", "rescue", "--set", "p=1"], "--model"),
         (["reproduce", "rescue", "--model", "nobody/x"], "nobody"),
         (["reproduce", "rescue", "--model", "reference/calculator", "--model", "reference/calculator"], "once"),
-        (["reproduce", "rescue", "--model", "reference/calculator", "--from", "."], "leave one of them out"),
-        (["reproduce", "rescue", "--from", "."], "no runs"),
+        (["reproduce", "rescue", "--model", "reference/calculator", "--data", "."], "leave one of them out"),
+        (["reproduce", "rescue", "--data", "."], "no runs"),
         (["reproduce", "error-heat-map", "--model", "reference/calculator"], "those of other studies"),
         (["reproduce", "rescue", "--dry-run"], "--model"),
         (["reproduce", "--verify", "."], "archive.json"),

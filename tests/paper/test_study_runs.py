@@ -71,12 +71,10 @@ def test_a_killed_study_goes_on_and_repeats_no_run(tmp_path):
 
 def test_runs_of_another_setting_are_not_taken_for_its_own(tmp_path):
     store = StudyStore(tmp_path)
-    folder = store.begin(STUDY, SETTING, fresh=False)
+    folder = store.begin(STUDY, SETTING)
     (folder / "note").touch()
-    assert (store.begin(STUDY, SETTING, fresh=False) / "note").exists()
-    assert not (store.begin(STUDY, Setting(seeds=range(2)), fresh=False) / "note").exists()
-    (folder / "note").touch()
-    assert not (store.begin(STUDY, Setting(seeds=range(2)), fresh=True) / "note").exists()
+    assert (store.begin(STUDY, SETTING) / "note").exists()
+    assert not (store.begin(STUDY, Setting(seeds=range(2))) / "note").exists()
 
 
 def test_runs_of_a_model_stay(tmp_path):

@@ -300,14 +300,14 @@ def test_one_ability_has_the_intervals_and_ties_of_its_line(told, capsys):
     value = next(one.value for one in both.ranking.standings if one.name == "bm25")
     assert value == pytest.approx(sum(r for r, _ in pooled) / sum(n for _, n in pooled))
     capsys.readouterr()
-    command("choose", told, "--ability", "update", "--ability", "time,update")
+    command("choose", told, "--only", "update", "--only", "time,update")
     text = capsys.readouterr().out
     assert (
         "No significant difference in “accuracy on update and time” over 6 conversations: bm25 (0.800) and"
         in " ".join(text.split())
     )
     assert all(len(line) <= 80 for line in text.splitlines() if not line.startswith("next: "))
-    assert run(["choose", str(told), "--ability", "charm"]) == 2
+    assert run(["choose", str(told), "--only", "charm"]) == 2
     assert "no ability named 'charm'; known: abstention, correction, count" in capsys.readouterr().err
 
 
@@ -499,10 +499,7 @@ def test_a_difference_near_zero_keeps_its_sign(value, text):
 
 
 def test_options_that_do_nothing_are_refused(told, capsys):
-    for words, said in (
-        (["--figure-width", "column", "--out", "page.html"], "--figure-width is of --figures"),
-        (["--ability", ""], "is not a list such as update,time"),
-    ):
+    for words, said in ((["--only", ""], "is not a list such as update,time"),):
         assert run(["choose", str(told), *words]) == 2
         assert said in capsys.readouterr().err
 

@@ -51,7 +51,7 @@ def folders(tmp_path_factory) -> dict[str, Path]:
     kept = ("lacuna", "run", "full-lookup", "--model", "reference/recoverer", "--h", 1, "--seeds", "0:6", *small)
     memories = f"key-value,{at}/liar.py:Liar,{at}/liar.py:Silent"
     command(*kept, "--memory", memories, "--out", at / "memories")
-    command(*kept, "--memory", "encoder", "--memory-set", "encoder.bits=40", "--out", at / "encoder")
+    command(*kept, "--memory", "encoder", "--set", "encoder.bits=40", "--out", at / "encoder")
     sums = ("lacuna", "run", "stepwise-sum", "--model", "reference/calculator", "--seeds", "0:6", "--h", "3,6", *small)
     command(*sums, "--policy", "lru,belady", "--out", at / "policies")
     reads = ("lacuna", "run", "stepwise-sum", "--model", "reference/recoverer", "--seeds", "0:4", "--h", 3, *small)

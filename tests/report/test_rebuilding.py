@@ -72,7 +72,7 @@ def test_an_evidence_folder_is_made_again_by_its_command(tmp_path, make):
 
 
 def test_the_rescue_that_a_page_asks_for_answers_it(tmp_path):
-    how = ("--digits", 3, "--warm-up", 2, "--lookback", 6, "--fan-in", 1, "--policy", "lru", "--max-tokens", 99)
+    how = ("--digits", 3, "--warm-up", 2, "--lookback", 6, "--fan-in", 1, "--policy", "lru", "--set", "max_tokens=99")
     grid = ("--workload", "stepwise-sum", "--model", "reference/calculator", "--h", 2, "--m", 8, "--n", 12)
     command("lacuna", "run", *grid, *how, "--seeds", "0:2", "--no-control", "--out", tmp_path / "sweep", "--json")
     sweep = read_sweep(tmp_path / "sweep")

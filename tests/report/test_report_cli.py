@@ -80,7 +80,7 @@ def test_figures_and_tables_lie_beside_the_page(capsys, chain, tmp_path):
 def test_evidence_from_elsewhere_joins_a_sweep(capsys, tmp_path):
     sweep, rescue = make_sweep(tmp_path / "sweep"), make_rescue(tmp_path / "rescue")
     _, alone, _ = call(capsys, "report", sweep, "--json")
-    _, joined, _ = call(capsys, "report", sweep, "--with", rescue, "--json")
+    _, joined, _ = call(capsys, "report", sweep, rescue, "--json")
     assert json.loads(alone)["answers"]["repair"] is None
     assert json.loads(joined)["answers"]["repair"]["steps"] > 0
     assert "measured on stepwise-sum" in json.loads(joined)["headline"]["sentences"][0]
@@ -100,7 +100,7 @@ def test_what_holds_no_records_is_refused_in_one_line(capsys, tmp_path, make, me
 
 
 def test_with_belongs_to_sweeps(capsys, planted, tmp_path):
-    code, _, complaint = call(capsys, "report", planted, "--with", tmp_path)
+    code, _, complaint = call(capsys, "report", planted, tmp_path)
     assert (code, complaint.count("\n")) == (2, 1)
     assert "leave it out" in complaint
 

@@ -122,7 +122,7 @@ def test_watch_follows_until_the_sweep_is_complete(sweep, tmp_path):
     half = tmp_path / "half"
     half.mkdir()
     (half / "manifest.json").write_bytes((sweep / "manifest.json").read_bytes())
-    words = [sys.executable, "-m", "eirkit", "watch", str(half), "--interval", "0.1"]
+    words = [sys.executable, "-m", "eirkit", "watch", str(half)]
     with SweepDatabase(sweep) as database:
         runs = [FinishedRun(record, database.event_lines(record.run)) for record in database.records()]
     with SweepWriter(half) as writer:

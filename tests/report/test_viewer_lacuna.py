@@ -153,7 +153,7 @@ def test_what_a_memory_brought_and_nobody_kept_is_said_in_one_line(tmp_path):
 
 
 def test_prompts_in_the_other_dialect_are_rebuilt_too(tmp_path):
-    make_rescue(tmp_path / "compact", "--dialect", "compact")
+    make_rescue(tmp_path / "compact", "--set", "dialect=compact")
     for record in records(tmp_path / "compact"):
         exchanges = SpokenRun(tmp_path / "compact", record, plugins=False).exchanges
         assert exchanges

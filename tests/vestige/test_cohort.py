@@ -186,7 +186,7 @@ def test_runs_split_by_model_tell_each_other_how_hard_tasks_are(planted):
     assert (hard.n, hard.excluded) == (120, ())
     pooled = by_name(document(planted, analyses=("demand",)))["demand-failure-difficulty"]
     assert pooled.estimate is None
-    assert "--disjoint" in pooled.note
+    assert "disjoint" in pooled.note
 
 
 def test_a_run_is_never_its_own_other_run(planted):

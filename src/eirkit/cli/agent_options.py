@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -13,21 +13,18 @@ import click
 from eirkit.cli.command import NameList, option, options
 from eirkit.cli.options import SEEDS_HELP, SeedList, WorkloadName, task_options_of_many, workload_argument
 from eirkit.errors import UsageError
-from eirkit.lacuna.agents.prompt import DIALECTS
 from eirkit.lacuna.agents.reference import AGENTS
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.model import ModelOptions, models
 from eirkit.lacuna.runs.cells import READER
-from eirkit.lacuna.runs.values import read_memory_options
+from eirkit.lacuna.runs.values import read_memory_options, read_model_options
 from eirkit.lacuna.tasks.task import AnySpec, TaskSpec
 from eirkit.lacuna.tasks.workload import conversations, find_workload
-from eirkit.records.settings import NATIVE, PROTOCOLS, STRICT
+from eirkit.records.settings import NATIVE, STRICT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_DEFAULT = ModelOptions()
-_LIMITS = ("max_tokens", "timeout_seconds", "retries", "connections")
-CALL_OPTIONS = ("base_url", "temperature", *_LIMITS, "dialect", "protocol")  # names of options, as suites have them
+MODEL_SETTINGS = tuple(one.name for one in fields(ModelOptions) if one.name not in ("base_url", "extra"))
 
 
 class WorkloadNames(NameList):
@@ -41,8 +38,12 @@ class WorkloadNames(NameList):
         return [name if name in conversations else WorkloadName().convert(name, param, ctx) for name in names]
 
 
-def workload_options(default: str | None = None) -> Callable[[Command], Command]:
-    """Add WORKLOAD, one or several, and the task options; the command receives `specs`, one for each workload."""
+def workload_options(default: str | None = None, *, pooled: bool = False) -> Callable[[Command], Command]:
+    """Add WORKLOAD, one or several, and the task options; the command receives `specs`, one for each workload.
+
+    Args:
+        pooled: --fan-in takes several values, which the command receives as `fan_ins`.
+    """
 
     def decorate(command: Command) -> Command:
         @wraps(command)
@@ -51,7 +52,7 @@ def workload_options(default: str | None = None) -> Callable[[Command], Command]
                 raise UsageError(f"agents take many seeds; write --seeds {spec.seed} instead of --seed {spec.seed}")
             return command(specs=tuple(replace(spec, workload=name) for name in workload_names), **given)
 
-        with_spec = task_options_of_many(with_specs)
+        with_spec = task_options_of_many(with_specs, pooled=pooled)
 
         @wraps(with_spec)
         def with_names(workload: Sequence[str], **given: Any) -> Any:
@@ -77,19 +78,21 @@ def seeds_option(default: str = "0:3") -> Callable[[Command], Command]:
 
 
 def model_options(default: str | None = None) -> Callable[[Command], Command]:
-    """Add --model, repeated or separated by commas, and how models are called.
+    """Add --model, repeated or separated by commas, --base-url and --set.
 
     The command receives `model_names`, each once and in order, and `model_options`, the same for all of them.
     """
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def with_models(named: Sequence[Sequence[str]], extra: Sequence[str], **given: Any) -> Any:
+        def with_models(
+            named: Sequence[Sequence[str]], base_url: str | None, settings: Sequence[str], **given: Any
+        ) -> Any:
             names = tuple(dict.fromkeys(name for listed in named for name in listed))
-            chosen = {**{name: given.pop(name) for name in CALL_OPTIONS}, "seed": given.pop("model_seed")}
-            given_ones = {name: value for name, value in chosen.items() if value is not None}
-            made = ModelOptions(**given_ones, extra=dict(map(read_setting, extra)))
-            return command(model_names=names, model_options=made, **given)
+            asked, kept = read_settings(settings, base_url)
+            if kept:
+                raise UsageError(f"{next(iter(kept))} is no memory of this command; leave its settings out")
+            return command(model_names=names, model_options=read_model_options(asked), **given)
 
         model = option(
             "--model",
@@ -103,45 +106,24 @@ def model_options(default: str | None = None) -> Callable[[Command], Command]:
             group="Agent",
             help="Models, as provider/name; separated by commas or repeated.",
         )
-        return options(model, *call_options())(with_models)  # type: ignore[no-any-return]
+        return options(model, *call_options)(with_models)  # type: ignore[no-any-return]
 
     return decorate
 
 
-def call_options() -> tuple[Callable[[Any], Any], ...]:
-    """Return the options for how models are called; what is not given arrives as None."""
-    return (
-        _agent("--base-url", str, "An OpenAI-compatible server.", metavar="URL"),
-        _agent(
-            "--temperature",
-            float,
-            f"Sampling temperature; ignored by models without one.  [default: {_DEFAULT.temperature:g}]",
-        ),
-        _agent("--max-tokens", int, f"Most tokens in one reply.  [default: {_DEFAULT.max_tokens}]"),
-        _agent("--timeout-seconds", float, f"Longest wait for one reply.  [default: {_DEFAULT.timeout_seconds:g}]"),
-        _agent("--retries", int, f"How often a failed call is repeated.  [default: {_DEFAULT.retries}]"),
-        _agent("--connections", int, f"Most calls at the same time.  [default: {_DEFAULT.connections}]"),
-        _agent("--model-seed", int, f"Seed for models that sample.  [default: {_DEFAULT.seed}]"),
-        _agent("--dialect", click.Choice(list(DIALECTS)), "Style of the prompts.  [default: the model's own]"),
-        _agent(
-            "--protocol",
-            click.Choice(PROTOCOLS),
-            "How models answer: a JSON object under a schema, a tool call, or a line of text.  "
-            "[default: the first of these that the provider takes]",
-        ),
-        option(
-            "--set",
-            "extra",
-            multiple=True,
-            metavar="NAME=VALUE",
-            group="Agent",
-            help="A setting of the model: p=0.2. Can be repeated.",
-        ),
-    )
-
-
-def _agent(name: str, kind: Any, text: str, *, metavar: str | None = None) -> Callable[[Any], Any]:
-    return option(name, type=kind, group="Agent", help=text, metavar=metavar)
+call_options = (
+    option("--base-url", type=str, group="Agent", help="An OpenAI-compatible server.", metavar="URL"),
+    option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        group="Agent",
+        known=lambda: MODEL_SETTINGS,
+        help="A setting of the model, as in a suite's model_options: temperature=0.7; or of a memory, after its name "
+        "and a dot: vector.embedding=minilm. Can be repeated.",
+    ),
+)
 
 
 def known_models() -> list[str]:
@@ -150,26 +132,35 @@ def known_models() -> list[str]:
     return [*agents, *(f"{p}/…" for p in models.names() if p != "reference")]
 
 
-def read_setting(text: str, flag: str = "--set", example: str = "p=0.2") -> tuple[str, Any]:
+def read_settings(
+    settings: Sequence[str], base_url: str | None = None
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return what `--set` says of models, as a suite's model_options, and of memories, by their names."""
+    asked: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
+    kept: dict[str, dict[str, Any]] = {}
+    for setting in settings:
+        name, value = read_setting(setting)
+        memory, dot, key = name.rpartition(".")
+        if dot:
+            kept.setdefault(memory, {})[key] = typed_value(value)
+        elif name in MODEL_SETTINGS:
+            asked[name] = typed_value(value)
+        else:
+            asked.setdefault("extra", {})[name] = value
+    return asked, kept
+
+
+def read_setting(text: str) -> tuple[str, Any]:
     """Return the name and the value of `name=value`; a value that is a JSON object becomes one."""
     name, separator, value = text.partition("=")
     if not separator or not name:
-        raise UsageError(f"{flag} {text} has no value; write it like {flag} {example}")
+        raise UsageError(f"--set {text} has no value; write it like --set p=0.2")
     if not value.startswith("{"):
         return name, value
     try:
         return name, json.loads(value)
     except ValueError:
-        raise UsageError(f"{flag} {text} is no JSON object; write it like {flag} 'body={{\"seed\": 1}}'") from None
-
-
-memory_set_option = option(
-    "--memory-set",
-    multiple=True,
-    metavar="MEMORY.NAME=VALUE",
-    group="Memory",
-    help="A setting of a memory system: vector.embedding=minilm. Can be repeated.",
-)
+        raise UsageError(f"--set {text} is no JSON object; write it like --set 'body={{\"seed\": 1}}'") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +176,16 @@ class Chosen:
 
 
 def memory_options(command: Command) -> Command:
-    """Add --memory, --memory-set and --panel; the command receives `memory`, which is None unless one was named."""
+    """Add --memory and --panel; the command receives `memory`, which is None unless one was named.
+
+    What --set says of it is taken from the `settings` of the command, which models get without it.
+    """
 
     @wraps(command)
-    def with_memory(memory: str | None, memory_set: Sequence[str], panel: str | None, **given: Any) -> Any:
-        return command(memory=_chosen(memory, memory_set, panel), **given)
+    def with_memory(memory: str | None, panel: str | None, settings: Sequence[str], **given: Any) -> Any:
+        own = [one for one in settings if "." in one.partition("=")[0]]
+        others = tuple(one for one in settings if one not in own)
+        return command(memory=_chosen(memory, own, panel), settings=others, **given)
 
     return options(  # type: ignore[no-any-return]
         option(
@@ -198,40 +194,33 @@ def memory_options(command: Command) -> Command:
             group="Memory",
             help="A memory system; `eirkit doctor` lists them.  [default: none]",
         ),
-        memory_set_option,
-        option(
-            "--panel",
-            type=click.Choice([NATIVE, STRICT]),
-            group="Memory",
-            help="strict: the memory may hold h records and the agent sees no others.  [default: native]",
-        ),
+        panel_option(click.Choice([NATIVE, STRICT])),
     )(with_memory)
+
+
+def panel_option(kind: Any) -> Callable[[Any], Any]:
+    """Return what adds --panel."""
+    return option(
+        "--panel",
+        common=False,
+        type=kind,
+        group="Memory",
+        help="strict: the memory may hold h records and the agent sees no others.  [default: native]",
+    )
 
 
 def _chosen(memory: str | None, settings: Sequence[str], panel: str | None) -> Chosen | None:
     if memory is None:
         if settings or panel:
-            raise UsageError("--memory-set and --panel need a memory system; add --memory NAME")
+            raise UsageError("--panel and settings of a memory need one; add --memory NAME")
         return None
     if "," in memory:
         raise UsageError("one memory at a time; run the command again for another")
-    given = read_memory_options(read_memory_settings(settings), (memory,))
+    given = read_memory_options(read_settings(settings)[1], (memory,))
     return Chosen(memory, given.get(memory, {}), panel or NATIVE)
 
 
-def read_memory_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return settings by memory, whose name stands before the last dot."""
-    found: dict[str, dict[str, Any]] = {}
-    for setting in settings:
-        name, value = read_setting(setting, "--memory-set", "vector.embedding=minilm")
-        memory, dot, key = name.rpartition(".")
-        if not dot:
-            raise UsageError(f"{setting!r} names no memory; write MEMORY.NAME=VALUE, such as vector.embedding=minilm")
-        found.setdefault(memory, {})[key] = _typed(value)
-    return found
-
-
-def _typed(value: Any) -> Any:
+def typed_value(value: Any) -> Any:
     """Return a number, true, false, null or a list where a text is one in JSON; any other text as it is."""
     try:
         return json.loads(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""How commands are declared (groups of options, examples in help), and `--json`, `--format` and `--output`."""
+"""How commands are declared (groups of options, examples in help), `--json` and `--format`."""
 
 from __future__ import annotations
 
@@ -194,8 +194,8 @@ class Output:
     In every form but text, stdout belongs to the document while the command runs: what plug-ins print goes to stderr.
     """
 
-    def __init__(self, form: Form, file: Path | None, *, explain: bool = False) -> None:
-        self.form, self.file, self.explain = form, file, explain
+    def __init__(self, form: Form, *, explain: bool = False) -> None:
+        self.form, self.explain = form, explain
         self.stdout: TextIO = sys.stdout
         self.spared = PrintsOnStderr()
 
@@ -204,11 +204,8 @@ class Output:
         return self.form == "text"
 
     def show(self, document: Document) -> None:
-        """Print the document, or write it to the file that was named."""
-        if self.file is not None:
-            write_file(self.file, shown(document, self.form, explain=self.explain))
-            say(f"written to {self.file}")
-        elif self.is_text:
+        """Print the document."""
+        if self.is_text:
             lines = document_lines(document, width_of(self.stdout), explain=self.explain)
             print_lines(list(lines), self.stdout)
         else:
@@ -218,43 +215,24 @@ class Output:
 
 
 def document_options(command: Decorated) -> Decorated:
-    """Add --format, --json, --explain and --output; the command receives `show`, to be called with its document."""
-    return document_options_with(click.Choice(FORMS))(command)
+    """Add --format, --json and --explain; the command receives `show`, to be called with its document."""
 
+    @wraps(command)
+    def with_show(form: Form | None, as_json: bool, explain: bool, **given: Any) -> Any:
+        if as_json and form not in (None, "json"):
+            raise UsageError(f"--json and --format {form} contradict each other; give one of them")
+        output = Output("json" if as_json else form or "text", explain=explain)
+        if output.is_text:
+            return command(show=output.show, **given)
+        with output.spared:
+            return command(show=output.show, **given)
 
-def document_options_with(form_type: Any) -> Callable[[Decorated], Decorated]:
-    """Return the same for a command whose --format takes other names as well, which it must deal with first."""
-
-    def decorate(command: Decorated) -> Decorated:
-        @wraps(command)
-        def with_show(form: Form | None, as_json: bool, explain: bool, output_file: Path | None, **given: Any) -> Any:
-            if as_json and form not in (None, "json"):
-                raise UsageError(f"--json and --format {form} contradict each other; give one of them")
-            output = Output("json" if as_json else form or "text", output_file, explain=explain)
-            if output.is_text:
-                return command(show=output.show, **given)
-            with output.spared:
-                return command(show=output.show, **given)
-
-        said = f"How the result is printed: {', '.join(FORMS)}.  [default: text]"
-        form = option("--format", "form", group=OUTPUT, metavar="FORM", type=form_type, help=said)
-        return options(form, *_OUTPUT)(with_show)  # type: ignore[no-any-return]
-
-    return decorate
-
-
-_OUTPUT = (
-    option("--json", "as_json", group=OUTPUT, is_flag=True, help="Short for --format json."),
-    option("--explain", group=OUTPUT, is_flag=True, help="Say below each table what its columns mean."),
-    option(
-        "--output",
-        "output_file",
-        group=OUTPUT,
-        metavar="FILE",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="Write the result to FILE instead of stdout.",
-    ),
-)
+    said = f"How the result is printed: {', '.join(FORMS)}.  [default: text]"
+    return options(  # type: ignore[no-any-return]
+        option("--format", "form", group=OUTPUT, metavar="FORM", type=click.Choice(FORMS), help=said),
+        option("--json", "as_json", group=OUTPUT, is_flag=True, help="Short for --format json."),
+        option("--explain", group=OUTPUT, is_flag=True, help="Say below each table what its columns mean."),
+    )(with_show)
 
 
 class NameList(ParamType):

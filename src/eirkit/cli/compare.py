@@ -36,7 +36,7 @@ from eirkit.report.comparison import (
     verdict_of,
 )
 from eirkit.report.document import Document, Section
-from eirkit.report.exports import FigureForm, FigureWidth, TableForm, write_page
+from eirkit.report.exports import FigureForm, TableForm, write_page
 from eirkit.report.runs.choice import FOLDER as FOLDER_AXIS
 
 _IN_MEMORY = ("policy", "condition", "panel")  # what the name of a memory condition is made of
@@ -57,7 +57,6 @@ def compare(
     measure: str | None,
     out: Path | None,
     figures: FigureForm | None,
-    figure_width: FigureWidth | None,
     tables: TableForm | None,
     plugins: bool,
     show: Show,
@@ -68,9 +67,9 @@ def compare(
     and cost. Of two `vestige analyze` folders: what the runs needed and how they ended. More than two sweeps, or --by,
     are ranked as `eirkit choose` does.
     """
-    check_exports(out, figures, figure_width, tables)
+    check_exports(out, figures, tables)
     if by is not None or len(folders) > 2:
-        show(ranked(folders, by or FOLDER_AXIS, measure, (), out, figures, figure_width, tables, plugins))
+        show(ranked(folders, by or FOLDER_AXIS, measure, (), out, figures, tables, plugins))
         return
     if measure is not None:
         raise UsageError("two folders are compared in all measures; leave out --measure, or add --by")
@@ -78,7 +77,7 @@ def compare(
         raise UsageError("compare takes two folders; for one folder use `eirkit choose DIR` or add --by")
     a, b = folders
     found = compare_folders(a, b, plugins=plugins)
-    written = [] if out is None else write_page(comparison_page(found, a, b), out, figures, tables, figure_width)
+    written = [] if out is None else write_page(comparison_page(found, a, b), out, figures, tables)
     data = found.document(out=str(written[0]) if written else None)
     show(_document(found, a, b, data, written))
 

@@ -34,7 +34,7 @@ def write_conversations(spec: ConversationSpec, seeds: Sequence[int], out: Path)
     with new_records(out, SCHEMA) as writer:
         for world in generate_worlds(dials, seeds, language.vocabulary):
             writer.append(msgspec.to_builtins(_data(world, label_world(world, language), language)))
-    said = f"{counted(len(seeds), "conversation")} written to {out}."
+    said = f"{counted(len(seeds), 'conversation')} written to {out}."
     data = WrittenWorlds(str(out), len(seeds), (seeds[0], seeds[-1]))
     return Document("lacuna-generate", "Conversations", (said,), data, next=_command(spec, seeds[0]))
 
@@ -166,7 +166,7 @@ def _document(world: World, dialogue: LabelledEntry, language: Language, then: s
     when = "" if world.dials.probes else f" asked on {data.asked_on},"
     asked = Table("questions", f"Questions{when} with their answers", columns, rows)
     sections = (Section("", (), listings), Section("", (), (asked, needed)))
-    return Document("lacuna-generate", f"A world in words, seed {world.seed}", (answer,), data, sections, next=then)
+    return Document("lacuna-generate", f"Conversations, seed {world.seed}", (answer,), data, sections, next=then)
 
 
 def _lines(messages: list[SpokenTurn]) -> Iterator[str]:

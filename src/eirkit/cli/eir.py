@@ -33,7 +33,6 @@ from eirkit.lacuna.tasks.generation import from_graph, generate, graph_of, prepa
 from eirkit.lacuna.tasks.task import TaskInstance, TaskParameters, TaskSpec
 from eirkit.lacuna.tasks.workload import Workload, load_graph
 from eirkit.report.document import Axis, Chart, Document, Item, Section, Series, facts
-from eirkit.report.drawing import save
 from eirkit.report.table import Cell, Column, Table
 from eirkit.report.table import counted as counted_noun
 
@@ -52,9 +51,15 @@ WARM_UP = "what only unscored warm-up steps need is not required"
 @graph_option
 @option("--cuts", type=IntegerList(least=0), help="Compute only these cuts, such as 16,40.  [default: all]")
 @option("--certify", is_flag=True, help="Compare the formula of a workload of your own with counts of small tasks.")
-@option("--retrievals", type=RETRIEVALS, default=0, metavar="B", help="Results that may still be fetched at each cut.")
+@option(
+    "--b-oracle",
+    "retrievals",
+    type=RETRIEVALS,
+    default=0,
+    metavar="B",
+    help="Results that may still be fetched at each cut.",
+)
 @option("--h", type=click.IntRange(min=1), help="Also print the pressure on a memory of h records.")
-@option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curve as .svg, .png or .pdf.")
 @document_options
 def curve(
     spec: TaskSpec,
@@ -63,7 +68,6 @@ def curve(
     certify: bool,
     retrievals: int,
     h: int | None,
-    plot: Path | None,
     show: Show,
 ) -> None:
     """Compute how many bits must survive each step of a task of WORKLOAD.
@@ -99,8 +103,6 @@ def curve(
         pressure=UNSET if under is None or h is None else CapacityPressure(h, under.capacity_bits, under.peak),
     )
     chart = _chart(demand, f"{spec.workload}, seed {spec.seed}")
-    if plot is not None:
-        save(chart, plot)
     show(_document(task.spec, demand, data, chart))
 
 
@@ -230,12 +232,13 @@ def _runs(demand: DemandCurve) -> list[dict[str, Cell]]:
 @command(example="eirkit eir count examples/timezone.py:timezone")
 @click.argument("contract", metavar="FILE.py:NAME")
 @option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help=LIMIT_HELP)
-@option("--groups", is_flag=True, help="Also list which histories, or states, share a class.")
+@option("--all", "groups", is_flag=True, help="Also list which histories, or states, share a class.")
 @option(
     "--capacity", type=click.FloatRange(0, MOST_BITS, min_open=True), metavar="BITS", help="Also print the pressure."
 )
 @option(
-    "--retrievals",
+    "--b-oracle",
+    "retrievals",
     type=RETRIEVALS,
     default=0,
     metavar="B",
@@ -247,7 +250,7 @@ def count(contract: str, limit: int, groups: bool, capacity: float | None, retri
 
     NAME is an object or a class with `histories`, `futures` and `respond(history, future)`; or with `states`,
     `moves(state)`, `step(state, move) -> (output, next_state)` and `horizon` (steps left, None for unlimited). Where
-    several responses are right, `accept(history, future)` returns them in place of `respond`. With --retrievals,
+    several responses are right, `accept(history, future)` returns them in place of `respond`. With --b-oracle,
     `retrievable(history)` returns the results of which B may be fetched when the future is known.
     """
     counted = count_any(load_contract(contract), limit=limit, retrievals=retrievals)
@@ -318,7 +321,7 @@ def _count_document(counted: ContractCount, data: CountDocument) -> Document:
         ]
         columns = (Column("class", "class"), Column("member", pasts, role="text"))
         items.append(Table("groups", f"{pasts.capitalize()} by class", columns, tuple(rows)))
-    then = "eirkit eir curve stepwise-sum" if groups else f"eirkit eir count {quote(data.contract)} --groups"
+    then = "eirkit eir curve stepwise-sum" if groups else f"eirkit eir count {quote(data.contract)} --all"
     return Document(
         "eir-count",
         f"Bits required by {data.contract}",

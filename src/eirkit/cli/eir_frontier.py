@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from eirkit.cli.agent_options import with_preset
 from eirkit.cli.command import Show, command, document_options, option
 from eirkit.cli.eir import LIMIT_HELP, MOST_BITS, RETRIEVALS
-from eirkit.cli.options import task_options
+from eirkit.cli.options import preset_option, task_options
 from eirkit.eir.contract import LIMIT, load_contract
 from eirkit.eir.lossy import Frontier
 from eirkit.errors import UsageError
@@ -20,66 +18,68 @@ from eirkit.lacuna.tasks.generation import generate
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.lacuna.tasks.workload import Workload, conversations, workloads
 from eirkit.registry import load_object
-from eirkit.report.drawing import save
 from eirkit.report.frontier import frontier_document, task_frontier_document
 
 
 @command(example="eirkit eir frontier examples/timezone.py:timezone --capacity 1")
 @click.argument("workload", metavar="FILE.py:NAME|WORKLOAD")
 @option("--capacity", type=click.FloatRange(0, MOST_BITS), metavar="BITS", help="Also judge a memory this large.")
-@option("--error", default=0.05, show_default=True, help="Share of wrong responses, or runs, that is allowed.")
+@option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    default=0.95,
+    show_default=True,
+    help="Share of responses, or runs, that must be right.",
+)
 @option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help=LIMIT_HELP)
 @option(
-    "--retrievals",
+    "--b-oracle",
+    "retrievals",
     type=RETRIEVALS,
     default=0,
     metavar="B",
     help="Results that may be fetched once the question is known.",
 )
-@option("--groups", is_flag=True, help="With --capacity, list which histories the encoder gives the same code.")
-@option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the frontier as .svg, .png or .pdf.")
-@option("--preset", help="Size of the conversations, such as small+level=3.")
+@option("--all", "groups", is_flag=True, help="With --capacity, list which histories the encoder gives the same code.")
+@preset_option
 @task_options
 @document_options
 def frontier(
     spec: TaskSpec,
     preset: str | None,
     capacity: float | None,
-    error: float,
+    threshold: float,
     limit: int,
     retrievals: int,
     groups: bool,
-    plot: Path | None,
     show: Show,
 ) -> None:
     """Compute how often the best memory with a given number of bits is right about a contract or a WORKLOAD.
 
     A response is right or wrong; a run is right if every response would be, whatever is asked. Histories, futures and
     moves of a contract are equally likely unless it has history_weight(history), future_weight(future) or
-    move_weight(state, move). With --retrievals, its retrievable(history) returns the results of which B may be fetched.
+    move_weight(state, move). With --b-oracle, its retrievable(history) returns the results of which B may be fetched.
     The inputs of a workload are uniform, and its references are drawn as in generated tasks.
     """
-    name = spec.workload
+    name, error = spec.workload, round(1 - threshold, 12)
     if preset is not None and name not in conversations:
         raise UsageError(f"{name} has no presets; leave out --preset, or use the workload conversation")
     if groups and (capacity is None or _is_workload(name)):
-        raise UsageError("--groups lists the codes of one encoder; give a contract and a size with --capacity BITS")
+        raise UsageError("--all lists the codes of one encoder; give a contract and a size with --capacity BITS")
     if retrievals and _is_workload(name):
-        raise UsageError(f"no ceiling with retrievals is known for {name}; see `eirkit eir curve --retrievals B`")
+        raise UsageError(f"no ceiling with retrievals is known for {name}; see `eirkit eir curve --b-oracle B`")
     if name in conversations:
         conversation = generate(with_preset(spec, preset).with_seed(spec.seed))
         if not isinstance(conversation, WorldConversation):
             raise UsageError(f"no ceiling is known for {name}; use the workload conversation")
-        document, chart = task_frontier_document(conversation, world_frontier(conversation.world), error, capacity)
+        document, _ = task_frontier_document(conversation, world_frontier(conversation.world), error, capacity)
     elif _is_workload(name):
         task = generate(spec)
-        document, chart = task_frontier_document(task, frontier_of(task), error, capacity)
+        document, _ = task_frontier_document(task, frontier_of(task), error, capacity)
     else:
-        document, chart = frontier_document(
+        document, _ = frontier_document(
             name, Frontier(load_contract(name), limit=limit, retrievals=retrievals), error, capacity, groups
         )
-    if plot is not None:
-        save(chart, plot)
     show(document)
 
 

@@ -24,53 +24,38 @@ MIB = 4096
 
 
 def engine_options(command: Command) -> Command:
-    """Add --engine, --workers, --address and the bounds of one piece of work; they arrive as `engine`."""
+    """Add --engine and --workers; they arrive as `engine`."""
     return bounded_engine_options(SECONDS, MIB)(command)
 
 
 def bounded_engine_options(seconds: float, mib: int) -> Callable[[Command], Command]:
-    """Return a decorator that adds the same options with other default bounds."""
+    """Return a decorator that adds the same options where one piece of work has other bounds."""
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def with_engine(
-            *arguments: Any,
-            engine: str | None,
-            workers: int | None,
-            address: str | None,
-            record_seconds: float | None,
-            record_mib: int | None,
-            **given: Any,
-        ) -> Any:
-            bounds = PieceLimits(record_seconds or seconds, (record_mib or mib) << 20)
-            bounded = workers or record_seconds or record_mib  # bounds hold in worker processes only
-            chosen = engine or ("ray" if address else "local" if bounded else None)
-            made = make_engine(chosen, workers=workers, address=address, bounds=bounds) if chosen else None
+        def with_engine(*arguments: Any, engine: str | None, workers: int | None, **given: Any) -> Any:
+            chosen = engine or ("local" if workers else None)
+            made = make_engine(chosen, workers=workers, bounds=PieceLimits(seconds, mib << 20)) if chosen else None
             return command(*arguments, engine=made, **given)
 
-        return options(*_options(seconds, mib))(with_engine)  # type: ignore[no-any-return]
+        return options(  # type: ignore[no-any-return]
+            option(
+                "--engine",
+                type=click.Choice(list(ENGINES)),
+                common=False,
+                group="Engine",
+                help="Processes of this machine, or Ray: here, or the cluster that RAY_ADDRESS names.",
+            ),
+            option(
+                "--workers",
+                type=click.IntRange(1),
+                common=False,
+                group="Engine",
+                help="Worker processes.  [default: all cores]",
+            ),
+        )(with_engine)
 
     return decorate
-
-
-def _options(seconds: float, mib: int) -> tuple[Callable[[Any], Any], ...]:
-    return (
-        option("--engine", type=click.Choice(list(ENGINES)), group="Engine", help="Processes of this machine, or Ray."),
-        option("--workers", type=click.IntRange(1), group="Engine", help="Worker processes.  [default: all cores]"),
-        option("--address", group="Engine", help="Address of an existing Ray cluster; implies --engine ray."),
-        option(
-            "--record-seconds",
-            type=click.FloatRange(0, min_open=True),
-            group="Engine",
-            help=f"Longest time for one run, log or study, in seconds.  [default: {seconds:g}]",
-        ),
-        option(
-            "--record-mib",
-            type=click.IntRange(64),
-            group="Engine",
-            help=f"Most memory for one run, log or study, in MiB.  [default: {mib}]",
-        ),
-    )
 
 
 class LiveLine:

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 
 import click
-from click.core import ParameterSource
 from msgspec import structs
 
 from eirkit.cli.agent_options import model_options, seeds_option, with_preset, workload_options
 from eirkit.cli.command import Show, command, document_options, option
-from eirkit.cli.options import IntegerList, workload_command
+from eirkit.cli.options import IntegerList, preset_option, workload_command
 from eirkit.cli.runner_options import CommandResult, RunnerOptions, losses, recorded_words, runner_options
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.audit import CHANNELS, Audit
@@ -39,7 +38,7 @@ ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-loo
     example="eirkit lacuna capability store-recall --model reference/calculator --windows 8", resumed=recorded_words
 )
 @workload_options(ALL)
-@option("--preset", group="Task", help="Size of the conversations, as small+level=3.")
+@preset_option
 @option(
     "--windows",
     type=IntegerList(1),
@@ -122,8 +121,7 @@ def _document(cells: Sequence[CapabilityCell], data: CapabilityResult) -> Docume
     context_settings={"default_map": {"m": 8}},
     resumed=recorded_words,
 )
-@workload_options("stepwise-sum,stepwise-max,stepwise-topk")
-@option("--fan-ins", type=IntegerList(1), group="Task", help="Fan-ins to pool.  [default: --fan-in if given, else 2,4]")
+@workload_options("stepwise-sum,stepwise-max,stepwise-topk", pooled=True)
 @option("--h", type=click.IntRange(1), default=8, show_default=True, group="Memory", help="Records that are kept.")
 @option(
     "--policy",
@@ -159,7 +157,7 @@ def probe(
 
     --m is 8 unless given.
     """
-    probes = ProbeSetup(policy, h, tuple(fan_ins or _default_fan_ins(specs[0])), from_step)
+    probes = ProbeSetup(policy, h, tuple(fan_ins or ProbeSetup().fan_ins), from_step)
     question = ProbeExperiment(specs, seeds, model_names, model_options, probes)
 
     def measure(results: Results) -> CommandResult:
@@ -169,11 +167,6 @@ def probe(
         return CommandResult(_probe_document(rows, question.result(rows, found), then), 1 if lost else 0)
 
     return runner.run(question.plan(), measure, show)
-
-
-def _default_fan_ins(spec: TaskSpec) -> tuple[int, ...]:
-    given = click.get_current_context().get_parameter_source("fan_in") is ParameterSource.COMMANDLINE
-    return (spec.fan_in,) if given else ProbeSetup().fan_ins
 
 
 def _probe_document(rows: Sequence[ProbeRow], data: ProbeResult, then: str) -> Document:

@@ -69,7 +69,7 @@ def memory_remarks(rows: Sequence[CellRow]) -> Iterator[str]:
     if any(system_of(row).model_calls and _is_scripted(row) for row in rows):
         yield (
             f"{EXTRACTOR} answered what the systems asked of a model: a script, not a model, and its tokens are an "
-            "estimate; give them a model with --memory-set NAME.model=PROVIDER/MODEL"
+            "estimate; give them a model with --set NAME.model=PROVIDER/MODEL"
         )
     if any(row.panel == "native" and row.scored for row in rows):
         remedy = "" if several else "; add --panel strict"

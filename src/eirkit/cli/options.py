@@ -21,7 +21,19 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 LARGEST_SEED_RANGE = 10_000_000
 _DEFAULT = TaskSpec("")
-_TASK = ("n", "m", "lookback", "fan_in", "digits", "slots", "k", "seed", "queries", "warm_up")
+_TASK = {  # the fields of a task that have an option, with its help
+    "n": "Number of steps.",
+    "m": "Dependency window: how many recent results a step may need.",
+    "lookback": "How many steps back references reach.",
+    "fan_in": "Earlier results that each step uses.",
+    "digits": "Decimal digits of each value.",
+    "slots": "Values in each record.",
+    "k": "Values in each answer (stepwise-topk only).",
+    "seed": "Seed of the task.",
+    "queries": "Distribution of queries: uniform or zipf (full-lookup only).",
+    "warm_up": "Steps at the start that are not scored.",
+}
+_COMMON = ("n", "m", "seed")
 
 
 class IntegerList(ParamType):
@@ -162,31 +174,58 @@ def _workload(argument: Any, option: Any, default: Any) -> Any:
     return default
 
 
-def task_options_of_many(command: Decorated) -> Decorated:
+def task_options_of_many(command: Decorated, *, pooled: bool = False) -> Decorated:
     """Add the task options to a command that takes many seeds; --seed is hidden, and refused with advice."""
-    return task_options(command, hide_seed=True)
+    return task_options(command, hide_seed=True, pooled=pooled)
 
 
-def task_options(command: Decorated, *, hide_seed: bool = False) -> Decorated:
-    """Add the task options; the command receives one `spec` whose workload is its `workload` argument."""
+def task_options(command: Decorated, *, hide_seed: bool = False, pooled: bool = False) -> Decorated:
+    """Add the task options; the command receives one `spec` whose workload is its `workload` argument.
+
+    Args:
+        pooled: --fan-in takes several values, which the command receives as `fan_ins`.
+    """
 
     @wraps(command)
     def with_spec(workload: str, **given: Any) -> Any:
-        spec = TaskSpec(workload, **{name: given.pop(name) for name in _TASK})
-        return command(spec=spec, **given)
+        values = {name: given.pop(name) for name in _TASK}
+        if pooled:
+            given["fan_ins"] = fan_ins = values["fan_in"]
+            values["fan_in"] = fan_ins[0] if fan_ins and len(fan_ins) == 1 else _DEFAULT.fan_in
+        return command(spec=TaskSpec(workload, **values), **given)
 
+    named = dict.fromkeys(_TASK) | {"fan_in": IntegerList(1) if pooled else None}
     return options(  # type: ignore[no-any-return]
-        _task("--n", _DEFAULT.n, "Number of steps."),
-        _task("--m", _DEFAULT.m, "Dependency window: how many recent results a step may need."),
-        option("--lookback", type=int, group="Task", help="How many steps back references reach.  [default: m]"),
-        _task("--fan-in", _DEFAULT.fan_in, "Earlier results that each step uses."),
-        _task("--digits", _DEFAULT.digits, "Decimal digits of each value."),
-        _task("--slots", _DEFAULT.slots, "Values in each record."),
-        _task("--k", _DEFAULT.k, "Values in each answer (stepwise-topk only)."),
-        _task("--seed", _DEFAULT.seed, "Seed of the task.", hidden=hide_seed),
-        _task("--queries", _DEFAULT.queries, "Distribution of queries: uniform or zipf (full-lookup only).", str),
-        _task("--warm-up", _DEFAULT.warm_up, "Steps at the start that are not scored."),
+        *(
+            task_option(name, kind, default="2,4" if kind else None, hidden=hide_seed and name == "seed")
+            for name, kind in named.items()
+        )
     )(with_spec)
+
+
+def task_option(
+    name: str, kind: ParamType | None = None, *, default: Any = None, hidden: bool = False
+) -> Callable[[Any], Any]:
+    """Return what adds the option of one field of a task.
+
+    Args:
+        kind: takes several values, and nothing where the option is not given; by default it takes one.
+        default: where it is not the usual one of a task.
+    """
+    usual = getattr(_DEFAULT, name) if default is None else default
+    text = _TASK[name]
+    if kind is not None or name == "lookback":
+        text += f"  [default: {'m' if name == 'lookback' else usual}]"
+    return option(
+        f"--{name.replace('_', '-')}",
+        type=kind or (str if name == "queries" else int),
+        default=None if kind is not None or name == "lookback" else usual,
+        show_default=kind is None and name != "lookback",
+        common=name in _COMMON,
+        group="Task",
+        help=text,
+        hidden=hidden,
+    )
 
 
 preset_option = option(
@@ -199,10 +238,6 @@ def typed_task_options() -> list[str]:
     context = click.get_current_context()
     typed = click.core.ParameterSource.COMMANDLINE
     return [name for name in _TASK if name != "seed" and context.get_parameter_source(name) == typed]
-
-
-def _task(name: str, default: Any, text: str, kind: Any = int, *, hidden: bool = False) -> Callable[[Any], Any]:
-    return option(name, type=kind, default=default, show_default=True, group="Task", help=text, hidden=hidden)
 
 
 def task_words(spec: TaskSpec) -> str:

@@ -18,7 +18,7 @@ from eirkit.errors import UsageError
 from eirkit.lacuna.findings.conversation_measures import ABILITIES
 from eirkit.lacuna.findings.conversations import INSTRUCTION
 from eirkit.report.document import Document, Headline, Listing, Page, Section
-from eirkit.report.exports import FIGURES, TABLES, WIDTHS, FigureForm, FigureWidth, TableForm, write_page
+from eirkit.report.exports import FIGURES, TABLES, FigureForm, TableForm, write_page
 from eirkit.report.folders import kind_of, page_for
 from eirkit.report.runs.choice import BY, ChoiceFigures, beside, check_measure, choose_folders, rankable
 from eirkit.report.runs.page import pivoted_page
@@ -59,12 +59,6 @@ def export_options(before: str = "") -> Callable[[Any], Any]:
             help=_after(before, "also draw every chart into a folder beside the page, or write its data."),
         ),
         option(
-            "--figure-width",
-            type=click.Choice(tuple(WIDTHS)),
-            group=OUTPUT,
-            help="With --figures: the width of a column, or of a page with two.  [default: as wide as it is best read]",
-        ),
-        option(
             "--tables",
             type=click.Choice(TABLES),
             group=OUTPUT,
@@ -79,15 +73,8 @@ def _after(before: str, text: str) -> str:
 
 @command(example="eirkit report out/run-1")
 @click.argument("folder", metavar="DIR", type=FOLDER)
+@click.argument("others", metavar="[EVIDENCE]...", type=FOLDER, nargs=-1)
 @page_option("The page to write.  [default: DIR/report.html]")
-@option(
-    "--with",
-    "others",
-    type=FOLDER,
-    multiple=True,
-    metavar="DIR",
-    help="Add a rescue, capability or probe folder to the report on a sweep. Can be repeated.",
-)
 @export_options()
 @option(
     "--measure",
@@ -96,8 +83,12 @@ def _after(before: str, text: str) -> str:
     metavar="NAME",
     help="Of a sweep: what the table and figure for papers show.  [default: accuracy]  Can be repeated.",
 )
-@option("--across", default="", metavar="SETTING", help="Of a sweep: the setting in its columns.  [default: h]")
-@option("--panels", default="", metavar="SETTING", help="Of a sweep: the setting with a panel for each value.")
+@option(
+    "--by",
+    type=NameList("h,model"),
+    metavar="SETTING[,SETTING]",
+    help="Of a sweep: the setting in its columns, and one with a panel for each value.  [default: h]",
+)
 @option(
     "--only",
     multiple=True,
@@ -117,11 +108,9 @@ def report(
     out: Path | None,
     others: tuple[Path, ...],
     figures: FigureForm | None,
-    figure_width: FigureWidth | None,
     tables: TableForm | None,
     measures: tuple[str, ...],
-    across: str,
-    panels: str,
+    by: list[str] | None,
     only: tuple[str, ...],
     tests: bool,
     plugins: bool,
@@ -129,14 +118,16 @@ def report(
 ) -> None:
     """Write an HTML page about a folder of `lacuna run`, `lacuna rescue`, `vestige analyze` or `vestige compact`.
 
-    `reproduce` writes its own page, index.html in its folder.
+    EVIDENCE are rescue, capability or probe folders that the report on a sweep is to contain. `reproduce` writes its
+    own page, index.html in its folder.
     """
-    check_exports(folder, figures, figure_width, tables)
-    if measures or across or panels or only:
+    check_exports(folder, figures, tables)
+    if measures or by or only:
+        across, panels = (*(by or ()), "", "")[:2]
         page = pivoted_page(folder, others, read_pivot(measures, across, panels, only), plugins=plugins)
     else:
         page = page_for(folder, others, tests=tests, plugins=plugins)
-    written = write_page(page, out or folder / "report.html", figures, tables, figure_width)
+    written = write_page(page, out or folder / "report.html", figures, tables)
     page = page.anchored()
     data = WrittenPage(
         out=str(written[0]),
@@ -186,7 +177,7 @@ by_option = option(
     help="The setting whose values are ranked.  [default: memory if it varies, else model, else what varies first]",
 )
 ability_option = option(
-    "--ability",
+    "--only",
     "abilities",
     type=NameList("update,time"),
     multiple=True,
@@ -217,7 +208,6 @@ def choose(
     abilities: tuple[list[str], ...],
     out: Path | None,
     figures: FigureForm | None,
-    figure_width: FigureWidth | None,
     tables: TableForm | None,
     plugins: bool,
     show: Show,
@@ -228,16 +218,14 @@ def choose(
     is not shown share their ranks. The result says who is best for each workload, h, model or ability, who is cheapest,
     and which command runs the leaders alone on as many tasks as would tell them apart.
     """
-    check_exports(out, figures, figure_width, tables)
-    how = (out, figures, figure_width, tables, plugins)
+    check_exports(out, figures, tables)
+    how = (out, figures, tables, plugins)
     show(ranked(folders, by, measure, _each(abilities), *how))
 
 
-def check_exports(out: Path | None, figures: str | None, width: str | None, tables: str | None) -> None:
+def check_exports(out: Path | None, figures: str | None, tables: str | None) -> None:
     if out is None and (figures or tables):
         raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
-    if width and not figures:
-        raise UsageError("--figure-width is of --figures; add --figures svg, or leave it out")
 
 
 def _each(given: Iterable[Iterable[str]]) -> tuple[str, ...]:
@@ -260,7 +248,6 @@ def ranked(
     abilities: tuple[str, ...],
     out: Path | None,
     figures: FigureForm | None,
-    figure_width: FigureWidth | None,
     tables: TableForm | None,
     plugins: bool,
 ) -> Document:
@@ -278,7 +265,7 @@ def ranked(
         found.figures(),
         "choice",
     )
-    written = [] if out is None else write_page(page, out, figures, tables, figure_width)
+    written = [] if out is None else write_page(page, out, figures, tables)
     again = beside(found.again, found.folder) if found.again else ""
     then = again or f"eirkit report {quote(str(found.folder))}"
     sections = [

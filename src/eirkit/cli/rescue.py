@@ -9,7 +9,7 @@ import click
 
 from eirkit.cli.agent_options import Chosen, memory_options, model_options, seeds_option, with_preset, workload_options
 from eirkit.cli.command import Show, document_options, option
-from eirkit.cli.options import workload_command
+from eirkit.cli.options import preset_option, workload_command
 from eirkit.cli.runner_options import (
     CommandResult,
     RunnerOptions,
@@ -52,11 +52,18 @@ from eirkit.report.table import counted, points
     group="Memory",
     help="Which records are kept.  [default: fifo; with --memory the last h]",
 )
-@option("--preset", group="Task", help="Size of the conversations, as small+level=3.")
-@option("--managed", is_flag=True, group="Agent", help="Let the agent act in a loop instead of controlled retention.")
+@preset_option
+@option(
+    "--managed",
+    is_flag=True,
+    common=False,
+    group="Agent",
+    help="Let the agent act in a loop instead.",
+)
 @memory_options
 @option(
     "--actions",
+    common=False,
     type=click.IntRange(1),
     default=ACTION_LIMIT,
     show_default=True,
@@ -65,6 +72,7 @@ from eirkit.report.table import counted, points
 )
 @option(
     "--truth",
+    common=False,
     type=click.Choice(["true", "submitted"]),
     default="true",
     show_default=True,

@@ -9,17 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from eirkit.cli.agent_options import (
-    CALL_OPTIONS,
-    WorkloadNames,
-    call_options,
-    known_models,
-    memory_set_option,
-    read_memory_settings,
-    read_setting,
-)
+from eirkit.cli.agent_options import WorkloadNames, call_options, known_models, panel_option, read_settings
 from eirkit.cli.command import NameList, Option, option, options
-from eirkit.cli.options import SEEDS_HELP, IntegerList, SeedList
+from eirkit.cli.options import SEEDS_HELP, IntegerList, SeedList, task_option
 from eirkit.errors import UsageError
 from eirkit.lacuna.agents.conditions import CONVERSATION_CONDITIONS
 from eirkit.lacuna.runs.sessions import CONDITIONS
@@ -60,7 +52,7 @@ def _positional(command: Command, metavar: str, *, suites: bool) -> Command:
 
 def axis_options(command: Command) -> Command:
     """Add every axis, --seeds and the model options; whatever is not given arrives as None, () or False."""
-    return options(*_axes(), memory_set_option, *call_options())(command)  # type: ignore[no-any-return]
+    return options(*_axes(), *call_options)(command)  # type: ignore[no-any-return]
 
 
 def _axes() -> tuple[Callable[[Any], Any], ...]:
@@ -68,24 +60,16 @@ def _axes() -> tuple[Callable[[Any], Any], ...]:
 
 
 def _task_axes() -> tuple[Callable[[Any], Any], ...]:
-    count = IntegerList(0)
+    fields = ("n", "m", "lookback", "fan_in", "digits", "slots", "k", "queries", "warm_up")
     return (
         option("--workload", type=WorkloadNames(), group="Task", hidden=True, help="The same as WORKLOAD."),
-        option("--n", type=count, group="Task", help="Number of steps.  [default: 64]"),
-        option("--m", type=count, group="Task", help="Dependency window, in results.  [default: 16]"),
-        option("--lookback", type=count, group="Task", help="How many steps back references reach.  [default: m]"),
-        option("--fan-in", type=count, group="Task", help="Earlier results that each step uses.  [default: 2]"),
-        option("--digits", type=count, group="Task", help="Decimal digits of each value.  [default: 4]"),
-        option("--slots", type=count, group="Task", help="Values in each record.  [default: 1]"),
-        option("--k", type=count, group="Task", help="Values in each answer (stepwise-topk only).  [default: 2]"),
-        option("--queries", type=NameList(), group="Task", help="Queries: uniform or zipf (full-lookup only)."),
+        *(task_option(name, NameList() if name == "queries" else IntegerList(0)) for name in fields),
         option(
             "--preset",
             type=NameList(),
             group="Task",
             help="Worlds of conversations: a size such as small+level=3, or a file.",
         ),
-        option("--warm-up", type=count, group="Task", help="Steps at the start that are not scored.  [default: 0]"),
     )
 
 
@@ -99,7 +83,13 @@ def _agent_axes() -> tuple[Callable[[Any], Any], ...]:
             NameList(),
             multiple=True,
         ),
-        option("--actions", type=IntegerList(1), group="Agent", help="Most actions in a managed run.  [default: 200]"),
+        option(
+            "--actions",
+            type=IntegerList(1),
+            common=False,
+            group="Agent",
+            help="Most actions in a managed run.  [default: 200]",
+        ),
     )
 
 
@@ -116,20 +106,17 @@ def _memory_axes() -> tuple[Callable[[Any], Any], ...]:
         ),
         _naming("--policy", policies.names, "Which records are kept.  [default: window]", "Memory", names),
         option("--memory", type=names, group="Memory", help="Memory systems; `eirkit doctor` lists them."),
-        option(
-            "--panel",
-            type=names,
-            group="Memory",
-            help="strict: the memory may hold h records and the agent sees no others.  [default: native]",
-        ),
+        panel_option(names),
         option(
             "--b-oracle",
+            common=False,
             type=names,
             group="Memory",
             help="Results that a run may retrieve: a number or unlimited.  [default: 0]",
         ),
         option(
             "--b",
+            common=False,
             type=names,
             group="Memory",
             help="Steps that a run may recompute: a number or unlimited.  [default: 0]",
@@ -141,12 +128,14 @@ def _compaction_axes() -> tuple[Callable[[Any], Any], ...]:
     return (
         option(
             "--context-tokens",
+            common=False,
             type=IntegerList(1),
             group="Memory",
             help="Context limit of --condition compaction, and in conversations of truncated and server-compaction.",
         ),
         option(
             "--summary-prompt",
+            common=False,
             multiple=True,
             group="Memory",
             help="Prompt for the summary of --condition compaction; {characters} stands for the space that is left. In "
@@ -158,8 +147,14 @@ def _compaction_axes() -> tuple[Callable[[Any], Any], ...]:
 def _run_axes() -> tuple[Callable[[Any], Any], ...]:
     return (
         option("--seeds", type=SeedList(), group="Runs", help=f"{SEEDS_HELP}  [default: 0:3]"),
-        option("--repeats", type=click.IntRange(1), group="Runs", help="Runs of each task.  [default: 1]"),
-        option("--no-texts", is_flag=True, group="Runs", help="Record hashes of prompts and replies, not their texts."),
+        option("--repeats", type=click.IntRange(1), common=False, group="Runs", help="Runs of a task.  [default: 1]"),
+        option(
+            "--no-texts",
+            is_flag=True,
+            common=False,
+            group="Runs",
+            help="Record hashes, not texts, of prompts and replies.",
+        ),
     )
 
 
@@ -184,14 +179,8 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
         given["summary_prompt"] = list(given["summary_prompt"])
     if options["no_texts"]:
         given["texts"] = False
-    asked = {name: options[name] for name in CALL_OPTIONS if options[name] is not None}
-    if options["model_seed"] is not None:
-        asked["seed"] = options["model_seed"]
-    if options["extra"]:
-        asked["extra"] = dict(map(read_setting, options["extra"]))
-    if options["memory_set"]:
-        given["memory_options"] = read_memory_settings(options["memory_set"])
-    return {**given, "model_options": asked} if asked else given
+    asked, kept = read_settings(options["settings"], options["base_url"])
+    return {**given, **({"memory_options": kept} if kept else {}), **({"model_options": asked} if asked else {})}
 
 
 def describe_external(command: click.Command, model: str, condition: str, seeds: str) -> None:
@@ -204,7 +193,7 @@ def describe_external(command: click.Command, model: str, condition: str, seeds:
     for one in command.params:
         if not isinstance(one, Option):
             continue
-        one.hidden |= one.name in (*CALL_OPTIONS, "model_seed", "extra", "repeats", "preset")
+        one.hidden |= one.name in ("base_url", "repeats", "preset")
         one.help = helps.get(one.name or "", one.help)
         if one.name == "model":
             one.known = None

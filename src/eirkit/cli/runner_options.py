@@ -277,8 +277,22 @@ def funds_options(command: Command) -> Command:
             group="Spending",
             help="Stop before more is spent; `none` lifts the cap of a folder.  [default: the folder's, else none]",
         ),
-        option("--prices", type=PATH, metavar="FILE", group="Spending", help="Prices that replace the built-in ones."),
-        option("--cache", type=PATH, metavar="FILE", group="Spending", help="Keep replies in a file and reuse them."),
+        option(
+            "--prices",
+            type=PATH,
+            common=False,
+            metavar="FILE",
+            group="Spending",
+            help="Prices that take precedence.",
+        ),
+        option(
+            "--cache",
+            type=PATH,
+            common=False,
+            metavar="FILE",
+            group="Spending",
+            help="Keep replies and reuse them.",
+        ),
     )(with_funds)
 
 
@@ -369,12 +383,12 @@ def spending_remarks(spending: Spending | None) -> Iterator[str]:
         yield f"in flight at a kill: up to ${spending.in_flight_usd:,.4f}, counted as spent"
     if spending.unconfirmed_usd:
         most = f"${spending.unconfirmed_usd:,.4f}"
-        kept = "if the server kept to --max-tokens"
+        kept = "if the server kept to --set max_tokens=N"
         yield f"calls without a usable reply or count of tokens: up to {most} {kept}, counted as spent"
     if spending.over_usd:
         calls, over = counted(spending.over_calls, "call"), f"${spending.over_usd:,.4f}"
         raised = "later calls of the model reserve more"
-        yield f"billed above what was reserved for {calls}: {over}; {raised}; check --max-tokens and the prices"
+        yield f"billed above what was reserved for {calls}: {over}; {raised}; check --set max_tokens=N and the prices"
 
 
 def losses(failures: Iterable[Mapping[str, int]]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from eirkit.cli import run
-from eirkit.cli.agent_options import call_options, known_models, memory_set_option
+from eirkit.cli.agent_options import call_options, known_models
 from eirkit.cli.command import NameList, Show, command, document_options, option, options, say
 from eirkit.cli.execution import LiveLine
 from eirkit.cli.run_options import given_keys
@@ -66,7 +66,7 @@ def by_family(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
 )
 @option("--model", known=known_models, group="Agent", help="Try this model instead, with a few short tasks.")
 @option("--memory", metavar="NAME", group="Memory", help="Try this memory system instead.")
-@options(memory_set_option, *call_options())
+@options(*call_options)
 @funds_options
 @document_options
 def selftest(

@@ -47,7 +47,7 @@ WAYS = (*ANSWER_MEASURES, *OUTCOME_MEASURES, *KIND_MEASURES)
 @option("--model", type=NameList(), help="List only runs with these models.")
 @option("--seeds", type=SeedList(), help="List only runs with these seeds, as 3, 0,4,9 or 0:300 (300 excluded).")
 @option(
-    "--fate",
+    "--only",
     "fates",
     multiple=True,
     metavar="FATE",
@@ -168,7 +168,7 @@ def _runs(folder: Path, runs: FolderRuns, chosen: RunFilter, every: bool) -> Doc
     data = {"folder": str(folder), "runs": rows, "of": runs.rows, "listed": len(shown)}
     where = quote(str(folder))
     then = f"eirkit show {where} {quote(str(rows[0]['run']))}" if failed else f"eirkit view {where}"
-    then += "".join(f" --fate {quote(way_measure(way).label)}" for way in chosen.ways) if failed else ""
+    then += "".join(f" --only {quote(way_measure(way).label)}" for way in chosen.ways) if failed else ""
     return Document("show", f"Runs of {folder}", (answer,), data, (Section("", (), items),) if items else (), next=then)
 
 
@@ -185,7 +185,7 @@ def _chosen(runs: FolderRuns, run_id: str, chosen: RunFilter) -> str:
             return found[0]
     several = by_seed or meant
     which = f"several runs of {runs.folder} fit" if several else f"no run of {runs.folder} is named"
-    remedy = f"name one of {listed(several or names, SUGGESTED + 1)}" if names else "leave out --memory and --fate"
+    remedy = f"name one of {listed(several or names, SUGGESTED + 1)}" if names else "leave out --memory and --only"
     more = ", or add --memory NAME" if by_seed and len({row["memory"] for row in rows}) > 1 else ""
     raise UsageError(f"{which} {run_id!r}; {remedy}{more}")
 

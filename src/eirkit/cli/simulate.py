@@ -65,7 +65,7 @@ HINDSIGHT = SIMULATION_MEASURES["hindsight"]
     show_default=True,
     help="direct: each missing record is fetched once and competes for a place again.",
 )
-@option("--first-failure", is_flag=True, help="Also find the pressure from which each policy misses more than 5%.")
+@option("--all", "first_failure", is_flag=True, help="Also find the pressure from which each policy misses over 5%.")
 @document_options
 def simulate(
     spec: TaskSpec,

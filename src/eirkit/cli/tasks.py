@@ -23,6 +23,7 @@ from eirkit.cli.options import (
     TaskName,
     graph_option,
     preset_option,
+    task_option,
     task_options,
     task_words,
     typed_task_options,
@@ -163,20 +164,18 @@ _WIDEST = 5  # pairs shown of each kind; --json has all
     group="Task",
     help="Earlier results that each step uses; one row of the table for each value.",
 )
-@option("--n", type=int, default=64, show_default=True, group="Task", help="Number of steps.")
-@option("--m", type=int, default=8, show_default=True, group="Task", help="Dependency window, in steps.")
-@option("--lookback", type=int, group="Task", help="How many steps back references reach.  [default: m]")
+@task_option("n")
+@task_option("m", default=8)
+@task_option("lookback")
 @option("--from-step", type=int, default=32, show_default=True, help="Average over the cones of this and later steps.")
 @option("--seeds", type=SeedList(), default="0:300", show_default=True, help=SEEDS_HELP)
-@option("--pairs", "with_pairs", is_flag=True, help="Also list cones of equal size and unequal depth, and the reverse.")
-@option("--growth", "with_growth", is_flag=True, help="Also list cone sizes by step.")
+@option("--all", "everything", is_flag=True, help="Also list sizes by step, and cones of equal size or depth.")
 @document_options
 def cones(
     fan_ins: list[int],
     from_step: int,
     seeds: Sequence[int],
-    with_pairs: bool,
-    with_growth: bool,
+    everything: bool,
     show: Show,
     **shape: Any,
 ) -> None:
@@ -189,9 +188,9 @@ def cones(
     steps = range(1, shape["n"] + 1)
     data = ConesDocument(
         [_row(survey) for survey in surveys],
-        [*matched_pairs(surveys, "size"), *matched_pairs(surveys, "depth")] if with_pairs else UNSET,
-        [_growth(s, s.distribution()) for s in surveys] if with_growth else UNSET,
-        [_growth(s, s.growth(t), t) for s in surveys for t in steps] if with_growth else UNSET,
+        [*matched_pairs(surveys, "size"), *matched_pairs(surveys, "depth")] if everything else UNSET,
+        [_growth(s, s.distribution()) for s in surveys] if everything else UNSET,
+        [_growth(s, s.growth(t), t) for s in surveys for t in steps] if everything else UNSET,
     )
     section = Section("", (), tuple(_tables(data)))
     then = f"eirkit lacuna probe stepwise-sum --m {shape['m']} --model reference/recoverer"

@@ -30,6 +30,7 @@ from eirkit.report.viewer.documents import FolderProgress
 from eirkit.report.viewer.folders import ViewedFolder, failure_groups, find_places, open_root, progress_of
 from eirkit.report.viewer.run_table import FolderRuns, setting_value
 
+EVERY_SECONDS = 1.0  # between two looks
 KEPT_LINES = 8  # of a screen, for everything but the cells
 LISTED = 20  # cells; the ones that were begun last
 NAMES = ("workload", "model", "condition", "policy", "memory", "arm", "h")  # what identifies a cell
@@ -101,22 +102,19 @@ class Watch:
 @command(example="eirkit watch out/run-1 --once")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @option("--once", is_flag=True, help="Print the current state and exit.")
-@option(
-    "--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True, help="Seconds between two updates."
-)
 @document_options
-def watch(folder: Path, once: bool, interval: float, show: Show) -> None:
+def watch(folder: Path, once: bool, show: Show) -> None:
     """Follow the runs in DIR until they are complete; Ctrl-C stops watching, not the runs.
 
     Only files are read, so the runs may be made on any machine that shares them, and nothing is slowed down or locked.
-    --format, --json and --output imply --once.
+    --format and --json imply --once.
     """
     watched = Watch(sweep_in(folder))
     given = click.get_current_context().params
-    if once or any(given.get(name) for name in ("form", "as_json", "output_file")):
+    if once or any(given.get(name) for name in ("form", "as_json")):
         show(_document(watched.look(time.time()), folder))
         return
-    _follow(watched, interval)
+    _follow(watched)
 
 
 def sweep_in(folder: Path) -> ViewedFolder:
@@ -130,7 +128,7 @@ def sweep_in(folder: Path) -> ViewedFolder:
     return (own or found)[0]
 
 
-def _follow(watched: Watch, interval: float) -> None:
+def _follow(watched: Watch) -> None:
     console = Console()
     with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
         first = seen = watched.look(time.time())
@@ -141,7 +139,7 @@ def _follow(watched: Watch, interval: float) -> None:
             live.update(_screen(seen, rate, console), refresh=True)
             if seen.state == "complete":
                 return
-            time.sleep(interval)
+            time.sleep(EVERY_SECONDS)
             seen = watched.look(time.time())
 
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar
 
 from eirkit.engine import ENGINES
-from eirkit.errors import UnknownNameError, UsageError
+from eirkit.errors import UnknownNameError
 
 Value = TypeVar("Value")
 
@@ -61,7 +61,6 @@ def make_engine(
     name: str,
     *,
     workers: int | None = None,
-    address: str | None = None,
     bounds: PieceLimits | None = None,
     batch: int = 1,
 ) -> Engine:
@@ -69,16 +68,12 @@ def make_engine(
 
     Args:
         workers: number of local workers; one per core by default.
-        address: address of an existing Ray cluster.
         batch: pieces sent to a worker at a time.
     """
     if name not in ENGINES:
         raise UnknownNameError("engine", name, ENGINES)
-    if address is not None and name != "ray":
-        raise UsageError("--address needs --engine ray; add it or leave --address out")
     module, _, kind = ENGINES[name].partition(":")
-    cluster = {} if address is None else {"address": address}
-    engine: Engine = getattr(import_module(module), kind)(workers=workers, bounds=bounds, batch=batch, **cluster)
+    engine: Engine = getattr(import_module(module), kind)(workers=workers, bounds=bounds, batch=batch)
     return engine
 
 

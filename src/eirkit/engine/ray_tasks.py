@@ -6,6 +6,7 @@ until the piece is alone and reported as lost. An alarm signal in the worker enf
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -24,23 +25,21 @@ _Numbered = tuple[int, Any]
 
 
 class RayTasks:
-    """An engine that keeps a few batches of Ray tasks in flight.
+    """An engine that keeps a few batches of Ray tasks in flight: on a local cluster, or on the one at RAY_ADDRESS.
 
     Args:
-        address: address of an existing cluster; None to start a local one, which `close` shuts down.
         workers: size of the local cluster.
         in_flight: batches in flight per worker.
     """
 
     def __init__(
         self,
-        address: str | None = None,
         workers: int | None = None,
         bounds: PieceLimits | None = None,
         batch: int = BATCH,
         in_flight: int = 3,
     ) -> None:
-        self.address, self.workers, self.bounds = address, workers, bounds or PieceLimits()
+        self.workers, self.bounds = workers, bounds or PieceLimits()
         self.batch, self.in_flight = batch, in_flight
         self._ray: Any = None
 
@@ -78,18 +77,19 @@ class RayTasks:
                 import ray
             except ImportError as error:
                 raise MissingExtraError("the Ray engine", "ray") from error
+            address = os.environ.get("RAY_ADDRESS")  # as in Ray itself
             try:
                 ray.init(
-                    address=self.address,
-                    num_cpus=None if self.address else self.workers,
-                    include_dashboard=None if self.address else False,
-                    _node_ip_address=None if self.address else "127.0.0.1",  # not reachable from other machines
+                    address=address,
+                    num_cpus=None if address else self.workers,
+                    include_dashboard=None if address else False,
+                    _node_ip_address=None if address else "127.0.0.1",  # not reachable from other machines
                     configure_logging=False,
                     log_to_driver=False,
                     runtime_env={"env_vars": {"PYTHONPATH": str(_SOURCE)}},
                 )
             except (ConnectionError, RuntimeError, ValueError) as error:
-                raise InfrastructureError(f"cannot reach Ray ({error}); check --address or leave it out") from error
+                raise InfrastructureError(f"cannot reach Ray ({error}); check RAY_ADDRESS or leave it out") from error
             self._ray = ray
         return self._ray
 

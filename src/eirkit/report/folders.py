@@ -93,9 +93,9 @@ def _command_of(folder: Path) -> str:
 
 
 def refuse_others(others: Sequence[Path]) -> None:
-    """Raise UsageError if --with was given for a folder that is not a sweep."""
+    """Raise UsageError if evidence was given for a folder that is not a sweep."""
     if others:
-        raise UsageError("--with adds evidence to the page of a sweep, which this folder is not; leave it out")
+        raise UsageError("evidence is for the page of a sweep, which the first folder is not; leave the others out")
 
 
 class PageMaker(Protocol):

@@ -54,7 +54,7 @@ def frontier_document(
         items.append(_groups(sorted(data.encoder.codes, key=lambda coded: coded.code)))
     how = facts("method", "How it was computed", _method(found, points))
     name = quote(contract)
-    then = f"eirkit eir count {name} --groups" if capacity else f"eirkit eir frontier {name} --capacity 1 --groups"
+    then = f"eirkit eir count {name} --all" if capacity else f"eirkit eir frontier {name} --capacity 1 --all"
     title = f"How right a memory can be: {contract}"
     sections = (Section("", (), (*items, how)),)
     return Document("eir-frontier", title, _answer(data), data, sections, next=then), chart

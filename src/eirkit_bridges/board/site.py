@@ -124,13 +124,13 @@ def _seed_of(checked: Sequence[Checked]) -> int | None:
 
 def _how(checked: Sequence[Checked]) -> Iterator[str]:
     seed = _seed_of(checked)
-    again = "" if seed is None else f" --rerun-seed {seed}"
+    again = "" if seed is None else f" --seed {seed}"
     yield f"`eirkit board FOLDERS --out site{again}` builds this page again and refuses what does not pass."
     yield (
         "Checked: files and checksums, versions, settings and tasks, every prompt, answer, verdict and score from the "
         "recorded replies and passages, one run for each planned seed, and null and sham rows on the same tasks. "
-        "Replies of hosted models and what a memory system says of itself cannot be derived; `--rerun N` makes runs of "
-        "scripts anew."
+        "Replies of hosted models and what a memory system says of itself cannot be derived; `--repeats N` makes runs "
+        "of scripts anew."
     )
     versions = sorted({made.document.eirkit for made in checked if made.holds and made.document is not None})
     yield f"Versions of eirkit: {', '.join(versions) or 'none'}."

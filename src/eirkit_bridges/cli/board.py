@@ -73,14 +73,15 @@ def submit(folder: Path, out: Path, name: str | None, plugins: bool, show: Show)
     "--out", type=FOLDER, required=True, group=OUTPUT, help="The folder of the site; new, empty or an earlier board."
 )
 @option(
-    "--rerun",
+    "--repeats",
+    "rerun",
     type=click.IntRange(0),
     default=1,
     show_default=True,
     help="Runs of memories, and of null and sham, to repeat in each part, where model and memory are scripts.",
 )
 @option(
-    "--rerun-seed",
+    "--seed",
     type=click.IntRange(0, LARGEST_SEED),
     help="Seed that chooses the runs to repeat.  [default: a random one, which is shown and recorded]",
 )
@@ -91,7 +92,7 @@ def board(
     folders: tuple[Path, ...],
     out: Path,
     rerun: int,
-    rerun_seed: int | None,
+    seed: int | None,
     plugins: bool,
     engine: Engine | None,
     show: Show,
@@ -103,8 +104,8 @@ def board(
     they were given the same tasks. If DIR is not a submission itself, the submissions directly in it are checked.
     """
     # Who knows beforehand which runs are repeated can make up all others.
-    seed = secrets.randbelow(LARGEST_SEED) if rerun_seed is None else rerun_seed
-    wanted = [CheckRequest(one, rerun, seed, plugins) for one in _submissions(folders)]
+    chosen = secrets.randbelow(LARGEST_SEED) if seed is None else seed
+    wanted = [CheckRequest(one, rerun, chosen, plugins) for one in _submissions(folders)]
     checked = without_copies(_check_all(wanted, engine))
     tracks = tracks_of([entry for one in checked if one.holds for entry in entries_of(one)])
     written = write_site(out, tracks, checked)

@@ -20,7 +20,6 @@ from eirkit.folders import files_for_owner_only
 from eirkit.lacuna.runs.manifest import SECOND, start_time
 from eirkit.lacuna.runs.suite import Suite
 from eirkit.records.export import write_export
-from eirkit.records.settings import CONTROLLED
 from eirkit.report.document import Document, Section
 from eirkit.report.folders import damage_named
 from eirkit.report.table import Cell, Column, Table, counted
@@ -30,7 +29,6 @@ from eirkit_bridges.inspect_export import export_logs
 from eirkit_bridges.otel_export import Collector, Sink, TraceFile, export_traces
 
 SEED_BITS = 63
-MODES = ("managed", "controlled")
 LISTED = 20  # tasks; --json has all
 
 
@@ -56,22 +54,19 @@ def export_jsonl(folder: Path, out: Path, show: Show) -> None:
 @workload_command(example="eirkit export harbor store-recall --m 8 --h 4 --seeds 0:2 --out out/harbor")
 @suite_argument
 @axis_options
-@option("--mode", type=click.Choice(MODES), help="Loop of the agent.  [default: managed, unless --condition says so]")
-@option("--episodes", type=click.IntRange(1, 10_000), help="Number of random seeds to use in place of --seeds.")
+@option("--instances", "episodes", type=click.IntRange(1, 10_000), help="Number of random seeds in place of --seeds.")
 @option(
     "--install", default=REQUIREMENT, show_default=True, help="What to install in the image: a requirement or wheel."
 )
 @option("--out", type=PATH, required=True, metavar="DIR", group=OUTPUT, help="A new or empty folder.")
 @document_options
-def harbor(
-    suite: Path | None, mode: str | None, episodes: int | None, install: str, out: Path, show: Show, **options: Any
-) -> None:
+def harbor(suite: Path | None, episodes: int | None, install: str, out: Path, show: Show, **options: Any) -> None:
     """Write one Harbor task folder for each run of a WORKLOAD or a SUITE.toml; options replace values of the suite.
 
-    In managed mode a service beside the agent's container holds the task; in controlled mode every step is a session of
-    its own. The reward is correct / scored.
+    A service beside the agent's container holds the task; with --condition controlled every step is a session of its
+    own. The reward is correct / scored.
     """
-    exported = export_harbor(_wanted(suite, mode, episodes, given_keys(options)), out, secrets.token_bytes, install)
+    exported = export_harbor(_wanted(suite, episodes, given_keys(options)), out, secrets.token_bytes, install)
     tasks = [
         {"folder": str(one.folder), "name": one.name, "mode": one.mode, "seed": one.seed, "run": one.run}
         for one in exported
@@ -86,24 +81,18 @@ def harbor(
     show(Document("export-harbor", "Export to Harbor", (said,), data, (section,), next=then))
 
 
-describe_external(harbor, MODEL, f"{CONDITION}, or controlled with --mode controlled", "0:3")
+describe_external(harbor, MODEL, CONDITION, "0:3")
 
 
-def _wanted(path: Path | None, mode: str | None, episodes: int | None, given: dict[str, Any]) -> Suite:
+def _wanted(path: Path | None, episodes: int | None, given: dict[str, Any]) -> Suite:
     if path is None and "workload" not in given:
         raise UsageError("nothing to export; give a WORKLOAD or a SUITE.toml")
     if episodes is not None and "seeds" in given:
-        raise UsageError("--episodes draws seeds at random and --seeds names them; give one of the two")
+        raise UsageError("--instances draws seeds at random and --seeds names them; give one of the two")
     keys = {"model": [MODEL], **given}
     if episodes is not None:
         keys["seeds"] = [secrets.randbits(SEED_BITS) for _ in range(episodes)]
-    if path is None and mode == "controlled":
-        keys.setdefault("condition", [CONTROLLED])
-    suite = plan_external_runs(keys, path)
-    modes = {MODES[cell.access.is_controlled] for cell, _ in suite.plan()}
-    if mode is not None and modes != {mode}:
-        raise UsageError(f"--mode {mode} does not fit the condition; leave it out, or choose a fitting condition")
-    return suite
+    return plan_external_runs(keys, path)
 
 
 @command("inspect", example="eirkit export inspect out/run-1 --out out/logs")
@@ -138,41 +127,43 @@ def export_inspect(folder: Path, out: Path, show: Show) -> None:
 
 @command("otel", example="eirkit export otel out/run-1 --out out/traces.jsonl")
 @click.argument("path", metavar="PATH", type=PATH)
-@option("--out", type=PATH, metavar="FILE", group=OUTPUT, help="Write OTLP/JSON to this file, one run per line.")
-@option("--endpoint", metavar="URL", help="Send to a collector: http://127.0.0.1:4318/v1/traces; needs eirkit[otel].")
-@option("--start", metavar="TIME", help="When the first run began: 2026-01-31T12:00:00Z.  [default: from the files]")
+@option(
+    "--out",
+    "places",
+    multiple=True,
+    required=True,
+    metavar="FILE|URL",
+    group=OUTPUT,
+    help="A file of OTLP/JSON, one run per line, or a collector: http://127.0.0.1:4318/v1/traces, which needs "
+    "eirkit[otel]. Can be repeated.",
+)
+@option("--since", metavar="TIME", help="When the first run began: 2026-01-31T12:00:00Z.  [default: from the files]")
 @option("--no-texts", is_flag=True, help="Leave out prompts, replies, arguments and tool results.")
 @document_options
-def export_otel(
-    path: Path, out: Path | None, endpoint: str | None, start: str | None, no_texts: bool, show: Show
-) -> None:
+def export_otel(path: Path, places: tuple[str, ...], since: str | None, no_texts: bool, show: Show) -> None:
     """Convert runs to traces with the GenAI conventions: agents, inferences, tools and memory operations.
 
     PATH is a folder of `eirkit lacuna run`, or any logs that `eirkit vestige` reads. Trace ids follow from the names of
     the runs, so exporting twice gives the same traces.
     """
-    if out is None and endpoint is None:
-        raise UsageError("no destination for the traces; give --out FILE.jsonl, --endpoint URL or both")
-    began = start_time(path) if start is None else _nanoseconds(start)
+    files = [Path(place) for place in places if "://" not in place]
+    endpoints = [place for place in places if "://" in place]
+    began = start_time(path) if since is None else _nanoseconds(since)
     with damage_named(path), files_for_owner_only(), ExitStack() as stack:
-        sinks: list[Sink] = []
-        if endpoint is not None:
-            sinks.append(stack.enter_context(Collector(endpoint)))
-        if out is not None:
-            sinks.append(stack.enter_context(TraceFile(out)))
+        sinks: list[Sink] = [stack.enter_context(Collector(endpoint)) for endpoint in endpoints]
+        sinks += [stack.enter_context(TraceFile(file)) for file in files]
         done = export_traces(path, began, sinks, texts=not no_texts)
-    places = " and ".join(str(place) for place in (out, endpoint) if place is not None)
     data = {
-        "out": None if out is None else str(out),
-        "endpoint": endpoint,
+        "out": str(files[0]) if files else None,
+        "endpoint": endpoints[0] if endpoints else None,
         "runs": done.runs,
         "spans": done.spans,
         "skipped": [{"source": one.source, "reason": one.reason} for one in done.skipped],
     }
-    said = f"{counted(done.runs, 'run')}, {counted(done.spans, 'span')}: {places}"
+    said = f"{counted(done.runs, 'run')}, {counted(done.spans, 'span')}: {' and '.join(places)}"
     skipped = tuple(f"skipped {one.source}: {one.reason}" for one in done.skipped)
     sections = (Section("", skipped),) if skipped else ()
-    then = f"eirkit vestige analyze {quote(str(out or path))} --out out/analysis"
+    then = f"eirkit vestige analyze {quote(str(files[0] if files else path))} --out out/analysis"
     show(Document("export-otel", "Export to OpenTelemetry", (said,), data, sections, next=then))
 
 
@@ -180,8 +171,8 @@ def _nanoseconds(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"--start {text!r} is not a time; write it like 2026-01-31T12:00:00Z") from None
+        raise UsageError(f"--since {text!r} is not a time; write it like 2026-01-31T12:00:00Z") from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if moment.timestamp() < 0:
-        raise UsageError(f"--start {text!r} is before 1970; give a later time")
+        raise UsageError(f"--since {text!r} is before 1970; give a later time")
     return round(moment.timestamp()) * SECOND

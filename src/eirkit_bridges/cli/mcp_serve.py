@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -51,12 +52,22 @@ COLUMNS = (
 )
 
 
-@workload_command(example="eirkit mcp serve store-recall --m 8 --h 4 --http")
+@workload_command(example="eirkit mcp serve store-recall --m 8 --h 4 --host 127.0.0.1")
 @serve_argument
 @axis_options
-@option("--episodes", type=click.IntRange(1, 100_000), help="Tasks with random seeds.  [default: 1; with --http 16]")
-@option("--http", is_flag=True, group="Server", help="Serve many clients over HTTP, not one on the standard streams.")
-@option("--host", default="127.0.0.1", show_default=True, group="Server", help="Beyond loopback, --token is required.")
+@option(
+    "--instances",
+    "episodes",
+    type=click.IntRange(1, 100_000),
+    help="Random tasks.  [default: 1; with --host 16]",
+)
+@option(
+    "--host",
+    metavar="ADDRESS",
+    group="Server",
+    help="Serve many clients over HTTP, not one on the standard streams: 127.0.0.1, or an address for others, "
+    "which needs a token of 16 or more letters or digits in EIRKIT_MCP_TOKEN.",
+)
 @option(
     "--port",
     type=click.IntRange(0, 65_535),
@@ -66,14 +77,16 @@ COLUMNS = (
     help="Port; 0 picks a free one.",
 )
 @option(
-    "--token",
-    envvar="EIRKIT_MCP_TOKEN",
+    "--name",
+    "names",
+    multiple=True,
+    common=False,
     group="Server",
-    help="Bearer token that clients must send: 16 or more letters or digits.",
+    help="Another host name. Can be repeated.",
 )
-@option("--name", "names", multiple=True, group="Server", help="Another host name of this server. Can be repeated.")
 @option(
     "--idle-minutes",
+    common=False,
     type=click.FloatRange(0.01, 10_000),
     default=30.0,
     show_default=True,
@@ -93,10 +106,8 @@ def serve(
     episodes: int | None,
     out: Path | None,
     resume: Path | None,
-    http: bool,
-    host: str,
+    host: str | None,
     port: int,
-    token: str | None,
     names: tuple[str, ...],
     idle_minutes: float,
     show: Show,
@@ -108,11 +119,12 @@ def serve(
     own, and its run is recorded like any other. Neither seeds nor answers can be reached through the server.
     """
     given = click.get_current_context().params
-    if not http and (given.get("as_json") or given.get("form") not in (None, "text")):
-        raise UsageError("on the standard streams stdout carries the protocol; use --json and --format with --http")
-    access = HttpAccess(host, port, token or None, names) if http else None
+    if host is None and (given.get("as_json") or given.get("form") not in (None, "text")):
+        raise UsageError("on the standard streams stdout carries the protocol; use --json and --format with --host")
+    token = os.environ.get("EIRKIT_MCP_TOKEN") or None
+    access = None if host is None else HttpAccess(host, port, token, names)
     require_mcp()
-    folder, opened = _open_runs(given_keys(options), episodes or EPISODES[http], out, resume)
+    folder, opened = _open_runs(given_keys(options), episodes or EPISODES[host is not None], out, resume)
     with opened as runs:
         say(f"writing to {folder}")
         if access is None:
@@ -120,12 +132,12 @@ def serve(
         else:
             asyncio.run(serve_many_clients(runs, access, 60 * idle_minutes, _say("serving at ")))
     summary = read_summary(folder)
-    if http:
+    if host is not None:
         show(_document(folder, summary))
     return 0
 
 
-describe_external(serve, MODEL, f"{CONDITION}, unless --memory is given", "random ones, as many as --episodes says")
+describe_external(serve, MODEL, f"{CONDITION}, unless --memory is given", "random ones, as many as --instances says")
 
 
 def _open_runs(

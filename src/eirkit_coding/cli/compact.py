@@ -45,7 +45,7 @@ _PATH = click.Path(path_type=Path)
 _SHOWN = ("calls", "input_tokens", "output_tokens", "cost_usd", "most_usd")
 
 
-@command(example="eirkit vestige compact LOGS --compactor keep-last --budget 4000 --out out")
+@command(example="eirkit vestige compact LOGS --context-tokens 4000 --out out")
 @click.argument("paths", metavar="LOGS...", type=LOCATION, nargs=-1, required=True)
 @option(
     "--compactor",
@@ -58,7 +58,7 @@ _SHOWN = ("calls", "input_tokens", "output_tokens", "cost_usd", "most_usd")
     help="Names or path/file.py:Name, separated by commas; oracle and random are always tried.",
 )
 @option(
-    "--compactor-set",
+    "--set",
     "settings",
     multiple=True,
     metavar="NAME.KEY=VALUE",
@@ -66,7 +66,12 @@ _SHOWN = ("calls", "input_tokens", "output_tokens", "cost_usd", "most_usd")
     help="A setting of a compactor, such as clear-tool-results.keep=5.",
 )
 @option(
-    "--budget", required=True, metavar="TOKENS[,TOKENS]", group="Compactors", help="Tokens that a compactor may return."
+    "--context-tokens",
+    "budget",
+    required=True,
+    metavar="TOKENS[,TOKENS]",
+    group="Compactors",
+    help="Tokens that a compactor may return.",
 )
 @option(
     "--at",
@@ -134,7 +139,7 @@ def chosen(names: str, settings: Iterable[str]) -> tuple[CompactorChoice, ...]:
         left, equals, value = setting.partition("=")
         name, _, key = left.rpartition(".")
         if not equals or name not in listed:
-            raise UsageError(f"--compactor-set {setting} names no compactor that is tried; write NAME.KEY=VALUE")
+            raise UsageError(f"--set {setting} names no compactor that is tried; write NAME.KEY=VALUE")
         given.setdefault(name, {})[key.replace("-", "_")] = _value(value)
     return tuple(CompactorChoice(name, given.get(name, {})) for name in listed)
 
@@ -157,7 +162,7 @@ def budgets_of(text: str) -> tuple[int, ...]:
     except ValueError:
         found = []
     if not found or found[0] < 1:
-        raise UsageError(f"--budget {text} is no list of tokens; give for example 4000,8000")
+        raise UsageError(f"--context-tokens {text} is no list of tokens; give for example 4000,8000")
     return tuple(found)
 
 

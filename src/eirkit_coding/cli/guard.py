@@ -17,7 +17,7 @@ from eirkit.report.document import Document, Section
 from eirkit.report.showing import json_text
 from eirkit.report.table import Column, Table
 from eirkit_coding.guard import hook as hooks
-from eirkit_coding.guard.guard import LIKELY, Loss
+from eirkit_coding.guard.guard import Loss
 from eirkit_coding.guard.installing import AGENTS, Installation, Installer
 from eirkit_coding.guard.proxy import GuardProxy, Telling
 from eirkit_coding.guard.trial import PLANNED, begin_trial, end_trial, trial_plan
@@ -151,16 +151,9 @@ def hook(agent: str, event: str, as_json: bool) -> int:
     return hooks.main([agent, event])
 
 
-@command(example="eirkit guard watch --upstream https://api.anthropic.com")
-@option("--upstream", required=True, metavar="URL", help="The model server that the agent would talk to.")
+@command(example="eirkit guard watch --base-url https://api.anthropic.com")
+@option("--base-url", "upstream", required=True, metavar="URL", help="The model server that the agent would talk to.")
 @option("--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback.  [default: a free one]")
-@option(
-    "--likely",
-    type=click.FloatRange(0, 1),
-    default=LIKELY,
-    show_default=True,
-    help="Warn about a file if the probability that it is needed again is at least this.",
-)
 @option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -169,7 +162,7 @@ def hook(agent: str, event: str, as_json: bool) -> int:
     help="Also append every loss to this file, as JSON lines.",
 )
 @option("--json", "as_json", is_flag=True, group=OUTPUT, help="Print JSON lines on stdout instead of warnings.")
-def watch(upstream: str, port: int, likely: float, out: Path | None, as_json: bool) -> None:
+def watch(upstream: str, port: int, out: Path | None, as_json: bool) -> None:
     """Watch an agent's requests and warn when they drop files that it is likely to need again.
 
     Give the agent the printed address in place of its model server's. Stop with Ctrl-C.
@@ -178,7 +171,7 @@ def watch(upstream: str, port: int, likely: float, out: Path | None, as_json: bo
         out.parent.mkdir(parents=True, exist_ok=True)
     file = out.open("a", encoding="utf-8") if out is not None else None
     try:
-        proxy = GuardProxy(upstream, _telling(as_json, file), port, likely)
+        proxy = GuardProxy(upstream, _telling(as_json, file), port)
         if as_json:
             click.echo(json_text({"address": proxy.address, "upstream": proxy.shown_upstream}))
         else:

@@ -30,40 +30,32 @@ _MEASURES = (
 )
 _AGAINST: tuple[Arm, ...] = ("nothing", "sham")
 _SIGNIFICANT = 0.05
+SOUGHT = 0.25  # the change worth finding, as a share of the mean without the guard
 _KINDS = {"none": "no effect", "constant": "the same everywhere", "varying": "varying"}
 
 
 @command(example="eirkit guard results")
 @option(
-    "--effect",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=0.25,
-    show_default=True,
-    metavar="SHARE",
-    help="The change worth finding, as a share of the mean without the guard.",
-)
-@option("--simulate", is_flag=True, help="Show on simulated trials how often the intervals contain the true effect.")
-@option(
-    "--trials", type=click.IntRange(1), default=TRIALS, show_default=True, help="With --simulate: trials of each kind."
+    "--trials",
+    type=click.IntRange(1),
+    help=f"Show on so many simulated trials of each kind, such as {TRIALS:,}, how often the intervals are right.",
 )
 @option(
     "--compactions",
     type=click.IntRange(3),
     default=PLANNED,
     show_default=True,
-    help="With --simulate: compactions of each trial.",
+    help="With --trials: compactions of each trial.",
 )
-@option(
-    "--seed", type=click.IntRange(0, 1 << 63), default=0, show_default=True, help="With --simulate: the first seed."
-)
+@option("--seed", type=click.IntRange(0, 1 << 63), default=0, show_default=True, help="With --trials: the first seed.")
 @document_options
-def results(effect: float, simulate: bool, trials: int, compactions: int, seed: int, show: Show) -> None:
+def results(trials: int | None, compactions: int, seed: int, show: Show) -> None:
     """Compare the arms of the guard's trial, with intervals that assume nothing but its random draws.
 
     The turns after each compaction are measured from the session's log, and the figures are stored. There is no answer
     until all planned compactions are measured.
     """
-    if simulate:
+    if trials is not None:
         show(_simulation_document(trials, compactions, seed))
         return
     folder = guard_folder()
@@ -73,7 +65,7 @@ def results(effect: float, simulate: bool, trials: int, compactions: int, seed: 
     planned = draws[-1].planned
     own = [draw for draw in draws if draw.seed == draws[-1].seed][:planned]
     found = measure(own, folder, time.time())
-    show(_results_document(_Trial(own, planned, found), effect))
+    show(_results_document(_Trial(own, planned, found)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +160,7 @@ class TrialResults(Struct, frozen=True, kw_only=True):
 
 
 class Calibration(Struct, frozen=True):
-    """What `eirkit guard results --simulate` prints as JSON."""
+    """What `eirkit guard results --trials` prints as JSON."""
 
     trials: int
     compactions: int
@@ -176,7 +168,7 @@ class Calibration(Struct, frozen=True):
     calibration: tuple[SimulatedCoverage, ...]
 
 
-def _results_document(trial: _Trial, effect: float) -> Document:
+def _results_document(trial: _Trial, effect: float = SOUGHT) -> Document:
     found = trial.effects()
     corrected = holm([own.p for _, own in found])
     lost = trial.measured.lost

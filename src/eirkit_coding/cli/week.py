@@ -40,14 +40,20 @@ _OPTIONS = options(
         help="First day, such as 2026-11-10, or a number of days, such as 14d.  [default: 7d]",
     ),
     option("--until", metavar="TIME", help="Last moment, as a day or a time.  [default: now]"),
-    option("--project", default="", metavar="NAME", help="Only this project: its folder, or the last part of it."),
+    option(
+        "--only",
+        "project",
+        default="",
+        metavar="PROJECT",
+        help="Only this project: its folder, or its last part.",
+    ),
     option("--prices", type=_FILE, metavar="FILE", help="TOML with prices that take precedence (docs/models.md)."),
     option("--windows", type=_FILE, metavar="FILE", help="TOML with context windows of further models."),
-    option("--html", "page", type=_FILE, metavar="FILE", group=OUTPUT, help="Also write the page to FILE."),
+    option("--out", "page", type=_FILE, metavar="FILE", group=OUTPUT, help="Also write the page to FILE."),
 )
 
 
-@command(example="eirkit week --html week.html")
+@command(example="eirkit week --out week.html")
 @click.argument("paths", metavar="[PATH]...", type=click.Path(path_type=Path), nargs=-1)
 @_OPTIONS
 @document_options
@@ -108,7 +114,7 @@ def _answer(
     )
     roots = Counter(place.root for place in places).most_common(1)  # the folder with most of the logs
     then = " ".join(["eirkit vestige analyze", *(_typed(root) for root, _ in roots), "--out analysis"])
-    replaced = ("--project", project) if summary.other_projects else ("--since", since or "")
+    replaced = ("--only", project) if summary.other_projects else ("--since", since or "")
     document = week_document(result, stretch.zone, repeated(*replaced, "--json"), then)
     if page is not None:
         write_file(page, render(document.page()).rstrip("\n"))

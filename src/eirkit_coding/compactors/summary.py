@@ -59,7 +59,7 @@ class Summary(ModelCompactor):
 
     def __init__(self, *, model: str = "", prompt: str = PROMPT, keep_share: float = 0.25, base_url: str = "") -> None:
         if not model:
-            raise UsageError("the compactor summary asks a model; give --compactor-set summary.model=PROVIDER/NAME")
+            raise UsageError("the compactor summary asks a model; give --set summary.model=PROVIDER/NAME")
         self.model, self.prompt, self.keep_share, self.base_url = model, prompt, keep_share, base_url
         self._prompt = _prompt_of(prompt)
         self._runner: asyncio.Runner | None = None

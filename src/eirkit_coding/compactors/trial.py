@@ -306,9 +306,7 @@ def _vendor_model(choice: CompactorChoice, make: MakeModel) -> Model | None:
         find_compactor(choice.name), choice.settings
     )  # so that a wrong setting is named before a process is started
     if not (model := str(choice.settings.get("model", ""))):
-        raise UsageError(
-            f"the compactor {choice.name} asks a model; give --compactor-set {choice.name}.model=PROVIDER/NAME"
-        )
+        raise UsageError(f"the compactor {choice.name} asks a model; give --set {choice.name}.model=PROVIDER/NAME")
     return make(model, ModelOptions(base_url=str(choice.settings.get("base_url", "")) or None))
 
 

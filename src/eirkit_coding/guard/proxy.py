@@ -273,7 +273,7 @@ class _Passing(BaseHTTPRequestHandler):
         except (OSError, HTTPException) as error:
             self.close_connection = True
             if not begun:
-                self._refuse(502, f"the upstream server did not answer ({type(error).__name__}); check --upstream")
+                self._refuse(502, f"the upstream server did not answer ({type(error).__name__}); check --base-url")
 
     def _body(self, method: str) -> bytes | None:
         """Return the body of a request; None after refusing one that is foreign, too large or incomplete."""

@@ -85,7 +85,7 @@ def week_document(week: Week, zone: tzinfo | None, command: str, then: str = "")
             names = _project_names([other.project for other in week.other_projects])
             answer += f" Projects with responses then: {listed(names, ON_SCREEN)}."
             known = next((name for name in names if name != UNNAMED), "NAME")
-            then = f"{command} --project {quote(known)}"
+            then = f"{command} --only {quote(known)}"
             return Document("week", title, (answer, *_looked(week), *_unread(week)), data, next=then)
         if week.newest is not None and week.newest < week.since:
             then = f"{command} --since {_day(week.newest, zone)}"
@@ -306,7 +306,7 @@ def _shares(week: Week) -> Table:
         Column("name", "name", role="name"),
         *(column for column in _SUMS if column.key in shown),
     )
-    note = f"{counted(left_out, 'more row')} in --json and --html." if left_out else ""
+    note = f"{counted(left_out, 'more row')} in --json and on the page (--out)." if left_out else ""
     return Table("shares", "By project, model and agent", columns, tuple(rows), note)
 
 

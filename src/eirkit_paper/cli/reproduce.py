@@ -23,6 +23,7 @@ from eirkit.cli.runner_options import funds_options, spending_remarks
 from eirkit.engine.interface import Engine, PieceLimits, make_engine
 from eirkit.errors import UsageError
 from eirkit.lacuna.models.model import ModelOptions
+from eirkit.records.documents import MANIFEST
 from eirkit.records.sweeps import Spending
 from eirkit.report.document import Document, Listing, Section
 from eirkit.report.exports import FIGURES, FigureForm
@@ -70,7 +71,7 @@ _PATH = click.Path(path_type=Path)
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="DIR",
     group="Studies",
-    help="A folder of analyses by `vestige analyze`, for the studies of recorded runs.",
+    help="Recorded runs to compare, in place of new ones: a folder of analyses by `vestige analyze`, or one sweep.",
 )
 @option(
     "--model",
@@ -82,17 +83,10 @@ _PATH = click.Path(path_type=Path)
 )
 @option("--base-url", metavar="URL", group="Agent", help="An OpenAI-compatible server.")
 @option("--set", "extra", multiple=True, metavar="NAME=VALUE", group="Agent", help="A setting of the models: p=0.2.")
-@option(
-    "--from",
-    "source",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    metavar="DIR",
-    group="Agent",
-    help="Compare the runs of an existing sweep; nothing is run.",
-)
 @funds_options
 @option(
     "--verify",
+    common=False,
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="DIR",
     group=OUTPUT,
@@ -100,12 +94,11 @@ _PATH = click.Path(path_type=Path)
 )
 @plugins_flag
 @option("--out", type=_PATH, default=OUT, show_default=True, metavar="DIR", group=OUTPUT, help="Folder for everything.")
-@option("--fresh", is_flag=True, group=OUTPUT, help="Compute studies again that the folder already holds.")
 @option("--figures", type=click.Choice(FIGURES), group=OUTPUT, help="Also draw every figure in this form.")
 @bounded_engine_options(STUDY_SECONDS, STUDY_MIB)
 @document_options
 def reproduce(
-    names: tuple[str, ...], listing: bool, everything: bool, verify: Path | None, out: Path, fresh: bool,
+    names: tuple[str, ...], listing: bool, everything: bool, verify: Path | None, out: Path,
     figures: FigureForm | None, plugins: bool, engine: Engine | None, show: Show, **given: Any,
 ) -> int:  # fmt: skip
     """Compute the paper's tables and figures and compare them: published value, ours, its range and a verdict.
@@ -119,12 +112,14 @@ def reproduce(
         return 0
     if verify is not None:
         return show_verification(verify, plugins, show)
+    is_sweep = given["data"] is not None and (given["data"] / MANIFEST).is_file()
+    given["source"] = given.pop("data") if is_sweep else None
     studies, asked = _chosen(names, everything), AskedModels.read(out, given)
     if asked is not None and given["dry_run"]:
         show(asked.estimate(studies))
         return 0
-    setting = Setting(None, ModelOptions(), given["data"], given["seeds"], tuple(given["memories"] or ()))
-    outcomes, stopped = _run(studies, setting, asked, _Folder(out, figures), engine, fresh)
+    setting = Setting(None, ModelOptions(), given.get("data"), given["seeds"], tuple(given["memories"] or ()))
+    outcomes, stopped = _run(studies, setting, asked, _Folder(out, figures), engine)
     page = write_overview(outcomes, out)
     write_archive(out, outcomes, settings_of(setting, asked, studies))
     data = ReproductionDocument(**msgspec.structs.asdict(reproduction_of(outcomes)), page=str(page))
@@ -168,7 +163,6 @@ def _run(
     asked: AskedModels | None,
     folder: _Folder,
     engine: Engine | None,
-    fresh: bool,
 ) -> tuple[list[StudyOutcome], tuple[str, ...]]:
     """Run the models, then all other studies on all cores, and write the page anew whenever one ends.
 
@@ -178,7 +172,7 @@ def _run(
         engine = make_engine("local", bounds=PieceLimits(STUDY_SECONDS, STUDY_MIB << 20))
     with closing(engine):
         stopped = () if asked is None else asked.run(studies, engine)
-        return _studied(studies, setting, asked, folder, engine, fresh), stopped
+        return _studied(studies, setting, asked, folder, engine), stopped
 
 
 def _studied(
@@ -187,14 +181,13 @@ def _studied(
     asked: AskedModels | None,
     folder: _Folder,
     engine: Engine,
-    fresh: bool,
 ) -> list[StudyOutcome]:
     """Return what came of each study; with models, without those that draw the figures of others again."""
     found = {study.id: StudyOutcome(study, None, is_awaited=True) for study in studies}
     with StudyProgress(len(studies)) as progress:
         done = () if asked is None else asked.outcomes(studies)
         left = [study for study in studies if asked is None or not asked.answers(study)]
-        computed = run_studies(left, setting, StudyStore(folder.path), engine, perform, fresh=fresh)
+        computed = run_studies(left, setting, StudyStore(folder.path), engine, perform)
         for outcome in chain(done, computed):
             whole = outcome if asked is None else asked.completed(outcome)
             found[whole.study.id] = whole

@@ -70,7 +70,7 @@ class AskedModels:
         )
         if source is not None:
             if models:
-                raise UsageError("--from compares existing runs, and --model makes new ones; leave one of them out")
+                raise UsageError("a sweep in --data is compared, and --model makes new ones; leave one of them out")
             return cls(out, ModelSetting(()), limits, source)
         if not models:
             if given["base_url"] or given["extra"] or given["dry_run"] or limits != SpendingLimits():

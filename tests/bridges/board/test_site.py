@@ -141,10 +141,10 @@ def test_the_runs_to_repeat_are_drawn_anew_and_the_draw_is_told(made, tmp_path, 
         pages = [path.read_text() for path in (tmp_path / str(number) / "entries").iterdir()]
         assert sum("none of its runs was drawn" in page for page in pages) == 3
         assert json.loads((tmp_path / str(number) / DATA).read_text())["rerun"] == found["rerun"]
-        assert f"--rerun-seed {seed}" in (tmp_path / str(number) / INDEX).read_text()
+        assert f"--seed {seed}" in (tmp_path / str(number) / INDEX).read_text()
         seeds.add(seed)
     assert len(seeds) == 2  # of two thousand million
-    words = ["board", str(made / "all"), "--out", str(tmp_path / "again"), "--rerun-seed", str(seed), "--json"]
+    words = ["board", str(made / "all"), "--out", str(tmp_path / "again"), "--seed", str(seed), "--json"]
     assert run(words) == 0
     capsys.readouterr()
     for path in (tmp_path / "1").rglob("*.*"):

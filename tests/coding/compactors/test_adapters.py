@@ -53,7 +53,7 @@ def test_an_adapter_that_is_not_installed_says_how_to_install_it(tmp_path, monke
     monkeypatch.setenv("EIRKIT_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     write_sessions(tmp_path / "logs", ["ada"])
-    words = "vestige compact logs --compactor langchain-clear-tool-uses --at every:5 --budget 600 --out out"
+    words = "vestige compact logs --compactor langchain-clear-tool-uses --at every:5 --context-tokens 600 --out out"
     assert run(words.split(" ")) == 2
     assert "run eirkit doctor --install langchain-clear-tool-uses" in capsys.readouterr().err
 
@@ -159,6 +159,6 @@ def test_a_vendors_summary_needs_a_model_and_says_so(tmp_path, monkeypatch, caps
         pytest.skip("run eirkit doctor --install langchain-summary")
     monkeypatch.chdir(tmp_path)
     write_sessions(tmp_path / "logs", ["ada"])
-    words = "vestige compact logs --compactor langchain-summary --at every:5 --budget 600 --out out"
+    words = "vestige compact logs --compactor langchain-summary --at every:5 --context-tokens 600 --out out"
     assert run(words.split(" ")) == 2
-    assert "give --compactor-set langchain-summary.model=PROVIDER/NAME" in capsys.readouterr().err
+    assert "give --set langchain-summary.model=PROVIDER/NAME" in capsys.readouterr().err

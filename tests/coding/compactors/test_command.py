@@ -39,7 +39,7 @@ def called(capsys, *words: str) -> str:
 
 
 def test_the_answer_comes_first_and_the_tables_fit(logs, capsys):
-    words = ("logs", "--budget", "600,1200", "--at", "every:5", "--out", "out")
+    words = ("logs", "--context-tokens", "600,1200", "--at", "every:5", "--out", "out")
     first, *lines = called(capsys, *words).splitlines()
     assert first.startswith("At 1,200 tokens ")
     assert [line for line in lines if len(line) > WIDTH] == []
@@ -56,7 +56,7 @@ def test_the_answer_comes_first_and_the_tables_fit(logs, capsys):
 def test_no_compactor_below_random_is_said_to_keep_most_and_every_point_is_where_its_row_is(tmp_path, capsys):
     # Of three cuts only the first is so early that the newest messages have the needed lines.
     logs = write_sessions(tmp_path / "long", ["ada", "ben", "cleo", "dora", "emil", "fay"], fillers=14)
-    words = (str(logs), "--budget", "1500,1900", "--at", "every:5", "--out", str(tmp_path / "out"))
+    words = (str(logs), "--context-tokens", "1500,1900", "--at", "every:5", "--out", str(tmp_path / "out"))
     said = " ".join(called(capsys, *words).split())
     found = json.loads(called(capsys, *words, "--json"))
     rows = {(row["compactor"], row["budget"]): row for row in found["rows"]}
@@ -80,7 +80,7 @@ def test_no_compactor_below_random_is_said_to_keep_most_and_every_point_is_where
 
 
 def test_no_compactor_below_random_lines_of_its_own_size_is_said_to_keep_most(logs, capsys):
-    found = json.loads(called(capsys, "logs", "--budget", "1200", "--at", "every:5", "--out", "out", "--json"))
+    found = json.loads(called(capsys, "logs", "--context-tokens", "1200", "--at", "every:5", "--out", "out", "--json"))
     rows = [row | {"kept_share": 0.5, "gain_share": -0.02} for row in found["rows"]]
     (said,) = compaction_document(convert(found | {"rows": rows}, BenchmarkResults)).answer
     assert "−2.0 points against random lines of the same size" in said
@@ -88,7 +88,7 @@ def test_no_compactor_below_random_lines_of_its_own_size_is_said_to_keep_most(lo
 
 
 def test_the_viewer_shows_a_cut_line_by_line_as_the_messages_have_it(logs, capsys):
-    called(capsys, "logs", "--budget", "600,1200", "--at", "every:5", "--out", "out")
+    called(capsys, "logs", "--context-tokens", "600,1200", "--at", "every:5", "--out", "out")
     viewer = Viewer(open_root(Path("out")), LogFolders((logs,)), time.time)
     overview = viewer.overview({"at": ["."]})
     assert overview.kind == "compaction"
@@ -154,11 +154,11 @@ def test_the_study_says_what_its_tables_have():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--budget", "many"), "--budget many is no list of tokens; give for example 4000,8000"),
-        (("--budget", "9", "--at", "noon"), "'noon' names no cuts; give real, every:TURNS or tokens:TOKENS"),
-        (("--budget", "9", "--compactor", "keep-lst"), "no compactor named 'keep-lst'"),
-        (("--budget", "9", "--compactor-set", "null.x=1"), "names no compactor that is tried; write NAME.KEY=VALUE"),
-        (("--budget", "9", "--compactor-set", "random.sed=1"), "has no setting 'sed'; it has: seed"),
+        (("--context-tokens", "many"), "--context-tokens many is no list of tokens; give for example 4000,8000"),
+        (("--context-tokens", "9", "--at", "noon"), "'noon' names no cuts; give real, every:TURNS or tokens:TOKENS"),
+        (("--context-tokens", "9", "--compactor", "keep-lst"), "no compactor named 'keep-lst'"),
+        (("--context-tokens", "9", "--set", "null.x=1"), "names no compactor that is tried; write NAME.KEY=VALUE"),
+        (("--context-tokens", "9", "--set", "random.sed=1"), "has no setting 'sed'; it has: seed"),
     ],
 )
 def test_a_wrong_word_is_answered_in_one_line(logs, capsys, words, said):

@@ -32,11 +32,22 @@ def words(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     write_sessions(tmp_path / "logs", NAMES)
     (tmp_path / "prices.toml").write_text(PRICES)
-    first = ["vestige", "compact", "logs", "--compactor", "summary", "--at", "every:5", "--budget", "600", "--json"]
+    first = [
+        "vestige",
+        "compact",
+        "logs",
+        "--compactor",
+        "summary",
+        "--at",
+        "every:5",
+        "--context-tokens",
+        "600",
+        "--json",
+    ]
 
     def of(server: ModelServer, *more: str) -> list[str]:
         sets = ["summary.model=openai/m", f"summary.base_url={server.url}/v1"]
-        return [*first, *(word for one in sets for word in ("--compactor-set", one)), "--prices", "prices.toml", *more]
+        return [*first, *(word for one in sets for word in ("--set", one)), "--prices", "prices.toml", *more]
 
     return of
 
@@ -92,7 +103,7 @@ def test_without_a_model_it_says_which_word_is_missing(tmp_path, monkeypatch, ca
                 "summary",
                 "--at",
                 "every:5",
-                "--budget",
+                "--context-tokens",
                 "600",
                 "--out",
                 "out",
@@ -100,4 +111,4 @@ def test_without_a_model_it_says_which_word_is_missing(tmp_path, monkeypatch, ca
         )
         == 2
     )
-    assert "give --compactor-set summary.model=PROVIDER/NAME" in capsys.readouterr().err
+    assert "give --set summary.model=PROVIDER/NAME" in capsys.readouterr().err

@@ -231,7 +231,7 @@ def test_a_silent_server_behind_is_said_in_one_line():
     with guarded("http://127.0.0.1:9/v1") as (proxy, _):
         status, _, reply = post(proxy, {"messages": [TASK]})
     assert status == 502
-    assert json.loads(reply)["error"]["message"].endswith("check --upstream")
+    assert json.loads(reply)["error"]["message"].endswith("check --base-url")
 
 
 def test_many_at_once_are_all_answered(guard):
@@ -353,7 +353,7 @@ def test_a_password_in_the_address_is_used_and_never_printed():
     server = Patient(("127.0.0.1", 0), Upstream)
     with running(server):
         upstream = f"http://agent:hunter2@127.0.0.1:{server.server_address[1]}/v1?key=s3cret"
-        command = [sys.executable, "-m", "eirkit", "vestige", "guard", "--upstream", upstream, "--json"]
+        command = [sys.executable, "-m", "eirkit", "vestige", "guard", "--base-url", upstream, "--json"]
         with process_running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             first = json.loads(process.stdout.readline())
             with guarded(upstream) as (proxy, _):
@@ -391,7 +391,7 @@ def seconds_to_end(bodies: list[dict]) -> float | None:
     import resource  # not on Windows
 
     server = Patient(("127.0.0.1", 0), Upstream)
-    command = [sys.executable, "-m", "eirkit", "vestige", "guard", "--upstream"]
+    command = [sys.executable, "-m", "eirkit", "vestige", "guard", "--base-url"]
     command += [f"http://127.0.0.1:{server.server_address[1]}/v1", "--json"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with (

@@ -162,7 +162,7 @@ def test_simulated_arms_are_those_of_real_trials() -> None:
 
 @pytest.mark.slow
 def test_intervals_hold_as_often_as_they_say() -> None:
-    """`guard results --simulate` does so a thousand times. Of 400, 95 % have a standard deviation of 1.1 points."""
+    """`guard results --trials` does so a thousand times. Of 400, 95 % have a standard deviation of 1.1 points."""
     for one in calibrate(NAMES, trials=400):
         if one.trials >= 360:
             assert 0.92 <= one.covered / one.trials <= 0.98, one
@@ -233,14 +233,14 @@ def test_results_without_a_trial_say_how_to_begin(folder: Path) -> None:
 
 
 def test_too_few_simulated_compactions_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["guard", "results", "--simulate", "--trials", "1", "--compactions", "3"]) == 2
+    assert run(["guard", "results", "--trials", "1", "--compactions", "3"]) == 2
     assert "3 compactions are too few to estimate an effect; give more with --compactions" in capsys.readouterr().err
 
 
 def test_simulated_results_are_shown(folder: Path) -> None:
-    found = results("--simulate", "--trials", "3", "--compactions", "30")
+    found = results("--trials", "3", "--compactions", "30")
     assert len(found["calibration"]) == 30
-    said = CliRunner().invoke(ROOT, ["guard", "results", "--simulate", "--trials", "3"]).stdout
+    said = CliRunner().invoke(ROOT, ["guard", "results", "--trials", "3"]).stdout
     assert all(len(line) <= 80 for line in said.splitlines())
 
 

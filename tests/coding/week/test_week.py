@@ -178,7 +178,7 @@ def test_the_first_sentence_says_what_compactions_cost(home: Path, tmp_path: Pat
     shutil.rmtree(home)
     compacted(home, "shop", 30_000, "auto", "auto", "manual")
     page = tmp_path / "week.html"
-    words = ["week", "--until", UNTIL, "--html", str(page)]
+    words = ["week", "--until", UNTIL, "--out", str(page)]
     screen = CliRunner().invoke(ROOT, words, catch_exceptions=False).stdout
     total = week()["total"]
     assert (total["compactions"], total["automatic_compactions"], total["manual_compactions"]) == (3, 2, 1)
@@ -232,14 +232,14 @@ def test_the_store_is_for_its_owner_only(home: Path) -> None:
 
 
 def test_a_project_is_chosen_by_its_name_or_folder(home: Path) -> None:
-    by_name, by_path = week("--project", "notes"), week("--project", "/work/notes")
+    by_name, by_path = week("--only", "notes"), week("--only", "/work/notes")
     assert [row["project"] for row in by_name["projects"]] == ["/work/notes"]
     assert by_name["total"] == by_path["total"]
-    assert week("--project", "nowhere")["total"]["responses"] == 0
-    done = CliRunner().invoke(ROOT, ["week", "--until", UNTIL, "--project", "nowhere"], catch_exceptions=False)
+    assert week("--only", "nowhere")["total"]["responses"] == 0
+    done = CliRunner().invoke(ROOT, ["week", "--until", UNTIL, "--only", "nowhere"], catch_exceptions=False)
     told = " ".join(done.stdout.split())
     assert "Projects with responses then: site, shop" in told
-    assert told.endswith("--project site")
+    assert told.endswith("--only site")
 
 
 def test_logs_elsewhere(home: Path) -> None:
@@ -335,7 +335,7 @@ def test_the_screen_fits(home: Path) -> None:
 
 def test_the_page_is_written(home: Path, tmp_path: Path) -> None:
     page = tmp_path / "week.html"
-    done = CliRunner().invoke(ROOT, ["week", "--until", UNTIL, "--html", str(page)], catch_exceptions=False)
+    done = CliRunner().invoke(ROOT, ["week", "--until", UNTIL, "--out", str(page)], catch_exceptions=False)
     assert done.exit_code == 0
     assert "parser.py" in page.read_text()
     title = re.search("<h1>(.*)</h1>", page.read_text())

@@ -71,7 +71,7 @@ def test_asked_once_more_and_not_twice(tmp_path, capfd, protocol):
             "openai/any",
             "--base-url",
             server.url,
-            *("--protocol", protocol),
+            *("--set", f"protocol={protocol}"),
         )
         words = ("lacuna", "run", "stepwise-sum", *asked, "--no-control", "--out", tmp_path / "out")
         assert run_command_line(list(map(str, words))) == 0
@@ -80,7 +80,7 @@ def test_asked_once_more_and_not_twice(tmp_path, capfd, protocol):
     assert (found.calls, found.reasked, found.faults) == (12, 6, {"malformed": 6})
     assert run_command_line(["report", str(tmp_path / "out"), "--out", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
-    assert f"--protocol {protocol}" in page  # in the command that repeats the run
+    assert f"--set protocol={protocol}" in page  # in the command that repeats the run
     assert "malformed" in page
     capfd.readouterr()
     with SweepDatabase(tmp_path / "out") as database:
@@ -93,9 +93,17 @@ def test_asked_once_more_and_not_twice(tmp_path, capfd, protocol):
 def test_a_server_that_refuses_the_form_is_told_of_the_other(tmp_path, capfd, protocol):
     with ModelServer([fails(400, "response_format is not supported")]) as server:
         words = ["lacuna", "run", "stepwise-sum", "--n", "6", "--m", "3", "--seeds", "0", "--model", "openai/any"]
-        words += ["--base-url", server.url, "--no-control", "--protocol", protocol, "--out", str(tmp_path / "out")]
+        words += [
+            "--base-url",
+            server.url,
+            "--no-control",
+            "--set",
+            f"protocol={protocol}",
+            "--out",
+            str(tmp_path / "out"),
+        ]
         assert run_command_line(words) == 1
-    assert "--protocol text" in " ".join(capfd.readouterr().out.split())
+    assert "--set protocol=text" in " ".join(capfd.readouterr().out.split())
     assert len(server.received) == 1
 
 

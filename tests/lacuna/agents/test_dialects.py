@@ -115,7 +115,9 @@ def test_the_option_is_on_every_command_that_asks_models(capsys):
     options = ("--workload", "stepwise-sum", "--n", "8", "--m", "4", "--seeds", "0:2", "--json")
     for command in (("rescue", "--h", "2"), ("capability", "--windows", "4", "--threshold", "0.5")):
         for dialect in DIALECTS:
-            code = eirkit("lacuna", *command, *options, "--model", "reference/calculator", "--dialect", dialect)
+            code = eirkit(
+                "lacuna", *command, *options, "--model", "reference/calculator", "--set", f"dialect={dialect}"
+            )
             assert code == 0, capsys.readouterr().err
         full, compact = map(json.loads, capsys.readouterr().out.strip().splitlines())
         assert full["rows"] == compact["rows"]

@@ -200,9 +200,9 @@ def test_the_command_says_what_was_cut_and_what_was_silent(tmp_path, call):
         return SILENT["filtered"] if number % 8 == 1 else ends("stop", content=well(received))
 
     with ModelServer(script) as server:
-        out, asked = tmp_path / "out", ("--base-url", server.url, "--connections", 1, "--no-control")
+        out, asked = tmp_path / "out", ("--base-url", server.url, "--set", "connections=1", "--no-control")
         said = call("lacuna", "run", *SMALL, "--seeds", "0:2", "--model", "openai/any", *asked, "--out", out)
-    assert "2 of 16 replies were cut at 1,024 tokens; raise --max-tokens" in " ".join(said.split())
+    assert "2 of 16 replies were cut at 1,024 tokens; raise --set max_tokens=N" in " ".join(said.split())
     assert "cut before a complete answer (2), withheld by a content filter (2), of 16" in " ".join(said.split())
     assert (row(out).truncated_replies, row(out).faults) == (2, {"filtered": 2, "truncated": 2})
     # The events, read on their own, agree with the row.

@@ -193,7 +193,7 @@ async def _nothing(memory: MemorySystem) -> None: ...
 )
 def test_wrong_answers_are_traced_to_what_the_agent_wrote(settings, fates, tmp_path: Path, capsys):
     given = ["words", "--preset", "small+questions=8", "--seeds", "0:2", "--model", "scripted/reader"]
-    more = [word for one in settings for word in ("--memory-set", one)]
+    more = [word for one in settings for word in ("--set", one)]
     out = tmp_path / "out"
     assert eirkit("lacuna", "run", *given, "--no-control", "--memory", "agent-file", *more, "--out", str(out)) == 0
     ended = records(out)

@@ -77,7 +77,7 @@ def test_under_a_zipf_law_the_oldest_are_kept():
 
 def runs(folder: Path, workload: str, bits: float, seeds: str, *more: object) -> list[RunRecord]:
     how = ("--panel", "strict", "--h", 8, "--m", 8, "--n", 32, "--digits", 1, "--actions", 400, "--seeds", seeds, *more)
-    named = ("--memory", "encoder", "--memory-set", f"encoder.bits={bits}", "--model", "reference/recoverer")
+    named = ("--memory", "encoder", "--set", f"encoder.bits={bits}", "--model", "reference/recoverer")
     command("lacuna", "run", workload, *named, *how, "--no-control", "--out", folder, "--json")
     return records(folder)
 

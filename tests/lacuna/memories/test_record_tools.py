@@ -74,7 +74,7 @@ def test_a_document_is_inserted_patched_or_left(held, calls):
 
 def test_unknown_tools_are_refused_with_the_remedy():
     model = make_scripted("extractor", ModelOptions())
-    with pytest.raises(ModelError, match=r"does not know these tools .* --memory-set NAME.model=PROVIDER/MODEL"):
+    with pytest.raises(ModelError, match=r"does not know these tools .* --set NAME.model=PROVIDER/MODEL"):
         asyncio.run(model.reply(asked(("paint",), ("user", "A_07 = 0042"))))
 
 

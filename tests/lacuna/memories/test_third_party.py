@@ -87,7 +87,7 @@ def test_a_system_that_cannot_tell_its_size_is_run_and_its_size_unknown(mine):
 
 @pytest.mark.parametrize("name", ["mine.py:Mine", "Mine"])
 def test_settings_name_the_system_as_the_grid_does_or_by_its_class(mine, name):
-    code, found, _ = mine("--out", "out", "--memory-set", f"{name}.keep=1")
+    code, found, _ = mine("--out", "out", "--set", f"{name}.keep=1")
     (row,) = found["rows"]
     assert code == 0
     assert row["memory_settings"] == {"keep": 1}
@@ -95,14 +95,14 @@ def test_settings_name_the_system_as_the_grid_does_or_by_its_class(mine, name):
 
 
 def test_settings_of_nobody_are_refused_with_the_names_that_count(mine):
-    code, _, complaint = mine("--out", "out", "--memory-set", "yours.keep=1")
+    code, _, complaint = mine("--out", "out", "--set", "yours.keep=1")
     assert (code, complaint.count("\n")) == (2, 1)
     assert complaint.rstrip().endswith("known: mine.py:Mine")
 
 
 @pytest.mark.parametrize("verb", ["write", "search"])
 def test_what_it_raises_is_told_with_the_verb_that_raised_it(mine, verb):
-    code, found, _ = mine("--out", "out", "--memory-set", f"Mine.fails={verb}")
+    code, found, _ = mine("--out", "out", "--set", f"Mine.fails={verb}")
     assert code == 1
     (failure,) = found["failures"]
     assert failure["kind"] == "memory"
@@ -111,7 +111,7 @@ def test_what_it_raises_is_told_with_the_verb_that_raised_it(mine, verb):
 
 
 def test_where_nothing_is_scored_the_reason_comes_first_and_nothing_else_is_drawn(mine, capsys):
-    code = eirkit(*COMMAND, "--out", "out", "--memory-set", "Mine.fails=write")
+    code = eirkit(*COMMAND, "--out", "out", "--set", "Mine.fails=write")
     shown = capsys.readouterr().out.splitlines()
     assert (code, shown[0]) == (1, "None of 2 runs is scored.")
     assert shown[2].startswith("not scored: 2 of reference/recoverer, store-recall (memory): KeyError")
@@ -121,7 +121,7 @@ def test_where_nothing_is_scored_the_reason_comes_first_and_nothing_else_is_draw
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Needs", "memory 'mine.py:Needs' requires path; give --memory-set Needs.path=VALUE"),
+        ("Needs", "memory 'mine.py:Needs' requires path; give --set Needs.path=VALUE"),
         ("Bare", "has no method reset, write, read; see docs/add-a-memory.md"),
         ("Mien", "no memory in mine.py named 'Mien'; did you mean 'Mine'? known: Bare, Mine, Needs\n"),
         ("Leaves", "memory 'mine.py:Leaves' cannot be constructed (SystemExit: 3); correct its settings"),
@@ -136,7 +136,7 @@ def test_a_class_that_cannot_be_used_is_told_what_it_lacks(mine, capsys, tmp_pat
 
 
 def test_a_size_that_is_none_of_ours_is_told_what_to_return(mine):
-    _, found, _ = mine("--out", "out", "--memory-set", "Mine.fails=usage")
+    _, found, _ = mine("--out", "out", "--set", "Mine.fails=usage")
     (failure,) = found["failures"]
     assert "usage returned a dict; return a MemoryUsage, or None if unknown" in failure["message"]
 

@@ -29,7 +29,7 @@ PRICES = '[prices]\n"openai/any" = { input = 100, output = 400, as_of = 2026-01-
 def sweep(server: BatchServer, tmp_path: Any, *more: str, model: str = "openai/any") -> list[RunRecord]:
     (prices := tmp_path / "prices.toml").write_text(PRICES.replace("openai/any", model))
     task = ["stepwise-sum", "--n", "6", "--m", "4", "--h", "2", "--seeds", "0:5", "--model", model]
-    words = ["lacuna", "run", *task, "--base-url", server.url, "--prices", str(prices), "--connections", "2"]
+    words = ["lacuna", "run", *task, "--base-url", server.url, "--prices", str(prices), "--set", "connections=2"]
     folder = tmp_path / f"out-{len(more)}"
     assert command_line([*words, "--out", str(folder), "--json", *more]) == 0
     return records(folder)

@@ -115,7 +115,7 @@ def test_a_key_by_its_variable_is_used_and_stands_in_no_file(tmp_path, monkeypat
     monkeypatch.setenv("MINE_API_KEY", SECRET)
     out = tmp_path / "out"
     setting = f"{memory}.api_key=${{MINE_API_KEY}}"
-    assert eirkit(*RUN, "--memory", memory, "--memory-set", setting, "--out", str(out), "--json") == 0
+    assert eirkit(*RUN, "--memory", memory, "--set", setting, "--out", str(out), "--json") == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out)["rows"][0]["accuracy"] == 1
     assert SECRET not in printed.out + printed.err + everything_in(out)
@@ -126,7 +126,7 @@ def test_a_message_that_repeats_the_key_is_written_down_without_it(tmp_path, mon
     monkeypatch.setenv("MINE_API_KEY", "sk-of-another-0123456789")
     out = tmp_path / "out"
     setting = f"{PACKAGED}.api_key=${{MINE_API_KEY}}"
-    assert eirkit(*RUN, "--memory", PACKAGED, "--memory-set", setting, "--out", str(out)) == 1
+    assert eirkit(*RUN, "--memory", PACKAGED, "--set", setting, "--out", str(out)) == 1
     printed = capsys.readouterr()
     told = printed.out + printed.err + everything_in(out)
     assert "opens nothing" in told
@@ -135,7 +135,7 @@ def test_a_message_that_repeats_the_key_is_written_down_without_it(tmp_path, mon
 
 def test_a_key_in_clear_ends_the_command_before_anything_is_written(tmp_path, capsys):
     out = tmp_path / "out"
-    assert eirkit(*RUN, "--memory", KEYED, "--memory-set", f"{KEYED}.api_key={SECRET}", "--out", str(out)) == 2
+    assert eirkit(*RUN, "--memory", KEYED, "--set", f"{KEYED}.api_key={SECRET}", "--out", str(out)) == 2
     error = capsys.readouterr().err
     assert "give '${MY_KEY}' instead" in error
     assert SECRET not in error
@@ -146,7 +146,7 @@ def test_a_resumed_sweep_wants_the_same_variable(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MINE_API_KEY", "sk-of-another-0123456789")
     out = tmp_path / "out"
     setting = f"{KEYED}.api_key=${{MINE_API_KEY}}"
-    assert eirkit(*RUN, "--memory", KEYED, "--memory-set", setting, "--out", str(out), "--json") == 1
+    assert eirkit(*RUN, "--memory", KEYED, "--set", setting, "--out", str(out), "--json") == 1
     monkeypatch.delenv("MINE_API_KEY")
     assert eirkit("lacuna", "run", "--resume", str(out), "--json") == 2
     assert "MINE_API_KEY is not set" in capsys.readouterr().err

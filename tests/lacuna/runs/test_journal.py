@@ -89,8 +89,8 @@ def call(capfd: Any, *words: object) -> tuple[int, dict[str, Any], str]:
 
 
 def test_the_command_that_a_stopped_sweep_prints_keeps_its_cap(tmp_path, server, prices, capfd):
-    wanted = ["--n", STEPS, "--m", 6, "--h", 3, "--seeds", f"0:{RUNS}", "--max-tokens", 20]
-    model = ["--model", "openai/any", "--base-url", server.url, "--connections", 2]
+    wanted = ["--n", STEPS, "--m", 6, "--h", 3, "--seeds", f"0:{RUNS}", "--set", "max_tokens=20"]
+    model = ["--model", "openai/any", "--base-url", server.url, "--set", "connections=2"]
     out, first = tmp_path / "out", ["--prices", prices, "--cap-usd", "4.5"]
     run_command_line([str(w) for w in ["lacuna", "run", "store-recall", *wanted, *model, *first, "--out", out]])
     printed = capfd.readouterr().out
@@ -109,7 +109,7 @@ def test_the_command_that_a_stopped_sweep_prints_keeps_its_cap(tmp_path, server,
 
 @pytest.mark.parametrize(
     ("cap", "every", "more"),
-    [("0.01", 0, []), ("1.1", 0, []), ("4.5", 0, ["--max-tokens", 400]), ("5", 2, []), ("3", 0, ["--control"])],
+    [("0.01", 0, []), ("1.1", 0, []), ("4.5", 0, ["--set", "max_tokens=400"]), ("5", 2, []), ("3", 0, ["--control"])],
     ids=["no call", "no run", "long replies", "half of the calls fail", "control"],
 )
 def test_the_next_step_after_a_cap_finishes_another_run_until_all_are(tmp_path, prices, capfd, cap, every, more):
@@ -121,7 +121,7 @@ def test_the_next_step_after_a_cap_finishes_another_run_until_all_are(tmp_path, 
         return fails(500, headers=[("retry-after-ms", "1")]) if is_bad else good(received)
 
     out = tmp_path / "out"
-    wanted = ["--n", STEPS, "--m", 6, "--h", 3, "--seeds", "0:4", "--max-tokens", 20, *more]
+    wanted = ["--n", STEPS, "--m", 6, "--h", 3, "--seeds", "0:4", "--set", "max_tokens=20", *more]
     with ModelServer(script) as server:
         model = ["--model", "openai/any", "--base-url", server.url, "--prices", prices, "--cap-usd", cap]
         words = ["lacuna", "run", "store-recall", *wanted, *model, "--out", out]
@@ -142,7 +142,7 @@ def test_the_next_step_after_a_cap_finishes_another_run_until_all_are(tmp_path, 
 
 def test_where_no_call_was_answered_the_next_step_is_an_estimate(tmp_path, prices, capfd):
     with ModelServer([fails(500, headers=[("retry-after-ms", "1")])]) as server:
-        wanted = ["--n", STEPS, "--m", 6, "--h", 3, "--seeds", "0:4", "--max-tokens", 20, "--prices", prices]
+        wanted = ["--n", STEPS, "--m", 6, "--h", 3, "--seeds", "0:4", "--set", "max_tokens=20", "--prices", prices]
         model = ["--model", "openai/any", "--base-url", server.url, "--cap-usd", "5", "--out", tmp_path / "out"]
         assert run_command_line([str(word) for word in ["lacuna", "run", "store-recall", *wanted, *model]]) == 1
     assert f"next: eirkit lacuna run --resume {tmp_path / 'out'} --dry-run" in capfd.readouterr().out
@@ -218,7 +218,16 @@ def test_what_was_in_flight_at_a_kill_counts_until_it_is_known(tmp_path, prices)
     folder, connections = tmp_path / "out", 3
     with ModelServer(after(20, answers_as("calculator"))) as server:
         words = ["lacuna", "run", "store-recall", "--n", STEPS, "--m", 6, "--h", 3, "--seeds", f"0:{RUNS}"]
-        words += ["--model", "openai/any", "--base-url", server.url, "--connections", connections, "--max-tokens", 20]
+        words += [
+            "--model",
+            "openai/any",
+            "--base-url",
+            server.url,
+            "--set",
+            f"connections={connections}",
+            "--set",
+            "max_tokens=20",
+        ]
         words += ["--prices", prices, "--cap-usd", 80, "--out", folder]
         with running([sys.executable, "-m", "eirkit", *words], stdout=subprocess.DEVNULL) as command:
             wait_until(lambda: len(server.received) >= 20 + connections, "so many calls are in flight", command)

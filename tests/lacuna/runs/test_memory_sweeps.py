@@ -58,7 +58,7 @@ def test_killing_a_stores_process_costs_one_run_and_resuming_brings_it_back(tmp_
     killer = kill_once_buried(grave)
     setting = f"{MORTAL}.grave={grave}"
     names = f"{MORTAL},key-value"
-    code = eirkit(*RUN, "--memory", names, "--memory-set", setting, "--out", str(out), "--json")
+    code = eirkit(*RUN, "--memory", names, "--set", setting, "--out", str(out), "--json")
     killer.join()
     document = json.loads(capsys.readouterr().out)
     mortal, other = document["rows"]

@@ -33,7 +33,7 @@ def repeated(tmp_path_factory):
     """A sweep of two tasks, three times each, and the server that answered it."""
     folder = tmp_path_factory.mktemp("repeats") / "runs"
     with ModelServer(answers_as("calculator")) as server:
-        assert command_line(words(server, folder, "--repeats", "3", "--connections", "2")) == 0
+        assert command_line(words(server, folder, "--repeats", "3", "--set", "connections=2")) == 0
     return folder, server
 
 

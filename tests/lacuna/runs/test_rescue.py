@@ -262,7 +262,7 @@ def test_the_command_with_a_memory(capsys, tmp_path):
     assert [one["model"] for one in document["repair_effects"]] == ["reference/recoverer"]
     assert eirkit(*line, "--memory", "key-value", "--dry-run", "--json") == 0
     assert json.loads(capsys.readouterr().out)["calls"] > 0
-    assert eirkit(*line, "--memory", "vector", "--memory-set", "Vector.embedding=ngrams") == 0
+    assert eirkit(*line, "--memory", "vector", "--set", "Vector.embedding=ngrams") == 0
     assert "vector returned everything that was missing" in capsys.readouterr().out
 
 
@@ -285,7 +285,7 @@ class Drawer(KeyValue):
 
 def test_the_profile_of_a_memory_is_named_and_shown(capsys, tmp_path):
     (tmp_path / "drawer.py").write_text(PROFILED)
-    chosen = ("--memory", f"{tmp_path / 'drawer.py'}:Drawer", "--memory-set", "Drawer.profile=store-only")
+    chosen = ("--memory", f"{tmp_path / 'drawer.py'}:Drawer", "--set", "Drawer.profile=store-only")
     size = ("store-recall", "--m", "4", "--n", "8", "--h", "2", "--seeds", "0", "--model", "reference/recoverer")
     assert eirkit("lacuna", "rescue", *size, *chosen, "--out", str(tmp_path / "out")) == 0
     shown = " ".join(capsys.readouterr().out.split())
@@ -327,7 +327,7 @@ def test_the_command(capsys):
         (["--model", "reference/guesser", "--memory", "bm25,vector"], "one memory at a time"),
         (["--model", "reference/guesser", "--memory", "bm25", "--policy", "lru"], "leave out --policy"),
         (["--model", "reference/guesser", "--panel", "strict"], "add --memory"),
-        (["--model", "reference/guesser", "--memory", "bm25", "--memory-set", "bm26.k=1"], "bm25"),
+        (["--model", "reference/guesser", "--memory", "bm25", "--set", "bm26.k=1"], "bm25"),
     ],
 )
 def test_wrong_usage_is_one_line_with_a_remedy(capsys, arguments, remedy):

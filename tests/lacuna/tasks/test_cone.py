@@ -119,7 +119,7 @@ def test_too_many_steps_are_refused() -> None:
 
 
 def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["lacuna", "cones", "--seeds", "0:6", "--pairs", "--growth", "--json"]) == 0
+    assert run(["lacuna", "cones", "--seeds", "0:6", "--all", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [(row["fan_in"], row["cones"], row["atomic"]) for row in document["rows"]] == [
         (f, 198, 1) for f in (1, 2, 4)
@@ -132,7 +132,7 @@ def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str]) -> Non
         assert row["speedup"] == pytest.approx(row["naive"] / row["memoized"], rel=ROUNDING)
     assert len(document["growth"]) == 3 * 64
     assert {pair["matched"] for pair in document["pairs"]} == {"size", "depth"}
-    assert run(["lacuna", "cones", "--seeds", "0:6", "--pairs", "--growth"]) == 0
+    assert run(["lacuna", "cones", "--seeds", "0:6", "--all"]) == 0
     assert "Equal size, different depth" in capsys.readouterr().out
 
 

@@ -227,7 +227,7 @@ DIAGNOSES = {
 def test_every_broken_memory_is_called_by_its_name(tmp_path, capsys):
     names = ",".join(["key-value", *DIAGNOSES])
     late = "broken-late.timeout_seconds=0.05"
-    code = eirkit(*RUN, "--memory", names, "--memory-set", late, "--out", str(tmp_path / "out"), "--json")
+    code = eirkit(*RUN, "--memory", names, "--set", late, "--out", str(tmp_path / "out"), "--json")
     rows = {row["memory"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert code == 1, "runs that a memory broke are failures, not scores"
     assert rows["key-value"]["memory_system"]["diagnosis"] == []

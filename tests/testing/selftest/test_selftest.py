@@ -184,7 +184,7 @@ def test_eirkit_says_what_is_true_about_every_behaviour(capsys):
 def served(traits: Traits, *arguments: str) -> tuple[int, dict[str, str]]:
     """Return the exit code of trying a planted model as a user's own, with the properties that do not hold and why."""
     with LoopbackServer(PlantedAgent(traits)) as server:
-        words = ["selftest", "--model", "openai/planted", "--base-url", server.url, "--connections", "1", "--json"]
+        words = ["selftest", "--model", "openai/planted", "--base-url", server.url, "--set", "connections=1", "--json"]
         out = StringIO()
         with redirect_stdout(out):
             code = command_line([*words, *arguments])
@@ -208,7 +208,7 @@ OWN = {
 @pytest.mark.parametrize("name", sorted(OWN))
 def test_what_would_spoil_a_measurement_is_found_before_it(name):
     traits, wrong = OWN[name]
-    code, found = served(traits, "--retries", "0", "--protocol", "text")
+    code, found = served(traits, "--set", "retries=0", "--set", "protocol=text")
     assert (code, sorted(found)) == (1 if wrong else 0, sorted(wrong))
 
 
@@ -216,7 +216,7 @@ def test_a_server_that_takes_no_notice_of_the_schema_is_found():
     code, found = served(Traits())
     assert (code, list(found)) == (1, ["answers can be read"])
     assert found["answers can be read"].endswith(
-        "48 malformed; if its server takes no notice of --protocol schema, use text"
+        "48 malformed; if its server takes no notice of --set protocol=schema, use text"
     )
 
 
@@ -225,7 +225,17 @@ def test_a_cap_holds_for_all_sweeps_of_an_own_model(tmp_path):
     prices.write_text('[prices]\n"openai/planted" = { input = 100, output = 100, as_of = 2026-01-01 }\n')
     agent = PlantedAgent(Traits())
     with LoopbackServer(agent) as server:
-        limits = ["--cap-usd", "0.3", "--prices", str(prices), "--max-tokens", "50", "--connections", "1", "--json"]
+        limits = [
+            "--cap-usd",
+            "0.3",
+            "--prices",
+            str(prices),
+            "--set",
+            "max_tokens=50",
+            "--set",
+            "connections=1",
+            "--json",
+        ]
         code = command_line(["selftest", "--model", "openai/planted", "--base-url", server.url, *limits])
         tokens = sum(one.input_tokens + one.said.tokens for one in server.log)
     assert code == 1
@@ -243,5 +253,5 @@ def test_an_estimate_calls_nothing_and_options_need_a_model(capsys):
     with LoopbackServer(PlantedAgent(Traits())) as server:
         assert command_line(["selftest", "--model", "openai/x", "--base-url", server.url, "--dry-run", "--json"]) == 0
         assert (server.log, json.loads(capsys.readouterr().out)["runs"]) == ([], 5)
-    for words in (["--retries", "2"], ["--model", "openai/x", "--list"], ["--dry-run"]):
+    for words in (["--set", "retries=2"], ["--model", "openai/x", "--list"], ["--dry-run"]):
         assert command_line(["selftest", *words]) == 2

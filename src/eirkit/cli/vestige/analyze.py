@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 from time import monotonic
@@ -13,10 +12,9 @@ import click
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from eirkit.cli.command import OUTPUT, Show, command, document_options_with, option, say
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option
 from eirkit.cli.execution import LiveLine, engine_options, is_watched
 from eirkit.engine.interface import Engine
-from eirkit.errors import UnknownNameError
 from eirkit.folders import files_below
 from eirkit.records.analysis import (
     DEMAND_RULES,
@@ -46,13 +44,11 @@ from eirkit.report.logs.sentences import (
     split_facts,
     sub_agent_facts,
 )
-from eirkit.report.showing import FORMS
 from eirkit.report.table import Column, Table, counted
 from eirkit.vestige.corpus.reader import LOG_ENDINGS
 from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
 from eirkit.vestige.results.analyze import analyze as analyze_logs
 from eirkit.vestige.sources.remote import Location, Remote, as_location
-from eirkit.vestige.trajectory import formats
 
 _ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in ("", ".gz", ".zst"))
 _EVERY_SECONDS = 0.1
@@ -136,21 +132,6 @@ OTHER_VISIBILITY = {
 PAPER_EDITS = {"last": "the files that the run itself edited last", "all": "all files that the run itself edited"}
 
 
-def _accept_log_format(decorated: Callable[..., Any]) -> Callable[..., Any]:
-    """Take a log format that is given by --format, which was its name before --log-format."""
-
-    @wraps(decorated)
-    def with_log_format(form: str | None, log_format: str | None, **given: Any) -> Any:
-        if form is not None and form not in FORMS:
-            if ":" not in form and form not in formats:
-                raise UnknownNameError("format", form, (*FORMS, *formats.names()))
-            say(f"--format {form} names a log format; write --log-format {form}")
-            form, log_format = None, log_format or form
-        return decorated(form=form, log_format=log_format, **given)
-
-    return with_log_format
-
-
 @command(example="eirkit vestige analyze examples/two_runs.jsonl --out out/analysis")
 @click.argument("paths", metavar="PATH...", type=LOCATION, nargs=-1, required=True)
 @option("--log-format", group="Input", metavar="NAME", help="Format of all logs.  [default: detected from the content]")
@@ -188,11 +169,9 @@ def _accept_log_format(decorated: Callable[..., Any]) -> Callable[..., Any]:
     group="Measurement",
     help="Goal of the paper's demand where none is given: the last edits of a run, or all.",
 )
-@option("--estimate-tokens", is_flag=True, group="Measurement", help="Count tokens as characters / 4; faster.")
 @option("--out", type=_PATH, required=True, metavar="DIR", group=OUTPUT, help="A new folder, or one to continue.")
 @engine_options
-@_accept_log_format
-@document_options_with(click.STRING)
+@document_options
 def analyze(
     paths: tuple[Location, ...],
     out: Path,
@@ -204,7 +183,6 @@ def analyze(
     rule: DemandRule,
     own_edits: OwnEdits,
     windows: Path | None,
-    estimate_tokens: bool,
     strict: bool,
     engine: Engine | None,
     show: Show,
@@ -226,7 +204,6 @@ def analyze(
             goal_tests=goal_tests,
             rule=rule,
             own_edits=own_edits,
-            estimate_tokens=estimate_tokens,
             strict=strict,
             engine=engine,
             progress=progress,

@@ -20,41 +20,31 @@ from eirkit.report.logs.cohort_tables import cohort_table, cohort_tests
 from eirkit.report.logs.sentences import cohort_sentence
 from eirkit.report.table import Cell, Column, Table, counted
 from eirkit.vestige.cohorts.cohort import ANALYSES, BY
-from eirkit.vestige.cohorts.finding import Resampled
 from eirkit.vestige.corpus.query import QueryResult
 from eirkit.vestige.results.analysis import Analysis
 
+ROWS = 100  # that a query prints
+EVERY_ROW = 1 << 40
 _PATH = click.Path(path_type=Path)
 
 
 @command(example="eirkit vestige cohort out/analysis --by model")
 @click.argument("folders", metavar="DIR...", type=_PATH, nargs=-1, required=True)
 @option("--by", type=click.Choice(BY), default="all", show_default=True, help="How the runs are split into cohorts.")
-@option("--suite", type=_PATH, metavar="FILE", help="TOML with [cohort] planned = [the tests fixed in advance].")
-@option("--base-lines", type=_PATH, metavar="FILE", help="Lines of each task's gold files: JSON, or CSV task_id,lines.")
 @option(
-    "--disjoint",
+    "--suite",
     type=_PATH,
-    multiple=True,
-    metavar="DIR",
-    help="An analysis of other runs, to estimate how hard tasks are. Can be repeated.",
+    metavar="FILE",
+    help="TOML with [cohort]: tests fixed in advance, settings.",
 )
 @option("--only", type=click.Choice(tuple(ANALYSES)), multiple=True, help="Run this analysis only. Can be repeated.")
-@option(
-    "--resample",
-    type=click.Choice(("tasks", "runs")),
-    help="What the bootstraps of the gap analysis resample.  [default: tasks]",
-)
 @option("--seed", type=click.IntRange(min=0), help="Seed of bootstraps and posteriors.  [default: 0]")
 @document_options
 def cohort(
     folders: tuple[Path, ...],
     by: CohortKey,
     suite: Path | None,
-    base_lines: Path | None,
-    disjoint: tuple[Path, ...],
     only: tuple[str, ...],
-    resample: Resampled | None,
     seed: int | None,
     show: Show,
 ) -> None:
@@ -66,10 +56,7 @@ def cohort(
         *folders[1:],
         by=by,
         suite=suite,
-        base_lines=base_lines,
-        disjoint=disjoint,
         only=only,
-        resample=resample,
         seed=seed,
     )
     show(_document(found, folders[0]))
@@ -104,21 +91,21 @@ def _plan_words(found: CohortStatistics) -> Iterator[str]:
 @command("query", example='eirkit vestige query out/analysis "SELECT run_id, turns FROM runs"')
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("sql", metavar="SQL")
-@option("--rows", type=click.IntRange(1), default=100, show_default=True, help="Most rows to print.")
+@option("--all", "everything", is_flag=True, help=f"Print all rows, not only the first {ROWS}.")
 @document_options
-def run_query(folder: Path, sql: str, rows: int, show: Show) -> None:
+def run_query(folder: Path, sql: str, everything: bool, show: Show) -> None:
     """Run one SELECT over the tables of the analysis in DIR.
 
     Tables: runs, calls, cuts, states, files, actions, rereads, exposures, gaps, clips, hidden_lines, anomalies, breaks,
     dropped, instructions, entities; the first column of each is run_id. `SELECT * FROM cuts LIMIT 1` shows columns.
     """
-    show(_query_document(folder, Analysis(folder).query(sql, rows)))
+    show(_query_document(folder, Analysis(folder).query(sql, EVERY_ROW if everything else ROWS)))
 
 
 def _query_document(folder: Path, answer: QueryResult) -> Document:
     listed = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
     data = {"rows": listed, "cut": answer.cut}
-    said = counted(len(answer.rows), "row") + ("; there are more, see --rows." if answer.cut else ".")
+    said = counted(len(answer.rows), "row") + ("; there are more, see --all." if answer.cut else ".")
     then = f"eirkit report {quote(str(folder))}"
     section = Section("", (), (_query_table(answer.columns, answer.rows),))
     return Document("vestige-query", "Query", (said,), data, (section,), next=then)

@@ -40,7 +40,6 @@ USUAL_OPTIONS: Mapping[str, object] = {
     "reask": True,
 }
 DEFAULT = "default"  # a temperature of None in a suite
-_OPTIONS = {"seed": "--model-seed"}  # every other model option is named as it is
 _MERGED = ("memory", "memory_options", "seeds")  # what grids may differ in and still be run as one
 
 
@@ -68,7 +67,7 @@ def _grid_words(grid: Mapping[str, Any]) -> Iterator[str]:
     yield from model_words(grid["model_options"])
     for memory, settings in grid["memory_options"].items():
         for key, value in settings.items():
-            yield from ("--memory-set", f"{memory}.{key}={_setting(value)}")
+            yield from ("--set", f"{memory}.{key}={_setting(value)}")
 
 
 def model_words(options: Mapping[str, Any]) -> Iterator[str]:
@@ -77,8 +76,10 @@ def model_words(options: Mapping[str, Any]) -> Iterator[str]:
         if name == "extra":
             for key, setting in value.items():
                 yield from ("--set", f"{key}={_setting(setting)}")
+        elif name == "base_url" and value is not None:
+            yield from ("--base-url", str(value))
         elif value != USUAL_OPTIONS.get(name) and value is not None:
-            yield from (_OPTIONS.get(name, f"--{name.replace('_', '-')}"), str(value))
+            yield from ("--set", f"{name}={_setting(value)}")
 
 
 def _setting(value: Any) -> str:
@@ -105,7 +106,7 @@ def evidence_command(settings: EvidenceSettings, out: str | None = None) -> str:
         words.append("--calculator" if settings.calculator else "--no-calculator")
     else:
         plan = settings.plan
-        words += ["--policy", plan.policy, "--h", str(plan.h), "--fan-ins", ",".join(map(str, plan.fan_ins))]
+        words += ["--policy", plan.policy, "--h", str(plan.h), "--fan-in", ",".join(map(str, plan.fan_ins))]
         words += [] if plan.from_step is None else ["--from-step", str(plan.from_step)]
     words += ["--seeds", seeds_text(read_seeds(settings.seeds)), "--model", ",".join(settings.models)]
     if isinstance(settings, RescueSettings) and settings.control is not None:
@@ -172,7 +173,7 @@ def _memory_words(memory: str, panel: str | None, settings: Mapping[str, Any]) -
         yield from ("--panel", panel)
     name = memory.rpartition(":")[2]  # of a file.py:Name the class is enough
     for key, value in settings.items():
-        yield from ("--memory-set", f"{name}.{key}={_setting(value)}")
+        yield from ("--set", f"{name}.{key}={_setting(value)}")
 
 
 def rescue_condition(settings: RescueSettings) -> str:

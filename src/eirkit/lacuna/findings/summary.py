@@ -472,7 +472,7 @@ def silences(rows: Iterable[CellRow]) -> Iterator[str]:
         where = f"{row.model}, {row.memory or row.condition}{row.held}"
         if row.truncated_replies:
             cut = f"{row.truncated_replies:,} of {row.calls:,} replies were cut at {row.max_tokens:,} tokens"
-            yield f"{where}: {cut}; raise --max-tokens"
+            yield f"{where}: {cut}; raise --set max_tokens=N"
         kinds = [f"{words} ({row.faults[kind]})" for kind, words in _SILENT_WORDS.items() if row.faults.get(kind)]
         if kinds:
             yield f"{where}: steps without an answer because the reply was {', '.join(kinds)}, of {row.steps:,}"

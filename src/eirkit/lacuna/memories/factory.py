@@ -1,4 +1,4 @@
-"""Makes memory systems from `--memory` and `--memory-set`, and checks their settings."""
+"""Makes memory systems from `--memory` and `--set`, and checks their settings."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _refuse_lacking(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
     needed = [one.name for one in inspect.signature(kind).parameters.values() if one.default is one.empty]
     own = [name for name in settings_of(kind) if name in needed and name != ENDPOINT and name not in plan.settings]
     if own:
-        how = " ".join(f"--memory-set {kind.__name__}.{name}=VALUE" for name in own)
+        how = " ".join(f"--set {kind.__name__}.{name}=VALUE" for name in own)
         raise UsageError(f"memory {plan.name!r} requires {', '.join(own)}; give {how}")
 
 

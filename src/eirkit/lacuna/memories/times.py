@@ -1,6 +1,6 @@
 """Every time limit of a memory system, in seconds: one call, setup, teardown, and start, close and kill of its process.
 
-`--memory-set NAME.timeout_seconds=SECONDS` overrides that of a call.
+`--set NAME.timeout_seconds=SECONDS` overrides that of a call.
 """
 
 CALL_SECONDS = 60.0  # for one call

@@ -36,8 +36,7 @@ class RecordFacts:
 
 
 _UNKNOWN = (
-    "scripted/extractor does not {} of the memory system; give it a real model with "
-    "--memory-set NAME.model=PROVIDER/MODEL"
+    "scripted/extractor does not {} of the memory system; give it a real model with --set NAME.model=PROVIDER/MODEL"
 )
 CHARACTERS_PER_TOKEN = 4  # an estimate, because there is no tokenizer
 

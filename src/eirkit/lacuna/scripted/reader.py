@@ -41,7 +41,7 @@ DIALS = (
     *("ignores_instructions", "keeps_old_instructions"),
 )
 CHARACTERS_PER_TOKEN = 4  # an estimate, because there is no tokenizer
-_REAL_MODEL = "give it a real model with --memory-set NAME.model=PROVIDER/MODEL"
+_REAL_MODEL = "give it a real model with --set NAME.model=PROVIDER/MODEL"
 
 
 class Prompt(NamedTuple):

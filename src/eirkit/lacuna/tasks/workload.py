@@ -296,7 +296,7 @@ class Workload(AnyWorkload[TaskSpec]):
         """Return EIR after each step if, at that cut, so many stored results may still be fetched."""
         raise UsageError(
             f"no EIR with retrievals is known for {spec.workload!r}; "
-            "count a small instance with `eirkit eir count FILE.py:NAME --retrievals B`"
+            "count a small instance with `eirkit eir count FILE.py:NAME --b-oracle B`"
         )
 
     def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:

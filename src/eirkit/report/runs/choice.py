@@ -156,7 +156,7 @@ def choose(
     declared = _check_abilities(measure_of(measure), abilities, known)
     values = _asked(cases, found, abilities) if abilities else _overall(cases, found, measure)
     if not values.cases:
-        raise InputFileError(f"no question of {listed(abilities)} was asked of all of them; choose another --ability")
+        raise InputFileError(f"no question of {listed(abilities)} was asked of all of them; choose another --only")
     ranking = values.rank(declared, rankings := len(known) if abilities else 1)
     several = () if len(abilities) == 1 else abilities or known
     asked = {name: _asked(cases, found, [name]) for name in known if name in several}
@@ -286,7 +286,7 @@ def _check_abilities(declared: Measure, abilities: Sequence[str], known: Sequenc
         return declared
     if not known:
         raise UsageError(
-            "abilities are of questions in words, ranked by accuracy; leave out --ability or --measure, "
+            "abilities are of questions in words, ranked by accuracy; leave out --only or --measure, "
             "or give folders of `lacuna run words`"
         )
     for name in abilities:

@@ -357,6 +357,6 @@ def pivoted_page(folder: Path, others: Sequence[Path], pivot: Pivot, *, plugins:
         UsageError: the folder is no sweep, or lacks what is asked for.
     """
     if kind_of(folder) != "lacuna-run":
-        raise UsageError(f"{folder} is no sweep; --measure, --across, --panels and --only are for one of `lacuna run`")
+        raise UsageError(f"{folder} is no sweep; --measure, --by and --only are for one of `lacuna run`")
     with records_of(folder, plugins=plugins):
         return page_of(read_sweep(folder, others, plugins=plugins), pivot)

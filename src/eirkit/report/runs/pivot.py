@@ -65,7 +65,7 @@ def read_pivot(measures: Sequence[str], across: str, panels: str, only: Iterable
             raise UsageError(f"--only {text} is not SETTING=VALUE,VALUE; write for example --only h=2,4")
         chosen[name] = chosen.get(name, frozenset()) | frozenset(values.split(","))
     if across and across == panels:
-        raise UsageError(f"--across and --panels are both {across}; choose two settings")
+        raise UsageError(f"--by names {across} twice; choose two settings")
     is_asked = bool(measures or across or panels)
     return Pivot(tuple(dict.fromkeys(measures)) or ("accuracy",), across, panels, chosen, is_asked)
 
@@ -164,7 +164,7 @@ def pivot_section(sweep: SweepFolder, pivot: Pivot) -> Section | None:
     if not others or len(columns) > MOST_ACROSS:
         if pivot.is_asked:
             said = f"{across} has {len(columns)} values" if others else "fewer than two settings vary"
-            raise UsageError(f"{said}; leave --measure, --across and --panels out, or choose cells with --only")
+            raise UsageError(f"{said}; leave --measure and --by out, or choose cells with --only")
         return None
     panels = pivot.panels or next((name for name in others if _values(named, rows, name) >= FEWEST_PANELS), "")
     layout = _Layout(named, named.ordered(rows), across, others, panels, sweep.by_cell())

@@ -165,7 +165,7 @@ def own_calls(observed: Observed) -> Iterator[str]:
 
 
 _HERE = "eirkit.testing.selftest.memories"
-MEMORY = f"--memory {_HERE}:PlantedMemory --memory-set PlantedMemory"
+MEMORY = f"--memory {_HERE}:PlantedMemory --set PlantedMemory"
 
 
 def _memory(
@@ -219,14 +219,14 @@ BEHAVIOURS = (
     PlantedBehaviour(
         "memory-hanging",
         "hangs once in a run",
-        options=(f"--h 2 {MEMORY}.how=hanging --memory-set PlantedMemory.timeout_seconds=0.2"),
+        options=(f"--h 2 {MEMORY}.how=hanging --set PlantedMemory.timeout_seconds=0.2"),
         checks=(says("answers late|did not finish"),),
         steps=False,
     ),
     PlantedBehaviour(
         "memory-model",
         "a memory that asks the model of the run",
-        options=f"--h 2 --memory {_HERE}:ModelledMemory --memory-set ModelledMemory.model=run",
+        options=f"--h 2 --memory {_HERE}:ModelledMemory --set ModelledMemory.model=run",
         checks=(fates, own_calls, *PERFECT),
         case=7,
     ),

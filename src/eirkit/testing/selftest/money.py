@@ -73,7 +73,7 @@ def _money(
 
 
 _TASKS = "stepwise-sum --n 24 --m 4 --seeds 0:3 --h 4"
-_DRY = f"lacuna run {_TASKS} --model openai/planted --protocol text {_PRICED} --dry-run --json"
+_DRY = f"lacuna run {_TASKS} --model openai/planted --set protocol=text {_PRICED} --dry-run --json"
 _MORE = "lacuna run --resume {folder} --cap-usd 99 --base-url {url}"
 
 BEHAVIOURS = (
@@ -91,13 +91,13 @@ BEHAVIOURS = (
     _money(
         "bill-memory",
         "a memory that asks the model of the run",
-        options="--h 2 --memory eirkit.testing.selftest.memories:ModelledMemory --memory-set ModelledMemory.model=run",
+        options="--h 2 --memory eirkit.testing.selftest.memories:ModelledMemory --set ModelledMemory.model=run",
     ),
     _money(
         "cap",
         "a cap for half of six runs at once, raised later",
         capped(1.5, 3),
-        options="--cap-usd 1.5 --json --connections 6 --max-tokens 40",
+        options="--cap-usd 1.5 --json --set connections=6 --set max_tokens=40",
         seeds="0:6",
         then=_MORE,
         steps=False,

@@ -28,7 +28,7 @@ from eirkit.vestige.inference.results import join_notes
 DEMAND, LENGTH, EASE = "log2 demand", "log2 tokens", "success of others"
 SCALE = "odds ratio of failure per doubling of peak demand"
 NO_OTHERS = "their tasks have no other runs from which to estimate difficulty"
-REMEDY = "no other runs of these tasks; give analyzed ones with --disjoint, or split the cohort with --by"
+REMEDY = "no other runs of these tasks; name analyzed ones in the suite (disjoint), or split the cohort with --by"
 _SHOWS = "whether runs that needed more at their peak failed more often"
 _LIMITS = (
     "that demand causes failure: it is measured on the finished run, and the extra work of a failing run raises it"

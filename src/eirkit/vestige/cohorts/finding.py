@@ -99,7 +99,11 @@ def at_tasks(values: Floats, tasks: Codes) -> Floats:
     return means
 
 
-_KEYS = {"mediation_resamples": "mediation-resamples", "resampled": "resample"}  # in suite files
+_KEYS = {
+    "mediation_resamples": "mediation-resamples",
+    "resampled": "resample",
+    "base_lines": "base-lines",
+}  # in suite files
 
 
 class _PlannedCohort(Settings, frozen=True, forbid_unknown_fields=True, rename=_KEYS.get):
@@ -107,6 +111,8 @@ class _PlannedCohort(Settings, frozen=True, forbid_unknown_fields=True, rename=_
 
     planned: tuple[str, ...] = ()
     recorded: object = ""  # a text or a date
+    base_lines: str = ""
+    disjoint: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +123,12 @@ class AnalysisPlan:
     recorded: str = ""  # date, as given in the file
     digest: str = ""  # SHA-256 of the file
     settings: Settings = field(default_factory=Settings)
+    base_lines: Path | None = None  # source lines of each task's gold files
+    disjoint: tuple[Path, ...] = ()  # analyses of other runs, from which only the difficulty of tasks is estimated
 
 
 def read_plan(path: Path, tests: Collection[str]) -> AnalysisPlan:
-    """Return the plan in a suite file.
+    """Return the plan in a suite file; paths in it are relative to its folder.
 
     Raises:
         InputFileError: the file is not a suite of cohort tests.
@@ -138,7 +146,10 @@ def read_plan(path: Path, tests: Collection[str]) -> AnalysisPlan:
         if name not in tests:
             raise UnknownNameError("cohort test", name, tests)
     settings = convert(given, Settings, from_attributes=True)
-    return AnalysisPlan(given.planned, str(given.recorded), sha256(content.encode()).hexdigest(), settings)
+    digest = sha256(content.encode()).hexdigest()
+    base_lines = path.parent / given.base_lines if given.base_lines else None
+    disjoint = tuple(path.parent / folder for folder in given.disjoint)
+    return AnalysisPlan(given.planned, str(given.recorded), digest, settings, base_lines, disjoint)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -80,7 +80,7 @@ class RunColumns:
     later_used_files: Floats
     gold_files: Floats
     gold_changes: Floats  # additions and deletions
-    base_lines: Floats  # of the gold files; NaN unless --base-lines gives them
+    base_lines: Floats  # of the gold files; NaN unless base lines are given
     rework: Mask  # any of the four anomaly patterns
     task_entities: Floats
     gap_fair: Floats  # longest gap over needed files, tokens

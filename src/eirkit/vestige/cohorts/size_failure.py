@@ -74,7 +74,7 @@ REWORK_INDIRECT = Question(
     "mediation-rework", INDIRECT.scale, "the same through rework instead of lines never recovered", _NO_CAUSE
 )
 DEMAND_AS_SIZE = (
-    "size is the run's own peak demand, which is not known before the run; give --base-lines for the files' size"
+    "size is the run's own peak demand, not known before the run; base-lines in the suite give the files' size"
 )
 QUESTIONS = (SIZE_LENGTH, SIZE_HARD, TO_NEVER, NEVER_FAILS, INDIRECT, REWORK_FAILS, REWORK_INDIRECT)
 

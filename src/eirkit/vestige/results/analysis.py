@@ -179,6 +179,7 @@ class Analysis:
             seed: of bootstraps and posteriors.
         """
         plan = AnalysisPlan() if suite is None else read_plan(Path(suite), TESTS)
+        base_lines = plan.base_lines if base_lines is None else base_lines
         settings = replace(
             plan.settings,
             resampled=resample or plan.settings.resampled,
@@ -189,7 +190,7 @@ class Analysis:
             AnalysisPlan(plan.planned, plan.recorded, plan.digest, settings),
             by=by,
             base_lines=read_base_lines(Path(base_lines)) if isinstance(base_lines, (str, Path)) else base_lines,
-            disjoint=list(map(_folder, disjoint)),
+            disjoint=list(map(_folder, (*plan.disjoint, *disjoint))),
             analyses=tuple(only) or tuple(ANALYSES),
         )
 
