@@ -24,10 +24,12 @@ PLUGINS = {
     "words-exact": "eirkit.lacuna.conversation.broken_memories",
     "words-forgets": "eirkit.lacuna.conversation.broken_memories",
     "words-keeps-withdrawn": "eirkit.lacuna.conversation.broken_memories",
+    "words-keeps-mistakes": "eirkit.lacuna.conversation.broken_memories",
     "words-last-writer": "eirkit.lacuna.conversation.broken_memories",
     "words-late": "eirkit.lacuna.conversation.broken_memories",
     "words-leaks": "eirkit.lacuna.conversation.broken_memories",
     "words-merges": "eirkit.lacuna.conversation.broken_memories",
+    "words-obeys-documents": "eirkit.lacuna.conversation.broken_memories",
     "words-returns-all": "eirkit.lacuna.conversation.broken_memories",
     "words-truncates": "eirkit.lacuna.conversation.broken_memories",
 }

