@@ -14,9 +14,10 @@ from pathlib import Path
 from types import ModuleType
 
 import click
+from msgspec import Struct
 
 from eirkit.cli import ROOT as TREE
-from eirkit.records import events, runs, sweeps
+from eirkit.records import events, runs, settings, sweeps
 from eirkit.records.analysis import TABLES
 from eirkit.report.glossary import glossary_page
 from eirkit.report.table import markdown_text
@@ -134,7 +135,12 @@ def tables_page() -> str:
         "# Fields and columns",
         "Those of the records of a sweep, and of the tables that `eirkit vestige analyze` writes.",
     ]
-    stored = {kind.__name__: kind for kind in (runs.RunRecord, sweeps.CellRow, *events.Event.__args__)}
+    stored = {
+        name: kind
+        for module in (settings, runs, events, sweeps)
+        for name, kind in vars(module).items()
+        if inspect.isclass(kind) and issubclass(kind, Struct) and kind.__module__ == module.__name__ and name[0] != "_"
+    }
     for name, kind in {**stored, **{f"Table `{name}`": row for name, row in TABLES.items()}}.items():
         parts += [
             f"## {name}",

@@ -6,6 +6,7 @@ from typing import Literal
 
 import pytest
 from msgspec import Struct
+from tools import reference
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.records.analysis import TABLES, AnalysisClaim, RunRow
@@ -147,3 +148,8 @@ def test_the_page_names_every_table():
     page = (Path(__file__).parents[2] / "docs" / "logs.md").read_text("utf-8")
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ", page.partition("## Tables and queries")[2], re.MULTILINE)
     assert [name for row in rows for name in re.findall(r"\w+", row)] == [*TABLES]
+
+
+@pytest.mark.parametrize("kind", TABLES.values(), ids=TABLES)
+def test_the_reference_lists_every_column(kind):
+    assert [name for name, _, _ in reference.fields(kind)] == list(kind.__struct_fields__)
