@@ -66,6 +66,7 @@ def _cleaned(value: Any) -> Any:
 
 ANCHOR = "anchor"  # the key of a row's own anchor
 LONGEST_NAME = 32  # letters that stay on one line in a table
+SHORT_NOTE = 120  # characters of a note that is always shown below its table
 _ASSETS = files("eirkit.report") / "assets"
 
 
@@ -204,10 +205,15 @@ def _listing(item: Listing) -> str:
 
 
 def _below(table: Table) -> str:
-    meanings = table.meanings()
+    """Return what stands below a table: a short note, and folded away what its headings mean and longer notes."""
+    is_short = len(table.note) <= SHORT_NOTE
+    folded = [text for text in (table.meanings(), "" if is_short else table.note) if text]
+    explained = "".join(f"<p>{prose(text)}</p>" for text in folded)
     parts = [
-        f'<p class="meanings">{prose(meanings)}</p>' if meanings else "",
-        f'<p class="note">{prose(table.note)}</p>' if table.note else "",
+        f'<p class="note">{prose(table.note)}</p>' if table.note and is_short else "",
+        f'<details class="meanings" data-print><summary>What the columns mean</summary>{explained}</details>'
+        if folded
+        else "",
         f'<p class="data-link">{data_link(table.id, table.title, table.csv())}</p>',
     ]
     return "".join(parts)
@@ -219,7 +225,10 @@ def _table(table: Table, names: _Names) -> str:
         _class(table.is_numeric(column), [line[at] for line in lines]) for at, column in enumerate(table.columns)
     ]
     titles = zip(table.columns, classes, strict=True)
-    head = "".join(f'<th scope="col"{kind}>{term(column.title, column.measure)}</th>' for column, kind in titles)
+    head = "".join(
+        f'<th scope="col"{kind}{_hint(column.meaning)}>{term(column.title, column.measure)}</th>'
+        for column, kind in titles
+    )
     links = [[names.address(row.get(column.link)) for column in table.columns] for row in table.rows]
     anchors = [anchor if isinstance(anchor := row.get(ANCHOR), str) else "" for row in table.rows]
     rows = "\n".join(_row(*one, classes) for one in zip(lines, links, map(names.row, anchors), strict=True))
@@ -229,6 +238,11 @@ def _table(table: Table, names: _Names) -> str:
         f"<caption>{inert(table.title)}</caption>"
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
     )
+
+
+def _hint(meaning: str) -> str:
+    """Return the attribute that shows what a heading means where the pointer rests on it."""
+    return f' title="{inert(meaning)}"' if meaning else ""
 
 
 def _row(line: list[str], links: list[str], anchor: str, classes: list[str]) -> str:
