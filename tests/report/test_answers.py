@@ -238,7 +238,7 @@ def test_a_memory_has_not_lost_what_it_brought_back_and_the_agent_did_not_use(tm
     assert (found.lost_share, found.unused_share, found.all_came_back) == (0, 1, True)
     headline = headline_of([idle], replace(found, wrong_steps=3), None, "R", "C")
     assert headline.sentences[0].startswith(
-        "key-value retrieved every record that the task needed from it (100% retrieved, not followed)"
+        "key-value retrieved every record that the task needed from it (100% retrieved, not used)"
     )
     assert (headline.number, "used" in headline.caption) == ("100%", False)
     assert not any("restoring" in sentence for sentence in headline.sentences), "there is nothing to restore"
@@ -247,7 +247,7 @@ def test_a_memory_has_not_lost_what_it_brought_back_and_the_agent_did_not_use(tm
     assert (both.lost_share, both.unused_share) == (0.5, 0.5), "one brought all of the same needs, one nothing"
     told = headline_of([idle, empty], both, None, "R", "C").sentences[0]
     assert told.startswith(
-        "The memories together did not retrieve 50% of the records needed from them (50% retrieved, not followed)"
+        "The memories together did not retrieve 50% of the records needed from them (50% retrieved, not used)"
     )
 
 

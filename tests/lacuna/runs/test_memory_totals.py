@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eirkit.cli.lacuna_run import cost_columns, memory_remarks, outcome_columns
+from eirkit.cli.lacuna_run import memory_remarks
 from eirkit.lacuna.findings.summary import MemoryTotals, _CellTotals
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.suite import make_cell
 from eirkit.records.runs import OUTCOMES, Failure, MemoryRun, RunUsage
 from eirkit.records.settings import Access
 from eirkit.records.sweeps import CellRow
+from eirkit.report.runs.folder import Coordinates
+from eirkit.report.runs.page import memory_tables
+from eirkit.report.table import Table
 
 RUN = MemoryRun(
     writes=4,
@@ -104,21 +107,22 @@ def row_of(panel: str, name: str = "bm25", settings: dict[str, Any] | None = Non
     return replace(empty, panel=panel, scored=3, attempted=4, workload="w", **used)
 
 
-def columns_of(columns, *rows: CellRow):
-    return {column.key: values for column, values in columns([row.memory_system for row in rows]).items()}
+def tables_of(*rows: CellRow) -> tuple[Table, Table]:
+    return memory_tables([(row, row.memory_system) for row in rows], Coordinates(rows))
 
 
 def test_the_tables_have_shares_and_milliseconds():
-    outcomes, costs = (columns_of(columns, row_of("strict")) for columns in (outcome_columns, cost_columns))
-    assert {len(column) for column in (*outcomes.values(), *costs.values())} == {1}
-    assert outcomes == {"needed": [2], "used": [1.0]}
-    assert (costs["write_ms"], costs["search_ms"]) == ([250.0], [1500.0])
-    assert (costs["model_calls"], costs["memory_tokens"]) == ([4], [110])
+    outcomes, costs = tables_of(row_of("strict"))
+    assert [column.key for column in outcomes.columns[1:]] == ["needed", "used"]
+    ((found,), (cost,)) = outcomes.rows, costs.rows
+    assert (found["needed"], found["used"]) == (2, 1.0)
+    assert (cost["write_ms"], cost["search_ms"]) == (250.0, 1500.0)
+    assert (cost["model_calls"], cost["memory_tokens"]) == (4, 110)
 
 
 def test_own_calls_have_no_columns_where_nobody_called():
-    columns = columns_of(cost_columns, row_of("strict", model_calls=0), row_of("native", model_calls=0))
-    assert "model_calls" not in columns
+    _, costs = tables_of(row_of("strict", model_calls=0), row_of("native", model_calls=0))
+    assert "model_calls" not in {column.key for column in costs.columns}
 
 
 def test_remarks_name_the_memory_and_warn_of_the_native_panel():
@@ -127,7 +131,7 @@ def test_remarks_name_the_memory_and_warn_of_the_native_panel():
     assert said == "memory bm25, w, h = 2: loses what is written (1 of 2 lookups)"
     assert native.endswith("add --panel strict")
     strict, kept, native = memory_remarks([row_of("strict"), row_of("native", outcomes=lost)])
-    assert strict.startswith("bm25 returned every record needed from it (strict panel; w at h = 2)")
+    assert strict.startswith("bm25 retrieved every record needed from it (strict panel; w at h = 2)")
     assert kept == "memory bm25, w, h = 2, native: loses what is written (1 of 2 lookups)"
     assert native.endswith("with those held to h"), "the strict panel is there already"
 
@@ -135,14 +139,14 @@ def test_remarks_name_the_memory_and_warn_of_the_native_panel():
 def test_a_system_that_holds_is_told_so_once_for_each_panel():
     rows = [row_of("strict"), replace(row_of("strict"), workload="v"), replace(row_of("strict"), h=4)]
     assert list(memory_remarks(rows)) == [
-        "bm25 returned every record needed from it (strict panel; w, v at h = 2; w at h = 4): 6 of 6"
+        "bm25 retrieved every record needed from it (strict panel; w, v at h = 2; w at h = 4): 6 of 6"
     ]
 
 
 def test_what_was_never_asked_for_is_not_put_down_to_the_system():
     unsought = dict.fromkeys(OUTCOMES, 0) | {"unwritten": 1, "not_sought": 2, "not_used": 1}
     (said,) = memory_remarks([row_of("strict", outcomes=unsought)])
-    assert said.startswith("bm25 returned every record it was asked for")
+    assert said.startswith("bm25 retrieved every record it was asked for")
     assert said.endswith("1 of 4; 3 were never searched for or never written")
     (said,) = memory_remarks([row_of("strict", outcomes=dict.fromkeys(OUTCOMES, 0))])
     assert said == "bm25 was not tested (strict panel; w at h = 2): no record was needed from it"

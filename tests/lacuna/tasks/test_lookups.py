@@ -187,7 +187,7 @@ def fates(**counts: int) -> dict[Outcome, int]:
         ({"unwritten": 9, "other_value": 1}, 0, {}, ["returns a wrong value (1 of 1 lookups)"]),
         ({"swapped_value": 1, "used": 1}, 0, {}, ["returns another label's value (1 of 2 lookups)"]),
         ({"cut_value": 1}, 0, {}, ["returns a cut value (1 of 1 lookups)"]),
-        ({"stale_value": 1}, 0, {}, ["returns an old value (1 of 1 lookups)"]),
+        ({"stale_value": 1}, 0, {}, ["returns an outdated value (1 of 1 lookups)"]),
         ({"unclear": 1}, 0, {}, ["leaves it unclear whether the value was returned (1 of 1 lookups)"]),
         ({}, 2, {}, ["returns far more than can be read (2 searches above 100,000 characters)"]),
         ({}, 0, {"it did not finish search within 1 s; wait": 3}, ["answers late (3 runs lost)"]),

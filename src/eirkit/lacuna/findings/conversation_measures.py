@@ -100,7 +100,7 @@ ANSWER_MEASURES = MeasureGroup(
         ),
         _outcome(
             "word_unclear",
-            "ambiguous wording",
+            "uncertain",
             "what was shown has the fact, but whose it is, or whether it holds, cannot be read from it",
         ),
         _outcome(

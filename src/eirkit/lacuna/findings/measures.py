@@ -98,7 +98,7 @@ OUTCOME_MEASURES = MeasureGroup(
         ),
         Measure(
             "not_used",
-            "retrieved, not followed",
+            "retrieved, not used",
             "a search retrieved the record, every other input was at hand, and the answer does not follow from them",
             "share",
             _NEEDED,
@@ -151,7 +151,7 @@ OUTCOME_MEASURES = MeasureGroup(
         ),
         Measure(
             "unclear",
-            "retrieved ambiguously",
+            "retrieval uncertain",
             "it is not known whether a search retrieved the value: it came without its label or beside other numbers, "
             "or the answer follows from it although it was not recognized",
             "share",
@@ -251,7 +251,7 @@ RUN_MEASURES = MeasureGroup(
             "step accuracy",
             "correct answers at steps that need earlier answers",
             "share",
-            "scored steps that need earlier answers",
+            "scored dependent steps",
             better="more",
         ),
         Measure(
@@ -271,7 +271,7 @@ RUN_MEASURES = MeasureGroup(
             "miss rate",
             "steps that need an earlier answer which is no longer in context, whether a memory retrieves it or not",
             "share",
-            "steps that need earlier answers",
+            "dependent steps",
         ),
         Measure("missed_steps", "steps with a miss", "steps with at least one required answer out of context"),
         Measure(
@@ -422,7 +422,7 @@ SIMULATION_MEASURES = MeasureGroup(
             "best online",
             "the smallest expected miss rate of any policy that does not know the references in advance",
             "share",
-            "steps that need earlier answers",
+            "dependent steps",
             better="less",
             pooled="none",
         ),

@@ -421,7 +421,7 @@ def diagnose(
         "other_value": "returns a wrong value",
         "swapped_value": "returns another label's value",
         "cut_value": "returns a cut value",
-        "stale_value": "returns an old value",
+        "stale_value": "returns an outdated value",
         "unclear": "leaves it unclear whether the value was returned",
     }
     found = [
