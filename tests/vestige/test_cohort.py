@@ -220,7 +220,7 @@ def test_copies_given_as_other_runs_are_left_out_and_counted(tmp_path):
     both = by_name(document(first, analyses=("demand",), disjoint=[second, copy]))["demand-failure-difficulty"]
     alone = by_name(document(first, analyses=("demand",), disjoint=[second]))["demand-failure-difficulty"]
     assert both.estimate == alone.estimate
-    said = "24 runs are left out of the difficulty estimate, being in the analysed set itself"
+    said = "24 runs are left out of the difficulty estimate, being in the analyzed set itself"
     assert said in both.note
     only = by_name(document(first, analyses=("demand",), disjoint=[copy]))["demand-failure-difficulty"]
     assert only.estimate is None

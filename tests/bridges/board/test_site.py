@@ -193,7 +193,7 @@ def test_a_system_is_submitted_and_ranked_where_it_is_not_installed(tmp_path, ca
     capsys.readouterr()
     assert run(["board", str(tmp_path / "all"), "--out", str(tmp_path / "site"), "--json"]) == 0
     (track,) = json.loads(capsys.readouterr().out)["tracks"]
-    assert (track["title"], track["entries"][0]["made_anew"]) == ("conversation · preset = small · 12 worlds", 0)
+    assert (track["title"], track["entries"][0]["made_anew"]) == ("conversation · preset = small · 12 conversations", 0)
     page = next((tmp_path / "site" / "entries").iterdir()).read_text()
     assert "none: its memory is no script of eirkit" in page
     assert "0 of memories and 1 of null and sham were also run again" in (tmp_path / "site" / INDEX).read_text()

@@ -263,7 +263,7 @@ def test_the_command_with_a_memory(capsys, tmp_path):
     assert eirkit(*line, "--memory", "key-value", "--dry-run", "--json") == 0
     assert json.loads(capsys.readouterr().out)["calls"] > 0
     assert eirkit(*line, "--memory", "vector", "--set", "Vector.embedding=ngrams") == 0
-    assert "vector returned everything that was missing" in capsys.readouterr().out
+    assert "vector retrieved everything that was missing" in capsys.readouterr().out
 
 
 PROFILED = """
