@@ -8,12 +8,15 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eirkit.cli import run as run_command_line
+from eirkit.cli.runner_options import SweepProgress
+from eirkit.lacuna.runs.runner import Progress
 from tests import runs
 from tests.lacuna.servers import ModelServer, says
 from tests.processes import PATIENCE_SECONDS, running, shown_in_terminal, wait_until
@@ -306,3 +309,15 @@ def test_what_is_no_class_is_no_memory_system(tmp_path, call):
     done = call(*SMALL, "--h", "2", "--memory", "mine.py:make")
     assert done.returncode == 2
     assert "memory 'mine.py:make' is not a class; name the class of a memory system" in done.stderr
+
+
+def test_without_a_terminal_a_sweep_says_every_ten_seconds_how_far_it_is(capsys):
+    now = Progress(3, 40, 1, 4, 0, 60, Decimal("0.2"))
+    with SweepProgress() as progress:
+        progress(now)
+        assert capsys.readouterr().err == "", "a short run says nothing"
+        progress.line_seconds = 0.0
+        progress(now)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("running: cells 1/4  runs 3/40  ")
+    assert line.endswith("steps/s  $0.20")

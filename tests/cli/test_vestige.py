@@ -172,6 +172,17 @@ def test_without_a_terminal_a_line_says_now_and_then_how_far_it_is(tmp_path, cap
     assert capsys.readouterr().err == "", "not more often than every ten seconds"
 
 
+def test_one_cause_is_one_complaint(log, tmp_path):
+    for number in range(101):
+        (tmp_path / f"broken-{number}.jsonl").write_bytes(b"\x00" * (number + 1) + b"garbage")
+    (tmp_path / "torn.jsonl").write_text('{"run_id": "torn", "turns": [{"reads"\n')
+    lines = call("analyze", tmp_path, "--out", tmp_path / "out").stdout.splitlines()
+    skipped = [line for line in lines if line.startswith("skipped: ")]
+    assert len(skipped) == 2, skipped
+    assert " and 100 more: " in skipped[0]
+    assert "torn.jsonl" in skipped[1]
+
+
 def test_a_torn_line_is_skipped_and_named_and_refused_by_strict(log, tmp_path):
     log.write_text(log.read_text() + '{"run_id": "torn", "turns": [{"reads"\n')
     found = answer("analyze", log, "--out", tmp_path / "out")

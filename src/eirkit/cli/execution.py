@@ -21,6 +21,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 SECONDS = 300.0
 MIB = 4096
+LINE_SECONDS = 10.0  # between two lines of progress without a terminal, as in the log of a job
 
 
 def engine_options(command: Command) -> Command:
@@ -59,13 +60,15 @@ def bounded_engine_options(seconds: float, mib: int) -> Callable[[Command], Comm
 
 
 class LiveLine:
-    """Shows progress; use it in a with statement.
+    """Shows progress; use it in a with statement. Where stderr is no terminal, it prints a line now and then.
 
     Args:
         total: how much there is to do; None if unknown.
+        line_seconds: seconds between two lines without a terminal.
     """
 
-    def __init__(self, doing: str, total: int | None = None) -> None:
+    def __init__(self, doing: str, total: int | None = None, line_seconds: float = LINE_SECONDS) -> None:
+        self.doing, self.line_seconds, self.is_watched = doing, line_seconds, is_watched()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -73,10 +76,10 @@ class LiveLine:
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
-            disable=not is_watched(),
+            disable=not self.is_watched,
         )
         self._task = self._bar.add_task(doing, total=total, state="")
-        self.started = monotonic()
+        self.started = self._said = monotonic()
 
     def __enter__(self) -> Self:
         self._bar.__enter__()
@@ -93,7 +96,11 @@ class LiveLine:
 
     def show(self, completed: int, state: str, total: int | None = None) -> None:
         """Show the progress; a total of None leaves the total as it was."""
-        self._bar.update(self._task, completed=completed, total=total, state=state)
+        if self.is_watched:
+            self._bar.update(self._task, completed=completed, total=total, state=state)
+        elif (now := monotonic()) - self._said >= self.line_seconds:
+            self._said = now
+            click.echo(f"{self.doing}: {state}", err=True)
 
 
 def is_watched() -> bool:

@@ -23,6 +23,7 @@ from eirkit.records.export import write_export
 from eirkit.report.document import Document, Section
 from eirkit.report.folders import damage_named
 from eirkit.report.table import Cell, Column, Table, counted
+from eirkit.vestige.sources.documents import complaints
 from eirkit_bridges.external_runs import CONDITION, plan_external_runs
 from eirkit_bridges.harbor import MODEL, REQUIREMENT, export_harbor
 from eirkit_bridges.inspect_export import export_logs
@@ -161,7 +162,7 @@ def export_otel(path: Path, places: tuple[str, ...], since: str | None, no_texts
         "skipped": [{"source": one.source, "reason": one.reason} for one in done.skipped],
     }
     said = f"{counted(done.runs, 'run')}, {counted(done.spans, 'span')}: {' and '.join(places)}"
-    skipped = tuple(f"skipped {one.source}: {one.reason}" for one in done.skipped)
+    skipped = tuple(f"skipped {cause}" for cause in complaints(done.skipped))
     sections = (Section("", skipped),) if skipped else ()
     then = f"eirkit vestige analyze {quote(str(files[0] if files else path))} --out out/analysis"
     show(Document("export-otel", "Export to OpenTelemetry", (said,), data, sections, next=then))

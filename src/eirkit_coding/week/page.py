@@ -20,6 +20,7 @@ from eirkit.report.logs.sentences import CENT, advice_lines, advice_rows
 from eirkit.report.table import Cell, Column, Table, counted, listed, share
 from eirkit.vestige.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES, WEEK_MEASURES
 from eirkit.vestige.model_names import name_in, plain_name
+from eirkit.vestige.sources.documents import complaints
 from eirkit_coding.week.responses import Response
 from eirkit_coding.week.results import FullestContext, GroupRow, Week, WeekSums
 from eirkit_coding.week.totals import Money, Pricing
@@ -339,10 +340,10 @@ def _notes(week: Week) -> Iterator[str]:
 
 
 def _unread(week: Week) -> Iterator[str]:
-    for skipped in week.skipped[:3]:
-        yield f"Not read: {skipped.source}: {skipped.reason}"
-    if len(week.skipped) > 3:
-        yield f"{len(week.skipped) - 3:,} more could not be read; --json lists them."
+    causes = complaints(week.skipped)
+    yield from (f"Not read: {cause}" for cause in causes[:3])
+    if len(causes) > 3:
+        yield f"{counted(len(causes) - 3, 'more cause')}; --json lists what could not be read."
 
 
 def _looked(week: Week) -> Iterator[str]:

@@ -17,7 +17,7 @@ import msgspec
 
 from eirkit.cli.agent_options import known_models
 from eirkit.cli.command import OUTPUT, NameList, Show, command, document_options, option, plugins_flag, repeated, say
-from eirkit.cli.execution import LiveLine, bounded_engine_options, is_watched
+from eirkit.cli.execution import LiveLine, bounded_engine_options
 from eirkit.cli.options import SEEDS_HELP, SeedList
 from eirkit.cli.runner_options import funds_options, spending_remarks
 from eirkit.engine.interface import Engine, PieceLimits, make_engine
@@ -203,12 +203,12 @@ class StudyProgress(LiveLine):
 
     def __init__(self, studies: int) -> None:
         super().__init__("reproducing", studies)
-        self._studies, self._ended, self._is_watched = studies, 0, is_watched()
+        self._studies, self._ended = studies, 0
 
     def __call__(self, outcome: StudyOutcome) -> None:
         self._ended += 1
         state = f"{self._ended} of {self._studies} studies"
-        if self._is_watched:
+        if self.is_watched:
             self.show(self._ended, f"{state}, last {outcome.study.id}")
             return
         when = "kept" if outcome.was_kept else f"{monotonic() - self.started:.0f} s"

@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option
-from eirkit.cli.execution import LiveLine, engine_options, is_watched
+from eirkit.cli.execution import LINE_SECONDS, LiveLine, engine_options
 from eirkit.engine.interface import Engine
 from eirkit.folders import files_below
 from eirkit.records.analysis import (
@@ -48,11 +48,11 @@ from eirkit.report.table import Column, Table, counted
 from eirkit.vestige.corpus.reader import LOG_ENDINGS
 from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
 from eirkit.vestige.results.analyze import analyze as analyze_logs
+from eirkit.vestige.sources.documents import complaints
 from eirkit.vestige.sources.remote import Location, Remote, as_location
 
 _ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in ("", ".gz", ".zst"))
 _EVERY_SECONDS = 0.1
-_EVERY_LINE_SECONDS = 10.0  # without a terminal, as in the log of a job
 
 
 class CorpusProgress(LiveLine):
@@ -62,11 +62,11 @@ class CorpusProgress(LiveLine):
         line_seconds: seconds between two lines where stderr is not a terminal.
     """
 
-    def __init__(self, paths: Sequence[Location], line_seconds: float = _EVERY_LINE_SECONDS) -> None:
-        self._paths, self._is_watched = paths, is_watched()
-        self._total = self._count() if self._is_watched else None
-        super().__init__("reading", self._total)
-        self._every = _EVERY_SECONDS if self._is_watched else line_seconds
+    def __init__(self, paths: Sequence[Location], line_seconds: float = LINE_SECONDS) -> None:
+        self._paths = paths
+        self._total: int | None = None
+        super().__init__("reading", line_seconds=line_seconds)
+        self._every = _EVERY_SECONDS if self.is_watched else line_seconds
         self._shown = self.started
         self._source, self._files = "", 0
 
@@ -78,15 +78,13 @@ class CorpusProgress(LiveLine):
             self._shown = now
             rate = f"{counted(runs, 'run')}  {self.rate(runs):,.0f}/s"
             state = f"{rate}  {counted(skipped, 'part')} skipped" if skipped else rate
-            if self._is_watched:
-                self.show(self._files, state)
-            else:
-                click.echo(f"reading: {state}{self._left()}", err=True)
+            left = self._left()
+            self.show(self._files, state if self.is_watched else f"{state}{left}", self._total or None)
 
     def _left(self) -> str:
         """Return how many files are read and how long the rest will take, if that is known."""
         if self._total is None:
-            self._total = self._count() or 0
+            self._total = self._count() or 0  # 0: unknown
         if not self._total:
             return ""
         seconds = max(0.0, (self._total - self._files) / max(1e-9, self.rate(self._files)))
@@ -370,7 +368,7 @@ def _repeated(files: Sequence[RepeatedFile]) -> Table:
 
 
 def _skipped(skipped: Sequence[SkippedInput]) -> Iterator[str]:
-    for part in skipped[:SKIPPED_SHOWN]:
-        yield f"skipped: {part.source}: {part.reason}"
-    if len(skipped) > SKIPPED_SHOWN:
-        yield f"skipped: {len(skipped) - SKIPPED_SHOWN:,} more; --json and analysis.json name them all"
+    causes = complaints(skipped)
+    yield from (f"skipped: {cause}" for cause in causes[:SKIPPED_SHOWN])
+    if len(causes) > SKIPPED_SHOWN:
+        yield f"skipped: {counted(len(causes) - SKIPPED_SHOWN, 'more cause')}; --json and analysis.json name them all"

@@ -6,8 +6,9 @@ written.
 
 from __future__ import annotations
 
+import re
 import zipfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader, BytesIO
@@ -88,12 +89,38 @@ Section: TypeAlias = LineRange | RowRange | MemberRange
 NAMED = 100  # damaged parts of one document that are reported one by one; the rest is counted
 
 
+_NUMBER = re.compile(r"\d+")
+
+
+class HasReason(Protocol):
+    """A part of the logs that was not read."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """A part of the input that could not be read, and why."""
 
     source: str
     reason: str
+
+
+def complaints(skipped: Iterable[HasReason]) -> list[str]:
+    """Return one line for each cause, with the first part of the logs that it hit and the number of the others.
+
+    Reasons that differ in numbers alone, such as places in a file, are one cause.
+    """
+    causes: dict[str, list[HasReason]] = {}
+    for part in skipped:
+        causes.setdefault(_NUMBER.sub("", part.reason), []).append(part)
+    return [
+        f"{parts[0].source}{f' and {len(parts) - 1:,} more' if len(parts) > 1 else ''}: {parts[0].reason}"
+        for parts in causes.values()
+    ]
 
 
 class LogDocument(Protocol):
