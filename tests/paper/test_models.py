@@ -216,6 +216,8 @@ def test_a_sweep_that_was_run_otherwise_is_compared(models, tmp_path, capsys):
     capsys.readouterr()
     names = ["full-lookup-sweep", "rescue"]
     own = reproduced(capsys, tmp_path / "own", ["full-lookup-sweep"], models)
+    assert run(["reproduce", "rescue", "--model", "reference/calculator", "--data", str(sweep)]) == 2
+    assert "leave one of them out" in capsys.readouterr().err
     found = reproduced(capsys, tmp_path / "out", names, [], "--data", str(sweep))
     rows = rows_of(found, "full-lookup-sweep")
     assert [row["label"] for row in rows] == ["h = 16: Query accuracy", "h = 8: Query accuracy"]

@@ -306,8 +306,6 @@ def test_the_command_lists_studies(capsys):
         (["reproduce", "rescue", "--set", "p=1"], "--model"),
         (["reproduce", "rescue", "--model", "nobody/x"], "nobody"),
         (["reproduce", "rescue", "--model", "reference/calculator", "--model", "reference/calculator"], "once"),
-        (["reproduce", "rescue", "--model", "reference/calculator", "--data", "."], "leave one of them out"),
-        (["reproduce", "rescue", "--data", "."], "no runs"),
         (["reproduce", "error-heat-map", "--model", "reference/calculator"], "those of other studies"),
         (["reproduce", "rescue", "--dry-run"], "--model"),
         (["reproduce", "--verify", "."], "archive.json"),

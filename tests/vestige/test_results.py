@@ -37,7 +37,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(logs: Path) -> Analysis:
-    return analyze(logs, out=logs.parent / "out", estimate_tokens=True)
+    return analyze(logs, out=logs.parent / "out")
 
 
 def command(*words: object) -> dict[str, object]:
@@ -50,7 +50,7 @@ def as_printed(result: Struct) -> dict[str, object]:
 
 
 def test_the_summary_is_that_of_the_command(found: Analysis, logs: Path, tmp_path: Path) -> None:
-    document = command("analyze", logs, "--out", tmp_path / "out", "--estimate-tokens")
+    document = command("analyze", logs, "--out", tmp_path / "out")
     summary = as_printed(found.summary)
     assert {name: document[name] for name in summary if name != "advice"} == {
         name: value for name, value in summary.items() if name != "advice"
@@ -117,7 +117,7 @@ def test_data_frames_need_pandas_and_say_so(found: Analysis) -> None:
 
 
 def test_a_temporary_analysis_lives_as_long_as_its_object(logs: Path) -> None:
-    found = analyze(str(logs), estimate_tokens=True)
+    found = analyze(str(logs))
     folder = found.folder
     assert found.runs[0].run_id == run_ids(folder)[0]
     del found
