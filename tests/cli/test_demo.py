@@ -36,6 +36,18 @@ def test_it_fits_on_a_screen(demo):
     assert max(len(line) for line in lines if str(demo[2]) not in line) <= WIDEST_OUTPUT
 
 
+def test_the_first_sentences_say_what_the_rows_say(demo):
+    rows = {row["h"]: row for row in demo[1]["causes"]}
+    arms = {row["arm"]: f"{row['accuracy']:.0%}" for row in demo[1]["rescue"]["rows"]}
+    said = " ".join(demo[0].stdout.partition("\n\n")[0].split())
+    less, whole = f"{rows[12]['accuracy']:.0%}", f"{rows[max(rows)]['accuracy']:.0%}"
+    assert said.startswith(
+        f"{less} of the steps were right with 12 of {max(rows)} results in context, {whole} with all"
+    )
+    assert f"makes {arms['oracle']} of the steps" in said
+    assert f"another value of the same length {arms['sham']}" in said
+
+
 def test_the_closed_forms_are_those_of_the_theory(demo):
     rows = {row["workload"]: row for row in demo[1]["demand"]}
     assert tuple(rows) == WORKLOADS
