@@ -1,4 +1,4 @@
-"""Finds file content that left the context of a conversation, and how likely it is to be needed again (`--likely`).
+"""Finds file content that left the context of a conversation, and how likely it is to be needed again.
 
 The estimate is the share of files with a similar history that recorded runs used again; the counts contain no text of
 any run, and `python -m studies.guard_replay` recomputes them.
