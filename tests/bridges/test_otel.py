@@ -32,8 +32,8 @@ SWEEPS = {
     "controlled": f"{SUM} --h 2,4 --model reference/calculator",
     "memory": f"--workload store-recall --h 2 {RECOVERER} --memory key-value",
     "recovery": f"{SUM} --h 2 --condition lru --b 6 {RECOVERER}",
-    "tools": f"{SUM} --h 2 --condition kv --set protocol=tools {RECOVERER}",
-    "schema": f"{SUM} --h 2 --condition kv --set protocol=schema {RECOVERER}",
+    "tools": f"{SUM} --h 2 --condition kv --protocol tools {RECOVERER}",
+    "schema": f"{SUM} --h 2 --condition kv --protocol schema {RECOVERER}",
     "summaries": f"{SUM} --condition compaction --context-tokens 64 {RECOVERER}",
     "wrong": f"{SUM} --h 2 --model reference/guesser",
 }

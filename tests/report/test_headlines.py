@@ -61,7 +61,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "report of a capability": ("report", "able"),
     "compare": ("compare", "h", "one"),
     "show": ("show", "memories"),
-    "compact": ("vestige", "compact", "logs", "--budget", "600,1200", "--at", "every:5", "--out", "compact"),
+    "compact": ("vestige", "compact", "logs", "--context-tokens", "600,1200", "--at", "every:5", "--out", "compact"),
     "report of a compaction": ("report", "compact"),
     "analysis": ("vestige", "analyze", "plain/runs.jsonl", "--out", "analysis"),
     "one run": ("vestige", "show", "analysis", "run-000"),

@@ -207,7 +207,7 @@ def test_the_command_writes_floats_that_balance_and_figures_in_every_form(sweep,
     ("asked", "said"),
     [
         ({"measures": ("search_ms",)}, "no run here has search_ms"),
-        ({"across": "h", "panels": "h"}, "both h"),
+        ({"across": "h", "panels": "h"}, "names h twice"),
         ({"measures": ("accuracy",), "only": ("workload=stepwise-sum", "h=2")}, "fewer than two settings vary"),
     ],
 )

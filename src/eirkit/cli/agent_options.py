@@ -20,11 +20,11 @@ from eirkit.lacuna.runs.cells import READER
 from eirkit.lacuna.runs.values import read_memory_options, read_model_options
 from eirkit.lacuna.tasks.task import AnySpec, TaskSpec
 from eirkit.lacuna.tasks.workload import conversations, find_workload
-from eirkit.records.settings import NATIVE, STRICT
+from eirkit.records.settings import NATIVE, PROTOCOLS, STRICT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-MODEL_SETTINGS = tuple(one.name for one in fields(ModelOptions) if one.name not in ("base_url", "extra"))
+MODEL_SETTINGS = tuple(one.name for one in fields(ModelOptions) if one.name not in ("base_url", "extra", "protocol"))
 
 
 class WorkloadNames(NameList):
@@ -86,10 +86,14 @@ def model_options(default: str | None = None) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         @wraps(command)
         def with_models(
-            named: Sequence[Sequence[str]], base_url: str | None, settings: Sequence[str], **given: Any
+            named: Sequence[Sequence[str]],
+            base_url: str | None,
+            protocol: str | None,
+            settings: Sequence[str],
+            **given: Any,
         ) -> Any:
             names = tuple(dict.fromkeys(name for listed in named for name in listed))
-            asked, kept = read_settings(settings, base_url)
+            asked, kept = read_settings(settings, base_url, protocol)
             if kept:
                 raise UsageError(f"{next(iter(kept))} is no memory of this command; leave its settings out")
             return command(model_names=names, model_options=read_model_options(asked), **given)
@@ -114,6 +118,14 @@ def model_options(default: str | None = None) -> Callable[[Command], Command]:
 call_options = (
     option("--base-url", type=str, group="Agent", help="An OpenAI-compatible server.", metavar="URL"),
     option(
+        "--protocol",
+        type=click.Choice(PROTOCOLS),
+        metavar="NAME",
+        group="Agent",
+        common=False,
+        help=f"How models answer: {', '.join(PROTOCOLS)}.  [default: the first that the provider takes]",
+    ),
+    option(
         "--set",
         "settings",
         multiple=True,
@@ -133,10 +145,11 @@ def known_models() -> list[str]:
 
 
 def read_settings(
-    settings: Sequence[str], base_url: str | None = None
+    settings: Sequence[str], base_url: str | None = None, protocol: str | None = None
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return what `--set` says of models, as a suite's model_options, and of memories, by their names."""
-    asked: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
+    given = {"base_url": base_url, "protocol": protocol}
+    asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     kept: dict[str, dict[str, Any]] = {}
     for setting in settings:
         name, value = read_setting(setting)

@@ -103,8 +103,8 @@ def rescue(
     """Test whether a missing result causes wrong answers: at every miss restore nothing, the result, or a sham.
 
     The sham is another value of the same length. In conversations, sentences are restored, and a fourth arm
-    shows earlier statements of the same facts. With --memory the agent has that system in all arms, and the steps or
-    questions that count are those for which the memory did not return what was missing. --m is 8 unless given.
+    shows earlier statements of the same facts. With --memory the agent has that system in all arms, and what counts
+    is where the memory did not retrieve what was missing.
     """
     if len(specs) != 1:
         raise UsageError("rescue takes one workload; run the command again for another")

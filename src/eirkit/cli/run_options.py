@@ -179,7 +179,7 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
         given["summary_prompt"] = list(given["summary_prompt"])
     if options["no_texts"]:
         given["texts"] = False
-    asked, kept = read_settings(options["settings"], options["base_url"])
+    asked, kept = read_settings(options["settings"], options["base_url"], options["protocol"])
     return {**given, **({"memory_options": kept} if kept else {}), **({"model_options": asked} if asked else {})}
 
 
@@ -193,7 +193,7 @@ def describe_external(command: click.Command, model: str, condition: str, seeds:
     for one in command.params:
         if not isinstance(one, Option):
             continue
-        one.hidden |= one.name in ("base_url", "repeats", "preset")
+        one.hidden |= one.name in ("base_url", "protocol", "repeats", "preset")
         one.help = helps.get(one.name or "", one.help)
         if one.name == "model":
             one.known = None

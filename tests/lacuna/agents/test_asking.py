@@ -71,7 +71,7 @@ def test_asked_once_more_and_not_twice(tmp_path, capfd, protocol):
             "openai/any",
             "--base-url",
             server.url,
-            *("--set", f"protocol={protocol}"),
+            *("--protocol", protocol),
         )
         words = ("lacuna", "run", "stepwise-sum", *asked, "--no-control", "--out", tmp_path / "out")
         assert run_command_line(list(map(str, words))) == 0
@@ -80,7 +80,7 @@ def test_asked_once_more_and_not_twice(tmp_path, capfd, protocol):
     assert (found.calls, found.reasked, found.faults) == (12, 6, {"malformed": 6})
     assert run_command_line(["report", str(tmp_path / "out"), "--out", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
-    assert f"--set protocol={protocol}" in page  # in the command that repeats the run
+    assert f"--protocol {protocol}" in page  # in the command that repeats the run
     assert "malformed" in page
     capfd.readouterr()
     with SweepDatabase(tmp_path / "out") as database:
@@ -97,13 +97,13 @@ def test_a_server_that_refuses_the_form_is_told_of_the_other(tmp_path, capfd, pr
             "--base-url",
             server.url,
             "--no-control",
-            "--set",
-            f"protocol={protocol}",
+            "--protocol",
+            protocol,
             "--out",
             str(tmp_path / "out"),
         ]
         assert run_command_line(words) == 1
-    assert "--set protocol=text" in " ".join(capfd.readouterr().out.split())
+    assert "--protocol text" in " ".join(capfd.readouterr().out.split())
     assert len(server.received) == 1
 
 

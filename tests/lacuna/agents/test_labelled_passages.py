@@ -26,5 +26,5 @@ def test_the_page_has_the_agreement_as_it_is():
     judged = recognition.judge_passages()
     agreed, uncertain = (sum(one.agrees for one in judged), sum(one.verdict == "uncertain" for one in judged))
     page = " ".join((recognition.ROOT / "docs" / "session.md").read_text("utf-8").split())
-    assert f"On {len(judged)} records in labelled passages" in page
+    assert f"On {len(judged)} records in labeled passages" in page
     assert f"agrees with a person on {agreed}; it calls {uncertain} uncertain" in page

@@ -47,7 +47,7 @@ def model(request, monkeypatch, tmp_path) -> str:
 def ran(capsys, model: str, api: CompactingApi, *more: str, trigger: int = TRIGGER) -> tuple[dict, ModelServer]:
     with ModelServer(api) as server:
         words = ["lacuna", "run", "words", "--condition", "server-compaction", "--context-tokens", str(trigger)]
-        words += ["--model", model, "--set", f"api={APIS[model]}", "--set", "protocol=text", "--base-url", server.url]
+        words += ["--model", model, "--set", f"api={APIS[model]}", "--protocol", "text", "--base-url", server.url]
         code = run([*words, "--seeds", ",".join(map(str, range(1, WORLDS + 1))), "--out", "out", "--json", *more])
     said = capsys.readouterr()
     assert code == 0, said.err
@@ -225,7 +225,7 @@ def test_an_api_without_compaction_is_refused_in_one_line(capsys, monkeypatch, t
     monkeypatch.chdir(tmp_path)
     with ModelServer(CompactingApi(keeps_all)) as server:
         words = ["lacuna", "run", "words", "--condition", "server-compaction", "--model", "openai/m"]
-        assert run([*words, "--set", "protocol=text", "--base-url", server.url, "--seeds", "1", "--out", "out"]) != 0
+        assert run([*words, "--protocol", "text", "--base-url", server.url, "--seeds", "1", "--out", "out"]) != 0
         assert not server.received
     assert "cannot compact what it is sent; use anthropic models with api=messages" in " ".join(
         "".join(capsys.readouterr()).split()

@@ -23,7 +23,7 @@ SHORT = ("stepwise-sum", "--n", "12", "--m", "8", "--h", "4", "--seeds", "0:2", 
 def adder():
     """Serves a model that is off by one in 5% of its sums, drawn from the prompt."""
     with ModelServer(answers_as("sloppy", p=str(SLIPS))) as server:
-        yield ("--model", "openai/adder", "--base-url", server.url, "--set", "protocol=text")
+        yield ("--model", "openai/adder", "--base-url", server.url, "--protocol", "text")
 
 
 @pytest.fixture(scope="module")

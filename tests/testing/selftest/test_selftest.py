@@ -208,7 +208,7 @@ OWN = {
 @pytest.mark.parametrize("name", sorted(OWN))
 def test_what_would_spoil_a_measurement_is_found_before_it(name):
     traits, wrong = OWN[name]
-    code, found = served(traits, "--set", "retries=0", "--set", "protocol=text")
+    code, found = served(traits, "--set", "retries=0", "--protocol", "text")
     assert (code, sorted(found)) == (1 if wrong else 0, sorted(wrong))
 
 
@@ -216,7 +216,7 @@ def test_a_server_that_takes_no_notice_of_the_schema_is_found():
     code, found = served(Traits())
     assert (code, list(found)) == (1, ["answers can be read"])
     assert found["answers can be read"].endswith(
-        "48 malformed; if its server takes no notice of --set protocol=schema, use text"
+        "48 malformed; if its server takes no notice of --protocol schema, use text"
     )
 
 

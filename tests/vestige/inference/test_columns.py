@@ -23,7 +23,7 @@ def test_difficulty_by_hand():
     assert list(found.success_logit) == pytest.approx([log(2.5 / 1.5), log(0.5 / 1.5), 0])
     assert list(found.known) == [True, True, False]
     assert (found.n, found.excluded, found.tasks) == (2, 1, 3)
-    assert found.note == "1 of 3 analysed runs belong to tasks without other runs"
+    assert found.note == "1 of 3 analyzed runs belong to tasks without other runs"
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), max_size=40))
@@ -50,7 +50,7 @@ def test_nothing_known_gives_words():
     assert impute_median([np.nan, np.nan]).values is None
     assert "no value is known" in impute_median([np.nan]).note
     assert impute_median([]).note == "no rows"
-    assert disjoint_difficulty([], [], []).note == "no runs to analyse"
+    assert disjoint_difficulty([], [], []).note == "no runs to analyze"
 
 
 def test_infinite_values_are_refused():

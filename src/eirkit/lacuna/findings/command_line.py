@@ -78,6 +78,8 @@ def model_words(options: Mapping[str, Any]) -> Iterator[str]:
                 yield from ("--set", f"{key}={_setting(setting)}")
         elif name == "base_url" and value is not None:
             yield from ("--base-url", str(value))
+        elif name == "protocol" and value is not None:
+            yield from ("--protocol", str(value))
         elif value != USUAL_OPTIONS.get(name) and value is not None:
             yield from ("--set", f"{name}={_setting(value)}")
 

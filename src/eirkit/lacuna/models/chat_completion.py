@@ -293,7 +293,7 @@ def model_error(error: BaseException, where: str, scrub: Scrubber, request: Requ
         remedy = _REMEDIES[kind]
         if said.status in _REFUSES_FORM and request is not None and (request.schema is not None or request.must_call):
             asked = "tool calls" if request.schema is None else "a JSON schema"
-            remedy = f"if it does not take {asked}, use --set protocol=text; otherwise {remedy}"
+            remedy = f"if it does not take {asked}, use --protocol text; otherwise {remedy}"
         return ModelError(f"{where}: {what}; {remedy}", kind, said.retry_after_seconds, billed)
     names = [type(cause).__name__ for cause in causes(error)]
     kind = _kind_of_names(set(names))

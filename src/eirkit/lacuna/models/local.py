@@ -99,7 +99,7 @@ class LocalModel:
         exactly the same state, whatever came before it.
         """
         if not isinstance(request.form, NumberForm):
-            raise UsageError("completion is for the steps of a task of numbers; choose --set protocol=text")
+            raise UsageError("completion is for the steps of a task of numbers; choose --protocol text")
         examples, step = (message.content for message in request.messages)
         key = examples, step, request.form.width, request.form.q
         if (known := self._completions.get(key)) is not None:

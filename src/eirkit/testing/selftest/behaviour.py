@@ -137,7 +137,7 @@ def observe(behaviour: PlantedBehaviour, parent: Path, command: Command) -> Obse
         places = {"parent": str(parent), "folder": str(folder), "url": server.url}
         given = f"{behaviour.command} stepwise-sum --set connections=1 {behaviour.task} --seeds {behaviour.seeds}"
         where = ["--model", MODEL, "--base-url", server.url, "--out", str(folder)]
-        where += [] if "protocol=" in behaviour.options else ["--set", "protocol=text"]
+        where += [] if "--protocol" in behaviour.options else ["--protocol", "text"]
         before = _also(command, behaviour.before, places)
         code, text, errors = call(command, [*f"{given} {behaviour.options}".format(**places).split(), *where])
         then = _also(command, behaviour.then, places)

@@ -109,7 +109,7 @@ def _read(decisions: Sequence[Decision], protocol: str) -> EndpointProperty:
     faults = Counter(decision.fault for decision in decisions if decision.fault)
     words = "".join(f", {count} {fault}" for fault, count in faults.items())
     if faults["malformed"] and protocol != TEXT:
-        words += f"; if its server takes no notice of --set protocol={protocol}, use text"
+        words += f"; if its server takes no notice of --protocol {protocol}, use text"
     read = len(decisions) - sum(faults.values())
     return EndpointProperty("answers can be read", not faults, f"{read} of {len(decisions)} replies{words}")
 

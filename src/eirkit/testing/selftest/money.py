@@ -73,7 +73,7 @@ def _money(
 
 
 _TASKS = "stepwise-sum --n 24 --m 4 --seeds 0:3 --h 4"
-_DRY = f"lacuna run {_TASKS} --model openai/planted --set protocol=text {_PRICED} --dry-run --json"
+_DRY = f"lacuna run {_TASKS} --model openai/planted --protocol text {_PRICED} --dry-run --json"
 _MORE = "lacuna run --resume {folder} --cap-usd 99 --base-url {url}"
 
 BEHAVIOURS = (
