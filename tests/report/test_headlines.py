@@ -64,7 +64,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "compact": ("vestige", "compact", "logs", "--context-tokens", "600,1200", "--at", "every:5", "--out", "compact"),
     "report of a compaction": ("report", "compact"),
     "analysis": ("vestige", "analyze", "plain/runs.jsonl", "--out", "analysis"),
-    "one run": ("vestige", "show", "analysis", "run-000"),
+    "one run": ("show", "analysis", "run-000"),
     "report of an analysis": ("report", "analysis"),
     "week": ("week", "--until", "2026-11-16T20:00:00"),
     "curve": ("eir", "curve", "running-max", "--n", "8", "--m", "4"),
