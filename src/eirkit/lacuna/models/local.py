@@ -107,7 +107,7 @@ class LocalModel:
         kept = {"cache_prompt": True, "temperature": 0, "seed": self.options.seed}
         self._server.handle_completions({"prompt": examples + OTHERWISE, "n_predict": 1, **kept})
         digits = len(str(request.form.q - 1))
-        longest = request.form.width * (digits + 1)  # at most a token for each character, and no end
+        longest = request.form.width * (digits + 1) + 1  # a token for each character, and the end
         grammar = grammar_of(request.form.width, digits)
         body = {"prompt": examples + step, "n_predict": longest, "grammar": grammar, **kept}
         if len(self._completions) >= REMEMBERED:
