@@ -4,8 +4,9 @@ Worked examples come first, then what is asked, the records that are known, one 
 asked again, for the model to complete: `A7:`. A step that copies asks for the record that it copies; any other names
 its operator, input and references: `sum 0017 A7 A8:`. Nothing but the digits of an answer can follow, by a grammar.
 
-The form was chosen with Gemma 3 270M on seeds that no page reports. Asking first, a colon, and labels in the examples
-that the task does not use each gained more than a tenth of the lookups among sixteen records.
+The form was chosen with Gemma 3 270M on seeds that no page reports. Of 60 lookups more were right with a colon in place
+of ` = ` (27 to 47, among sixteen records), with labels in the examples that the task does not use (40 to 54, among
+eight) and with the question first (39 to 53, among eight labeled from 1 on).
 """
 
 from __future__ import annotations
