@@ -19,7 +19,7 @@ from eirkit.engine.interface import Engine, make_engine
 from eirkit.lacuna.findings.statistics import end_to_end_accuracy, informed_accuracy
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.arms import RescueSetup
-from eirkit.lacuna.runs.budget import Budget
+from eirkit.lacuna.runs.budget import Budget, SpendingLimits
 from eirkit.lacuna.runs.capability import PAPER_THRESHOLD, THRESHOLD
 from eirkit.lacuna.runs.recorded_rescues import RescueExperiment
 from eirkit.lacuna.runs.runner import Results
@@ -33,7 +33,7 @@ from eirkit.report.table import Cell, Column, Table
 from eirkit.seeds import read_seeds
 from studies.printing import show
 
-WORKLOADS, WINDOWS = ("store-recall", "full-lookup"), (8, 16, 4)
+WORKLOADS, WINDOWS = ("store-recall", "full-lookup"), (8, 4, 16)
 MEMORY, MEMORY_WINDOW = "bm25", 8
 CSV = Path(__file__).with_name("language_model.csv")
 
@@ -43,6 +43,7 @@ class Study:
 
     def __init__(self, folder: Path, model: str, seeds: Sequence[int]) -> None:
         self.folder, self.model, self.seeds = folder, model, seeds
+        self.replies = folder / "replies.sqlite"  # a step that is asked for again, at another h or in an arm, is not run twice
 
     def run(self, engine: Engine | None = None) -> None:
         """Run what is missing: the control of every window, and the rest where a gate passes."""
@@ -88,6 +89,7 @@ class Study:
             seeds=self.seeds,
             texts=False,
             control=False,
+            cache=self.replies,
             out=self._place(workload, m, memory),
             engine=engine,
         )
@@ -96,7 +98,7 @@ class Study:
         print(f"rescue of {workload}, m = {m}, h = {m // 2}", file=sys.stderr)
         experiment, folder = self._experiment(workload, m), self._place(workload, m, "rescue")
         plan = experiment.plan()
-        with open_plan(plan, folder, Budget(), engine=engine) as runner:
+        with open_plan(plan, folder, Budget(SpendingLimits(cache=self.replies)), engine=engine) as runner:
             write_result(plan, folder, experiment.answer(runner.complete(plan)))
 
     def _experiment(self, workload: str, m: int) -> RescueExperiment:
