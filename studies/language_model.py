@@ -1,8 +1,9 @@
 """Runs a language model on the paper's control, pressure curve and rescue, offline; with and without a memory.
 
-python -m studies.language_model FOLDER [--model local/gemma-270m] [--seeds 0:100] [--tables]; the same command goes on
-where it was stopped. It writes studies/language_model.csv and prints its tables; with
-`--tables` it runs nothing. The weights come with `make session NAME=local`.
+python -m studies.language_model FOLDER [--model local/gemma-270m] [--seeds 0:100] [--workload NAME] [--tables]; the
+same command goes on where it was stopped. It writes studies/language_model.csv and prints its tables; with `--workload`
+it only runs that one, beside another process in the same folder, and with `--tables` it runs nothing. The weights come
+with `make session NAME=local`.
 """
 
 from __future__ import annotations
@@ -11,11 +12,9 @@ import argparse
 import csv
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 
 import eirkit
-from eirkit.engine.interface import Engine, make_engine
 from eirkit.lacuna.findings.statistics import end_to_end_accuracy, informed_accuracy
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.arms import RescueSetup
@@ -43,18 +42,20 @@ class Study:
 
     def __init__(self, folder: Path, model: str, seeds: Sequence[int]) -> None:
         self.folder, self.model, self.seeds = folder, model, seeds
-        self.replies = folder / "replies.sqlite"  # a step that is asked for again, at another h or in an arm, is not run twice
+        self.replies = (
+            folder / "replies.sqlite"
+        )  # a step that is asked for again, at another h or in an arm, is not run twice
 
-    def run(self, engine: Engine | None = None) -> None:
+    def run(self, workloads: Sequence[str] = WORKLOADS) -> None:
         """Run what is missing: the control of every window, and the rest where a gate passes."""
         for m in WINDOWS:
-            for workload in WORKLOADS:
-                self.sweep(workload, m, [m], engine)
+            for workload in workloads:
+                self.sweep(workload, m, [m])
                 if self.passes(workload, m):
-                    self.sweep(workload, m, [m * part // 4 for part in (3, 2, 1)], engine)
-                    self.rescue(workload, m, engine)
+                    self.sweep(workload, m, [m * part // 4 for part in (3, 2, 1)])
+                    self.rescue(workload, m)
                     if m == MEMORY_WINDOW:
-                        self.sweep(workload, m, [m // 2], engine, MEMORY)
+                        self.sweep(workload, m, [m // 2], MEMORY)
 
     def scores(self, workload: str, m: int, h: int, memory: str | None = None) -> list[RunScore]:
         folder = self._place(workload, m, memory)
@@ -76,9 +77,7 @@ class Study:
                     with SweepDatabase(self._place(workload, m, "rescue")) as database:
                         yield workload, m, experiment.answer(Results(database))
 
-    def sweep(
-        self, workload: str, m: int, held: Sequence[int], engine: Engine | None = None, memory: str | None = None
-    ) -> None:
+    def sweep(self, workload: str, m: int, held: Sequence[int], memory: str | None = None) -> None:
         print(f"{workload}, m = {m}, h = {held}, {memory or 'no memory'}", file=sys.stderr)
         eirkit.run(
             workload,
@@ -91,14 +90,13 @@ class Study:
             control=False,
             cache=self.replies,
             out=self._place(workload, m, memory),
-            engine=engine,
         )
 
-    def rescue(self, workload: str, m: int, engine: Engine | None = None) -> None:
+    def rescue(self, workload: str, m: int) -> None:
         print(f"rescue of {workload}, m = {m}, h = {m // 2}", file=sys.stderr)
         experiment, folder = self._experiment(workload, m), self._place(workload, m, "rescue")
         plan = experiment.plan()
-        with open_plan(plan, folder, Budget(SpendingLimits(cache=self.replies)), engine=engine) as runner:
+        with open_plan(plan, folder, Budget(SpendingLimits(cache=self.replies))) as runner:
             write_result(plan, folder, experiment.answer(runner.complete(plan)))
 
     def _experiment(self, workload: str, m: int) -> RescueExperiment:
@@ -234,12 +232,14 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", default="local/gemma-270m")
     parser.add_argument("--seeds", default="0:100")
+    parser.add_argument("--workload", choices=WORKLOADS)
     parser.add_argument("--tables", action="store_true", help="run nothing")
     chosen = parser.parse_args()
     study = Study(chosen.folder, chosen.model, read_seeds(chosen.seeds))
     if not chosen.tables:
-        with closing(make_engine("local")) as engine:
-            study.run(engine)
+        study.run((chosen.workload,) if chosen.workload else WORKLOADS)
+    if chosen.workload:
+        return
     tables = [control_table(study), pressure_table(study), rescue_table(study)]
     write_csv(tables)
     show(tables, ["--markdown"])
