@@ -99,7 +99,7 @@ class Daemons(Sound):
         super().reset(scope)
 
 
-MOST_COPIES, COPY_SECONDS = 100, 40.0  # alive at once, and in all: a machine must bear it, whatever eirkit does
+MOST_COPIES, COPY_SECONDS = 100, 150.0  # alive at once, and in all: a machine must bear it, whatever eirkit does
 
 
 def _multiply(slots: str, end: float) -> None:
